@@ -1,13 +1,15 @@
-//! `cargo xtask attack`: jobs under random adverse conditions, each of which must end in bounded time with the
-//! right code and words, and leave nothing behind.
+//! `cargo xtask attack`: jobs under random adverse conditions, each of which must end in bounded
+//! time with the right code and words, and leave nothing behind.
 //!
-//! One file holds one class of attacks, and draws its jobs; one supervisor runs them, one judge looks at their
-//! ends. A seed determines all jobs, that of job `k` being the first plus `k`: so each can be repeated alone.
+//! Each file holds one class of attacks, and draws its jobs; one supervisor runs them, one judge
+//! checks their ends. A seed determines all jobs, that of job `k` being the first plus `k`: so
+//! each can be repeated alone.
 //!
 //! # Invariants
-//! 1. Every process of a job has the path of the job's own folder in its environment; while attacks run, orphans
-//!    become children of this process. So none gets away.
-//! 2. What a job does depends on its seed alone; when things happen to it depends on the machine too.
+//! 1. Every process of a job has the path of the job's own folder in its environment; while
+//!    attacks run, orphans become children of this process. So none escapes.
+//! 2. The actions of a job depend on its seed alone; the times of attacks depend on the machine
+//!    too.
 
 mod class;
 mod errand;
@@ -53,13 +55,13 @@ struct Failure {
 }
 
 impl Failure {
-    /// The command that does it again.
+    /// Returns the command that repeats it.
     fn again(&self) -> String {
         format!("cargo xtask attack --class {} --seed {} --jobs 1", self.class, self.seed)
     }
 }
 
-/// What became of the jobs of a class.
+/// Results of the jobs of a class.
 #[derive(Debug, Default)]
 struct Tally {
     jobs: u64,
@@ -67,19 +69,19 @@ struct Tally {
     impossible: u64,
 }
 
-/// What became of all jobs.
+/// Results of all jobs.
 #[derive(Debug, Default)]
 struct Tallies {
     classes: BTreeMap<&'static str, Tally>,
     failures: Vec<Failure>,
-    /// Classes that cannot be tried here, and why.
+    /// Classes that cannot be tried here, and the reasons.
     skipped: Vec<(&'static str, String)>,
 }
 
-/// Attacks as `words` say; `false` when a job did not end as promised.
+/// Runs the attacks that `words` select; returns `false` when a job did not end as promised.
 ///
 /// # Errors
-/// The programs do not build, or a job cannot be started.
+/// Fails if the programs do not build, or if a job cannot be started.
 pub fn run(root: &Path, words: &[String]) -> Result<bool> {
     let options = Options::read(words)?;
     if options.list {
@@ -109,7 +111,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
     Ok(tallies.failures.is_empty())
 }
 
-/// The classes that can be tried here; says loudly which cannot.
+/// Returns the classes that can be tried here; prints those that cannot.
 fn possible(options: &Options, place: &AttackPlace, tallies: &mut Tallies) -> Vec<&'static Class> {
     let mut classes = options.classes.clone();
     classes.retain(|class| match (class.missing)(place) {
@@ -169,7 +171,7 @@ fn attack(
     Ok(())
 }
 
-/// Asks clump itself about what a job made, where that was promised.
+/// Checks the products of a job with a clump command, if that was promised.
 fn check(place: &AttackPlace, job: &job::Job) -> Result<Verdict> {
     let Some(words) = &job.promise.check else { return Ok(Verdict::Kept) };
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
@@ -180,7 +182,7 @@ fn check(place: &AttackPlace, job: &job::Job) -> Result<Verdict> {
 }
 
 impl Tallies {
-    /// A table, after the commands that repeat the failures.
+    /// Formats a table, after the commands that repeat the failures.
     fn shown(&self) -> String {
         let mut text = String::new();
         for failure in &self.failures {

@@ -1,4 +1,5 @@
-//! `cargo xtask c-speed`: round trips of short messages from C, as ratios to those from Rust in the same run.
+//! `cargo xtask c-speed`: round trips of short messages from C, as ratios to those from Rust in
+//! the same run.
 
 use crate::command::{self, cargo};
 use crate::host;
@@ -8,13 +9,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Runs of each program, one after the other in turns; the median counts.
+/// Runs of each program, in turns; the median counts.
 const TURNS: usize = 15;
 const LIMIT: Duration = Duration::from_secs(1200);
-/// What is promised: through the static library, and through the shared one.
+/// Goals: through the static library, and through the shared one.
 const GOALS: [f64; 2] = [1.05, 1.10];
 
 /// Builds all three, runs them in turns, and prints medians in nanoseconds and ratios.
+///
+/// # Errors
+/// Fails if a program does not build or run, or prints no number.
 pub fn run(root: &Path) -> Result<bool> {
     let args = ["build", "--release", "--package", "clump", "--example", "round_trip"];
     let built = command::run(&mut cargo(root, &args), LIMIT)?;

@@ -1,11 +1,12 @@
-//! Reads callgrind's output: how many instructions ran inside a function, callees included.
+//! Parses callgrind's output: instructions that ran inside a function, callees included.
 //!
-//! Format: valgrind manual, "Callgrind Format Specification". A `fn=` line opens a function's block; cost
-//! lines in it are its own, except the one after each `calls=` line, which is the callee's whole cost.
+//! Format: valgrind manual, "Callgrind Format Specification". A `fn=` line opens a function's
+//! block; cost lines in it are its own, except the one after each `calls=` line, which is the
+//! callee's whole cost.
 
 use std::collections::BTreeMap;
 
-/// Instructions by function, callees included. Names as callgrind wrote them.
+/// Returns instructions by function, callees included. Names as callgrind wrote them.
 pub fn inclusive(profile: &str) -> BTreeMap<String, u64> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     let mut costs: BTreeMap<String, u64> = BTreeMap::new();
@@ -26,7 +27,7 @@ pub fn inclusive(profile: &str) -> BTreeMap<String, u64> {
     costs
 }
 
-/// The name behind `(12) name`, which also defines 12, or behind `(12)`.
+/// Returns the name behind `(12) name`, which also defines 12, or behind `(12)`.
 fn resolve<'a>(names: &mut BTreeMap<&'a str, &'a str>, written: &'a str) -> &'a str {
     let Some((id, name)) = written.split_once(')').filter(|_| written.starts_with('(')) else {
         return written;
@@ -39,8 +40,8 @@ fn resolve<'a>(names: &mut BTreeMap<&'a str, &'a str>, written: &'a str) -> &'a 
     }
 }
 
-/// Whether callgrind's `name` is the function `short`: plain, demangled with its path and hash, or
-/// mangled. Closures inside the function are other functions.
+/// Returns true if callgrind's `name` is the function `short`: plain, demangled with its path and
+/// hash, or mangled. Closures inside the function are other functions.
 pub fn is_function(name: &str, short: &str) -> bool {
     let plain = match name.rsplit_once("::h") {
         Some((path, hash)) if hash.len() == 16 && hash.chars().all(|c| c.is_ascii_hexdigit()) => {
@@ -56,7 +57,8 @@ pub fn is_function(name: &str, short: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As valgrind 3.19 writes it, shortened: `icount_a` calls `push` twice; `push` has two blocks.
+    /// A profile as valgrind 3.19 writes it, shortened: `icount_a` calls `push` twice; `push` has
+    /// two blocks.
     const PROFILE: &str = "\
 # callgrind format
 version: 1

@@ -1,11 +1,12 @@
 //! `cargo xtask ci`: every check in one go, each step with its time, one line of counts at the end.
 //!
-//! Steps stand in [`steps::STEPS`]; to add one, add a line there. A step that cannot run here is skipped
-//! loudly, with the reason, and counted as skipped; it never passes in silence. One failing step does not
-//! keep the later ones from running: a red run should say everything it knows.
+//! The list of steps is [`steps::STEPS`]; to add one, add a line there. A step that cannot run
+//! here is skipped loudly, with the reason, and counted as skipped; it never passes silently. One
+//! failing step does not keep the later ones from running: a failed run should report everything
+//! it found.
 //!
-//! One list serves all tiers ([`tier::Tier`]): each step says in which it runs. Without `--tier` it is the middle
-//! one, and with `--only` any step can be had.
+//! One list serves all tiers ([`tier::Tier`]): each step names those in which it runs. The default
+//! is the middle one; `--only` selects any step.
 
 mod apps;
 mod c;
@@ -22,17 +23,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tier::Tier;
 
-/// What a step may look at.
+/// The tree and the build that steps check.
 #[derive(Debug)]
 pub struct Site {
     /// Root of the tree.
     pub root: PathBuf,
-    /// Where cargo builds.
+    /// Cargo's target folder.
     pub target: PathBuf,
 }
 
 impl Site {
-    /// The folder for temporary files of everything that runs; exists.
+    /// Returns the folder for temporary files of all steps; it exists.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be made.
     pub fn scratch(&self) -> Result<PathBuf> {
         let folder = self.target.join("ci-scratch");
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -43,24 +47,24 @@ impl Site {
 /// One check.
 #[derive(Debug)]
 pub struct Step {
-    /// What to call it on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it makes sure of.
+    /// The property it checks.
     pub what: &'static str,
     /// The tiers that it is a part of.
     pub tiers: &'static [Tier],
-    /// Does it.
+    /// Runs it.
     pub run: fn(&Site) -> Result<StepOutcome>,
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// All is well; tests that it ran, if it ran any.
+    /// All is well; with the tests that it ran, if any.
     Passed(Counts),
-    /// Something is wrong: what, and tests that it ran.
+    /// Something is wrong: a description, and the tests that it ran.
     Failed(String, Counts),
-    /// Could not run here: why, and what would make it run.
+    /// Could not run here: the reason, and a remedy.
     Skipped(String),
 }
 
@@ -72,11 +76,14 @@ struct Done {
     wall: Duration,
 }
 
-/// Runs the steps that `options` leave.
+/// Runs the steps that `options` select; returns false if one failed.
+///
+/// # Errors
+/// Fails on an unknown option or step.
 pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     let Some(chosen) = choose(options)? else { return Ok(true) };
     let site = Site { root: root.to_owned(), target: host::target(root) };
-    // What an interrupted run left is not this run's.
+    // Remains of an interrupted run are not this run's.
     let _ = std::fs::remove_dir_all(site.scratch()?);
     let mut all = Vec::new();
     for step in chosen {
@@ -96,7 +103,7 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     Ok(all.iter().all(|done| !matches!(done.outcome, StepOutcome::Failed(..))))
 }
 
-/// The steps to run, or `None` when only their list was asked for.
+/// Returns the steps to run, or `None` when only their list was asked for.
 fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
     let mut chosen: Vec<&Step> = steps::STEPS.iter().collect();
     let (mut tier, mut named) = (None, false);
@@ -123,7 +130,7 @@ fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
         }
         chosen.retain(|step| names.contains(&step.name) == (option == "--only"));
     }
-    // Who names steps gets them, whatever their tier.
+    // Steps selected by name run, whatever their tier.
     if let Some(tier) = tier.or((!named).then_some(Tier::Merge)) {
         chosen.retain(|step| step.tiers.contains(&tier));
     }
@@ -141,7 +148,7 @@ fn line(done: &Done) -> String {
     format!("{word:8}{:10} {wall:7.1} s  {rest}", done.name).trim_end().to_owned()
 }
 
-/// `N passed, N failed, N skipped`: tests, and steps that are no test suites as one each.
+/// Formats `N passed, N failed, N skipped`: tests, and steps that are no test suites as one each.
 fn closing(all: &[Done]) -> String {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for done in all {
@@ -205,7 +212,7 @@ mod tests {
             steps.iter().map(|step| step.name).collect::<Vec<_>>()
         };
         let [edit, merge, night] = ["edit", "merge", "night"].map(names);
-        // clippy checks what `check` does, and `tests` runs the quick ones too.
+        // clippy checks the same as `check`, and `tests` runs the quick ones too.
         let quick = ["check", "units"];
         assert!(edit.iter().all(|name| quick.contains(name) || merge.contains(name)));
         assert!(merge.iter().all(|name| night.contains(name)));

@@ -1,5 +1,5 @@
-//! Starting programs: echoed, with no standard input, with a deadline after which the whole process
-//! tree is killed, and with the counts of `cargo test` picked out of what passes by.
+//! Starts programs: echoed, with no standard input, with a deadline after which the whole process
+//! tree is killed, and with the counts of `cargo test` parsed from the output.
 
 use crate::host;
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What `cargo test` counted.
+/// The counts of `cargo test`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Tests that passed.
@@ -37,20 +37,20 @@ impl Counts {
     }
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// Exit status 0, in time.
+    /// True if its exit status was 0, in time.
     pub success: bool,
-    /// How it failed, in words; empty on success.
+    /// The reason of its failure; empty on success.
     pub why: String,
-    /// Everything it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What `cargo test` counted in it.
+    /// The counts of `cargo test` in it.
     pub counts: Counts,
 }
 
-/// `cargo ARGS` in `root`, free of what the cargo that runs this xtask put into the environment
+/// Returns `cargo ARGS` in `root`, without the environment set by the cargo that runs this xtask
 /// (otherwise build scripts see other variables and everything is built twice).
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
     let program = host::env("CARGO").unwrap_or_else(|| "cargo".into());
@@ -60,7 +60,7 @@ pub fn cargo(root: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// `cargo ARGS` of the nightly toolchain.
+/// Returns `cargo ARGS` of the nightly toolchain.
 pub fn cargo_nightly(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(args).current_dir(root);
@@ -85,23 +85,32 @@ fn clean(command: &mut Command) {
 }
 
 /// Runs `command`, passing its output on, for at most `limit`.
+///
+/// # Errors
+/// Fails if the program cannot be started; its own failure is in the result.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
     println!("$ {}", shown(command));
     watch(command, limit, Show::Everything)
 }
 
-/// The same, but what it writes to standard output is only for the caller.
+/// Runs `command` for at most `limit`, with its standard output captured for the caller only.
+///
+/// # Errors
+/// Fails if the program cannot be started; its own failure is in the result.
 pub fn run_read(command: &mut Command, limit: Duration) -> Result<Ended> {
     println!("$ {}", shown(command));
     watch(command, limit, Show::Errors)
 }
 
 /// Runs `command` without showing anything, both streams captured, for at most `limit`.
+///
+/// # Errors
+/// Fails if the program cannot be started; its own failure is in the result.
 pub fn run_quiet(command: &mut Command, limit: Duration) -> Result<Ended> {
     watch(command, limit, Show::Nothing)
 }
 
-/// The command as one would type it.
+/// Formats the command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let shown: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -109,7 +118,7 @@ pub fn shown(command: &Command) -> String {
     shown.join(" ").lines().next().unwrap_or_default().to_owned()
 }
 
-/// What of a program's output passes on.
+/// The part of a program's output that is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
     Everything,
@@ -163,8 +172,8 @@ fn reason(status: Option<ExitStatus>, limit: Duration) -> String {
     }
 }
 
-/// Ends a child and all its descendants. They are stopped first, until no new one turns up: a parent
-/// killed before its child is found would leave that child behind.
+/// Kills a child and all its descendants. They are stopped first, until no new one turns up: a
+/// parent killed before its child is found would leave that child behind.
 fn kill_tree(child: &mut Child) {
     let signal = |signal: &str, pids: &[u32]| {
         // The shell's own `kill`: a small machine has no program of that name.
@@ -187,7 +196,7 @@ fn kill_tree(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Processes below `root`, parents before children.
+/// Returns processes below `root`, parents before children.
 fn descendants(root: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let parents: Vec<(u32, u32)> = entries
@@ -208,7 +217,8 @@ fn descendants(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The parent's id: the second field after the name, which is in parentheses and may hold anything.
+/// Returns the parent's id: the second field after the name, which is in parentheses and may hold
+/// anything.
 fn parent(stat: &str) -> Option<u32> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     after_name.split(' ').nth(1)?.parse().ok()
@@ -233,7 +243,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 600 & sleep 600"]);
         let ended = run_quiet(&mut shell, Duration::from_millis(100)).unwrap();
-        // That the call returned says that nobody holds the pipe any more: the children are gone too.
+        // The call returned, so no process holds the pipe any more: the children are gone too.
         assert!(!ended.success && ended.why.contains("killed"), "{}", ended.why);
     }
 

@@ -1,4 +1,5 @@
-//! What the machine says: environment, clock, the tree's root, the target folder, programs on the path.
+//! The machine's state: environment, clock, the tree's root, the target folder, programs on the
+//! path.
 #![allow(
     clippy::disallowed_methods,
     reason = "xtask depends on no clump crate, so it cannot use clump_os::clock or clump_boot::config"
@@ -9,29 +10,32 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The value of an environment variable.
+/// Returns the value of an environment variable.
 pub fn env(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// A point in time to measure from.
+/// Returns the current time, to measure from.
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// A number that is another one each time.
+/// Returns a number that differs each time.
 pub fn seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Small enough to be typed again.
     since.as_micros() as u64 % 1_000_000_000
 }
 
-/// Waits a moment between two looks at a child process.
+/// Waits a moment between two checks of a child process.
 pub fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// The root of the tree that this xtask was built from.
+/// Returns the root of the tree that this xtask was built from.
+///
+/// # Errors
+/// Fails if the folder of this xtask has no parent.
 pub fn root() -> Result<PathBuf> {
     let xtask = env("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -39,7 +43,7 @@ pub fn root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// Where cargo builds: `CARGO_TARGET_DIR`, else `target` in the tree.
+/// Returns cargo's target folder: `CARGO_TARGET_DIR`, else `target` in the tree.
 pub fn target(root: &Path) -> PathBuf {
     match env("CARGO_TARGET_DIR") {
         Some(dir) => root.join(dir),
@@ -47,7 +51,7 @@ pub fn target(root: &Path) -> PathBuf {
     }
 }
 
-/// The full path of a program, if `PATH` leads to it.
+/// Returns the full path of a program, if it is on `PATH`.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())

@@ -1,8 +1,9 @@
 //! `cargo xtask icount`: instructions per operation of the hot paths, counted by callgrind.
 //!
-//! Instruction counts repeat on a noisy machine where nanoseconds do not, so they can fail a build. The
-//! program to count is an example with functions `icount_<path>`, each a loop over one operation; it
-//! prints `icount_<path> <iterations>` for each. The stored numbers are in `xtask/icount.json`.
+//! Instruction counts repeat on a noisy machine where nanoseconds do not, so they can fail a build.
+//! The program to count is an example with functions `icount_<path>`, each a loop over one
+//! operation; it prints `icount_<path> <iterations>` for each. The stored numbers are in
+//! `xtask/icount.json`.
 
 use crate::{callgrind, command, host};
 use anyhow::{Context, Result, bail};
@@ -12,16 +13,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What to do with the numbers.
+/// The use of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Fail where a path costs more than it did.
+    /// Fail if a path costs more than before.
     Compare,
-    /// Take them as the new truth.
+    /// Store them as the new reference.
     Update,
 }
 
-/// How far a path may grow before it fails; the same binary repeats exactly, another compiler does not.
+/// Relative growth of a path above which it fails; the same binary repeats exactly, another
+/// compiler does not.
 const TOLERANCE: f64 = 0.03;
 const STORED: &str = "xtask/icount.json";
 const PACKAGE: &str = "clump-am";
@@ -39,7 +41,7 @@ struct Stored {
     instructions: Counts,
 }
 
-/// What keeps this machine from counting, if anything.
+/// Returns the reason why this machine cannot count, if any.
 pub fn missing(root: &Path) -> Option<String> {
     if host::program("valgrind").is_none() {
         return Some("valgrind is not installed (Debian: apt-get install valgrind)".into());
@@ -48,7 +50,10 @@ pub fn missing(root: &Path) -> Option<String> {
     (!root.join(&example).is_file()).then(|| format!("{example} does not exist"))
 }
 
-/// Why the stored numbers are no measure for this compiler, if they are not.
+/// Returns the reason why the stored numbers do not apply to this compiler, if they do not.
+///
+/// # Errors
+/// Fails if the compiler cannot be queried.
 pub fn incomparable(root: &Path) -> Result<Option<String>> {
     let Ok(stored) = stored(root) else { return Ok(None) };
     let here = compiler(root)?;
@@ -57,6 +62,9 @@ pub fn incomparable(root: &Path) -> Result<Option<String>> {
 }
 
 /// Counts, then compares with the stored numbers or replaces them.
+///
+/// # Errors
+/// Fails if this machine cannot count, or if the program does not build or run.
 pub fn run(root: &Path, mode: Mode) -> Result<bool> {
     if let Some(reason) = missing(root) {
         bail!("cannot count instructions: {reason}");
@@ -124,7 +132,7 @@ fn count(root: &Path) -> Result<Counts> {
     per_operation(&ran.stdout, &callgrind::inclusive(&text))
 }
 
-/// Instructions per iteration of every path that the program announced.
+/// Returns instructions per iteration of every path that the program announced.
 fn per_operation(announced: &str, costs: &BTreeMap<String, u64>) -> Result<Counts> {
     let mut counts = Counts::new();
     for line in announced.lines().filter(|line| line.starts_with("icount_")) {
@@ -146,7 +154,7 @@ fn per_operation(announced: &str, costs: &BTreeMap<String, u64>) -> Result<Count
     Ok(counts)
 }
 
-/// How a path compares.
+/// The comparison of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Same,

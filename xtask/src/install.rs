@@ -1,6 +1,7 @@
-//! `cargo xtask install --prefix DIR`: libclump, its headers, and what finds them, where a C program looks.
+//! `cargo xtask install --prefix DIR`: installs libclump, its headers, and the files by which C
+//! builds find them.
 //!
-//! What is written can be moved as a whole: everything finds the rest from where it lies itself.
+//! The installation can be moved as a whole: each file finds the others relative to itself.
 
 mod finders;
 
@@ -17,21 +18,24 @@ use std::time::Duration;
 const BUILD: Duration = Duration::from_secs(1800);
 const QUICK: Duration = Duration::from_secs(120);
 
-/// Symbols of ours; everything else in the static library becomes its own.
+/// Our symbols; all others become local in the static library.
 const OURS: &[&str] = &["clump_*", "AM_*"];
 
-/// What to install, and where.
+/// The parameters of an installation.
 #[derive(Debug)]
 pub struct Installation<'a> {
     /// Root of the tree.
     pub root: &'a Path,
-    /// Where to.
+    /// Destination.
     pub prefix: PathBuf,
     /// The profile of the build.
     pub profile: &'a str,
 }
 
-/// Reads the options, and installs.
+/// Parses the options, and installs.
+///
+/// # Errors
+/// Fails on a wrong option, or if the installation fails.
 pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     let (mut prefix, mut profile) = (None, "dist");
     let mut rest = options.iter();
@@ -52,10 +56,10 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 }
 
 impl Installation<'_> {
-    /// Builds, and puts everything into its place.
+    /// Builds, and installs all files.
     ///
     /// # Errors
-    /// It does not build, or a file cannot be written.
+    /// Fails if the build does, or if a file cannot be written.
     pub fn install(&self) -> Result<()> {
         for (package, profile) in [("clump-capi", self.profile), ("clump-cli", "release")] {
             let args = ["build", "--profile", profile, "--package", package];
@@ -108,8 +112,8 @@ impl Installation<'_> {
         }
     }
 
-    /// One object out of the whole archive, of which programs see our symbols only: a program may be linked
-    /// with another library that was written in Rust.
+    /// Links the whole archive into one object that exports our symbols only: a program may be
+    /// linked with another library that was written in Rust.
     fn own_symbols(&self, from: &Path, to: &Path) -> Result<()> {
         let (whole, own) = (to.with_file_name("whole.o"), to.with_file_name("clump.o"));
         let mut link = Command::new("ld");

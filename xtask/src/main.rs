@@ -1,8 +1,8 @@
-//! `cargo xtask TASK`: the house's own tasks, in Rust so that there is nothing to install.
+//! `cargo xtask TASK`: the project's own tasks, in Rust so that there is nothing to install.
 //!
-//! Sits beside the workspace and depends on none of its crates: it must still build, and say what is
-//! wrong, when they do not. [`host`] is the only module that asks the machine (environment, clock,
-//! paths), [`command`] the only one that starts programs.
+//! Sits beside the workspace and depends on none of its crates: it must still build, and report
+//! what is wrong, when they do not. [`host`] is the only module that queries the machine
+//! (environment, clock, paths), [`command`] the only one that starts programs.
 #![forbid(unsafe_code)]
 
 mod attack;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one task; `false` when it found something wrong and has said so.
+/// Runs one task; returns `false` when it has found and reported something wrong.
 fn dispatch(args: &[String]) -> Result<bool> {
     let Some((task, rest)) = args.split_first() else {
         eprint!("{USAGE}");

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: bugs planted by hand, one at a time, in a copy of the tree. Each names the
-//! test that must notice; a mutant that survives is a hole in the tests.
+//! `cargo xtask mutants`: bugs planted by hand, one at a time, in a copy of the tree. Each names
+//! the test that must fail; a mutant that survives is a hole in the tests.
 
 use crate::{command, host};
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIST: &str = "xtask/mutants.toml";
-/// What the first build in the copy may take on top of a test's own limit.
+/// Time of the first build in the copy on top of a test's own limit.
 const FIRST_BUILD: Duration = Duration::from_secs(1200);
 
 /// The list's file.
@@ -25,19 +25,19 @@ struct List {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mutant {
-    /// What to call it on the command line.
+    /// Its name on the command line.
     name: String,
     /// File to change, from the root.
     file: String,
     /// Text that occurs exactly once in it.
     find: String,
-    /// What stands there instead.
+    /// Its replacement.
     replace: String,
     /// Command that must fail: words, run in the root of the copy.
     test: String,
-    /// What the bug would do to a user.
+    /// The effect of the bug on a user.
     why: String,
-    /// How long the command may take; a test that hangs has noticed too.
+    /// Time limit of the command; a test that hangs has caught the bug too.
     #[serde(default = "default_limit_s")]
     limit_s: u64,
 }
@@ -46,18 +46,22 @@ fn default_limit_s() -> u64 {
     300
 }
 
-/// How one mutant fared.
+/// The result of one mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The test failed, as it must.
     Caught,
-    /// The test passed: nobody noticed.
+    /// The test passed: the bug was not caught.
     Survived,
-    /// The change did not compile or the test did not pass before it: nothing was learnt.
+    /// The change did not compile or the test did not pass before it: no result.
     Void(String),
 }
 
-/// Plants every mutant whose name is in `names`, or all, and prints how each fared.
+/// Plants every mutant whose name is in `names`, or all, and prints their results; returns false
+/// if one was not caught.
+///
+/// # Errors
+/// Fails if the list cannot be read, a name is unknown, or the copy cannot be made.
 pub fn run(root: &Path, names: &[String]) -> Result<bool> {
     let text =
         std::fs::read_to_string(root.join(LIST)).with_context(|| format!("reading {LIST}"))?;
@@ -111,12 +115,13 @@ fn replaced(original: &str, mutant: &Mutant) -> Result<String, String> {
     }
 }
 
-/// The mutant's command; `VAR=value` words in front of it become environment variables.
+/// Returns the mutant's command; `VAR=value` words in front of it become environment variables.
 fn test_command(copy: &Path, mutant: &Mutant) -> Command {
     assemble(copy, &words(&mutant.test))
 }
 
-/// The same with `--no-run` before any `--`, to tell a bug that does not compile from one that is caught.
+/// Returns the mutant's command with `--no-run` before any `--`, to tell a bug that does not
+/// compile from one that is caught.
 fn with_no_run(copy: &Path, mutant: &Mutant) -> Command {
     let mut words = words(&mutant.test);
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
@@ -146,7 +151,7 @@ fn assemble(copy: &Path, words: &[String]) -> Command {
     command
 }
 
-/// Words of a command; what stands in single quotes is one word.
+/// Splits a command into words; text in single quotes is one word.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (n, part) in line.split('\'').enumerate() {
@@ -159,8 +164,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Brings `copy` up to date with the sources of `root`, its build output left in place. Unchanged files
-/// are not touched, so that only the planted bug is built again.
+/// Brings `copy` up to date with the sources of `root`, its build output left in place. Unchanged
+/// files are not touched, so that only the planted bug is built again.
 fn copy_tree(root: &Path, copy: &Path) -> Result<()> {
     // Build output is at the top only: a module may be called `target` too.
     copy_but(root, copy, |name| name == ".git" || name.starts_with("target"))

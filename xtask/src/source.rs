@@ -1,5 +1,6 @@
-//! Rust source split into code and comments, well enough for house rules: strings are blanked, so that
-//! a word in a message is not taken for code. Not a parser; what needs types is clippy's.
+//! Rust source split into code and comments, accurately enough for house rules: strings are
+//! blanked, so that a word in a message is not taken for code. Not a parser; rules that need types
+//! belong to clippy.
 
 /// One file.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Function {
     pub body_lines: usize,
 }
 
-/// What a character belongs to.
+/// The layer of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -61,7 +62,7 @@ impl Source {
         Self { lines }
     }
 
-    /// Every function that has a body, nested ones too.
+    /// Returns every function that has a body, nested ones too.
     pub fn functions(&self) -> Vec<Function> {
         let mut found = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
@@ -82,7 +83,7 @@ impl Source {
         found
     }
 
-    /// For each line, whether it is inside an item marked `#[cfg(test)]`.
+    /// Returns for each line true if it is inside an item marked `#[cfg(test)]`.
     pub fn test_lines(&self) -> Vec<bool> {
         let mut test = vec![false; self.lines.len()];
         for (number, line) in self.lines.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Source {
         test
     }
 
-    /// Names declared by `keyword`, with their lines.
+    /// Returns names declared by `keyword`, with their lines.
     pub fn declared(&self, keywords: &[&str]) -> Vec<(usize, &str)> {
         let mut names = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
@@ -109,7 +110,8 @@ impl Source {
         names
     }
 
-    /// First and last line of the `{}` block that starts after a place, unless a `;` ends the item first.
+    /// Returns first and last line of the `{}` block that starts after a place, unless a `;` ends
+    /// the item first.
     fn block_after(&self, line: usize, column: usize) -> Option<(usize, usize)> {
         let (mut brackets, mut braces, mut open) = (0_i32, 0_i32, None);
         for (number, text) in self.lines.iter().enumerate().skip(line) {
@@ -137,7 +139,8 @@ impl Source {
     }
 }
 
-/// Where the piece that starts at `at` ends, and what it is. Code advances one character at a time.
+/// Returns the end of the token that starts at `at`, and its layer. Code advances one character at
+/// a time.
 fn token(chars: &[char], at: usize) -> (usize, Part) {
     let next = |n: usize| chars.get(at + n).copied();
     match chars[at] {
@@ -154,7 +157,8 @@ fn token(chars: &[char], at: usize) -> (usize, Part) {
     }
 }
 
-/// Whether the character before `at` belongs to the same word; `b` and `c` may stand before a raw string.
+/// Returns true if the character before `at` belongs to the same word; `b` and `c` may stand
+/// before a raw string.
 fn joined(chars: &[char], at: usize) -> bool {
     let word = |i: usize| chars.get(i).is_some_and(|c| c.is_alphanumeric() || *c == '_');
     match at.checked_sub(1) {
@@ -213,13 +217,13 @@ fn raw_string_end(chars: &[char], at: usize) -> Option<usize> {
     Some(chars.len())
 }
 
-/// The end of a character literal whose escape began two characters before `at`.
+/// Returns the end of a character literal whose escape began two characters before `at`.
 fn char_end(chars: &[char], at: usize) -> usize {
     let rest = chars.get(at..).unwrap_or_default();
     rest.iter().position(|&c| c == '\'').map_or(chars.len(), |n| at + n + 1)
 }
 
-/// Words of `code` with their places (in bytes).
+/// Returns words of `code` with their offsets (in bytes).
 pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     code.split(move |c| !is_word(c))
@@ -227,7 +231,7 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
 }
 
-/// The word after `from`, if only blanks stand between.
+/// Returns the word after `from`, if only blanks are between.
 fn next_word(code: &str, from: usize) -> Option<&str> {
     let rest = code.get(from..)?;
     let (at, word) = words(rest).next()?;

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: house rules that neither the compiler nor clippy can say.
+//! `cargo xtask tidy`: house rules that neither the compiler nor clippy can check.
 //!
-//! Each rule is one module with one function `check(&Tree) -> Vec<Finding>`; a finding names the place,
-//! what is wrong there and the remedy. To add a rule, add a module and a line in [`RULES`].
+//! Each rule is one module with one function `check(&Tree) -> Vec<Finding>`; a finding names the
+//! place, the defect and the remedy. To add a rule, add a module and a line in [`RULES`].
 
 mod assertions;
 mod counted;
@@ -26,12 +26,12 @@ use std::fmt;
 use std::path::Path;
 pub use tree::Tree;
 
-/// What to do with sizes that shrank below the ratchet.
+/// The treatment of sizes that shrank below the ratchet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ratchet {
-    /// Say so.
+    /// Report it.
     Compare,
-    /// Take the smaller number into the ratchet file.
+    /// Store the smaller number in the ratchet file.
     Lower,
 }
 
@@ -42,17 +42,17 @@ pub struct Finding {
     pub path: String,
     /// Line, counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong and what to do about it.
+    /// The defect and its remedy.
     pub what: String,
 }
 
 impl Finding {
-    /// A breach at `line` (from 0) of `path`.
+    /// Creates a finding at `line` (from 0) of `path`.
     pub fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: line + 1, what: what.into() }
     }
 
-    /// A breach of `path` as a whole.
+    /// Creates a finding about `path` as a whole.
     pub fn of(path: &str, what: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: 0, what: what.into() }
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A rule: what it is called and what it finds.
+/// A rule: its name and its function.
 type Rule = (&'static str, fn(&Tree) -> Result<Vec<Finding>>);
 
 /// Every rule.
@@ -86,7 +86,10 @@ const RULES: &[Rule] = &[
     ("links", links::check),
 ];
 
-/// Checks the tree at `root` and prints what it finds.
+/// Checks the tree at `root` and prints the findings; returns true if there are none.
+///
+/// # Errors
+/// Fails if the tree or the ratchet cannot be read, or the ratchet cannot be written.
 pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
     let tree = Tree::read(root)?;
     if ratchet == Ratchet::Lower {
@@ -105,7 +108,10 @@ pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-/// All findings in reading order.
+/// Returns all findings in reading order.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn findings(tree: &Tree) -> Result<Vec<Finding>> {
     let mut all = Vec::new();
     for (_, check) in RULES {

@@ -1,9 +1,10 @@
 //! `cargo xtask tsan`: the queue stress test under ThreadSanitizer.
 //!
-//! Needs the nightly compiler. With the standard library's source (rust-src) everything is built with the
-//! sanitizer; without, only this tree is, and what the standard library orders by itself must be kept
-//! from looking like a race: threads of the test are joined by hand, and the test harness's own channel
-//! is suppressed. ThreadSanitizer does not understand fences; what rests on one is for loom to check.
+//! Needs the nightly compiler. With the standard library's source (rust-src) everything is built
+//! with the sanitizer. Without, only this tree is, and synchronization inside the standard library
+//! must not be taken for a race: threads of the test are joined by hand, and the test harness's
+//! own channel is suppressed. ThreadSanitizer does not understand fences; loom checks code that
+//! relies on one.
 
 use crate::{command, host};
 use anyhow::{Context, Result};
@@ -14,22 +15,25 @@ use std::time::Duration;
 const PACKAGE: &str = "clump-shm";
 const TEST: &str = "stress";
 
-/// The harness hands results over a channel of the standard library, whose ordering the sanitizer cannot
-/// see when that library is not instrumented.
+/// Suppressed races: the harness passes results over a channel of the standard library, whose
+/// ordering the sanitizer cannot see when that library is not instrumented.
 const SUPPRESSIONS: &str = "race:test::event::CompletedTest\nrace:test::event::TestEvent\n";
 
-/// How much of a program the sanitizer can watch here.
+/// The part of a program that the sanitizer can watch here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reach {
     /// Everything, the standard library too.
     Whole,
     /// Everything but the standard library.
     Tree,
-    /// Nothing, and why.
+    /// Nothing, for this reason.
     Nothing(String),
 }
 
-/// Says why the stress test cannot run here, and what would make it.
+/// Returns the reason why the stress test cannot run here, and a remedy.
+///
+/// # Errors
+/// Fails if the compiler cannot be queried.
 pub fn missing(root: &Path) -> Result<Option<String>> {
     Ok(match reach(root)? {
         Reach::Nothing(reason) => Some(reason),
@@ -37,7 +41,10 @@ pub fn missing(root: &Path) -> Result<Option<String>> {
     })
 }
 
-/// Runs the stress test; says what is missing where it cannot.
+/// Runs the stress test; prints what is missing if it cannot run.
+///
+/// # Errors
+/// Fails if the compiler cannot be queried or the test cannot be started.
 pub fn run(root: &Path) -> Result<bool> {
     let reach = reach(root)?;
     if let Reach::Nothing(reason) = &reach {
@@ -54,7 +61,8 @@ pub fn run(root: &Path) -> Result<bool> {
             "tsan: the nightly compiler has no rust-src, so the standard library itself is not watched; \
              `rustup component add rust-src --toolchain nightly` changes that"
         );
-        // The ready-made standard library was compiled without the sanitizer; say that this is known.
+        // The precompiled standard library was built without the sanitizer; this flag accepts
+        // that.
         flags += " -Cunsafe-allow-abi-mismatch=sanitizer";
     }
     let target = host::target(root).join("tsan");

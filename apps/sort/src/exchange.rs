@@ -11,7 +11,7 @@ pub trait Sink: Send {
     /// Takes a batch of `bytes`, at most [`Exchange::max_batch`]: `fill` is called once with
     /// exactly that much space. May wait for the disk.
     fn take(&mut self, bytes: usize, fill: &mut dyn FnMut(&mut [u8]));
-    /// Records that a peer gives up; later records are useless.
+    /// Notes that a peer has given up; later batches are useless.
     fn abandoned(&mut self);
 }
 

@@ -151,7 +151,7 @@ impl Drop for SpoolFile {
     }
 }
 
-type UnitDisposition = (Option<Streamed>, Vec<SpoolFile>);
+type Spooled = (Option<Streamed>, Vec<SpoolFile>);
 
 fn take_streams(
     exchange: &mut dyn Exchange,
@@ -159,7 +159,7 @@ fn take_streams(
     scratch: &Path,
     progress: &mut dyn Progress,
     ready: impl FnOnce() -> Result<()>,
-) -> Result<UnitDisposition> {
+) -> Result<Spooled> {
     if spec.inputs.is_empty() {
         bail!("no input given: name at least one file with --input");
     }

@@ -46,11 +46,11 @@ pub struct Spec {
 
 /// Receiver of a sort's progress. Called from one thread.
 pub trait Progress {
-    /// A phase of `bytes` begins; 0: unknown.
+    /// Begins a phase of `bytes`; 0: unknown.
     fn phase(&mut self, name: &str, bytes: u64);
-    /// `bytes` more are done.
+    /// Reports `bytes` more as done.
     fn advance(&mut self, bytes: u64);
-    /// A notice for the user, in one line.
+    /// Shows a notice for the user, in one line.
     fn note(&mut self, _text: &str) {}
 }
 

@@ -10,7 +10,7 @@ pub const POSITION_BITS: u32 = 48;
 /// Records that one job can number.
 pub const MAX_RECORDS: u64 = 1 << POSITION_BITS;
 
-/// A key and a position in one number: compares as (key, position).
+/// Returns a key and a position in one number, which compares as (key, position).
 ///
 /// The position breaks ties, so that a splitter can fall in the middle of a million equal keys.
 #[inline(always)]

@@ -293,7 +293,7 @@ impl Agent {
         let Some(at) = self.local(rank) else { return Ok(()) };
         let seat = &self.ranks[at].seat;
         let Some(news) = boot::seat_news(seat) else { return Ok(()) };
-        if news == SeatNews::UnitDisposition {
+        if news == SeatNews::Joined {
             self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }

@@ -53,7 +53,7 @@ pub struct JobSpec {
     pub proxies: Option<u32>,
     /// True if every node has a network namespace of its own.
     pub netns: bool,
-    /// Links between any two of these.
+    /// Virtual cables between any two of these.
     pub cables: u32,
     /// Addresses of this machine at which its nodes are reached, if they are not in namespaces of
     /// their own; none: loopback.

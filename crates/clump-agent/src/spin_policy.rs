@@ -1,10 +1,10 @@
 //! Time that ranks of this node should spin and yield before they sleep: measured, not guessed.
 //!
-//! With a core of its own a rank spins for about as long as a wake-up would cost (then waiting
-//! costs at most twice the best choice), and yields a few times. With more ranks than cores a
-//! spinning rank takes time from the rank it waits for. It yields almost at once, and sleeps a
-//! little later, because a turn of all ranks through the yields is cheaper than a sleep and a wake
-//! each.
+//! With a core of its own a rank spins for twice the measured wake-up latency, within 10 to 40 us,
+//! so that waiting costs a small multiple of the best choice, and yields a few times. With more
+//! ranks than cores a spinning rank takes time from the rank it waits for. It yields almost at
+//! once, and sleeps a little later, because a turn of all ranks through the yields is cheaper than
+//! a sleep and a wake each.
 
 use clump_boot::Config;
 use clump_os::sync::{AtomicU32, Ordering};

@@ -17,7 +17,7 @@ pub(crate) const MADE: u8 = 1;
 /// First byte of the answer when there are none; the reason follows.
 pub(crate) const REFUSED: u8 = 0;
 
-/// Creates `count` namespaces, joined by so many links each, and passes them to the launcher.
+/// Creates `count` namespaces, joined by so many cables each, and passes them to the launcher.
 pub(crate) fn make(launcher: &UnixStream, count: u32, cables: u32) -> clump_os::Result<()> {
     match netns::create_with(count, cables) {
         Ok(networks) => {

@@ -127,7 +127,7 @@ impl Drop for Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeatNews {
     /// A process has joined as the rank.
-    UnitDisposition,
+    Joined,
     /// That process has left by itself.
     Left,
     /// No process holds the connection any more: that process has ended, or runs another program.
@@ -339,7 +339,7 @@ pub fn seat_news(ours: impl AsFd) -> Option<SeatNews> {
     let mut said = [0; 16];
     match socket::receive(ours, &mut said) {
         Ok(Received::Message(bytes, _)) if said[..bytes] == *AWAY => Some(SeatNews::Left),
-        Ok(Received::Message(..)) => Some(SeatNews::UnitDisposition),
+        Ok(Received::Message(..)) => Some(SeatNews::Joined),
         Ok(Received::Nothing) => None,
         Ok(Received::Closed) | Err(_) => Some(SeatNews::Closed),
     }

@@ -6,16 +6,16 @@ use clump_capi as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a static libclump needs of the system.
+/// System libraries that a static libclump needs.
 const SYSTEM: &[&str] = &["-lpthread", "-ldl", "-lm"];
 
-/// A compiler for C and one for C++, and where programs go.
+/// A compiler for C and one for C++, and the folder for programs.
 #[derive(Debug)]
 pub struct Workshop {
     folder: Folder,
 }
 
-/// Which library a program is linked with.
+/// The library that a program is linked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linked {
     /// `libclump.so`.
@@ -24,7 +24,7 @@ pub enum Linked {
     Static,
 }
 
-/// A workshop; `None`, and a word about it, where there is no C compiler.
+/// Returns a workshop; `None`, and a notice, if there is no C compiler.
 pub fn workshop(test: &str) -> Option<Workshop> {
     for compiler in ["cc", "c++"] {
         if Command::new(compiler).arg("--version").output().is_err() {
@@ -43,7 +43,7 @@ pub fn workshop(test: &str) -> Option<Workshop> {
     Some(Workshop { folder })
 }
 
-/// A library of this build.
+/// Returns the path of a library of this build.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("the path of this program");
     // Tests lie beside it, programs one folder above.
@@ -52,7 +52,7 @@ fn built(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("`{name}` is not built beside {}", own.display()))
 }
 
-/// The folder of the C interface.
+/// Returns the folder of the C interface.
 pub fn capi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/clump-capi")
 }
@@ -63,10 +63,10 @@ impl Workshop {
         self.build_with(source, linked, &[])
     }
 
-    /// The same with more flags.
+    /// Compiles a program as [`Workshop::build`] does, with more flags.
     ///
     /// # Panics
-    /// When it does not compile.
+    /// Panics if it does not compile.
     pub fn build_with(&self, source: &str, linked: Linked, flags: &[&str]) -> PathBuf {
         let is_c = source.ends_with(".c");
         let stem = Path::new(source).file_stem().expect("a file").to_string_lossy().into_owned();
@@ -90,7 +90,7 @@ impl Workshop {
         out
     }
 
-    /// Where programs and libraries are.
+    /// Returns the folder of programs and libraries.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

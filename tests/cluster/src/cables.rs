@@ -1,9 +1,10 @@
-//! Virtual cables of running jobs, and what becomes of messages on them.
+//! Virtual cables of running jobs, and retransmissions on them.
 
 use crate::{Folder, Job, Running, program, until};
 use std::process::Command;
 
-/// A job of four ranks on two nodes, of which rank 0 computes for ever and the others wait for it.
+/// Starts a job of four ranks on two nodes, of which rank 0 computes for ever and the others wait
+/// for it.
 pub fn stuck(folder: &Folder, options: &str, deaf: &str) -> Running {
     let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
     let job = Job::of(&format!("-n 4 --nodes 2 {options}"), &args).start();
@@ -12,10 +13,10 @@ pub fn stuck(folder: &Folder, options: &str, deaf: &str) -> Running {
     job
 }
 
-/// Whether nodes can have network namespaces here; says why, if they cannot.
+/// Returns true if nodes can have network namespaces here; prints the reason if they cannot.
 ///
 /// # Panics
-/// When they cannot and nothing says why.
+/// Panics if they cannot and no reason is given.
 pub fn are_here() -> bool {
     let tried = Job::command("run -n 2 --nodes 2 --netns true").finish();
     let why = tried.err.lines().find(|line| line.contains("--netns"));
@@ -35,21 +36,21 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// Both ends: of node 0, of node 1.
+    /// Returns both ends: of node 0, of node 1.
     pub fn both(job: &Running) -> [Self; 2] {
         Self::both_of(job, 0)
     }
 
-    /// The same of one of several cables.
+    /// Returns both ends of one of several cables.
     pub fn both_of(job: &Running, which: usize) -> [Self; 2] {
         let agents = job.agents(2);
         [0, 1].map(|node| Self { pid: agents[node], there: 1 - node, which })
     }
 
-    /// Does something to it, in the words of the program `cable`.
+    /// Changes the cable, by a subcommand of the program `cable`.
     ///
     /// # Panics
-    /// When that cannot be done.
+    /// Panics if that fails.
     pub fn does(&self, what: &[&str]) {
         let ends = [self.pid as usize, self.there, self.which].map(|n| n.to_string());
         let done = Command::new(program("cable")).args(ends).args(what).output();
@@ -58,10 +59,11 @@ impl Cable {
     }
 }
 
-/// How many units the ranks of a job have sent again; any of its processes will do.
+/// Returns the number of units that the ranks of a job have retransmitted; `pid` is any of its
+/// processes.
 ///
 /// # Panics
-/// When its counters cannot be read.
+/// Panics if its counters cannot be read.
 pub fn resent(pid: u32) -> u64 {
     let read = Job::command(&format!("stats --json --pid {pid}")).finish();
     let ranks = read.json()["counters"].clone();

@@ -1,13 +1,16 @@
-//! Starts whole jobs, as a user does, and looks at what becomes of them.
+//! Starts whole jobs, as a user does, and checks their ends.
 //!
-//! Top of everything: runs the `clump` program of this build (`clump-under-test`) on the programs of
-//! this package (`prog`), and looks for what a job left behind in `/proc`.
+//! Top layer: runs the `clump` program of this build (`clump-under-test`) on the programs of this
+//! package (`prog`), and searches `/proc` for processes that a job left behind.
 //!
-//! Types to know: [`Job`] (what to start), [`Running`] (a started job), [`Finished`] (what it said).
+//! Types to know: [`Job`] (a job to start), [`Running`] (a started job), [`Finished`] (its
+//! output).
 //!
 //! # Invariants
-//! 1. Every job carries a mark of its own in its environment, by which all of its processes are found.
-//! 2. Nothing here sleeps for a time: [`until`] waits for a condition, far longer than that should take.
+//! 1. Every job carries a mark of its own in its environment, by which all of its processes are
+//!    found.
+//! 2. Nothing here sleeps for a time: [`until`] waits for a condition, far longer than that should
+//!    take.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
@@ -30,10 +33,10 @@ use std::time::Duration;
 
 /// The variable that marks the processes of a job.
 pub const MARK: &str = "CLUSTER_TEST_MARK";
-/// How long anything may take: ten times what the slowest should.
+/// Longest time that anything may take: ten times that of the slowest.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The path of a program of this package.
+/// Returns the path of a program of this package.
 pub fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("the path of this program");
     // Tests lie one folder below the programs.
@@ -42,10 +45,10 @@ pub fn program(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("`{name}` is not built beside {}", own.display())).join(name)
 }
 
-/// Waits until `condition` gives a value.
+/// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// When that takes longer than [`PATIENCE`]; `what` says what was waited for.
+/// Panics if that takes longer than [`PATIENCE`]; `what` names the condition.
 pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = clock::instant();
     loop {
@@ -65,12 +68,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// `clump run` with `options` (words separated by spaces) of `prog` with `args` (the same).
+    /// Creates `clump run` with `options` of `prog` with `args` (each words separated by spaces).
     pub fn of(options: &str, args: &str) -> Self {
         Self::of_program(options, program("prog"), args.split_whitespace().map(OsString::from))
     }
 
-    /// The same with any program.
+    /// Creates `clump run` with `options` of any program.
     pub fn of_program(
         options: &str,
         program: impl Into<OsString>,
@@ -81,15 +84,15 @@ impl Job {
         job
     }
 
-    /// Any command of `clump`.
+    /// Creates any command of `clump`.
     pub fn command(words: &str) -> Self {
         let words: Vec<&str> = words.split_whitespace().collect();
         Self::any(program("clump-under-test")).with_args(&words)
     }
 
-    /// Any program, marked and watched like a job.
+    /// Creates a command of any program, marked and watched like a job.
     pub fn any(program: impl Into<OsString>) -> Self {
-        // Shells let what they start in the background ignore some, nohup another: then nothing would
+        // Shells let background processes ignore some signals, nohup another: then these would not
         // end by them.
         for signal in [signals::HANGUP, signals::INTERRUPT, signals::QUIT] {
             signal::restore_default(signal).expect("restoring a signal");
@@ -101,14 +104,14 @@ impl Job {
         Self { command, mark }
     }
 
-    /// The same with these arguments added.
+    /// Adds these arguments.
     pub fn with_args(self, args: &[&str]) -> Self {
         self.with(|command| {
             command.args(args);
         })
     }
 
-    /// The command line, to add to.
+    /// Changes the command line.
     pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
         change(&mut self.command);
         self
@@ -148,22 +151,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// All living processes of the job.
+    /// Returns all living processes of the job.
     pub fn processes(&self) -> Vec<Process> {
         procfs::with_variable(MARK, &self.mark)
     }
 
-    /// The process of the launcher.
+    /// Returns the process of the launcher.
     pub fn launcher(&self) -> u32 {
         self.launcher.id()
     }
 
-    /// The process of the only agent, once it is there.
+    /// Returns the process of the only agent, once it exists.
     pub fn agent(&self) -> u32 {
         self.agents(1)[0]
     }
 
-    /// The processes of the agents of so many nodes, in order, once they are there.
+    /// Returns the processes of the agents of so many nodes, in order, once they exist.
     pub fn agents(&self, nodes: usize) -> Vec<u32> {
         until("the agents", || {
             let agents = self.agents_now();
@@ -171,7 +174,7 @@ impl Running {
         })
     }
 
-    /// The agents that there are now. The launcher starts them one after the other.
+    /// Returns the current agents. The launcher starts them one after the other.
     fn agents_now(&self) -> Vec<u32> {
         let launcher = self.launcher();
         let is_agent = |p: &Process| {
@@ -183,12 +186,13 @@ impl Running {
         agents.into_iter().map(|p| p.pid).collect()
     }
 
-    /// The process of `rank`, once it is there.
+    /// Returns the process of `rank`, once it exists.
     pub fn rank(&self, rank: u32) -> u32 {
         until("a rank", || self.ranks().into_iter().find(|(r, _)| *r == rank).map(|(_, pid)| pid))
     }
 
-    /// The ranks whose programs run, and their processes. What ranks themselves start is left out.
+    /// Returns the ranks whose programs run, and their processes, without processes that ranks
+    /// start.
     pub fn ranks(&self) -> Vec<(u32, u32)> {
         let agents = self.agents_now();
         let rank_of = |p: &Process| {
@@ -239,7 +243,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// A test that fails leaves no job behind either.
+    /// Kills the job, so that a failed test leaves none behind.
     fn drop(&mut self) {
         if matches!(self.launcher.try_wait(), Ok(None)) {
             let _ = process::signal(self.launcher.id(), signal::TERMINATE);
@@ -253,18 +257,18 @@ impl Drop for Running {
 pub struct Finished {
     /// The exit code; negative for a signal.
     pub code: i32,
-    /// What it wrote.
+    /// Its standard output.
     pub out: String,
-    /// What it wrote to its error stream.
+    /// Its error stream.
     pub err: String,
-    /// How long the launcher was waited for.
+    /// Time that the launcher was waited for.
     pub took: Duration,
-    /// The same until the last process was gone.
+    /// Time until the last process was gone.
     pub gone: Duration,
 }
 
 impl Finished {
-    /// The lines of clump's report: from the last line that begins with `clump:` on.
+    /// Returns the lines of clump's report: from the last line that begins with `clump:` on.
     pub fn report(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.err.lines().collect();
         let start = lines.iter().rposition(|line| line.starts_with("clump:"));
@@ -274,7 +278,7 @@ impl Finished {
     /// Checks exit code and report: every one of `parts` is in it, and it is short.
     ///
     /// # Panics
-    /// When they are not as expected.
+    /// Panics if they are not as expected.
     #[track_caller]
     pub fn expect(&self, code: i32, parts: &[&str]) -> &Self {
         let report = self.report();
@@ -288,11 +292,11 @@ impl Finished {
         self
     }
 
-    /// Checks that the report says of rank 0 that it computed: alone, or with others that had not come to where they
-    /// wait for it when they were asked.
+    /// Checks that the report shows rank 0 as computing: alone, or with others that had not
+    /// reached their wait for it when they were asked.
     ///
     /// # Panics
-    /// When it does not.
+    /// Panics if it does not.
     #[track_caller]
     pub fn expect_rank_0_computing(&self) -> &Self {
         let mut computing = self.err.lines().filter(|line| line.contains(": computing"));
@@ -301,10 +305,10 @@ impl Finished {
         self
     }
 
-    /// Checks that all went well and clump had nothing to say.
+    /// Checks that all went well and clump printed nothing.
     ///
     /// # Panics
-    /// When it did not.
+    /// Panics if it did not.
     #[track_caller]
     pub fn expect_clean(&self) -> &Self {
         assert_eq!(self.code, 0, "exit code; said:\n{}\n{}", self.out, self.err);
@@ -312,10 +316,10 @@ impl Finished {
         self
     }
 
-    /// The JSON object in the last line of the output.
+    /// Returns the JSON object in the last line of the output.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         let last = self.out.lines().last().unwrap_or_default();
@@ -323,10 +327,10 @@ impl Finished {
             .unwrap_or_else(|e| panic!("{e} in the last line of\n{}", self.out))
     }
 
-    /// What that object says drove the network: one driver, or those of the nodes.
+    /// Returns the driver of the network in that object: one driver, or those of the nodes.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     #[track_caller]
     pub fn driver(&self) -> String {
         self.json()["config"]["net_driver"].as_str().expect("a driver").to_owned()
@@ -338,7 +342,7 @@ impl Finished {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new, empty folder that nobody else may look into.
+    /// Creates a new, empty folder that only this user can access.
     pub fn new() -> Self {
         let name = format!("clump-cluster-{:016x}", process::random().expect("random bits"));
         let path = std::env::temp_dir().join(name);
@@ -347,7 +351,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &std::path::Path {
         &self.0
     }
@@ -368,9 +372,9 @@ impl Drop for Folder {
 /// The signals that tests send.
 pub mod signals {
     pub use super::signal::{CONTINUE, HANGUP, INTERRUPT, KILL, TERMINATE};
-    /// What abort() sends.
+    /// The signal of abort().
     pub const ABORT: u8 = 6;
-    /// Ctrl-\\.
+    /// The signal of Ctrl-\\.
     pub const QUIT: u8 = 3;
     /// Stops a process.
     pub const STOP: u8 = 19;

@@ -1,4 +1,5 @@
-//! Kills ranks and agents, with their proxies, of jobs whose ranks contend for locks, and checks what survivors see.
+//! Kills ranks and agents, with their proxies, of jobs whose ranks contend for locks, and checks
+//! the survivors.
 
 use crate::storm::Dice;
 use crate::{Folder, Job, program, signals};
@@ -6,30 +7,30 @@ use clump_os::clock;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Who drives the network.
+/// Drivers of the network: ranks or proxies.
 const DRIVES: [&str; 3] = ["direct", "proxy:1", "proxy:2"];
 
-/// What a storm showed.
+/// The results of a storm.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Jobs that lost a rank.
     pub ranks: u32,
     /// Jobs that lost a node, with the homes of its locks and its proxies.
     pub nodes: u32,
-    /// Times that survivors had locks.
+    /// Times that survivors held locks.
     pub held: u64,
-    /// Locks that survivors were refused after.
+    /// Locks that survivors were refused.
     pub lost: u64,
-    /// Longest from the kill to the end of the launcher.
+    /// Longest time from the kill to the end of the launcher.
     pub end: Duration,
 }
 
-/// Kills once in each of `kills` jobs, at a random moment: a rank, which may hold a lock, wait for one or be the home of
-/// some, or the agent of a node. Survivors must be alone in what they hold, hear of deaths that there were and of no
-/// others, and end. `say` hears about each.
+/// Kills once in each of `kills` jobs, at a random moment: a rank, which may hold a lock, wait for
+/// one or be the home of some, or the agent of a node. Survivors must be alone in the locks they
+/// hold, hear of the real deaths and of no others, and end. `say` is called for each job.
 ///
 /// # Panics
-/// When one does not; the message names the seed.
+/// Panics if one does not; the message names the seed.
 pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
     let mut seen = Seen::default();
     for number in 0..kills {
@@ -58,7 +59,7 @@ pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
         job.await_ready(folder.path(), 0..ranks);
         let pid =
             node.map_or_else(|| job.rank(victim), |node| job.agents(nodes as usize)[node as usize]);
-        // The moment of the kill is the point of this: not a condition to wait for.
+        // The moment of the kill must be random: there is no condition to wait for.
         let start = clock::instant();
         while start.elapsed() < wait {
             clock::yield_now();

@@ -1,7 +1,7 @@
-//! How long nothing comes when one of two cables is cut while a job of two ranks sorts.
+//! Longest time without packets when one of two cables is cut while a job of two ranks sorts.
 //!
-//! What counts is seen from outside: packets that the kernel has received on a node's cables, looked at again
-//! and again while the ranks exchange their records.
+//! It is measured from outside: packets that the kernel has received on a node's cables, polled
+//! while the ranks exchange their records.
 
 use crate::cables::Cable;
 use crate::{Finished, Folder, Job, PATIENCE, program, until};
@@ -12,17 +12,17 @@ use std::time::Duration;
 /// Ranks 0 and 1 prefer the second cable.
 const PREFERRED: usize = 1;
 
-/// What was seen.
+/// The results of a sort.
 #[derive(Debug)]
 pub struct Seen {
-    /// The longest time in which no packet arrived at one of the nodes by any cable, from shortly before the cut until nearly
-    /// everything had come.
+    /// The longest time in which no packet arrived at one of the nodes by any cable, from shortly
+    /// before the cut until nearly all records had arrived.
     pub longest: Duration,
-    /// How the job ended.
+    /// The end of the job.
     pub ended: Finished,
 }
 
-/// What the cables of a process's network namespace have received: packets and bytes.
+/// Returns the packets and bytes that the cables of a process's network namespace have received.
 fn received(pid: u32) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
     let cables = text.lines().filter_map(|line| line.trim().strip_prefix("to-"));
@@ -34,11 +34,11 @@ fn received(pid: u32) -> (u64, u64) {
     numbers.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
 }
 
-/// Sorts so many records on two ranks of two nodes with two cables, and cuts the cable that they use when an eighth
-/// has crossed, if asked to. `options` are for `clump run`.
+/// Sorts so many records on two ranks of two nodes with two cables, and cuts the cable that they
+/// use when an eighth has crossed, if asked to. `options` are for `clump run`.
 ///
 /// # Panics
-/// The records cannot be made, or nothing goes on.
+/// Panics if the records cannot be made, or if the sort makes no progress.
 pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
     let folder = Folder::new();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -47,9 +47,10 @@ pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
     let words = ["app", "sort", "-n", "2", "-i", &from, "-o", &sorted].map(OsString::from);
     let options = format!("-n 2 --nodes 2 --netns --cables 2 --json {options}");
     let job = Job::of_program(&options, program("clump-under-test"), words).start();
-    // A quarter of all records is another node's and lies here, another quarter the other way round.
+    // A quarter of all records lies here and belongs to the other node; another quarter goes the
+    // other way.
     let crossing = records * 100 / 4;
-    // Asked for anew each time: at first a process is among them that makes the cables, and ends.
+    // Read anew each time: at first a process is among them that makes the cables, and ends.
     let agent = until("an eighth to cross", || {
         job.agents(2).into_iter().find(|&agent| received(agent).1 > crossing / 8)
     });
@@ -66,7 +67,7 @@ pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
             longest = longest.max(now - last);
             (last, packets) = (now, now_packets);
         }
-        // What follows is another phase; a process that is gone has none.
+        // Later packets are of another phase; a process that is gone has none.
         if bytes > crossing * 15 / 16 || bytes == 0 {
             break;
         }
@@ -81,7 +82,7 @@ pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
     Seen { longest, ended }
 }
 
-/// The output is sorted, and nothing is missing.
+/// Checks that the output is sorted and complete.
 fn check(ended: &Finished, sorted: &str, from: &str) {
     assert_eq!(ended.code, 0, "{}", ended.err);
     let check = Job::command(&format!("app valsort {sorted} --input {from}")).finish();
@@ -89,10 +90,10 @@ fn check(ended: &Finished, sorted: &str, from: &str) {
     assert!(check.out.contains("SUCCESS"), "{}", check.out);
 }
 
-/// The sum of a counter over all ranks of a job that has ended.
+/// Returns the sum of a counter over all ranks of a job that has ended.
 ///
 /// # Panics
-/// The job was not asked for JSON.
+/// Panics if the job was not asked for JSON.
 pub fn counted(ended: &Finished, counter: &str) -> u64 {
     let all = ended.json();
     let list = |what: &str| all[what].as_array().expect("a list").clone();

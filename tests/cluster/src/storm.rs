@@ -1,4 +1,4 @@
-//! Kills random ranks of jobs under load, and checks every end.
+//! Kills random ranks of jobs under load, and checks each end.
 
 use crate::{Folder, Job, signals};
 use clump_os::clock;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// The next number.
+    /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,30 +19,30 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// One of `range`.
+    /// Returns a number of `range`.
     pub fn of(&mut self, range: RangeInclusive<u32>) -> u32 {
         let span = u64::from(range.end() - range.start()) + 1;
         range.start() + u32::try_from(self.roll() % span).unwrap_or(0)
     }
 }
 
-/// What a storm showed.
+/// The results of a storm.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Longest from the kill to the end of the launcher.
+    /// Longest time from the kill to the end of the launcher.
     pub end: Duration,
-    /// The same to the end of the last process.
+    /// Longest time from the kill to the end of the last process.
     pub gone: Duration,
     /// Errors of survivors that did not name the dead rank.
     pub unnamed: u32,
 }
 
-/// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time, on so
-/// many nodes. Every job must end with the right report, the right code, and nothing left. `say` hears
-/// about each.
+/// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time, on
+/// so many nodes. Every job must end with the right report, the right code, and no process left.
+/// `say` is called for each job.
 ///
 /// # Panics
-/// When one does not; the message names the seed.
+/// Panics if one does not; the message names the seed.
 pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Seen {
     let mut seen = Seen::default();
     for number in 0..kills {
@@ -63,7 +63,7 @@ pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Se
         let job = Job::of(&format!("-n {ranks} --nodes {nodes}"), &talk).start();
         job.await_ready(folder.path(), 0..ranks);
         let pid = job.rank(victim);
-        // The moment of the kill is the point of this: not a condition to wait for.
+        // The moment of the kill must be random: there is no condition to wait for.
         let start = clock::instant();
         while start.elapsed() < wait {
             clock::yield_now();
@@ -79,8 +79,8 @@ pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Se
             ended.err
         );
         assert!(report.len() <= 15, "{what}: too long\n{}", ended.err);
-        // Whoever returned an error names the dead, or a message that came back from a survivor which
-        // had ended before it could be told.
+        // A rank that returned an error names the dead rank, or a message that was returned by a
+        // survivor which had ended before it could be told.
         for line in ended.err.lines().filter(|line| line.starts_with("prog:")) {
             let named = line.contains(&format!("rank {victim} "));
             assert!(named || line.contains(" came back "), "{what}: `{line}`");

@@ -1,5 +1,5 @@
-//! Programs of Active Messages II in C (`clump/am2.h`): alone, on one node, on two, over a network that loses
-//! packets; under valgrind.
+//! Programs of Active Messages II in C (`clump/am2.h`): alone, on one node, on two, over a network
+//! that loses packets; under valgrind.
 
 use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
 use clump_cluster_tests::{Folder, Job};
@@ -111,7 +111,7 @@ fn the_header_is_c_and_cxx_and_each_call_takes_exactly_its_arguments() {
     }
 }
 
-/// A program with arguments.
+/// Adds arguments to a program.
 fn with_args(job: Job, args: &[&str]) -> Job {
     job.with_args(args)
 }
@@ -147,7 +147,8 @@ fn what_was_sent_to_a_rank_that_dies_comes_back_or_ends_the_job() {
     }
 }
 
-/// Under valgrind: no byte is read before it was written, none outside of its block, none lost.
+/// Checks under valgrind: no byte is read before it was written, none outside of its block, none
+/// leaked.
 #[test]
 fn memory_is_used_as_it_should_be() {
     if std::process::Command::new("valgrind").arg("--version").output().is_err() {
@@ -167,7 +168,7 @@ fn memory_is_used_as_it_should_be() {
     }
     let random = build(&shop, "am2_random", Linked::Static);
     checked(run("-n 2", Path::new("valgrind")), &random, &["5", "200"]);
-    // Of what is sealed in place by hand-written assembly, valgrind does not see that it was written.
+    // Valgrind does not see writes by the hand-written assembly that encrypts in place.
     let two = run("-n 2 --nodes 2 --security crc", Path::new("valgrind"));
     checked(two, &random, &["6", "200"]);
 }
@@ -181,7 +182,8 @@ fn the_programs_of_the_documents_run() {
         done.expect_clean();
         assert!(done.out.contains("2000 words are right"), "{}\n{}", done.out, done.err);
     }
-    // A program that knows no more than Active Messages II: its processes find each other by files in a folder.
+    // A program that knows only Active Messages II: its processes find each other by files in a
+    // folder.
     let flags = format!("-I{}", capi().join("include/clump").display());
     let stencil = shop.build_with("examples/c/am2_stencil.c", Linked::Static, &[&flags]);
     for (options, ranks) in [("-n 1", "1"), ("-n 3", "3"), ("-n 4 --nodes 2", "4")] {

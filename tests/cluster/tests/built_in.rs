@@ -1,4 +1,4 @@
-//! What is built into the `clump` program, as a user calls it.
+//! Built-in commands of the `clump` program, as a user calls them.
 
 use clump_cluster_tests::{Folder, Job, signals, until};
 
@@ -25,7 +25,8 @@ fn progress_is_drawn_on_a_terminal() {
     Job::command(&format!("app gensort 100000 {records}")).finish().expect_clean();
     let clump = clump_cluster_tests::program("clump-under-test");
     let line = format!("{} app sort -n 3 -i {records} -o {sorted}", clump.display());
-    // script(1) gives it a terminal; of which kind says a variable that a program run by no person lacks.
+    // script(1) gives it a terminal, whose kind is in a variable that is missing in automated
+    // runs.
     let shown = Job::any("script").with_args(&["-qec", &line, "/dev/null"]);
     let shown = shown.with(|command| {
         command.env("TERM", "xterm");

@@ -1,5 +1,5 @@
-//! Errors of the C interface that take more than a wrong argument: each status that a program can meet is met here, in
-//! `c_programs.rs`, or in a unit test of `clump-capi`.
+//! Errors of the C interface that take more than a wrong argument: each status that a program can
+//! see is tested here, in `c_programs.rs`, or in a unit test of `clump-capi`.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
@@ -15,7 +15,7 @@ fn run(shop: &Workshop, options: &str, how: &str) -> Job {
     job.with_args(&[how])
 }
 
-/// Runs it with `setting`; as many ranks as `times` say that they went on.
+/// Runs it with `setting`; `times` ranks print that they went on.
 fn goes_on(job: Job, setting: Option<(&str, &str)>, times: usize) {
     let job = job.with(|command| {
         command.envs(setting);
@@ -81,14 +81,14 @@ fn rubbish_in_memory_is_an_error_that_stays() {
     goes_on(run(&shop, "", "rubbish"), None, 1);
 }
 
-/// Statuses and reasons that no test names are found here.
+/// Finds statuses and reasons that no test names.
 #[test]
 fn every_status_and_reason_is_met() {
     let text = |path: &str| std::fs::read_to_string(capi().join(path)).unwrap();
     let tests = std::fs::read_dir(capi().join("tests/c")).unwrap();
     let mut met: String =
         tests.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
-    // Those that no C program can bring about: unit tests do.
+    // Those that no C program can cause are covered by unit tests.
     for unit in ["src/fault.rs", "src/border.rs"] {
         met += text(unit).rsplit("mod tests").next().unwrap();
     }

@@ -1,4 +1,4 @@
-//! The headers and the library as things: what compiles without a warning, what is exported, what leaks.
+//! Properties of headers and library: compilation without warnings, exports, leaks.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::Job;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles a file that includes only `header`; gives what the compiler says.
+/// Compiles a file that includes only `header`; returns the compiler's output.
 fn compile_alone(folder: &Path, header: &str, compiler: &str, standard: &str) -> String {
     let c = compiler == "cc";
     let source = folder.join(if c { "alone.c" } else { "alone.cpp" });
@@ -27,7 +27,7 @@ fn headers_compile_alone_without_warnings() {
     let include = capi().join("include");
     let mut names = vec!["clump.h".to_owned()];
     let inside = std::fs::read_dir(include.join("clump")).unwrap();
-    // What is included at the end of another header needs it.
+    // Names included at the end of another header need it.
     names.extend(
         inside
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -52,7 +52,8 @@ fn headers_compile_alone_without_warnings() {
     }
 }
 
-/// Arguments that a program has swapped are an error of the compiler, without any flag; in their order they are none.
+/// Checks that swapped arguments are an error of the compiler, without any flag, and arguments in
+/// order are not.
 #[test]
 fn swapped_arguments_do_not_compile() {
     let Some(shop) = workshop("swapped arguments") else { return };
@@ -93,7 +94,8 @@ fn the_shared_library_exports_only_ours() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
-/// Symbols of an object file, each with its letter (nm(1)): `U` for what it calls, `t` for what it has of its own.
+/// Returns the symbols of an object file, each with its letter (nm(1)): `U` for undefined ones,
+/// `t` for local ones.
 fn symbols(object: &Path) -> Vec<(char, String)> {
     let named = Command::new("nm").arg(object).output().unwrap();
     let said = String::from_utf8_lossy(&named.stdout).into_owned();
@@ -105,7 +107,8 @@ fn symbols(object: &Path) -> Vec<(char, String)> {
     said.lines().filter_map(of_line).collect()
 }
 
-/// Compiles without inlining, so that inline functions which are called, and no others, are in the object.
+/// Compiles without inlining, so that inline functions which are called, and no others, are in the
+/// object.
 fn object_of(shop: &Workshop, source: &Path, flags: &[&str]) -> Vec<(char, String)> {
     let c = source.extension().is_some_and(|ending| ending == "c");
     let object = shop.folder().join("symbols.o");
@@ -117,8 +120,8 @@ fn object_of(shop: &Workshop, source: &Path, flags: &[&str]) -> Vec<(char, Strin
     symbols(&object)
 }
 
-/// Every function that the library exports, and every inline one of the headers, is called by a test: what the
-/// compiler left in the tests' objects counts, no text.
+/// Checks that every function that the library exports, and every inline one of the headers, is
+/// called by a test: symbols in the tests' objects count, not text.
 #[test]
 fn every_function_is_tested() {
     let Some(shop) = workshop("which functions are tested") else { return };
@@ -152,12 +155,13 @@ fn every_function_is_tested() {
     assert!(missing.is_empty(), "no test calls {missing:?}");
 }
 
-/// The address sanitizer of the compiler, and that for undefined behaviour, find nothing in programs that do
-/// everything.
+/// Checks that the compiler's sanitizers for addresses and undefined behaviour find nothing in
+/// programs that use everything.
 #[test]
 fn sanitizers_are_content() {
     let Some(shop) = workshop("C programs under sanitizers") else { return };
-    // Leaks are valgrind's: the sanitizer's search for them needs rights that not every place gives.
+    // Valgrind checks leaks: the sanitizer's leak search needs rights that are not available
+    // everywhere.
     let sane = |job: Job| {
         job.with(|command| {
             command.env("ASAN_OPTIONS", "detect_leaks=0:exitcode=42");
@@ -193,7 +197,7 @@ fn sanitizers_are_content() {
     }
 }
 
-/// Valgrind finds no wrong access and no leak in programs that do everything.
+/// Checks that valgrind finds no wrong access and no leak in programs that use everything.
 #[test]
 fn valgrind_is_content() {
     let Some(shop) = workshop("C programs under valgrind") else { return };

@@ -1,10 +1,11 @@
-//! The C interface, function by function and error by error, by programs in C: alone, on one node, on two.
+//! The C interface, function by function and error by error, by programs in C: alone, on one node,
+//! on two.
 
 use clump_cluster_tests::Job;
 use clump_cluster_tests::c_programs::{Linked, workshop};
 use std::ffi::OsString;
 
-/// Compiles a program and runs it in all ways; it checks by itself, and says so in the end.
+/// Compiles a program and runs it in all ways; it checks itself, and prints the result.
 fn in_all_ways(source: &str, says: &str) {
     let Some(shop) = workshop(source) else { return };
     for linked in [Linked::Static, Linked::Shared] {
@@ -42,7 +43,8 @@ fn threads() {
     in_all_ways("tests/c/threads.c", "threads");
 }
 
-/// Drain waits for handlers, and requests can be held back: alone, on nodes with stacks of ranks, by proxies.
+/// Checks that drain waits for handlers, and that requests can be held back: alone, on nodes with
+/// stacks of ranks, by proxies.
 #[test]
 fn phases() {
     in_all_ways("tests/c/phases.c", "phases");
@@ -53,7 +55,7 @@ fn phases() {
     assert!(done.out.contains("rank 0: phases are right\n"), "{}", done.out);
 }
 
-/// Lengths and counts that no program means are errors.
+/// Checks that absurd lengths and counts are errors.
 #[test]
 fn absurd_numbers() {
     in_all_ways("tests/c/absurd.c", "refusals");
@@ -64,8 +66,8 @@ fn cpp_layer() {
     in_all_ways("tests/c/layer.cpp", "the layers");
 }
 
-/// A job goes on, whatever becomes of children by `fork`, and ends without those that stay: each rank with a stack of its
-/// own, and by proxies.
+/// Checks that a job continues despite children by `fork`, and ends without those that stay: each
+/// rank with a stack of its own, and by proxies.
 #[test]
 fn children_by_fork_are_no_ranks() {
     let Some(shop) = workshop("children by fork") else { return };
@@ -79,7 +81,7 @@ fn children_by_fork_are_no_ranks() {
             (&cpp, &[], "destructors are right"),
         ] {
             let done = Job::of_program(options, program, []).with_args(args).finish();
-            // Those that stay are said to have been ended.
+            // Processes that stay are reported as killed.
             assert_eq!(done.code, 0, "{options}: {}\n{}", done.out, done.err);
             assert_eq!(done.err.contains("had left running"), !args.is_empty(), "{}", done.err);
             assert!(done.out.contains(&format!("rank 0: {says}\n")), "{}\n{}", done.out, done.err);
@@ -89,7 +91,7 @@ fn children_by_fork_are_no_ranks() {
     Job::any(&c).finish().expect_clean();
 }
 
-/// Whatever a program does, it is an error or an end that `clump run` explains, never a hang.
+/// Checks that every failure is an error or an end that `clump run` explains, never a hang.
 #[test]
 fn bad_ends() {
     let Some(shop) = workshop("bad ends from C") else { return };

@@ -1,4 +1,5 @@
-//! Nodes in network namespaces, joined by virtual cables that the kernel cuts, or on which it loses packets.
+//! Nodes in network namespaces, joined by virtual cables that the kernel cuts, or on which it
+//! loses packets.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::cables::{Cable, are_here, resent, stuck};
@@ -9,9 +10,10 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// More than the kernel would lose by itself: both ends of one cable lose 2 %.
+/// Loss rate far above the kernel's own: both ends of one cable lose 2 %.
 const LOSS: &str = "20000";
-/// Frames of the other drivers go past the kernel's filters; wrappers around drivers lose those.
+/// Option for UDP: frames of the other drivers bypass the kernel's filters; wrappers around
+/// drivers lose those.
 const BY_IP: &str = "--driver udp";
 
 #[test]
@@ -53,7 +55,8 @@ fn nothing_is_left_of_namespaces_however_a_job_ends() {
             _ => job.signal(job.launcher(), signals::INTERRUPT),
         }
         job.finish();
-        // No process is in it, no descriptor leads there, and it never had a name: it is gone.
+        // The namespace is gone: no process is in it, no descriptor refers to it, and it never had
+        // a name.
         let of = |p: &clump_os::procfs::Process| {
             std::fs::read_link(format!("/proc/{}/ns/net", p.pid)).ok()
         };
@@ -62,7 +65,7 @@ fn nothing_is_left_of_namespaces_however_a_job_ends() {
     }
 }
 
-/// A job of four ranks on two nodes that talk until the file `folder/end` is there.
+/// Starts a job of four ranks on two nodes that communicate until the file `folder/end` exists.
 fn talking(folder: &Folder, options: &str) -> Running {
     let path = folder.path().display();
     let args = format!("talk 0 --ready {path} --until {path}/end");
@@ -76,7 +79,7 @@ fn talking(folder: &Folder, options: &str) -> Running {
     job
 }
 
-/// Waits until so many units have been sent again.
+/// Waits until so many units have been retransmitted.
 fn await_resent(job: &Running, units: u64) {
     let before = resent(job.launcher());
     until("units to be sent again", || (resent(job.launcher()) >= before + units).then_some(()));
@@ -183,7 +186,7 @@ fn cut_for_a_while(driver: &str) {
     for _ in 0..3 {
         let [cable, _] = Cable::both(&job);
         cable.does(&["cut"]);
-        // What repeats itself now cannot get through.
+        // Retransmissions now cannot arrive.
         await_resent(&job, 3);
         cable.does(&["mend", "0"]);
     }
@@ -207,7 +210,7 @@ fn a_cable_that_is_cut_loses_a_node() {
         let lost =
             "node 1 was lost: its agent was not heard by node 0 any more: stopped, or cut off";
         ended.expect(125, &[lost, "ranks 2, 3 of `prog` were lost", "in barrier"]);
-        // The node timeout, what the survivors are given to end in, and a busy machine.
+        // The node timeout, the survivors' grace period, and a busy machine.
         let took = start.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}\n{}", ended.err);
     }
@@ -225,8 +228,9 @@ fn a_path_that_gets_narrower_is_told_of_and_stops_nobody() {
     }
 }
 
-/// A job whose messages of 4 kB go on when the cable takes IP packets of 1280 bytes only. The end of node 1 alone is
-/// changed: what comes there is dropped without a word, and what leaves there is refused.
+/// Runs a job whose messages of 4 kB continue when the cable takes IP packets of 1280 bytes only.
+/// The end of node 1 alone is changed: packets that arrive there are dropped silently, packets
+/// that leave there are refused.
 fn narrowed(options: &str) {
     let folder = Folder::new();
     let errors = folder.path().join("errors");

@@ -10,7 +10,7 @@ fn conn(options: &str, what: &str, folder: &Folder) -> Job {
         .with(|command| _ = command.env("CLUMP_CONN_SILENCE_MS", "1000"))
 }
 
-/// A server, once it may be visited.
+/// Starts a server, and returns it once clients can connect.
 fn served(folder: &Folder) -> Running {
     let server = conn("-n 1", "serve", folder).start();
     until("the token", || folder.path().join("token").exists().then_some(()));
@@ -28,7 +28,7 @@ fn a_service_counts_for_clients_of_other_jobs_also_over_a_bad_network() {
             job.with(|command| _ = command.env("CLUMP_NET_LOSS_PPM", loss))
         };
         let path = file.display().to_string();
-        // Somebody was there before, who could read what is written there.
+        // Plants a file of another process, which could read what is written there.
         let planted = folder.path().join("token.part");
         std::fs::write(&planted, "").unwrap();
         let server = service("-n 2 --nodes 2", &["serve", &path, "2"]).start();

@@ -1,4 +1,4 @@
-//! Ranks that leave as they should not: the job ends, says who and how, and leaves nothing.
+//! Ranks that end wrongly: the job ends, names rank and cause, and leaves nothing.
 
 use clump_cluster_tests::{Folder, Job, signals, until};
 
@@ -108,7 +108,8 @@ fn a_rank_that_runs_on_is_noticed() {
     let agent = job.agent();
     until("rank 0 to end", || (job.ranks().len() == 1).then_some(()));
     assert_eq!(job.agent(), agent, "waits for the other");
-    // The notice itself is due after 5 s of the agent's clock; the rules are tested without a clock.
+    // The notice itself is due after 5 s of the agent's clock; the rules are tested without a
+    // clock.
     job.signal(job.rank(1), signals::TERMINATE);
     job.finish().expect(143, &["rank 1 of `prog` was killed by signal 15"]);
 }

@@ -1,10 +1,11 @@
-//! Jobs that are told to end, and the deaths of those who watch over them.
+//! Jobs that are told to end, and the deaths of their watchers.
 
 use clump_cluster_tests::{Folder, Job, Running, signals, until};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
-/// A job of which rank 0 computes for ever, deaf to signals, and the others wait for it in a barrier.
+/// Starts a job of which rank 0 computes for ever, ignoring signals, and the others wait for it in
+/// a barrier.
 fn stuck(folder: &Folder, deaf: &str) -> Running {
     let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
     let job = Job::of("-n 4", &args).start();
@@ -94,8 +95,8 @@ fn a_stopped_rank_does_not_keep_an_interrupt_from_ending_the_job() {
     job.finish().expect(130, &["interrupted (SIGINT)"]);
 }
 
-/// Two ranks that write to both of their streams for ever; these are one pipe, which is full. Rank 1 does
-/// not write.
+/// Starts two ranks that write to both of their streams for ever; these are one pipe, which is
+/// full. Rank 1 does not write.
 fn unread() -> (Running, std::io::PipeReader) {
     let (reader, writer) = std::io::pipe().unwrap();
     let script = "[ $CLUMP_RANK = 1 ] && exec sleep 9999; yes & exec yes >&2";
@@ -155,8 +156,8 @@ fn what_a_caller_ignores_for_good_ends_nothing() {
     assert_eq!(ended.out, "alive\nalive\n");
 }
 
-/// A copy of `sleep` under a name that is no text, also where the kernel cuts it, and one that looks like the end of a
-/// name in `/proc`.
+/// Runs a copy of `sleep` under a name that is no text, also where the kernel cuts it, and one
+/// that looks like the end of a name in `/proc`.
 #[test]
 fn processes_are_ended_and_named_whatever_bytes_their_names_are() {
     let names: [&[u8]; 3] =

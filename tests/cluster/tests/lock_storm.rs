@@ -1,4 +1,5 @@
-//! Locks while ranks and nodes die, in a few jobs; `cargo run -p clump-cluster-tests --bin lock-storm` does 200.
+//! Locks while ranks and nodes die, in a few jobs; `cargo run -p clump-cluster-tests --bin
+//! lock-storm` does 200.
 
 use clump_cluster_tests::lock_storm::lock_storm;
 

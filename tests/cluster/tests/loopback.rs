@@ -1,8 +1,8 @@
-//! What carries packets over loopback: frames while few sockets hear them, else UDP.
+//! The driver over loopback: packet sockets while few of them listen, else UDP.
 
 use clump_cluster_tests::{Finished, Job, cables, program};
 
-/// A job in a network namespace of its own, in which so many other sockets hear frames.
+/// Creates a job in a network namespace of its own, in which so many other sockets receive frames.
 fn beside(listeners: usize, options: &str, args: &str) -> Finished {
     let [clump, prog] =
         ["clump-under-test", "prog"].map(|name| program(name).display().to_string());
@@ -28,7 +28,7 @@ fn auto_takes_frames_while_few_sockets_hear_them() {
     expect_driver(&beside(15, "-n 2", "talk 50"), "udp");
     expect_driver(&beside(0, "-n 16", "talk 5"), "udp");
     expect_driver(&beside(0, "-n 2 --driver udp", "talk 5"), "udp");
-    // Whoever asks for frames by name gets them.
+    // A job that names the driver gets it.
     expect_driver(&beside(40, "-n 2 --driver packet", "talk 50"), "packet");
 }
 
@@ -56,7 +56,7 @@ fn jobs_that_start_at_one_time_end_well() {
         let ended = job.finish();
         let driver = ended.driver();
         assert_eq!(ended.code, 0, "{}", ended.err);
-        // Which of them, depends on who came first.
+        // The order of starts decides which of them.
         assert!(["udp", "packet", "udp, packet", "packet, udp"].contains(&&*driver), "{driver}");
     }
 }

@@ -52,7 +52,7 @@ fn a_job_on_one_node_opens_no_network_socket() {
     }
 }
 
-/// Whether a process has a UDP socket of its network namespace open.
+/// Returns true if a process has a UDP socket of its network namespace open.
 fn has_udp(pid: u32) -> bool {
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/udp")).unwrap();
     // proc(5): the tenth field of a line is the inode.
@@ -236,7 +236,7 @@ fn who_goes_on_without_a_lost_node_is_not_ended() {
     }
 }
 
-/// Whether a process was started with this variable.
+/// Returns true if a process was started with this variable.
 fn variable(pid: u32, name: &str, value: u32) -> bool {
     clump_os::procfs::variable(pid, name).is_some_and(|is| is == *value.to_string())
 }

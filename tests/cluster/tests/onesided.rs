@@ -71,7 +71,8 @@ fn the_monitor_shows_what_interfaces_execute() {
     let delivery = busiest["stages"].as_array().unwrap();
     let delivery = delivery.iter().find(|times| times["stage"] == "delivery").unwrap();
     assert!(delivery["mean_us"].as_f64().unwrap() > 0.0, "{delivery}");
-    // One operation in eight is timed, so that a pause of the machine may count for more or for less.
+    // One operation in eight is timed, so that a pause of the machine may count for more or for
+    // less.
     let little = busiest["little"].as_f64().unwrap();
     assert!(little > 0.02 && little < 50.0, "{busiest}");
     assert!(busiest["network"]["net.packets.sent"].as_u64().unwrap() > 100, "{busiest}");

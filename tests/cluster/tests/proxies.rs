@@ -1,11 +1,12 @@
-//! Jobs whose nodes have proxies run, sort, die and end as those whose ranks drive the network themselves.
+//! Jobs whose nodes have proxies run, sort, die and end as those whose ranks drive the network
+//! themselves.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::cables::stuck;
 use clump_cluster_tests::{Folder, Job, program, signals};
 use std::ffi::OsString;
 
-/// Jobs of several nodes, with proxies of every kind of number and dispatch.
+/// Jobs of several nodes, with various numbers of proxies and dispatch policies.
 const SHAPES: [(&str, &str); 4] = [
     ("-n 2 --nodes 2 --ni proxy:1", "fixed"),
     ("-n 5 --nodes 2 --ni proxy:2", "fixed"),

@@ -1,4 +1,4 @@
-//! Jobs that go well, and command lines that do not.
+//! Jobs that succeed, and command lines that are wrong.
 
 use clump_cluster_tests::{Folder, Job, signals, until};
 use clump_os::claim::CpuClaim;
@@ -104,7 +104,7 @@ fn a_reader_that_goes_away_ends_the_job() {
 
 #[test]
 fn nobody_reads_and_an_interrupt_still_ends_the_job() {
-    // Nobody takes what comes out of this pipe, but it stays open.
+    // No process reads this pipe, but it stays open.
     let (_reader, writer) = std::io::pipe().unwrap();
     let job = Job::of_program("-n 2", "yes", []).with(|command| {
         command.stdout(writer);
@@ -123,7 +123,7 @@ fn a_flood_that_nobody_reads_does_not_delay_the_news_of_a_death() {
         command.stdout(writer);
     });
     let job = job.start();
-    // All ranks are killed although what they wrote cannot be shown.
+    // All ranks are killed although their output cannot be shown.
     clump_cluster_tests::until("the ranks to be gone", || {
         (!job.processes().iter().any(|p| p.name == "yes" || p.name == "sh")).then_some(())
     });
@@ -150,7 +150,7 @@ fn output_that_cannot_be_written_is_a_failure_with_a_reason() {
         });
         job.finish().expect(125, &["writing standard output: No space left on device"]);
     }
-    // Nobody can be told why; the code says that something was lost.
+    // The reason cannot be shown; the code tells that output was lost.
     let job = shell("-n 2", "echo x >&2").with(|command| {
         command.stderr(full());
     });
@@ -272,7 +272,7 @@ fn a_running_job_shows_its_counters() {
     job.finish().expect(130, &[]);
 }
 
-/// The CPU that a process is bound to, if it is bound to one.
+/// Returns the CPU that a process is bound to, if any.
 fn bound_to(pid: u32) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -291,7 +291,7 @@ fn jobs_get_cores_of_their_own_and_a_killed_agent_keeps_none() {
         job
     };
     let (one, two) = (start(), start());
-    // A job that finds the cores taken, by jobs of other tests too, is not bound.
+    // A job is not bound if jobs, of other tests too, hold the cores.
     let [first, second] = [&one, &two].map(|job| bound_to(job.rank(0)));
     assert!(first.is_none() || first != second, "both on CPU {first:?}");
     if let Some(cpu) = first {
@@ -328,7 +328,7 @@ fn the_report_says_where_ranks_ran_and_scripts_run_anywhere() {
     job.finish();
 }
 
-/// A word that is no text: Latin-1.
+/// Returns a word that is no UTF-8: Latin-1.
 fn latin(word: &[u8]) -> OsString {
     OsString::from_vec(word.to_vec())
 }
@@ -359,7 +359,7 @@ fn programs_arguments_folders_and_variables_of_any_bytes_pass_unchanged() {
             assert!(logs.join(format!("rank-{rank}.out")).exists());
         }
     }
-    // What cannot be started is named without what a terminal obeys.
+    // A program that cannot be started is named without terminal control characters.
     let missing = Job::of_program("-n 1", latin(b"./\x1b[2J\xf6"), []).finish();
     missing.expect(127, &[r"`./\x1b[2J\xf6` does not exist"]);
 }
@@ -375,7 +375,7 @@ fn output_is_written_through_no_link_that_somebody_planted() {
     job().finish().expect(125, &["rank-1.err", "a symbolic link", "--output"]);
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
     std::fs::remove_file(logs.join("rank-1.err")).unwrap();
-    // Files of an earlier job are this user's, and are written anew.
+    // Files of an earlier job are this user's, and are overwritten.
     for _ in 0..2 {
         job().finish().expect_clean();
         assert_eq!(std::fs::read_to_string(logs.join("rank-1.err")).unwrap(), "err\n");

@@ -6,10 +6,10 @@ use clump_cluster_tests::stall::{counted, sort};
 use clump_cluster_tests::{Finished, Folder, Job, Running, until};
 use std::time::Duration;
 
-/// How long a sort may stall when a cable is cut is 300 ms; a test allows ten times that.
+/// Longest stall allowed when a cable is cut: ten times the goal of 300 ms.
 const STALL: Duration = Duration::from_secs(3);
 
-/// How long a node may be silent where that is not what is tested, in milliseconds.
+/// Node timeout where it is not what is tested, in milliseconds.
 const PATIENT: u64 = 60_000;
 
 fn by_path(ended: &Finished) -> [u64; 2] {
@@ -55,7 +55,7 @@ fn a_sort_whose_cable_is_cut_ends_without_error_and_hardly_stalls() {
         return;
     }
     for options in ["--driver packet", "--driver udp", "--ni proxy:2"] {
-        // Twice as many where all had crossed before the cable was cut.
+        // Twice as many if all had crossed before the cable was cut.
         let sizes = [1, 2, 4, 8, 16].map(|millions| millions * 1_000_000);
         let seen = sizes.into_iter().map(|records| sort(records, options, true)).find(|seen| {
             assert!(seen.longest < STALL, "{options}: {:?}", seen.longest);
@@ -65,8 +65,8 @@ fn a_sort_whose_cable_is_cut_ends_without_error_and_hardly_stalls() {
     }
 }
 
-/// A job of four ranks on two nodes with two cables that talk until the file `folder/end` is there; nodes may
-/// be silent for `timeout_ms`.
+/// Starts a job of four ranks on two nodes with two cables that communicate until the file
+/// `folder/end` exists; nodes may be silent for `timeout_ms`.
 fn talking(folder: &Folder, options: &str, timeout_ms: u64) -> Running {
     let path = folder.path().display();
     let args = format!("talk 0 --ready {path} --until {path}/end");
@@ -79,7 +79,7 @@ fn talking(folder: &Folder, options: &str, timeout_ms: u64) -> Running {
     job
 }
 
-/// Sum of a counter over the ranks of a running job.
+/// Returns the sum of a counter over the ranks of a running job.
 fn now(job: &Running, counter: &str) -> u64 {
     let read = Job::command(&format!("stats --json --pid {}", job.launcher())).finish();
     counted(&read, counter)

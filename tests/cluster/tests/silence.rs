@@ -1,4 +1,5 @@
-//! Ranks that do not hear each other though their nodes are there: nobody is given up, but the user is told.
+//! Ranks that do not hear each other though their nodes are there: no node is evicted, but the
+//! user is told.
 
 use clump_cluster_tests::{Folder, Job, signals, until};
 use std::fs::File;
@@ -6,7 +7,7 @@ use std::process::Stdio;
 
 #[test]
 fn peers_whose_packets_are_all_lost_are_named() {
-    // Each is silent to the other; which is told of first depends on which was there first.
+    // Each is silent to the other; the order of starts decides which is reported first.
     for (ni, who) in [("direct", "rank"), ("proxy:1", "the network interface of node")] {
         let folder = Folder::new();
         let errors = folder.path().join("errors");

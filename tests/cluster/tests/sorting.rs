@@ -1,9 +1,9 @@
-//! Sorts over several nodes: whatever the network does to messages, the output is right; and a failure is
-//! said once.
+//! Sorts over several nodes: whatever the network does to messages, the output is right; and a
+//! failure is reported once.
 
 use clump_cluster_tests::{Folder, Job, signals, until};
 
-/// What the network between nodes does wrong.
+/// Faults of the network between nodes.
 const TROUBLED: [(&str, &str); 4] = [
     ("CLUMP_NET_LOSS_PPM", "10000"),
     ("CLUMP_NET_DUPLICATE_PPM", "20000"),
@@ -28,7 +28,7 @@ impl Records {
         self.0.path().join(name).display().to_string()
     }
 
-    /// `clump app sort` with `options`, into a folder called `sorted`.
+    /// Creates `clump app sort` with `options`, into a folder called `sorted`.
     fn sort(&self, options: &str) -> Job {
         let (records, sorted) = (self.path("records"), self.path("sorted"));
         Job::command(&format!("app sort {options} --force -i {records} -o {sorted}"))
@@ -85,7 +85,7 @@ fn a_rank_that_is_killed_while_it_sorts_is_named() {
     until("the output's folder", || records.0.path().join("sorted").is_dir().then_some(()));
     sort.signal(sort.rank(3), signals::KILL);
     sort.finish().expect(137, &["rank 3", "SIGKILL"]);
-    // Where the file system has no files without names something may be left, but no folder that holds nothing.
+    // If the file system has no unnamed files something may be left, but no empty folder.
     let left = std::fs::read_dir(records.0.path().join("sorted"));
     let mut left = left.into_iter().flatten().map(|entry| entry.unwrap().file_name()).peekable();
     assert!(left.peek().is_some() || !records.0.path().join("sorted").exists());

@@ -1,4 +1,4 @@
-//! What a job wants of its machine before it starts, and what is said where that is missing.
+//! Requirements of a job before it starts, and the messages if they are not met.
 
 use clump_cluster_tests::{Folder, Job, program, signals};
 use clump_os::signal::{CHILD, FILE_SIZE, Signals};
@@ -6,7 +6,7 @@ use clump_os::signal::{CHILD, FILE_SIZE, Signals};
 const USER_1: u8 = 10;
 const BROKEN_PIPE: u8 = 13;
 
-/// Runs a job by a shell that first does something to it.
+/// Runs a job by a shell that first executes a command.
 fn after(first: &str, job: &str) -> Job {
     let clump = program("clump-under-test");
     let line = format!("{first} && exec {} {job}", clump.display());
@@ -17,7 +17,7 @@ fn after(first: &str, job: &str) -> Job {
 fn too_few_open_files_are_named_with_a_remedy() {
     for files in [16, 20, 24] {
         let ended = after(&format!("ulimit -n {files}"), "run -n 8 --nodes 4 true").finish();
-        // Which of the two depends on whether the agents can be started.
+        // Depends on whether the agents can be started.
         assert!(matches!(ended.code, 125 | 126), "{}: {}", ended.code, ended.err);
         ended.expect(ended.code, &["Too many open files", "ulimit -Hn"]);
     }
@@ -79,7 +79,7 @@ fn a_limit_that_kills_a_rank_is_named() {
 #[test]
 fn too_few_processes_are_named_with_a_remedy() {
     let clump = program("clump-under-test").display().to_string();
-    // The limit is a user's, and root has none: a user that nobody else is.
+    // The limit is per user, and root has none: a user without other processes.
     let limited = |processes: u32, command: &[&str]| {
         let limit = format!("--nproc={processes}");
         let user = ["--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", &limit];
@@ -121,7 +121,7 @@ fn what_a_caller_ignores_and_blocks_does_not_hold_a_job_up() {
         lines.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect()
     };
     assert_eq!(mask("SigBlk:"), [0, 0], "{}", ended.out);
-    // What ranks ignore: what the caller does, but not what programs depend on.
+    // Ranks ignore the caller's ignored signals, but not those that programs depend on.
     let bit = |signal: u8| 1_u64 << (signal - 1);
     for ignored in mask("SigIgn:") {
         assert_eq!(ignored & bit(USER_1), bit(USER_1), "{}", ended.out);

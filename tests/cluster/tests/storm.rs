@@ -1,4 +1,5 @@
-//! Random kills under load, a few of them; `cargo run -p clump-cluster-tests --bin kill-storm` does 200.
+//! Random kills under load, a few of them; `cargo run -p clump-cluster-tests --bin kill-storm` does
+//! 200.
 
 use clump_cluster_tests::storm::storm;
 

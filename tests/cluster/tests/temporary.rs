@@ -1,15 +1,15 @@
-//! Temporary folders of commands: gone however these end, and nothing else is.
+//! Temporary folders of commands: removed however these end, and nothing else is.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::{Folder, Job, Running, signals, until};
 use std::path::PathBuf;
 
-/// What lies in a folder.
+/// Returns the content of a folder.
 fn inside(folder: &Folder) -> Vec<PathBuf> {
     std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A comparison that takes its temporary folder from there, once it has one.
+/// Starts a comparison, and returns it once it has its temporary folder in `folder`.
 fn comparing(folder: &Folder) -> Running {
     let before = inside(folder).len();
     let job = Job::command("lab compare --rounds 100").with(|command| {
@@ -29,7 +29,7 @@ fn an_interrupted_comparison_leaves_nothing() {
             let compare = comparing(&folder);
             until("its processes", || (compare.processes().len() >= processes).then_some(()));
             compare.signal(compare.launcher(), signal);
-            // Which looks that no process is left, either.
+            // Also checks that no process is left.
             let ended = compare.finish();
             ended.expect(code, &["the comparison was interrupted"]);
             assert_eq!(inside(&folder), [] as [PathBuf; 0]);
@@ -44,7 +44,7 @@ fn what_a_killed_command_left_goes_when_the_next_starts() {
     let left = inside(&folder);
     until("a job of it", || (killed.processes().len() >= 4).then_some(()));
     killed.signal(killed.launcher(), signals::KILL);
-    // Nobody is left all the same: the kernel asks its programs to end.
+    // No process is left all the same: the kernel kills its programs.
     assert_eq!(killed.finish().code, -i32::from(signals::KILL));
     assert_eq!(inside(&folder), left);
     let others = folder.path().join("clump-demo-of-mine");
@@ -53,7 +53,7 @@ fn what_a_killed_command_left_goes_when_the_next_starts() {
         let place = folder.path().display();
         Job::command(&format!("demo --folder {place} {options}"))
     };
-    // A wrong command line makes nothing and takes nothing.
+    // A wrong command line creates nothing and removes nothing.
     demo("--records none").finish().expect(2, &[]);
     assert_eq!(inside(&folder).len(), 2);
     let demo = demo("--records 300000").start();

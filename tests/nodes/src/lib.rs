@@ -1,5 +1,6 @@
-//! Jobs of threads: each rank a thread, each node a memory of its own with its network interfaces, joined by UDP
-//! sockets on loopback. For tests of everything that works between nodes; no process is started.
+//! Jobs of threads: each rank a thread, each node a memory of its own with its network interfaces,
+//! joined by UDP sockets on loopback. For tests of communication between nodes; no process is
+//! started.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
@@ -17,10 +18,10 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// A program that takes longer has a call that never returns.
+/// Time limit of a program: one that takes longer has a call that never returns.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Ranks and nodes of a job, and what its network does wrong.
+/// Ranks and nodes of a job, and the faults of its network.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Ranks.
@@ -29,27 +30,27 @@ pub struct Shape {
     pub nodes: usize,
     /// Proxies of each node; 0: ranks drive stacks of their own.
     pub proxies: u32,
-    /// How messages are spread over proxies.
+    /// Policy that spreads messages over proxies.
     pub dispatch: Dispatch,
-    /// Whether the job goes on when a rank dies.
+    /// True if the job goes on when a rank dies.
     pub survive: bool,
-    /// What the network does wrong.
+    /// Faults of the network.
     pub faults: Option<FaultPlan>,
 }
 
 impl Shape {
-    /// So many ranks on so many nodes.
+    /// Creates a shape of so many ranks on so many nodes.
     pub fn of(ranks: usize, nodes: usize) -> Self {
         let (proxies, dispatch) = (0, Dispatch::Fixed);
         Self { ranks, nodes, proxies, dispatch, survive: false, faults: None }
     }
 
-    /// The same with proxies.
+    /// Adds proxies.
     pub fn by_proxies(self, proxies: u32, dispatch: Dispatch) -> Self {
         Self { proxies, dispatch, ..self }
     }
 
-    /// The same over a network that loses, doubles and delays a part of what it carries.
+    /// Adds a network that loses, duplicates and delays some packets.
     pub fn troubled(self) -> Self {
         let faults = FaultPlan {
             loss: 0.02,
@@ -61,12 +62,12 @@ impl Shape {
         Self { faults: Some(faults), ..self }
     }
 
-    /// The same, which goes on when a rank dies.
+    /// Lets the job go on when a rank dies.
     pub fn surviving(self) -> Self {
         Self { survive: true, ..self }
     }
 
-    /// The same without proxies, and with them in each way to spread messages.
+    /// Returns the shape without proxies, and with them under each policy of dispatch.
     pub fn every_way(self) -> Vec<Self> {
         let by = |(proxies, dispatch)| self.clone().by_proxies(proxies, dispatch);
         let ways = [
@@ -79,7 +80,7 @@ impl Shape {
     }
 }
 
-/// What all ranks share besides clump, to agree by without it.
+/// State that all ranks share besides clump, to synchronize without it.
 #[derive(Debug)]
 pub struct Shared {
     nodes: Vec<NodeMemory>,
@@ -97,17 +98,17 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The rank.
+    /// Returns the rank.
     pub fn rank(&self) -> usize {
         self.context.rank() as usize
     }
 
-    /// The rank's node.
+    /// Returns the rank's node.
     pub fn node(&self) -> u32 {
         self.context.node().node()
     }
 
-    /// Ranks of the job.
+    /// Returns the number of ranks of the job.
     pub fn ranks(&self) -> usize {
         self.shared.ranks
     }
@@ -121,7 +122,7 @@ impl Seat {
         }
     }
 
-    /// AllGathers the names of segments; all ranks must call it in the same order.
+    /// Gathers the names of segments from all ranks; all ranks must call it in the same order.
     pub fn exchange(&self, name: SegmentName) -> Vec<SegmentName> {
         self.meet();
         self.shared.names.lock().unwrap()[self.rank()].push(name);
@@ -130,19 +131,19 @@ impl Seat {
         all.iter().map(|names| *names.last().unwrap()).collect()
     }
 
-    /// Exports so much on every rank.
+    /// Exports so many bytes on every rank.
     pub fn allocate(&self, rma: &Rma, bytes: u64) -> (Segment, Vec<Target>) {
         let mine = rma.export(bytes).unwrap();
         let names = self.exchange(mine.name());
         (mine, names.into_iter().map(|name| rma.target(name).unwrap()).collect())
     }
 
-    /// A rank died, and all nodes know.
+    /// Declares a rank dead on all nodes.
     pub fn declare_dead(&self, death: Death) {
         self.shared.nodes.iter().for_each(|node| node.declare_dead(death));
     }
 
-    /// The rank has finalized, and all nodes know.
+    /// Finalizes the rank on all nodes.
     pub fn finalize(&self) {
         let rank = self.context.rank();
         let barrier = self.context.node().last_barrier(rank);
@@ -158,8 +159,8 @@ impl Seat {
     }
 }
 
-/// Runs `body` as every rank of a job, in time, and gives what they return, in rank order; `seed` decides what the
-/// network does wrong.
+/// Runs `body` as every rank of a job, within a time limit, and returns their results, in rank
+/// order; `seed` determines the network's faults.
 pub fn run<R: Send + 'static>(
     shape: &Shape,
     seed: u64,
@@ -209,7 +210,7 @@ fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkResources
     }
 }
 
-/// The memory of a node. Tests share few cores: ranks yield soon.
+/// Creates the memory of a node. Tests share few cores: ranks yield soon.
 fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> NodeMemory {
     let Shape { ranks, nodes, proxies, survive, .. } = *shape;
     let (spin_ns, yield_ns) = (300, 50_000);

@@ -1,5 +1,5 @@
 //! Collectives at many numbers of ranks, on one node and on several: right results, the same bits
-//! everywhere, and an error that names whoever died or left.
+//! everywhere, and an error that names the rank that died or left.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,7 +17,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 const SIZES: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64];
-/// Ranks and nodes: even and uneven nodes, powers of two and others, and so many that a barrier has rounds.
+/// Ranks and nodes: even and uneven nodes, powers of two and others, and so many that a barrier
+/// has rounds.
 const SPREAD: [(usize, usize); 10] =
     [(2, 2), (3, 2), (4, 2), (4, 4), (5, 3), (8, 4), (9, 9), (12, 3), (16, 2), (13, 11)];
 
@@ -51,7 +52,7 @@ fn at_all_shapes<R: Send + 'static>(
     }
 }
 
-/// Uneven numbers that tell ranks apart.
+/// Returns an uneven number that tells ranks apart.
 fn mix(rank: usize, i: usize) -> u64 {
     (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32 % 64) ^ i as u64
 }
@@ -69,7 +70,7 @@ fn nobody_leaves_a_barrier_before_all_arrived() {
                 let seen = arrived.load(Ordering::Relaxed);
                 let all = ranks as u64 * round;
                 assert!(seen >= all, "{seen} of {all} had arrived");
-                // Whoever is ahead has arrived once more at most, until all leave here.
+                // A rank that is ahead has arrived once more at most, until all leave here.
                 assert!(seen < all + ranks as u64, "somebody went through two barriers");
             }
         });
@@ -115,7 +116,7 @@ fn an_exchange_gives_all_values_in_rank_order() {
     });
 }
 
-/// What `rank` of `ranks` gives in round `round`: from nothing to 100,000 bytes.
+/// Returns the bytes of `rank` of `ranks` in round `round`: from none to 100,000.
 fn bytes_of(rank: usize, ranks: usize, round: usize) -> Vec<u8> {
     let most = if ranks > 16 { 3_000 } else { 100_000 };
     let len = match round {
@@ -191,7 +192,7 @@ fn floats_give_the_same_bits_on_all_ranks() {
     });
 }
 
-/// Every collective that needs `other`'s part, by name.
+/// Calls every collective that needs `other`'s part, by name.
 fn each_that_needs(team: &Team, other: usize, mut check: impl FnMut(&str, Result<(), Error>)) {
     check("barrier", team.barrier());
     check("exchange", team.all_gather(1u64).map(drop));

@@ -1,5 +1,5 @@
-//! Random programs of many connections against a model: what one side sent is what the other received, once,
-//! in order where that was asked for, or the connection ended with a reason.
+//! Random programs of many connections against a model: messages of one side are received by the
+//! other, once, in order if requested, or the connection ended with a reason.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
@@ -10,7 +10,7 @@ use clump_node_tests::{Shape, run};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// What one side of a connection does.
+/// An action of one side of a connection.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Send(usize),
@@ -43,7 +43,7 @@ fn scripts(most: usize) -> impl Strategy<Value = Vec<Script>> {
     prop::collection::vec(script, 1..=most)
 }
 
-/// Message `at` of side `side` of connection `number`.
+/// Returns message `at` of side `side` of connection `number`.
 fn message(number: usize, side: usize, at: usize, len: usize) -> Vec<u8> {
     let seed = number * 31 + side * 7 + at * 3;
     let mut bytes: Vec<u8> = (0..len).map(|i| (i * 13 + seed) as u8).collect();
@@ -70,8 +70,8 @@ impl Side {
         }
     }
 
-    /// Does one step; whether there was one. A blocking call would be waited for by others of this thread, so
-    /// those have a limit, within which the other side always comes.
+    /// Executes one step; returns true if there was one. Other sides of this thread would wait for
+    /// a blocking call, so such calls have a limit, within which the other side always sends.
     fn step(&mut self) -> bool {
         let short = Duration::from_millis(2);
         let Some(step) = self.steps.next() else { return false };
@@ -102,7 +102,8 @@ impl Side {
 /// Runs one side of all connections in one thread, in turns.
 fn play(mut sides: Vec<Side>) -> Vec<Side> {
     while sides.iter_mut().map(Side::step).filter(|&stepped| stepped).count() > 0 {}
-    // Finishing waits until what was sent has left, which takes the other side to receive: by threads.
+    // Finishing waits until all messages have left, which needs the other side to receive: by
+    // threads.
     let threads: Vec<_> = sides
         .into_iter()
         .map(|mut side| {
@@ -137,14 +138,14 @@ fn sides(connections: Vec<(usize, Connection)>, side: usize, scripts: &[Script])
     connections.into_iter().map(make).collect()
 }
 
-/// What was sent and received by one side of one connection.
+/// The messages sent and received by one side of one connection.
 type Record = (usize, usize, Vec<usize>, Vec<Vec<u8>>);
 
 fn records(sides: Vec<Side>) -> Vec<Record> {
     sides.into_iter().map(|s| (s.number, s.side, s.sent, s.received)).collect()
 }
 
-/// Everything sent was received once, and nothing else was.
+/// Checks that every message sent was received once, and nothing else was.
 fn check(scripts: &[Script], records: &[Record]) {
     assert_eq!(records.len(), 2 * scripts.len());
     for (number, side, sent, _) in records {
@@ -160,13 +161,14 @@ fn check(scripts: &[Script], records: &[Record]) {
     }
 }
 
-/// The order of connection `number`.
+/// Returns the order of a connection.
 fn order(script: &Script) -> Order {
     if script.kept { Order::Ordered } else { Order::Any }
 }
 
-/// Connects all, one when the one before it was accepted, so that both sides number them alike. By a connection
-/// of its own: on one without order, what is sent first might overtake any greeting.
+/// Connects all sides, each after the connection before it was accepted, so that both sides number
+/// them alike. By a connection of its own: on one without order, the first message might overtake
+/// any greeting.
 fn introduce(
     scripts: &[Script],
     connect: impl Fn(Order) -> Connection,

@@ -1,4 +1,5 @@
-//! Connections within a job: one node, several, and networks that lose; ends of every kind.
+//! Connections within a job: one node, several, and networks that lose packets; ends of every
+//! kind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of a test may give up")]
 
@@ -9,10 +10,11 @@ use clump_node_tests::{Seat, Shape, run};
 use clump_shm::job::{Death, DeathCause};
 use std::time::Duration;
 
-/// Many times what it takes.
+/// Time limit, many times the usual duration.
 const LONG: Duration = Duration::from_secs(10);
 
-/// One node, two, three, and three over a network that loses, doubles and delays.
+/// Returns one node, two, three, and three over a network that loses, duplicates and delays
+/// packets.
 fn shapes() -> [Shape; 4] {
     [Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3), Shape::of(3, 3).troubled()]
 }
@@ -21,7 +23,7 @@ fn message(number: u64, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 31 + number * 7) as u8).collect()
 }
 
-/// Rank 0 listens at port 7 and serves as many connections as there are other ranks; those connect.
+/// Serves, on rank 0 at port 7, as many connections as there are other ranks; those connect.
 fn serve(
     shape: &Shape,
     order: Order,
@@ -107,7 +109,7 @@ fn a_program_that_does_not_receive_stops_its_sender_and_nobody_else() {
                 seat.meet();
                 let [slow, quick] = [(); 2].map(|()| listener.accept().unwrap());
                 let mut numbers = 0..;
-                // The quick one goes on while the slow one's messages lie there.
+                // The fast side continues while the slow one's messages wait.
                 while let Some(bytes) = quick.recv().unwrap() {
                     assert_eq!(bytes, message(numbers.next().unwrap(), 500));
                     quick.send(b"got it").unwrap();
@@ -155,7 +157,7 @@ fn who_finds_the_queue_full_or_nobody_is_told() {
                 let any = Listener::bind(&seat.context, Port::ANY).unwrap();
                 assert!(any.port().0 >= 49_152);
                 seat.meet();
-                // Progress for those who connect, without accepting.
+                // Progress for connecting clients, without accepting.
                 assert!(any.accept_within(Duration::from_millis(300)).unwrap().is_none());
                 let all: Vec<_> = (0..3).map(|_| listener.accept().unwrap()).collect();
                 assert_eq!(listener.accept().unwrap().recv().unwrap().unwrap(), b"the fourth");
@@ -206,7 +208,7 @@ fn what_was_sent_before_a_close_is_received_and_sending_to_who_closed_fails() {
     for shape in shapes() {
         let server = |seat: &Seat, connections: Vec<Connection>| {
             for connection in connections {
-                // It goes away with messages under way in both directions.
+                // It is dropped with messages in flight in both directions.
                 let first = connection.recv().unwrap().unwrap();
                 connection.send(&first).unwrap();
                 drop(connection);
@@ -239,7 +241,7 @@ fn a_listener_that_goes_closes_those_who_wait() {
                 seat.meet();
                 assert!(wait_any(&[&listener], Some(LONG)).unwrap());
                 drop(listener);
-                // The others of this rank go on.
+                // The others of this rank continue.
                 assert_eq!(kept.accept().unwrap().recv().unwrap(), None);
             } else {
                 seat.meet();
@@ -265,7 +267,7 @@ fn a_rank_that_dies_or_leaves_ends_its_connections() {
                     assert_eq!(connection.recv().unwrap().unwrap(), b"hello");
                     connection.send(b"last words").unwrap();
                 }
-                // A dead process says nothing more.
+                // A dead process sends nothing more.
                 std::mem::forget((both, listener));
                 seat.meet();
                 seat.declare_dead(death);

@@ -1,4 +1,4 @@
-//! Ranks that leave: held up by what they sent themselves, and by nothing that others did.
+//! Ranks that leave: delayed by the messages they sent themselves, and by nothing that others did.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_am::{Dispatch, Endpoint, Handler, Name, Tag};
@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 const TAG: Tag = Tag(7);
 const COUNT: Handler = Handler(1);
-/// More messages than a lane holds, and fewer than what two endpoints may have unconsumed.
+/// More messages than a lane holds, and fewer than two endpoints may have unconsumed.
 const FLOOD: u64 = 8_000;
 
-/// The first endpoint of a rank, which counts what comes.
+/// Opens the first endpoint of a rank, which counts messages.
 fn endpoint(seat: &Seat) -> (Endpoint, Rc<Cell<u64>>) {
     let endpoint = Endpoint::open(&seat.context, TAG).unwrap();
     let seen = Rc::new(Cell::new(0));

@@ -1,4 +1,5 @@
-//! The barrier over flags: nobody passes before all have come, and whoever waits for the dead is told.
+//! The barrier over flags: no rank passes before all have arrived, and a rank that waits for a
+//! dead one gets an error.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_am::Dispatch;
@@ -30,7 +31,7 @@ fn nobody_passes_before_all_have_come() {
         Shape::of(6, 3).by_proxies(1, Dispatch::LeastLoaded),
     ];
     for (seed, shape) in (1..).zip(shapes) {
-        // Outside of all that the barrier is made of.
+        // Independent of the barrier's own state.
         let arrived: Arc<[AtomicU64]> = (0..shape.ranks).map(|_| AtomicU64::new(0)).collect();
         run(&shape, seed, move |seat| {
             let (_rma, _flags, mut barrier) = open(seat);

@@ -63,7 +63,7 @@ fn a_lock_goes_from_rank_to_rank_past_its_home() {
     const TURNS: u64 = 150;
     let shapes = [
         Shape::of(4, 4),
-        Shape::of(4, 2), // who contends is on one node, the home on the other
+        Shape::of(4, 2), // the contenders are on one node, the home on the other
         Shape::of(4, 4).troubled(),
         Shape::of(6, 3).by_proxies(2, Dispatch::LeastLoaded),
     ];
@@ -90,14 +90,14 @@ fn a_lock_goes_from_rank_to_rank_past_its_home() {
             sum.fetch_add(rma.locks_passed(), Ordering::Relaxed);
             rma.quiet().unwrap();
             seat.meet();
-            // All that was given back has been: nobody has it.
+            // Every holder has released it: the lock is free.
             if seat.rank() == 1 {
                 let guard = lock.try_acquire().unwrap().unwrap();
                 assert_eq!(guard.word(), TURNS * seat.ranks() as u64);
             }
             seat.meet();
         });
-        // While one works on its home the next has asked and been named.
+        // While one rank works, its successor has asked the home and been named.
         assert_ne!(passed.load(Ordering::Relaxed), 0, "{shape:?}");
     }
 }
@@ -158,7 +158,7 @@ fn flags_are_set_and_waited_for_from_anywhere() {
             let rma = Rma::open(&seat.context).unwrap();
             let flags = rma.export_flags(2).unwrap();
             let names = seat.exchange(flags.name());
-            // A token goes round through a flag of rank 0, and is counted by another.
+            // A token is passed round through a flag of rank 0, and counted by another.
             let turn = rma.flag(names[0], 1).unwrap();
             let sum = rma.flag(*names.last().unwrap(), 0).unwrap();
             let (rank, ranks) = (seat.rank() as u64, seat.ranks() as u64);
@@ -197,7 +197,7 @@ fn a_holder_that_dies_is_reported_to_all_who_wait() {
             seat.meet();
             if seat.rank() == last {
                 let rank = last as u32;
-                // Others wait by then, or ask later: both hear of it.
+                // Others wait by then, or ask later: both get the error.
                 seat.declare_dead(Death { rank, how: DeathCause::Signal(9) });
             } else {
                 for _ in 0..2 {
@@ -228,7 +228,7 @@ fn who_waits_in_the_segment_of_a_rank_that_dies_is_told() {
             let (lock, flag) =
                 (rma.lock(names[0], 0).unwrap(), rma.flag(flag_names[0], 0).unwrap());
             if seat.rank() == 3 {
-                // On another node, so that it cannot give it back once rank 0 is dead.
+                // On another node, so that it cannot release it once rank 0 is dead.
                 std::mem::forget(lock.acquire().unwrap());
             }
             seat.meet();

@@ -168,7 +168,7 @@ fn what_is_wrong_is_said() {
         assert_eq!(next.get_bytes(50, &mut [0; 51]).map_err(why), Err(Refusal::OutOfBounds));
         let far = Strides { offset: 0, block: 8, stride: u64::MAX / 2 };
         assert_eq!(next.get_strided(far, &mut [0; 32]).map_err(why), Err(Refusal::OutOfBounds));
-        // Of what wants no answer, quiet tells; on this node the call.
+        // Operations without a reply fail at quiet; on this node the call fails.
         let mut failed = 0;
         for at in [101, 200] {
             failed += u64::from(next.put_bytes(at, &[1; 8]).is_err());
@@ -197,7 +197,7 @@ fn what_is_wrong_is_said() {
         drop(mine);
         seat.meet();
         let gone = next.get_bytes(0, &mut [0; 8]);
-        // Who has it mapped may still read it.
+        // A rank that has it mapped may still read it.
         assert!(next.is_near() || gone.map_err(why) == Err(Refusal::NoSuchSegment));
         seat.meet();
     });

@@ -1,5 +1,5 @@
-//! Random programs of all ranks against a model: every rank makes the same random choices for everybody,
-//! so it knows what everything must be in the end.
+//! Random programs of all ranks against a model: every rank makes the same random choices for all
+//! ranks, so it knows the expected result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
 use clump_am::Dispatch;
@@ -8,7 +8,7 @@ use clump_rma::{Comparison, Pending, Rma, Strides, Target};
 use std::time::Duration;
 
 const WORDS: u64 = 24;
-/// Where the part of each rank begins, and its bytes.
+/// Offset of the first rank's part, and the bytes of each part.
 const PARTS: u64 = 1 << 10;
 const PART: u64 = 1 << 15;
 const PHASES: usize = 6;
@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// What happens to a word during a phase: operations of one kind, which commute.
+/// The use of a word during a phase: operations of one kind, which commute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Add,
@@ -103,10 +103,10 @@ fn step(dice: &mut Dice, ranks: usize) -> Step {
     }
 }
 
-/// What all words and all parts must be.
+/// The expected values of all words and all parts.
 struct Model {
     words: Vec<Vec<u64>>,
-    /// By target, then by the rank whose part it is.
+    /// By target, then by the owner of the part.
     parts: Vec<Vec<Vec<u8>>>,
     locked: u64,
     flag: u64,
@@ -136,7 +136,7 @@ fn bytes(seed: u64, len: u64) -> Vec<u8> {
     (0..len).map(|i| (seed.wrapping_mul(i | 1) >> 7) as u8 ^ i as u8).collect()
 }
 
-/// The rank's own side of a step.
+/// Executes the rank's own side of a step.
 #[allow(clippy::too_many_arguments, reason = "everything a step touches")]
 fn perform(
     rma: &Rma,
@@ -175,7 +175,7 @@ fn perform(
             target.put_bytes(mine + at, &bytes(operand, len)).unwrap();
         }
         6 => {
-            // What this rank has put it finds again, once it is there.
+            // The rank reads back its own puts, once they are complete.
             rma.quiet().unwrap();
             let mut got = vec![0; len as usize];
             target.get_bytes(mine + at, &mut got).unwrap();

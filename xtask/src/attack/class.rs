@@ -1,4 +1,4 @@
-//! The classes of attacks, each with what draws a job of it.
+//! The classes of attacks, each with the function that draws its jobs.
 
 use super::job::Job;
 use super::place::AttackPlace;
@@ -9,13 +9,13 @@ use anyhow::Result;
 /// One class of attacks.
 #[derive(Debug)]
 pub struct Class {
-    /// What to call it on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it does to jobs.
+    /// Its description.
     pub what: &'static str,
     /// Draws a job.
     pub draw: fn(&mut Sampler, &AttackPlace) -> Result<Job>,
-    /// Says why there can be none here, and what would change that.
+    /// Returns the reason why there can be none here, and a remedy.
     pub missing: fn(&AttackPlace) -> Option<String>,
 }
 

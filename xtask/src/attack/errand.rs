@@ -1,4 +1,4 @@
-//! What jobs do while they are attacked: short programs and commands, each with a known end.
+//! Work of jobs while they are attacked: short programs and commands, each with a known end.
 
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
@@ -9,35 +9,35 @@ use std::ffi::OsString;
 /// Records of a sort in this size.
 const RECORDS: &str = "2000";
 
-/// How much an errand writes to standard output.
+/// The amount that an errand writes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     Nothing,
-    /// What fits into everything that holds something.
+    /// Less than the capacity of every kind of stream.
     Little,
-    /// More than some things hold.
+    /// More than the capacity of some kinds of streams.
     Much,
 }
 
-/// Something to do.
+/// A piece of work.
 #[derive(Debug, Clone)]
 pub struct Errand {
     /// Words behind `clump`; a program of this build is `%NAME`, the job's working folder `%%`.
     words: Vec<String>,
     /// Its exit code when nothing disturbs it.
     pub code: i32,
-    /// What it writes.
+    /// The amount that it writes.
     pub amount: Amount,
-    /// Whether rank 0 reads standard input to its end.
+    /// True if rank 0 reads standard input to its end.
     pub reads: bool,
-    /// What an unhappy end says.
+    /// A word in the message of a failed end.
     pub says: Option<String>,
-    /// Whether it needs records.
+    /// True if it needs records.
     sorts: bool,
 }
 
 impl Errand {
-    /// `clump` with these words, which ends with 0 and writes nothing.
+    /// Creates `clump` with these words, which ends with 0 and writes nothing.
     pub fn of(words: &str) -> Self {
         Self {
             words: words.split_whitespace().map(str::to_owned).collect(),
@@ -53,7 +53,7 @@ impl Errand {
         Self { amount, ..self }
     }
 
-    /// The same, which prints a line.
+    /// Declares that it prints a line.
     pub fn prints(self) -> Self {
         self.writes(Amount::Little)
     }
@@ -62,10 +62,10 @@ impl Errand {
         Self { code, says: Some(says.to_owned()), ..self }
     }
 
-    /// The job that does it, of which its own end is promised.
+    /// Creates its job, which promises the errand's own end.
     ///
     /// # Errors
-    /// No folder, or no records.
+    /// Fails if the folder or the records cannot be made.
     pub fn job(&self, place: &AttackPlace) -> Result<Job> {
         let folder = place.folder()?;
         let work = folder.work().display().to_string();
@@ -94,7 +94,7 @@ impl Errand {
     }
 }
 
-/// Ranks and nodes of a job, as options; at least `least` ranks.
+/// Draws ranks and nodes of a job, as options; at least `least` ranks.
 pub fn layout(sampler: &mut Sampler, least: u64) -> String {
     let ranks = least + sampler.below(4 - least.min(3));
     let nodes = if ranks > 1 && sampler.once_in(2) { 2 } else { 1 };
@@ -105,7 +105,7 @@ pub fn layout(sampler: &mut Sampler, least: u64) -> String {
     format!("-n {ranks} --nodes {nodes} {more}")
 }
 
-/// Draws something to do that uses ranks, and no standard stream but for reports.
+/// Draws an errand that uses ranks, and standard streams only for reports.
 pub fn quiet(sampler: &mut Sampler) -> Errand {
     let layout = layout(sampler, 2);
     match sampler.below(6) {
@@ -117,7 +117,7 @@ pub fn quiet(sampler: &mut Sampler) -> Errand {
     }
 }
 
-/// Draws anything to do.
+/// Draws any errand.
 pub fn any(sampler: &mut Sampler) -> Errand {
     let layout = layout(sampler, 2);
     let run = |rest: &str| Errand::of(&format!("run {layout} {rest}"));
@@ -136,18 +136,19 @@ pub fn any(sampler: &mut Sampler) -> Errand {
     }
 }
 
-/// A small sort.
+/// Returns a small sort.
 fn sort(layout: &str) -> Errand {
     let errand = Errand::of(&format!("app sort {layout} -i %%/records -o %%/sorted"));
     Errand { sorts: true, ..errand.writes(Amount::Little) }
 }
 
-/// A small sort of given ranks.
+/// Returns a small sort of given ranks.
 pub fn small_sort() -> Errand {
     sort("-n 2")
 }
 
-/// A job whose rank 0 computes for ever while the others wait for it; makes `ready-0` in its working folder.
+/// Returns a job whose rank 0 computes for ever while the others wait for it; it makes `ready-0`
+/// in its working folder.
 pub fn endless(sampler: &mut Sampler) -> Errand {
     let layout = layout(sampler, 2);
     Errand::of(&format!("run {layout} %prog forever 0 --together --ready %%"))

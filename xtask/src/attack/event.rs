@@ -1,4 +1,4 @@
-//! What happens to a job while it runs.
+//! Events during a job.
 
 use super::place::AttackPlace;
 use crate::command;
@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Longest time for a change of a path.
 const CHANGE: Duration = Duration::from_secs(20);
 
-/// Something that happens once.
+/// A single event.
 #[derive(Debug)]
 pub struct Event {
-    /// When.
+    /// Its time.
     pub when: When,
-    /// What.
+    /// Its action.
     pub what: What,
 }
 
@@ -25,23 +25,24 @@ pub struct Event {
 pub enum When {
     /// So long after the start.
     After(Duration),
-    /// All of these files are there.
+    /// All of these files exist.
     Ready(Vec<PathBuf>),
 }
 
-/// What happens.
+/// An action.
 #[derive(Debug)]
 pub enum What {
     /// The launcher receives a signal.
     Signal(&'static str),
     /// The other sides of all streams are closed.
     HangUp,
-    /// Paths between two nodes take packets of so many bytes: by either end, one after the other. Then a file is made.
+    /// Paths between two nodes take packets of so many bytes: from either end, one after the
+    /// other. Then a file is made.
     Narrow { steps: Vec<(usize, u32)>, then: PathBuf },
 }
 
 impl Event {
-    /// In words.
+    /// Formats it in words.
     pub fn shown(&self) -> String {
         let what = match &self.what {
             What::Signal(name) => format!("SIG{name}"),
@@ -58,7 +59,7 @@ impl Event {
         }
     }
 
-    /// Whether its moment has come.
+    /// Returns true if its time has come.
     pub fn is_due(&self, since: Duration) -> bool {
         match &self.when {
             When::After(time) => since >= *time,
@@ -67,7 +68,7 @@ impl Event {
     }
 }
 
-/// Sends a signal; to nobody, if the process is gone.
+/// Sends a signal; without effect if the process is gone.
 pub fn send(pid: u32, name: &str) {
     let signal = match name {
         "INT" => Signal::INT,
@@ -83,7 +84,7 @@ pub fn send(pid: u32, name: &str) {
 /// Changes paths between two nodes, whose agents are these processes.
 ///
 /// # Errors
-/// A path cannot be changed.
+/// Fails if a path cannot be changed.
 pub fn narrow(place: &AttackPlace, agents: &[u32], steps: &[(usize, u32)]) -> Result<()> {
     for (node, bytes) in steps {
         let Some(agent) = agents.get(*node) else { bail!("node {node} has no agent") };

@@ -1,4 +1,4 @@
-//! Attacks by ranks that fork at a random point, whose children do what children do.
+//! Attacks by ranks that fork at a random point, whose children act in various ways.
 
 use super::errand::{self, Errand};
 use super::job::Job;
@@ -6,15 +6,15 @@ use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
-/// Ways of `forker`.
+/// Actions of `forker`'s children.
 const WAYS: &[&str] = &["exit", "exit-at-once", "failed-exec", "exec", "return", "daemon", "send"];
-/// Rounds of its talk.
+/// Rounds of its communication.
 const ROUNDS: u64 = 6;
 
 /// Draws a job.
 ///
 /// # Errors
-/// No folder.
+/// Fails if the folder cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let layout = errand::layout(sampler, 1);
     let way = sampler.one_of(WAYS);

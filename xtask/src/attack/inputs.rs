@@ -18,10 +18,10 @@ use std::time::Duration;
 const RECORD: usize = 100;
 /// Records of an ordinary input.
 const RECORDS: usize = 300;
-/// A user that nobody is.
+/// A user without processes.
 const USER: &str = "100099";
 
-/// What is to be sorted.
+/// The kind of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputKind {
     Regular,
@@ -66,7 +66,7 @@ const KINDS: &[InputKind] = &[
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or a file that cannot be made.
+/// Fails if the folder or a file cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     if sampler.once_in(4) {
         return output(sampler, place);
@@ -88,9 +88,9 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let good = matches!(kind, InputKind::Regular | InputKind::Link);
     job.promise = match kind {
         _ if good => Promise::exactly(&[0]),
-        // Nothing is in order; the same file twice is two inputs.
+        // An empty input is sorted; the same file twice is two inputs.
         InputKind::Empty | InputKind::Null | InputKind::Twice => Promise::or_refusal(0),
-        // What has no end is read without end, until somebody has enough.
+        // An endless input is read until the job is told to end.
         InputKind::Zero | InputKind::Full if verb == "valsort" => {
             let when = When::After(Duration::from_secs(1));
             job.event = Some(Event { when, what: What::Signal("TERM") });
@@ -129,7 +129,7 @@ fn make(kind: InputKind, folder: &Folder) -> Result<PathBuf> {
         InputKind::Fifo => {
             rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0)?;
         }
-        // The name stays when nobody listens any more.
+        // The name stays when the listener is closed.
         InputKind::Socket => drop(UnixListener::bind(short(&path)?)?),
         InputKind::Link => {
             fs::write(&other, &records)?;
@@ -153,13 +153,14 @@ fn make(kind: InputKind, folder: &Folder) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The same path, where it fits a socket's name (unix(7): 108 bytes).
+/// Returns the path relative to the current folder, so that it fits a socket's name (unix(7): 108
+/// bytes).
 fn short(path: &std::path::Path) -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     Ok(path.strip_prefix(&here).unwrap_or(path).to_owned())
 }
 
-/// An output where none can be, or should be.
+/// Draws an output where none can be, or should be.
 fn output(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut job = Errand::of("").job(place)?;
     let input = make(InputKind::Regular, &job.folder)?;
@@ -188,7 +189,7 @@ fn output(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     job.command.extend(words.split_whitespace().map(Into::into));
     job.promise = Promise::exactly(&[1, 2, 125]);
     if makes && output.starts_with("/dev/null") {
-        // As every program: what is thrown away is written.
+        // As with every program: discarded output counts as written.
         job.promise.codes.push(0);
     }
     Ok(job)

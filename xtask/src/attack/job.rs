@@ -1,4 +1,4 @@
-//! One job of an attack: what is started, under which conditions, and what is promised of its end.
+//! One job of an attack: its command, its conditions, and the promises about its end.
 
 use super::event::Event;
 use super::place::Folder;
@@ -19,7 +19,7 @@ pub struct Job {
     pub variables: Vec<(OsString, OsString)>,
     /// Conditions, as `hinder` takes them.
     pub conditions: Vec<String>,
-    /// A group of processes that it runs in, and how many may be there.
+    /// Number of processes that the group it runs in may have.
     pub group: Option<u64>,
     /// Its standard input.
     pub input: Input,
@@ -27,14 +27,15 @@ pub struct Job {
     pub output: Output,
     /// Its standard errors.
     pub errors: Output,
-    /// What happens while it runs.
+    /// Event during its run.
     pub event: Option<Event>,
-    /// What is promised of its end.
+    /// Promises about its end.
     pub promise: Promise,
 }
 
 impl Job {
-    /// A program with arguments, its streams in order, of which nothing but exit code 0 is promised.
+    /// Creates a program with arguments and ordinary streams, of which only exit code 0 is
+    /// promised.
     pub fn new(folder: Folder, command: Vec<OsString>) -> Self {
         Self {
             folder,
@@ -55,7 +56,7 @@ impl Job {
         self.conditions.extend([option.to_owned(), value.to_owned()]);
     }
 
-    /// The job in one line.
+    /// Formats the job in one line.
     pub fn shown(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.variables {
@@ -69,7 +70,7 @@ impl Job {
         }
         for word in &self.command {
             let own = Path::new(word).strip_prefix(self.folder.work());
-            // Programs of this build are known by their names.
+            // Programs of this build are shown by their names.
             let program = Path::new(word).file_name().filter(|_| word.as_bytes().starts_with(b"/"));
             let device = ["/dev/", "/proc/", "/sys/"].map(str::as_bytes);
             let is_device = device.iter().any(|place| word.as_bytes().starts_with(place));
@@ -96,30 +97,30 @@ impl Job {
     }
 }
 
-/// A word as one can read it.
+/// Escapes a word to be readable.
 fn escaped(word: &std::ffi::OsStr) -> String {
     word.as_bytes().escape_ascii().to_string()
 }
 
-/// What is promised of a job's end, besides that it comes, in plain words, and that nothing is left.
+/// Promises about a job's end, besides that it comes, in plain words, and that nothing is left.
 #[derive(Debug, Clone)]
 pub struct Promise {
     /// Its exit codes, negative for a signal.
     pub codes: Vec<i32>,
-    /// Whether any code by which clump or a rank says that something could not be done will do too.
+    /// True if codes that report a refusal by clump or a rank are accepted too.
     pub may_refuse: bool,
-    /// Whether it may end unhappily without a word (nobody reads any more).
+    /// True if it may fail without a message (its output has no reader).
     pub may_be_silent: bool,
-    /// Words that an unhappy end says, one of them, where anything can be read.
+    /// Words of which a failed end prints one, if its output can be read.
     pub words: Vec<String>,
-    /// What must not be there after an unhappy end.
+    /// Files that must not exist after a failed end.
     pub absent: Vec<PathBuf>,
-    /// A command of `clump` that must succeed after a happy one.
+    /// A command of `clump` that must succeed after a successful end.
     pub check: Option<Vec<OsString>>,
 }
 
 impl Promise {
-    /// These exit codes.
+    /// Promises one of these exit codes.
     pub fn exactly(codes: &[i32]) -> Self {
         Self {
             codes: codes.to_vec(),
@@ -131,7 +132,7 @@ impl Promise {
         }
     }
 
-    /// This exit code, or one of something that could not be done.
+    /// Promises this exit code, or that of a refusal.
     pub fn or_refusal(code: i32) -> Self {
         Self { may_refuse: true, ..Self::exactly(&[code]) }
     }

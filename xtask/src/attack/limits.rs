@@ -20,13 +20,13 @@ const LIMITS: &[(&str, &[&str])] = &[
     ("CORE", &["0", "1", "4096"]),
     ("SIGPENDING", &["0", "1"]),
 ];
-/// Users that nobody is.
+/// First number of users without processes, and their count.
 const USERS: u64 = 100_000;
 
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or no records.
+/// Fails if the folder or the records cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let (name, values) = sampler.one_of(LIMITS);
     let value = sampler.one_of(values);
@@ -38,7 +38,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut job = errand.job(place)?;
     let unhurt = matches!(name, "MEMLOCK" | "CORE" | "SIGPENDING");
     if !unhurt {
-        // An end that says what was missing instead.
+        // An end with the reason is accepted instead.
         job.promise = Promise {
             absent: job.promise.absent.clone(),
             check: job.promise.check.clone(),
@@ -47,7 +47,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     }
     match name {
         "PIDS" if place.groups().is_some() => job.group = value.parse().ok(),
-        // The super-user's processes are not counted.
+        // Root's processes are not counted.
         "PIDS" | "NPROC" => {
             if rustix::process::geteuid().is_root() {
                 let user = USERS + sampler.below(USERS);
@@ -60,12 +60,12 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     Ok(job)
 }
 
-/// Ranks that compute until they may no more.
+/// Draws ranks that compute until the limit of CPU time.
 fn computing(place: &AttackPlace, seconds: &str) -> Result<Job> {
     let mut job = Errand::of("run -n 2 sh -c").job(place)?;
     job.command.push("while :; do :; done".into());
     job.condition("--limit", &format!("CPU={seconds}"));
-    // The kernel ends them by SIGXCPU, or by SIGKILL where soft and hard limit are one.
+    // The kernel ends them by SIGXCPU, or by SIGKILL where soft and hard limit are equal.
     job.promise = Promise::exactly(&[152, 137]);
     job.promise.words.push("rank".to_owned());
     Ok(job)

@@ -1,4 +1,5 @@
-//! Attacks by names that are no UTF-8, or hold what is no name in a message: control characters, line ends.
+//! Attacks by names that are no UTF-8, or hold characters that no message should show: control
+//! characters, line ends.
 
 use super::errand::Errand;
 use super::job::{Job, Promise};
@@ -28,7 +29,7 @@ const NAMES: &[&[u8]] = &[
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or a name that the file system refuses.
+/// Fails if the folder cannot be made, or if the file system refuses a name.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let name = OsStr::from_bytes(sampler.one_of(NAMES));
     let shape = sampler.below(10);
@@ -39,7 +40,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     };
     let run = ["run", "-n", "2"].map(OsStr::new);
     match shape {
-        // The program, which ends well or not.
+        // The program, which succeeds or fails.
         0 | 1 => {
             let prog = place.program("prog");
             std::os::unix::fs::symlink(prog, &path).with_context(|| shown(&path))?;
@@ -74,7 +75,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
             words(&[OsStr::new("--output"), path.as_os_str()]);
             words(&[place.program("prog").as_os_str(), OsStr::new("flood"), OsStr::new("3")]);
         }
-        // Variables: of somebody, of clump itself, the folder of temporary files.
+        // Variables: of a program, of clump itself, the folder of temporary files.
         6 => {
             job.variables.push((variable(b"NAME_", name), name.to_owned()));
             words(&run);
@@ -87,7 +88,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
             job.promise = Promise::exactly(&[2]);
             job.promise.words.push("CLUMP_LANES".to_owned());
         }
-        // Records, and where they go when they are sorted.
+        // Records, and the folder of the sorted ones.
         8 => {
             words(&["app", "gensort", "500"].map(OsStr::new));
             words(&[path.as_os_str()]);
@@ -108,7 +109,7 @@ fn sorting(input: &Path, output: &Path) -> Vec<OsString> {
     words.into_iter().chain(rest).collect()
 }
 
-/// A name of a variable, which may hold anything but `=`.
+/// Returns a name of a variable, which may hold anything but `=`.
 fn variable(start: &[u8], name: &OsStr) -> OsString {
     OsString::from_vec([start, name.as_bytes()].concat())
 }

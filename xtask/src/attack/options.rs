@@ -5,10 +5,10 @@ use crate::host;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 
-/// How long it goes on when nothing says otherwise.
+/// Duration unless set otherwise.
 const SECONDS: u64 = 60;
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Debug)]
 pub struct Options {
     /// Number that determines all jobs.
@@ -19,19 +19,19 @@ pub struct Options {
     pub jobs: u64,
     /// Classes to draw from, in turn.
     pub classes: Vec<&'static Class>,
-    /// Whether a summary in JSON is the last line of standard output.
+    /// True if a summary in JSON is the last line of standard output.
     pub json: bool,
-    /// Whether jobs of the release build are attacked.
+    /// True if jobs of the release build are attacked.
     pub release: bool,
-    /// Whether only the classes are listed.
+    /// True if only the classes are listed.
     pub list: bool,
 }
 
 impl Options {
-    /// Reads the words behind `attack`.
+    /// Parses the words behind `attack`.
     ///
     /// # Errors
-    /// A word that is none of them, with those that are.
+    /// Fails on an unknown word, and lists the known ones.
     pub fn read(words: &[String]) -> Result<Self> {
         let mut options = Self {
             seed: host::seed(),

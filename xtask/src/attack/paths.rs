@@ -1,4 +1,5 @@
-//! Attacks by paths between nodes that take shorter packets all at once, and longer ones again, under load.
+//! Attacks by paths between nodes that suddenly take only shorter packets, and longer ones again,
+//! under load.
 
 use super::errand::Errand;
 use super::event::{Event, What, When};
@@ -7,10 +8,10 @@ use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
-/// Bytes of an IP packet: the least that every host takes, usual tunnels, Ethernet.
+/// Bytes of an IP packet: the minimum that every host takes, usual tunnels, Ethernet.
 const BYTES: &[u32] = &[576, 1000, 1280, 1400, 1492, 1500];
 
-/// Says why paths cannot be changed here.
+/// Returns the reason why paths cannot be changed here.
 pub fn missing(place: &AttackPlace) -> Option<String> {
     let tried = place.folder().and_then(|folder| {
         place.ask(&["run", "-n", "2", "--nodes", "2", "--netns", "true"], &folder)
@@ -28,7 +29,7 @@ pub fn missing(place: &AttackPlace) -> Option<String> {
 /// Draws a job.
 ///
 /// # Errors
-/// No folder.
+/// Fails if the folder cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let ranks = 2 + sampler.below(3);
     let more = sampler.one_of(&["", "", "--driver udp", "--driver packet", "--ni proxy:1"]);

@@ -1,4 +1,4 @@
-//! Where attacks happen: the programs of this build, and a folder of its own for every job.
+//! The programs of this build, and a folder of its own for every job.
 
 use crate::command::{self, cargo};
 use crate::host;
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 /// Longest time for a build of everything.
 const BUILD: Duration = Duration::from_secs(1200);
-/// The same for a program that only looks.
+/// Longest time for a program that only reads.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// The programs, and where jobs have their folders.
+/// The programs, and the parent of the jobs' folders.
 #[derive(Debug)]
 pub struct AttackPlace {
-    /// Where the programs are.
+    /// Folder of the programs.
     bin: PathBuf,
-    /// What holds the folders of jobs.
+    /// Parent of the folders of jobs.
     base: PathBuf,
-    /// Where groups of processes can be limited in number, if anywhere.
+    /// Control group with a limited number of processes, if there is one.
     groups: Option<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ impl AttackPlace {
     /// Builds the programs, and makes the folder.
     ///
     /// # Errors
-    /// They do not build.
+    /// Fails if they do not build.
     pub fn prepare(root: &Path, release: bool) -> Result<Self> {
         let mut args = vec!["build", "--package", "clump-cluster-tests", "--bins"];
         args.extend(release.then_some("--release"));
@@ -43,34 +43,34 @@ impl AttackPlace {
         Self::at(target.join(if release { "release" } else { "debug" }), base)
     }
 
-    /// Programs of a folder, and a folder for those of jobs, which is made.
+    /// Creates a place with programs in `bin`, and makes the folder `base` for those of jobs.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if it cannot be made.
     pub fn at(bin: PathBuf, base: PathBuf) -> Result<Self> {
         fs::create_dir_all(&base).with_context(|| base.display().to_string())?;
         Ok(Self { bin, base, groups: groups() })
     }
 
-    /// The path of a program.
+    /// Returns the path of a program.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
 
-    /// `clump`, built for tests: the same `main`.
+    /// Returns the path of `clump`, built for tests: the same `main`.
     pub fn clump(&self) -> PathBuf {
         self.program("clump-under-test")
     }
 
-    /// Where groups of processes can be limited in number, if anywhere.
+    /// Returns the control group in which processes can be limited in number, if there is one.
     pub fn groups(&self) -> Option<&Path> {
         self.groups.as_deref()
     }
 
-    /// A new folder for a job.
+    /// Creates a new folder for a job.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if it cannot be made.
     pub fn folder(&self) -> Result<Folder> {
         let taken = fs::read_dir(&self.base).with_context(|| self.base.display().to_string())?;
         let path = self.base.join(format!("job-{:04}", taken.count()));
@@ -83,10 +83,11 @@ impl AttackPlace {
         Ok(folder)
     }
 
-    /// Runs `clump` to its end without any condition; its standard output when it exits with 0.
+    /// Runs `clump` to its end without any condition; returns its standard output if it exits with
+    /// 0.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn ask(&self, args: &[&str], folder: &Folder) -> Result<Option<String>> {
         let mut clump = Command::new(self.clump());
         clump.args(args).current_dir(folder.work()).env("TMPDIR", folder.temporary());
@@ -97,12 +98,13 @@ impl AttackPlace {
 
 impl Drop for AttackPlace {
     fn drop(&mut self) {
-        // What a failed job left was told.
+        // Remains of a failed job have been reported.
         let _ = fs::remove_dir_all(&self.base);
     }
 }
 
-/// Where this process may make groups whose processes are counted (cgroups(7), versions 1 and 2).
+/// Returns the folder in which this process may make groups whose processes are counted
+/// (cgroups(7), versions 1 and 2).
 fn groups() -> Option<PathBuf> {
     let tried = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(PathBuf::from);
     tried.into_iter().find(|base| {
@@ -114,24 +116,25 @@ fn groups() -> Option<PathBuf> {
     })
 }
 
-/// A job's own folder: where it works, and where its temporary files go.
+/// A job's own folder, with its working folder and its temporary files.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// All of it. Its path is in the environment of every process of the job, and marks them.
+    /// Returns the whole folder. Its path is in the environment of every process of the job, and
+    /// marks them.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its working folder.
+    /// Returns its working folder.
     pub fn work(&self) -> PathBuf {
         self.path.join("work")
     }
 
-    /// Its `TMPDIR`.
+    /// Returns its `TMPDIR`.
     pub fn temporary(&self) -> PathBuf {
         self.path.join("tmp")
     }

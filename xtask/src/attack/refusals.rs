@@ -60,16 +60,18 @@ const CALLS: &[&str] = &[
     "kill",
 ];
 
-/// Calls without which the standard library gives up by itself, before clump is asked; or nobody is stopped.
+/// Calls without which the standard library gives up by itself, before clump is asked; or without
+/// which no process can be stopped.
 const ONLY_MISSING: &[&str] = &["getrandom", "epoll_pwait", "ppoll", "kill"];
 
-/// Calls without which the standard library panics where it starts a process: refused to ranks only.
+/// Calls without which the standard library panics where it starts a process: refused to ranks
+/// only.
 const FOR_STARTERS: &[&str] = &["recvfrom"];
 
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or no records.
+/// Fails if the folder or the records cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let call = sampler.one_of(CALLS);
     let errno = match call {
@@ -89,12 +91,12 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     });
     let starts = FOR_STARTERS.contains(&call);
     match program.filter(|_| sampler.once_in(3) || starts) {
-        // Its ranks only.
+        // The ranks only.
         Some(at) => {
             let hinder = [place.program("hinder").into(), "--refuse".into(), refusal.into()];
             job.command.splice(at..at, hinder);
         }
-        // Where there is no program of its own, nothing is refused.
+        // If there is no program of its own, nothing is refused.
         None if starts => {}
         None => job.condition("--refuse", &refusal),
     }

@@ -1,4 +1,4 @@
-//! What a job leaves behind: processes, files, names.
+//! Remains of a job: processes, files, names.
 
 use super::place::Folder;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
@@ -13,14 +13,14 @@ pub struct Process {
     pub pid: u32,
     /// The number of its parent.
     pub parent: u32,
-    /// Its arguments, for people.
+    /// Its arguments, for display.
     pub command: String,
-    /// Its state, and what it waits for in the kernel.
+    /// Its state, and its wait channel in the kernel.
     pub state: String,
 }
 
 impl Process {
-    /// In words.
+    /// Formats it in words.
     pub fn shown(&self) -> String {
         format!("{} `{}` ({})", self.pid, self.command, self.state)
     }
@@ -33,7 +33,8 @@ impl Process {
     }
 }
 
-/// The living processes of a job: they have its folder in their environment or arguments, or work in it.
+/// Returns the living processes of a job: they have its folder in their environment or arguments,
+/// or work in it.
 pub fn processes(folder: &Folder) -> Vec<Process> {
     let mark = folder.path().as_os_str().as_bytes();
     let own = getpid().as_raw_nonzero().get().unsigned_abs();
@@ -41,7 +42,8 @@ pub fn processes(folder: &Folder) -> Vec<Process> {
     all.filter(|&pid| is_marked(pid, mark)).filter_map(living).collect()
 }
 
-/// Orphans that became children of this process, but `spared`; those that have ended are no more after this.
+/// Returns orphans that became children of this process, but not `spared`; reaps those that have
+/// ended.
 pub fn orphans(spared: u32) -> Vec<Process> {
     let own = getpid().as_raw_nonzero().get().unsigned_abs();
     let mut found = Vec::new();
@@ -60,14 +62,16 @@ pub fn orphans(spared: u32) -> Vec<Process> {
     found
 }
 
-/// What lies in the temporary folder of a job, and names of clump elsewhere that were not there `before`.
+/// Returns the content of a job's temporary folder, and names of clump elsewhere that did not
+/// exist `before`.
 pub fn files(folder: &Folder, before: &[PathBuf]) -> Vec<PathBuf> {
     let own = entries(&folder.temporary());
     let named = names().into_iter().filter(|path| !before.contains(path));
     own.into_iter().chain(named).collect()
 }
 
-/// Names of clump in places that all jobs share: shared memory, interfaces, named namespaces.
+/// Returns names of clump in places that all jobs share: shared memory, interfaces, named
+/// namespaces.
 pub fn names() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (place, start) in
@@ -109,7 +113,8 @@ fn living(pid: u32) -> Option<Process> {
     Some(Process { pid, parent, command: words.join(" "), state: format!("{state} {wchan}") })
 }
 
-/// State and parent of a process: they follow its name, which is in parentheses and may hold anything.
+/// Returns state and parent of a process: they follow its name, which is in parentheses and may
+/// hold anything.
 fn state(pid: u32) -> Option<(char, u32)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

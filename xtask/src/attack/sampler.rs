@@ -5,12 +5,12 @@
 pub struct Sampler(u64);
 
 impl Sampler {
-    /// The sequence of a seed.
+    /// Returns the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,19 +19,19 @@ impl Sampler {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// Returns a number below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0, "nothing is below zero");
         self.next() % bound.max(1)
     }
 
-    /// One of `all`, which is not empty.
+    /// Returns one of `all`, which is not empty.
     pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         let bound = u64::try_from(all.len()).unwrap_or(u64::MAX);
         all[usize::try_from(self.below(bound)).unwrap_or(0)]
     }
 
-    /// `true` once in `odds`.
+    /// Returns `true` once in `odds`.
     pub fn once_in(&mut self, odds: u64) -> bool {
         self.below(odds) == 0
     }

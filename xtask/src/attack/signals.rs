@@ -14,7 +14,7 @@ const ENDS: &[(&str, i32)] = &[("INT", 130), ("TERM", 143), ("HUP", 129)];
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or no records.
+/// Fails if the folder or the records cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut ignored = Vec::new();
     let mut conditions = Vec::new();

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
-/// What is written where an input has something to read.
+/// Content of inputs that can be read.
 const TEXT: &[u8] = b"one line\nand another, without an end";
 
 /// A standard input.
@@ -22,7 +22,7 @@ pub enum Input {
     Full,
     /// A pipe with text, whose writer is gone.
     Pipe,
-    /// A pipe whose writer stays and says nothing.
+    /// A pipe whose writer stays and writes nothing.
     PipeHeld,
     /// A closed descriptor.
     Closed,
@@ -45,25 +45,25 @@ pub enum Output {
     Pipe,
     Null,
     File,
-    /// `/dev/full`, which takes nothing.
+    /// `/dev/full`, to which all writes fail.
     Full,
-    /// A pipe that nobody reads.
+    /// A pipe that is not read.
     PipeUnread,
     /// A pipe whose reader is gone.
     PipeClosed,
-    /// What standard output is.
+    /// A duplicate of standard output.
     Same,
     /// A closed descriptor.
     Closed,
     /// A terminal that is read.
     Terminal,
-    /// A terminal that nobody reads.
+    /// A terminal that is not read.
     TerminalUnread,
     /// A terminal whose other side has hung up.
     TerminalGone,
     /// A connected socket that is read.
     Socket,
-    /// A connected socket that nobody reads.
+    /// A connected socket that is not read.
     SocketUnread,
     /// A socket whose other side is gone.
     SocketClosed,
@@ -109,22 +109,22 @@ pub const OUTPUTS: &[Output] = &[
 ];
 
 impl Output {
-    /// What is written there can be looked at.
+    /// Returns true if its output can be checked.
     pub fn is_read(self) -> bool {
         matches!(self, Self::Pipe | Self::File | Self::Terminal | Self::Socket | Self::Fifo)
     }
 
-    /// Writing there fails.
+    /// Returns true if writing there fails.
     pub fn fails(self) -> bool {
         self.is_gone() || matches!(self, Self::Full | Self::ReadOnly)
     }
 
-    /// Nobody will ever read there.
+    /// Returns true if its reader is gone.
     pub fn is_gone(self) -> bool {
         matches!(self, Self::PipeClosed | Self::SocketClosed | Self::TerminalGone)
     }
 
-    /// Writing there waits for a reader that does not come.
+    /// Returns true if writing there waits for a reader that does not come.
     pub fn is_stuck(self) -> bool {
         matches!(self, Self::PipeUnread | Self::TerminalUnread | Self::SocketUnread)
     }
@@ -137,7 +137,7 @@ impl Output {
 /// An open stream.
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// What the job gets; `None` where its descriptor is closed.
+    /// The job's descriptor; `None` if it is closed.
     pub inner: Option<OwnedFd>,
     /// The other side, to be read to its end.
     pub read: Option<File>,
@@ -152,7 +152,7 @@ impl Opened {
 }
 
 impl Input {
-    /// Who reads it finds something, and may copy it.
+    /// Returns true if a reader finds text, and may copy it.
     pub fn holds_text(self) -> bool {
         matches!(self, Self::File | Self::Full | Self::Pipe | Self::Socket | Self::Fifo)
     }
@@ -160,7 +160,7 @@ impl Input {
     /// Opens it.
     ///
     /// # Errors
-    /// What the machine refuses.
+    /// Fails if the machine refuses it.
     pub fn open(self, folder: &Folder) -> Result<Opened> {
         let path = folder.path().join("input");
         Ok(match self {
@@ -203,10 +203,11 @@ impl Input {
 }
 
 impl Output {
-    /// Opens it; `name` is that of a file, where there is one. [`Output::Same`] is nothing of its own.
+    /// Opens it; `name` is that of a file, if it is one. [`Output::Same`] opens nothing of its
+    /// own.
     ///
     /// # Errors
-    /// What the machine refuses.
+    /// Fails if the machine refuses it.
     pub fn open(self, folder: &Folder, name: &str) -> Result<Opened> {
         let path = folder.path().join(name);
         Ok(match self {
@@ -225,7 +226,7 @@ impl Output {
             Self::Fifo => {
                 let reader = fifo(&path)?;
                 let own = OpenOptions::new().write(true).open(&path)?;
-                // What reads and writes would never come to the end.
+                // A descriptor that both reads and writes would never see the end.
                 let only_reader = File::open(&path)?;
                 drop(reader);
                 self.with_other(only_reader.into(), own.into())
@@ -260,7 +261,7 @@ fn open(path: &str, write: bool) -> Result<File> {
     OpenOptions::new().read(!write).write(write).open(path).with_context(|| path.to_owned())
 }
 
-/// The other side of a new terminal, and the terminal.
+/// Opens a new terminal; returns its other side, and the terminal.
 fn terminal() -> Result<(OwnedFd, OwnedFd)> {
     let other =
         rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
@@ -277,7 +278,7 @@ fn sockets() -> Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(kind.0, kind.1, kind.2, None)?)
 }
 
-/// A new FIFO, open for reading and writing, which waits for nobody.
+/// Makes a new FIFO, open for reading and writing, which does not block.
 fn fifo(path: &std::path::Path) -> Result<File> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0)?;
     Ok(OpenOptions::new().read(true).write(true).open(path)?)

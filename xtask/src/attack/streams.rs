@@ -9,9 +9,9 @@ use super::stream::{INPUTS, Input, OUTPUTS, Output};
 use anyhow::Result;
 use std::time::Duration;
 
-/// After this a job that waits for somebody who never comes is asked to end.
+/// Time after which a blocked job is asked to end.
 const NUDGE: Duration = Duration::from_secs(2);
-/// Exit codes of a job that was asked to end, and of one whose output nobody reads.
+/// Exit codes of a job that was asked to end, and of one whose terminal hung up.
 const TERMINATED: i32 = 143;
 const HUNG_UP: i32 = 129;
 const UNREAD: i32 = 141;
@@ -19,14 +19,14 @@ const UNREAD: i32 = 141;
 /// Draws a job.
 ///
 /// # Errors
-/// No folder, or no records.
+/// Fails if the folder or the records cannot be made.
 pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     if sampler.once_in(12) {
         return hang_up(sampler, place);
     }
     let errand = errand::any(sampler);
     let mut job = errand.job(place)?;
-    // One or two strange streams: with three of them little can be seen.
+    // One or two strange streams: with three of them little can be checked.
     let mut strange = [false; 3];
     for _ in 0..2 {
         strange[sampler.one_of(&[0_usize, 1, 1, 2])] = true;
@@ -35,7 +35,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
         job.input = sampler.one_of(INPUTS);
     }
     if strange[1] {
-        // Two would share nothing.
+        // Two strange ones would share nothing.
         job.output = sampler.one_of(OUTPUTS);
         if job.output == Output::Same {
             job.output = Output::Pipe;
@@ -49,7 +49,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     Ok(job)
 }
 
-/// What a job promises under its streams.
+/// Sets a job's promise under its streams.
 fn promise(job: &mut Job, errand: &Errand) {
     let (output, errors) = (job.output, job.errors);
     let same = errors == Output::Same;
@@ -59,12 +59,12 @@ fn promise(job: &mut Job, errand: &Errand) {
     if writes && (output.fails() || output == Output::Closed) {
         job.promise.may_refuse = true;
         if output.is_gone() {
-            // As every program: nobody is there to be told.
+            // As with every program: there is no reader to be told.
             job.promise.codes.push(UNREAD);
             job.promise.may_be_silent = true;
         } else if output == Output::Full && errand.code == 0 {
-            // What could not be written is no success. (The standard library takes a descriptor that is closed, or
-            // not for writing, for one that throws away.)
+            // Output that could not be written is no success. (The standard library treats a
+            // descriptor that is closed, or not for writing, as one that discards.)
             job.promise.codes.clear();
         }
         job.promise.words.clear();
@@ -87,7 +87,7 @@ fn promise(job: &mut Job, errand: &Errand) {
     }
 }
 
-/// A terminal that hangs up on a job that would go on for ever.
+/// Draws a terminal that hangs up on a job that would go on for ever.
 fn hang_up(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut job = errand::endless(sampler).job(place)?;
     job.input = Input::Terminal;
@@ -101,7 +101,7 @@ fn hang_up(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
         When::After(Duration::from_millis(sampler.below(300)))
     };
     job.event = Some(Event { when, what: What::HangUp });
-    // So early the launcher may not hear signals yet; then the kernel ends it.
+    // So early the launcher may not handle signals yet; then the kernel ends it.
     job.promise.codes = vec![HUNG_UP, -1];
     job.promise.may_be_silent = true;
     Ok(job)

@@ -1,4 +1,4 @@
-//! Runs one job to its end, or to its deadline; gathers what it wrote and what it left.
+//! Runs one job to its end, or to its deadline; collects its output and its remains.
 
 use super::event::{self, Event, What};
 use super::job::Job;
@@ -19,15 +19,15 @@ use std::time::Duration;
 
 /// The variable that marks every process of a job.
 const MARK: &str = "CLUMP_XTASK_MARK";
-/// Bytes of a stream that are kept; the rest is read and forgotten.
+/// Bytes of a stream that are kept; the rest is read and discarded.
 const MAX_KEPT: usize = 4 << 20;
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
-    /// A job: ten times what the slowest should.
+    /// Limit of a job: ten times that of the slowest.
     pub end: Duration,
-    /// Its last process after it.
+    /// Limit of its last process after its end.
     pub remains: Duration,
 }
 
@@ -37,14 +37,14 @@ impl Default for Deadlines {
     }
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug, Default)]
 pub struct JobEnded {
     /// Its exit code, negative for a signal; `None` when it had to be killed.
     pub code: Option<i32>,
-    /// What it wrote to standard output, where that can be read.
+    /// Its standard output, if that can be read.
     pub output: Option<String>,
-    /// The same of errors; they may be among the output.
+    /// Its standard error, if that can be read; it may be part of the output.
     pub errors: Option<String>,
     /// Its processes when it had not ended in time.
     pub stuck: Vec<Process>,
@@ -59,9 +59,9 @@ pub struct JobEnded {
 pub struct Supervisor<'a> {
     /// The programs.
     pub place: &'a AttackPlace,
-    /// How long things may take.
+    /// Time limits.
     pub deadlines: Deadlines,
-    /// Whether orphans become children of this process, so that none gets away.
+    /// True if orphans become children of this process, so that none escapes.
     pub adopts: bool,
 }
 
@@ -76,13 +76,13 @@ impl Supervisor<'_> {
     /// Runs a job.
     ///
     /// # Errors
-    /// It cannot be started, or what should happen to it cannot be made happen.
+    /// Fails if it cannot be started, or if its event cannot be caused.
     pub fn run(&self, job: &Job) -> Result<JobEnded> {
         let names = remains::names();
         let group = job.group.map(|most| self.group(most)).transpose()?;
         let (mut command, mut others) = self.command(job, group.as_ref())?;
         let started = command.spawn().context("starting `hinder`");
-        // What the command holds of the streams would keep them open.
+        // The command's copies of the streams would keep them open.
         drop(command);
         let mut child = started?;
         let mut ended = JobEnded::default();
@@ -95,7 +95,7 @@ impl Supervisor<'_> {
         }
         ended.left = self.clear(job, child.id());
         if let Some(group) = group {
-            // A group without processes; where some are left, that is told already.
+            // Succeeds on a group without processes; remaining ones have been reported.
             let _ = fs::remove_dir(group);
         }
         let [mut output, mut errors] = others.read.map(|reader| reader.map(JoinHandle::join));
@@ -109,7 +109,7 @@ impl Supervisor<'_> {
         outcome.map(|()| ended)
     }
 
-    /// Waits for the end, and makes happen what shall.
+    /// Waits for the end, and causes the event.
     fn watch(
         &self,
         job: &Job,
@@ -151,7 +151,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// The command of a job, with its streams, and their other sides.
+    /// Returns the command of a job, with its streams, and their other sides.
     fn command(&self, job: &Job, group: Option<&PathBuf>) -> Result<(Command, Others)> {
         let mut command = Command::new(self.place.program("hinder"));
         let input = job.input.open(&job.folder)?;
@@ -193,7 +193,7 @@ impl Supervisor<'_> {
     fn group(&self, most: u64) -> Result<PathBuf> {
         let base = self.place.groups().context("no groups of processes here")?;
         let group = base.join(format!("clump-attack-{}", std::process::id()));
-        // One that an attack could not remove.
+        // Removes a group that an attack could not remove.
         let _ = fs::remove_dir(&group);
         fs::create_dir(&group).with_context(|| group.display().to_string())?;
         fs::write(group.join("pids.max"), most.to_string()).context("limiting a group")?;
@@ -211,7 +211,7 @@ impl Supervisor<'_> {
         found
     }
 
-    /// Waits until no process of the job is there; kills those that stay, and gives them back.
+    /// Waits until no process of the job is left; kills those that stay, and returns them.
     fn clear(&self, job: &Job, spared: u32) -> Vec<Process> {
         let start = host::now();
         let mut left = self.processes(job, spared);
@@ -223,7 +223,7 @@ impl Supervisor<'_> {
         left
     }
 
-    /// Kills processes of the job, until none is there.
+    /// Kills processes of the job, until none is left.
     fn kill(&self, job: &Job, mut doomed: Vec<Process>, spared: u32) {
         while !doomed.is_empty() {
             doomed.iter().for_each(Process::kill);
@@ -241,7 +241,7 @@ fn is_plain(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
-/// All that comes, as text, up to a bound.
+/// Returns all output as text, up to a bound.
 fn kept(mut stream: File) -> String {
     let (mut all, mut part) = (Vec::new(), vec![0; 64 << 10]);
     // A terminal whose last user has gone ends in an error.

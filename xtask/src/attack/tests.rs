@@ -1,4 +1,5 @@
-//! The supervisor and the judge find what is wrong; drawing depends on the seed alone.
+//! Tests that the supervisor and the judge find defects, and that drawing depends on the seed
+//! alone.
 
 use super::class::CLASSES;
 use super::event::{Event, What, When};
@@ -12,19 +13,19 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A place whose `hinder` is a shell, and whose `clump` does nothing, well.
+/// Returns a place whose `hinder` is a shell, and whose `clump` does nothing, successfully.
 fn place(name: &str) -> AttackPlace {
     let base = std::env::temp_dir().join(format!("clump-attack-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&base);
     std::fs::create_dir_all(&base).unwrap();
-    // In the folder of jobs, so that it goes with it.
+    // In the folder of jobs, so that it is removed with it.
     let place = AttackPlace::at(base.clone(), base.clone()).unwrap();
     symlink("/bin/sh", base.join("hinder")).unwrap();
     symlink("/bin/true", base.join("clump-under-test")).unwrap();
     place
 }
 
-/// A job that is a script.
+/// Returns a job that is a script.
 fn script(place: &AttackPlace, text: &str) -> Job {
     Job::new(place.folder().unwrap(), ["-c", text].map(Into::into).to_vec())
 }
@@ -73,7 +74,7 @@ fn wrong_ends_are_found() {
         let said = broken(&place, &script(&place, text));
         assert!(said.contains(found), "{text}: {said}");
     }
-    // A refusal is no abort, and says something of what it should.
+    // A refusal is no abort, and prints one of its words.
     for (text, found) in [
         ("echo aborted >&2; exit 134", "ended with 134, promised is 0 or a refusal"),
         ("exit 1", "without a word"),
@@ -133,7 +134,7 @@ fn streams_are_what_they_are_called() {
         let said = broken(&place, &job);
         assert!(said.contains(found), "{output:?}: {said}");
     }
-    // Nobody reads, so that it waits, until it is asked to end.
+    // No process reads, so that it waits, until it is asked to end.
     for output in [Output::PipeUnread, Output::TerminalUnread, Output::SocketUnread] {
         let mut job = script(&place, ": > started; exec cat /dev/zero");
         job.output = output;

@@ -4,14 +4,15 @@ use super::job::Job;
 use super::remains::Process;
 use super::supervisor::JobEnded;
 
-/// Exit code of `hinder` when a condition cannot be had.
+/// Exit code of `hinder` when a condition cannot be established.
 const IMPOSSIBLE: i32 = 99;
 /// Exit code of a Rust program that panicked.
 const PANICKED: i32 = 101;
-/// Signals that say that a program is wrong: SIGILL, SIGABRT, SIGBUS, SIGSEGV; and SIGPIPE, which says nothing.
+/// Signals of a defective program: SIGILL, SIGABRT, SIGBUS, SIGSEGV; and SIGPIPE, which ends
+/// without a message.
 const WRONG_SIGNALS: [i32; 5] = [4, 6, 7, 11, 13];
 
-/// Text that no user should read, and what it betrays.
+/// Text that no user should read, and its meaning.
 const BETRAYALS: &[(&str, &str)] = &[
     ("panicked at", "a panic"),
     ("RUST_BACKTRACE", "a hint for programmers"),
@@ -20,14 +21,14 @@ const BETRAYALS: &[(&str, &str)] = &[
     ("\u{1b}", "an escape byte"),
 ];
 
-/// What is to be said of a job.
+/// The verdict on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It ended as promised.
     Kept,
     /// It did not, in these ways.
     Broken(Vec<String>),
-    /// Its condition cannot be had here.
+    /// Its condition cannot be established here.
     Impossible(String),
 }
 
@@ -47,7 +48,7 @@ pub fn judge(job: &Job, ended: &JobEnded) -> Verdict {
     }
     let terminal = job.output.is_terminal() || job.errors.is_terminal();
     for (text, what) in BETRAYALS.iter().filter(|(text, _)| said.contains(text)) {
-        // Terminals may be written to as such.
+        // Output to terminals may hold escape sequences.
         if !(terminal && *text == "\u{1b}") {
             broken.push(format!("shows {what}: `{}`", line_with(&said, text)));
         }
@@ -68,7 +69,7 @@ pub fn judge(job: &Job, ended: &JobEnded) -> Verdict {
     if broken.is_empty() { Verdict::Kept } else { Verdict::Broken(broken) }
 }
 
-/// Everything that could be read.
+/// Returns all output that could be read.
 fn said(ended: &JobEnded) -> String {
     let text = |stream: &Option<String>| stream.clone().unwrap_or_default();
     text(&ended.output) + &text(&ended.errors)
@@ -86,9 +87,9 @@ fn promised(job: &Job) -> String {
     codes.into_iter().chain(refusal).collect::<Vec<_>>().join(" or ")
 }
 
-/// What is missing of the words for an unhappy end.
+/// Returns the description of a missing message of a failed end.
 fn silence(job: &Job, ended: &JobEnded, said: &str) -> Option<String> {
-    // Explanations go to standard error; among the output of ranks nobody looks for them.
+    // Explanations go to standard error; a user does not search for them in the output of ranks.
     let among = job.errors == super::stream::Output::Same && ended.output.is_some();
     if !(ended.errors.is_some() || among) || job.promise.may_be_silent {
         return None;

@@ -10,34 +10,37 @@ use std::process::Command;
 
 /// Records of a sort in this size, 20 MB: five times the smaller caps below.
 const RECORDS: &str = "200000";
-/// Random kills: a tenth of what `kill-storm` does when it is asked for nothing else.
+/// Random kills: a tenth of `kill-storm`'s default.
 const KILLS: &str = "20";
 
-/// How to sort.
+/// The parameters of a sort.
 #[derive(Debug)]
 pub struct SortRun {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: &'static str,
     /// Memory cap of all ranks together.
     pub memory: &'static str,
-    /// Whether some keys are much more frequent.
+    /// True if some keys are much more frequent.
     pub skew: bool,
-    /// Whether this must not fit into memory.
+    /// True if this must not fit into memory.
     pub two_pass: bool,
     /// Nodes that the ranks are spread over.
     pub nodes: &'static str,
-    /// Packets between nodes that are thrown away, of a million.
+    /// Packets between nodes that are dropped, of a million.
     pub loss_ppm: &'static str,
 }
 
 impl SortRun {
-    /// On one node.
+    /// Returns a sort on one node.
     pub const fn on_one_node(ranks: &'static str, memory: &'static str) -> Self {
         Self { ranks, memory, skew: false, two_pass: true, nodes: "1", loss_ppm: "0" }
     }
 }
 
-/// Generates, sorts in two passes, and validates with what is built in.
+/// Generates, sorts in two passes, and validates with the built-in commands.
+///
+/// # Errors
+/// Fails if a program cannot be started or the folder cannot be made.
 pub fn sort(site: &Site) -> Result<StepOutcome> {
     in_folder(site, "sort", |folder| {
         Ok(match sort_and_validate(site, folder, &SortRun::on_one_node("4", "4M"))? {
@@ -47,7 +50,10 @@ pub fn sort(site: &Site) -> Result<StepOutcome> {
     })
 }
 
-/// The same with any sort; what went wrong, if anything.
+/// Generates, sorts and validates with any parameters; returns what went wrong, if anything.
+///
+/// # Errors
+/// Fails if a program cannot be started.
 pub fn sort_and_validate(site: &Site, folder: &Path, sort: &SortRun) -> Result<Option<String>> {
     if let Some(why) = make_and_sort(site, folder, sort)? {
         return Ok(Some(why));
@@ -57,7 +63,10 @@ pub fn sort_and_validate(site: &Site, folder: &Path, sort: &SortRun) -> Result<O
     Ok((!check.success).then(|| format!("app valsort: {}", check.why)))
 }
 
-/// Makes `records` and `sorted` in `folder`; what went wrong, if anything.
+/// Makes `records` and `sorted` in `folder`; returns what went wrong, if anything.
+///
+/// # Errors
+/// Fails if a program cannot be started.
 pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Option<String>> {
     let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
     let mut words = vec!["app", "gensort", RECORDS, &records];
@@ -79,6 +88,9 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Optio
 }
 
 /// Runs `work` with an empty folder, and removes that.
+///
+/// # Errors
+/// Fails if the folder cannot be made or removed, or if `work` fails.
 pub fn in_folder(
     site: &Site,
     name: &str,
@@ -91,7 +103,10 @@ pub fn in_folder(
     outcome
 }
 
-/// The signature of this machine, roughly: the program measures, its report can be read and is sane.
+/// Measures the LogP signature of this machine, roughly: its report can be parsed and is sane.
+///
+/// # Errors
+/// Fails if the program cannot be started.
 pub fn logp(site: &Site) -> Result<StepOutcome> {
     let ended = clump(site, &["lab", "logp", "--quick", "--json"])?;
     if !ended.success {
@@ -100,11 +115,15 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
     let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
     let round_trip = report["estimate"]["rtt"]["value"].as_f64();
     println!("round trip of a short message: {:.0} ns", round_trip.unwrap_or(f64::NAN));
-    // No time is a bound here; a machine without any noise or with much of it gives numbers all the same.
+    // No time is a bound here; a machine without any noise or with much of it gives numbers all
+    // the same.
     Ok(plain(round_trip.is_some_and(|ns| ns > 0.0), &format!("its rtt is {round_trip:?}")))
 }
 
-/// Random kills, each of which must end its job with the right report and leave nothing.
+/// Runs random kills, each of which must end its job with the right report and leave nothing.
+///
+/// # Errors
+/// Fails if a program cannot be started.
 pub fn storm(site: &Site) -> Result<StepOutcome> {
     let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
@@ -117,12 +136,15 @@ pub fn storm(site: &Site) -> Result<StepOutcome> {
     Ok(plain(ended.success, &ended.why))
 }
 
-/// The program of this tree.
+/// Runs the program of this tree.
+///
+/// # Errors
+/// Fails if the program cannot be started.
 pub fn clump(site: &Site, words: &[&str]) -> Result<Ended> {
     clump_with(site, words, &[])
 }
 
-/// The same with settings.
+/// Runs the program of this tree with settings.
 fn clump_with(site: &Site, words: &[&str], settings: &[(&str, &str)]) -> Result<Ended> {
     let args = [&["run", "--quiet", "--release", "--"], words].concat();
     let mut command = cargo(&site.root, &args);

@@ -1,4 +1,4 @@
-//! The step that installs libclump and builds C programs against it, as a stranger would.
+//! The step that installs libclump and builds C programs against it, as an outside user would.
 
 use super::steps::{RUN, plain};
 use super::{Site, StepOutcome};
@@ -10,8 +10,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Installs into a fresh folder, and builds the examples there by clump-cc, clump-c++, pkg-config and CMake;
-/// runs each on two nodes; looks at what the libraries export.
+/// Installs into a fresh folder, and builds the examples there by clump-cc, clump-c++, pkg-config
+/// and CMake; runs each on two nodes; checks the exports of the libraries.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
 pub fn installed(site: &Site) -> Result<StepOutcome> {
     let missing: Vec<&str> = ["cc", "c++", "ld", "objcopy", "ar", "nm"]
         .into_iter()
@@ -30,7 +33,7 @@ pub fn installed(site: &Site) -> Result<StepOutcome> {
     })
 }
 
-/// What went wrong, if something did.
+/// Returns what went wrong, if anything.
 fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     let prefix = folder.join("prefix");
     fs::create_dir_all(&prefix).with_context(|| prefix.display().to_string())?;
@@ -90,7 +93,7 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     foreign_symbols(&prefix)
 }
 
-/// Symbols of the installed libraries that are not ours.
+/// Returns symbols of the installed libraries that are not ours.
 fn foreign_symbols(prefix: &Path) -> Result<Option<String>> {
     for (library, which) in [("libclump.so", "-D"), ("libclump.a", "-g")] {
         let mut nm = Command::new("nm");

@@ -1,4 +1,5 @@
-//! Steps of the network path: sorts over nodes that lose packets, simulated clusters, the laboratory.
+//! Steps of the network path: sorts over nodes that lose packets, simulated clusters, the
+//! laboratory.
 
 use super::apps::{self, SortRun, clump};
 use super::steps::{BUILD, plain};
@@ -7,19 +8,22 @@ use crate::command::{self, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// One packet in a hundred is thrown away.
+/// Loss rate: one packet in a hundred is dropped.
 const LOSS_PPM: &str = "10000";
-/// Seeds and hours of network time that every change has to stand.
+/// Seeds and hours of network time that every change has to pass.
 const SEEDS: &str = "2000";
-/// The same for clusters whose ranks use each other's memory.
+/// Seeds for clusters whose ranks use each other's memory.
 const ONE_SIDED_SEEDS: &str = "1000";
 const NETWORK_HOURS: &str = "10";
 
 /// Sorts over two and over four nodes, under loss, and validates.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
 pub fn sorts(site: &Site) -> Result<StepOutcome> {
     for nodes in ["2", "4"] {
         let outcome = apps::in_folder(site, "nodes", |folder| {
-            // What the network keeps counts as memory.
+            // Memory of the network counts too.
             let sort = SortRun { nodes, loss_ppm: LOSS_PPM, ..SortRun::on_one_node("4", "48M") };
             Ok(match apps::sort_and_validate(site, folder, &sort)? {
                 None => plain(true, ""),
@@ -33,7 +37,10 @@ pub fn sorts(site: &Site) -> Result<StepOutcome> {
     Ok(plain(true, ""))
 }
 
-/// Simulated clusters: the real stacks in virtual time.
+/// Runs simulated clusters: the real stacks in virtual time.
+///
+/// # Errors
+/// Fails if the simulation cannot be started.
 pub fn simulation(site: &Site) -> Result<StepOutcome> {
     let run = ["run", "--quiet", "--release", "--package", "clump-sim", "--bin", "soak", "--"];
     let args = [&run[..], &["--seeds", SEEDS, "--network-hours", NETWORK_HOURS]].concat();
@@ -46,7 +53,10 @@ pub fn simulation(site: &Site) -> Result<StepOutcome> {
     Ok(plain(ended.success, &ended.why))
 }
 
-/// What messages between two nodes cost, roughly: the program measures, its report can be read.
+/// Measures the cost of messages between two nodes, roughly: the report can be parsed.
+///
+/// # Errors
+/// Fails if the program cannot be started.
 pub fn logp(site: &Site) -> Result<StepOutcome> {
     let words = ["lab", "logp", "--scope", "net", "--security", "aead", "--quick", "--json"];
     let ended = clump(site, &words)?;

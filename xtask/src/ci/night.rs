@@ -1,4 +1,4 @@
-//! Steps of the night: what takes too long for a merge.
+//! Nightly steps: those that take too long for a merge.
 
 use super::steps::{BUILD, RUN, plain};
 use super::{Site, StepOutcome};
@@ -7,18 +7,24 @@ use crate::{attack, mutants, tsan};
 use anyhow::Result;
 use std::process::Command;
 
-/// How long jobs are attacked, in seconds.
+/// Duration of attacks, in seconds.
 const ATTACK_SECONDS: &str = "900";
 /// Random kills: of ranks on one node and on two, and of ranks and nodes that contend for locks.
 const KILLS: &str = "200";
 
-/// Jobs under random adverse conditions.
+/// Runs jobs under random adverse conditions.
+///
+/// # Errors
+/// Fails if the programs do not build or a job cannot be started.
 pub fn attacks(site: &Site) -> Result<StepOutcome> {
     let words = ["--seconds", ATTACK_SECONDS].map(str::to_owned);
     Ok(plain(attack::run(&site.root, &words)?, "see the jobs above"))
 }
 
-/// Many random kills.
+/// Runs many random kills.
+///
+/// # Errors
+/// Fails if a program cannot be started.
 pub fn storms(site: &Site) -> Result<StepOutcome> {
     let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
@@ -41,12 +47,18 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
     Ok(plain(true, ""))
 }
 
-/// Every planted bug.
+/// Plants every bug.
+///
+/// # Errors
+/// Fails if the list cannot be read or the copy cannot be made.
 pub fn planted(site: &Site) -> Result<StepOutcome> {
     Ok(plain(mutants::run(&site.root, &[])?, "see the mutants above"))
 }
 
-/// The sanitizer, where there is a nightly compiler.
+/// Runs the sanitizer, if there is a nightly compiler.
+///
+/// # Errors
+/// Fails if the compiler cannot be queried or the test cannot be started.
 pub fn sanitizer(site: &Site) -> Result<StepOutcome> {
     if let Some(reason) = tsan::missing(&site.root)? {
         return Ok(StepOutcome::Skipped(reason));

@@ -1,4 +1,5 @@
-//! Steps that need Python with numpy: the independent checkers' own tests, and their verdict on sorts.
+//! Steps that need Python with numpy: the independent checkers' own tests, and their verdict on
+//! sorts.
 
 use super::apps::{self, SortRun};
 use super::steps::{BUILD, RUN, files, outcome, plain};
@@ -9,7 +10,10 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oracles' own tests.
+/// Runs the oracles' own tests.
+///
+/// # Errors
+/// Fails if Python cannot be started.
 pub fn own(site: &Site) -> Result<StepOutcome> {
     if files(&site.root.join("oracles"), "test_", ".py").is_empty() {
         return Ok(StepOutcome::Skipped("oracles/ holds no test_*.py".into()));
@@ -29,7 +33,11 @@ pub fn own(site: &Site) -> Result<StepOutcome> {
     Ok(outcome(ended))
 }
 
-/// Has the independent checker look at sorts of this build: even and skewed keys, one pass and two.
+/// Has the independent checker validate sorts of this build: even and skewed keys, one pass and
+/// two.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
 pub fn judge(site: &Site) -> Result<StepOutcome> {
     let python = match python(site)? {
         Ok(python) => python,
@@ -57,8 +65,8 @@ pub fn judge(site: &Site) -> Result<StepOutcome> {
     Ok(plain(true, ""))
 }
 
-/// What Python's unittest counted: `Ran 5 tests in 0.1s`, then `OK (skipped=1)` or
-/// `FAILED (failures=1, errors=1)`.
+/// Parses the counts of Python's unittest: `Ran 5 tests in 0.1s`, then `OK (skipped=1)` or `FAILED
+/// (failures=1, errors=1)`.
 fn unittest_counts(report: &str) -> Counts {
     let ran = report.lines().rev().find_map(|line| line.strip_prefix("Ran "));
     let ran: u64 = ran.and_then(|n| n.split(' ').next()?.parse().ok()).unwrap_or(0);
@@ -72,7 +80,8 @@ fn unittest_counts(report: &str) -> Counts {
     Counts { passed: ran.saturating_sub(failed + ignored), failed, ignored }
 }
 
-/// A Python that has numpy, or why there is none: the one on the path, else an environment of our own.
+/// Returns a Python that has numpy, or the reason why there is none: the one on the path, else an
+/// environment of our own.
 fn python(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
     let Some(system) = host::program("python3") else {
         return Ok(

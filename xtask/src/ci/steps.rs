@@ -128,7 +128,7 @@ pub const BUILD: Duration = Duration::from_secs(1200);
 /// Longest time for one run of a program that is built already.
 pub const RUN: Duration = Duration::from_secs(180);
 
-/// What the end of a program means for its step.
+/// Returns the outcome of a step from the end of its program.
 pub fn outcome(ended: Ended) -> StepOutcome {
     if ended.success {
         StepOutcome::Passed(ended.counts)
@@ -137,7 +137,7 @@ pub fn outcome(ended: Ended) -> StepOutcome {
     }
 }
 
-/// Passed, or failed for this reason, without tests to count.
+/// Returns passed, or failed for this reason, without tests to count.
 pub fn plain(passed: bool, why: &str) -> StepOutcome {
     let none = Counts::default();
     if passed { StepOutcome::Passed(none) } else { StepOutcome::Failed(why.to_owned(), none) }
@@ -157,7 +157,7 @@ fn check(site: &Site) -> Result<StepOutcome> {
     Ok(outcome(command::run(&mut cargo(&site.root, &args), BUILD)?))
 }
 
-/// Pure crates need no job, no network and hardly any time.
+/// Tests the pure crates, which need no job, no network and hardly any time.
 fn units(site: &Site) -> Result<StepOutcome> {
     let mut args = vec!["test", "--lib", "--bins"];
     for package in ["clump-wire", "clump-loggp", "clump-proto", "xtask"] {
@@ -207,7 +207,7 @@ fn instructions(site: &Site) -> Result<StepOutcome> {
     }
 }
 
-/// Everything that ran put its temporary files into one folder, where now nothing may be.
+/// Checks that the folder for all temporary files is empty.
 fn remains(site: &Site) -> Result<StepOutcome> {
     let scratch = site.scratch()?;
     let left: Vec<String> =
@@ -216,7 +216,7 @@ fn remains(site: &Site) -> Result<StepOutcome> {
     Ok(plain(left.is_empty(), &format!("left behind: {}", left.join(", "))))
 }
 
-/// Files in `dir` whose names begin and end like this.
+/// Returns files in `dir` whose names begin and end like this.
 pub fn files(dir: &Path, start: &str, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let named = |path: &PathBuf| {

@@ -1,12 +1,12 @@
-//! Tiers of checks: how much is worth waiting for, and when.
+//! Tiers of checks, by the time and occasion to run them.
 
 use anyhow::{Error, bail};
 use std::str::FromStr;
 
-/// When a check runs.
+/// The occasion for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// While one edits: less than a minute on a tree that is built.
+    /// During editing: less than a minute on a tree that is built.
     Edit,
     /// Before a change is merged: what `.ci/run` calls.
     Merge,
@@ -16,7 +16,7 @@ pub enum Tier {
 
 /// Every tier.
 pub const ALL: &[Tier] = &[Tier::Edit, Tier::Merge, Tier::Night];
-/// From the merge on.
+/// The merge tier and above.
 pub const FROM_MERGE: &[Tier] = &[Tier::Merge, Tier::Night];
 
 impl Tier {
@@ -40,7 +40,7 @@ impl FromStr for Tier {
     }
 }
 
-/// Names of tiers, for a list.
+/// Formats names of tiers, for a list.
 pub fn shown(tiers: &[Tier]) -> String {
     tiers.iter().map(|tier| tier.name()).collect::<Vec<_>>().join(",")
 }

@@ -1,11 +1,12 @@
-//! The files by which builds find libclump: pkg-config, CMake, and compilers that know it.
+//! The files by which builds find libclump: pkg-config, CMake, and compiler wrappers.
 
-/// What a program that is linked statically needs besides.
+/// System libraries that a statically linked program needs.
 const SYSTEM: &str = "-lpthread -ldl -lm";
-/// What leaves out of such a program the functions that it does not use: each lies in a section of its own.
+/// Linker option that leaves unused functions out of such a program: each has a section of its
+/// own.
 const UNUSED_OUT: &str = "-Wl,--gc-sections";
 
-/// For pkg-config, which says where the file itself lies.
+/// Returns the file for pkg-config, which knows the file's own location.
 pub fn pkg_config(version: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..
@@ -22,7 +23,8 @@ Cflags: -I${{includedir}}
     )
 }
 
-/// For `find_package(clump)`: the targets `clump::clump` (shared) and `clump::static`.
+/// Returns the file for `find_package(clump)`: the targets `clump::clump` (shared) and
+/// `clump::static`.
 pub fn cmake(version: &str, abi: &str) -> String {
     let system = SYSTEM.replace("-l", "").replace(' ', ";");
     format!(
@@ -45,7 +47,8 @@ set(CLUMP_RUN \"${{CLUMP_PREFIX}}/bin/clump\")
     )
 }
 
-/// Whether a version that a project asks for is this one: before 1.0, minor versions may break.
+/// Returns the file that checks if a requested version is this one: before 1.0, minor versions may
+/// break.
 pub fn cmake_version(version: &str) -> String {
     let minor: Vec<&str> = version.split('.').take(2).collect();
     let minor = minor.join(".");
@@ -65,7 +68,7 @@ endif()
     )
 }
 
-/// A compiler that knows where libclump is.
+/// Returns a compiler wrapper that knows the location of libclump.
 pub fn wrapper(compiler: &str, variable: &str) -> String {
     format!(
         r#"#!/bin/sh

@@ -1,11 +1,12 @@
-//! Invariants stand in the code: crates of the protocol have about one and a half assertions a function.
+//! Invariants are asserted in the code: crates of the protocol have about one and a half
+//! assertions per function.
 
 use super::ratchet::{self, Section, Sizes};
 use super::tree::is_test_file;
 use super::{Finding, Tree};
 use anyhow::Result;
 
-/// Crates whose broken invariants would lose or double messages.
+/// Crates whose broken invariants would lose or duplicate messages.
 const CRATES: &[&str] = &[
     "crates/clump-proto",
     "crates/clump-net",
@@ -34,7 +35,10 @@ pub fn sections(tree: &Tree) -> Vec<Section> {
     vec![Section { name: "assertions", limit: 0, now }]
 }
 
-/// Crates in which more assertions are missing than the ratchet allows.
+/// Reports crates in which more assertions are missing than the ratchet allows.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let allowed = ratchet::read(tree)?;
     let mut findings = Vec::new();

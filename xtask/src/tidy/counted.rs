@@ -1,4 +1,5 @@
-//! Rules that count breaches per crate against the ratchet, so that a rule can come before the last of them is gone.
+//! Rules that count breaches per crate against the ratchet, so that a rule can be introduced
+//! before its last breach is fixed.
 
 use super::ratchet::{self, Section, Sizes};
 use super::{Finding, Tree};
@@ -16,7 +17,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// A rule without breaches; `name` is its section of the ratchet.
+    /// Creates a rule without breaches; `name` is its section of the ratchet.
     pub fn new(name: &'static str) -> Self {
         Self { name, places: BTreeMap::new() }
     }
@@ -32,10 +33,11 @@ impl Counted {
         Section { name: self.name, limit: 0, now }
     }
 
-    /// Returns the breaches of every crate with more of them than its entry, and entries that are too high.
+    /// Returns the breaches of every crate with more of them than its entry, and entries that are
+    /// too high.
     ///
     /// # Errors
-    /// The ratchet cannot be read.
+    /// Fails if the ratchet cannot be read.
     pub fn findings(&self, tree: &Tree) -> Result<Vec<Finding>> {
         let allowed = ratchet::read(tree)?;
         let section = self.section();

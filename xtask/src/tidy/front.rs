@@ -1,4 +1,4 @@
-//! The pages that a newcomer meets first exist, and README's two commands are the promised ones.
+//! The first pages for a newcomer exist, and README's two commands are the promised ones.
 
 use super::{Finding, Tree};
 use anyhow::Result;
@@ -15,10 +15,13 @@ const PAGES: &[&str] = &[
     "LICENSE-MIT",
 ];
 
-/// What README tells a newcomer to type: see it work, see that it works. CI runs both.
+/// Commands that README gives a newcomer: a demonstration, and the tests. CI runs both.
 pub const COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
 
-/// Missing pages and commands.
+/// Reports missing pages and commands.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for page in PAGES.iter().filter(|page| tree.file(page).is_none()) {
@@ -35,7 +38,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Lines inside ``` fences.
+/// Returns lines inside ``` fences.
 fn fenced(text: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     text.lines().filter(move |line| {

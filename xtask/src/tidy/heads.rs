@@ -1,11 +1,11 @@
-//! What stands at the head of files: every source file says what it is, every library its invariants,
-//! and every crate that has no business with unsafe code forbids it.
+//! Heads of files: every source file describes itself, every library its invariants, and every
+//! crate without a reason for unsafe code forbids it.
 
 use super::tree::is_test_file;
 use super::{Finding, Tree};
 use anyhow::Result;
 
-/// Crates that may hold unsafe code, and what for (ARCHITECTURE.md). All others forbid it.
+/// Crates that may hold unsafe code, and its purpose (ARCHITECTURE.md). All others forbid it.
 const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("clump-os", "system calls"),
     ("clump-shm", "memory that other processes write"),
@@ -18,7 +18,10 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("clump-capi", "the C interface"),
 ];
 
-/// Missing heads, missing invariants, missing `forbid`.
+/// Reports missing heads, missing invariants, missing `forbid`.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (file, _) in tree.rust().filter(|(f, _)| f.path.contains("/src/") && !is_test_file(&f.path))
@@ -30,7 +33,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     }
     for item in &tree.crates {
         let library = format!("{}/src/lib.rs", item.dir);
-        // A crate of tests promises nothing to callers.
+        // A crate of tests guarantees nothing to callers.
         if let Some(file) = tree.file(&library).filter(|f| !is_test_file(&f.path))
             && !head(&file.text).any(|line| line.trim_end() == "//! # Invariants")
         {

@@ -1,12 +1,13 @@
-//! Arrows between crates point down only: a crate names its layer, and depends on strictly lower ones.
+//! Dependencies between crates point down only: a crate names its layer, and depends on strictly
+//! lower ones.
 
 use super::tree::Crate;
 use super::{Finding, Tree};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
-/// Crates of this layer join others for tests and tasks; nothing may depend on them, so their own
-/// arrows cannot tangle anything.
+/// Layer of crates that join others for tests and tasks. Nothing may depend on them, so their own
+/// dependencies cannot make cycles.
 const TOP: i64 = 9;
 
 /// Returns the layer that a crate's manifest names.
@@ -14,7 +15,10 @@ pub fn layer_of(item: &Crate) -> Option<i64> {
     item.manifest.get("package")?.get("metadata")?.get("clump")?.get("layer")?.as_integer()
 }
 
-/// Missing layers, and arrows that point up or sideways.
+/// Reports missing layers, and dependencies that point up or sideways.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut layers = BTreeMap::new();
@@ -49,7 +53,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Every dependency of a manifest by package name, with the table that holds it.
+/// Returns every dependency of a manifest by package name, with the table that holds it.
 fn dependencies(manifest: &toml::Table) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {

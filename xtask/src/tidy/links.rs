@@ -3,7 +3,10 @@
 use super::{Finding, Tree};
 use anyhow::Result;
 
-/// Links of Markdown files that lead nowhere. Addresses of other hosts are not followed.
+/// Reports links of Markdown files without a target. Addresses of other hosts are not followed.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -18,7 +21,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What is wrong with a link to `anchor` of the file or folder at `path`.
+/// Returns the defect of a link to `anchor` of the file or folder at `path`.
 fn fault(tree: &Tree, path: &str, anchor: &str) -> Option<&'static str> {
     let folder = format!("{path}/");
     let Some(page) = tree.file(path) else {
@@ -30,7 +33,7 @@ fn fault(tree: &Tree, path: &str, anchor: &str) -> Option<&'static str> {
     (!known).then_some("leads to no heading of that page; take the words of one")
 }
 
-/// Lines outside ``` fences, with their numbers from 0.
+/// Returns lines outside ``` fences, with their numbers from 0.
 fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     text.lines().enumerate().filter(move |(_, line)| {
@@ -40,12 +43,12 @@ fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Destinations of the inline links that end in a line.
+/// Returns destinations of the inline links that end in a line.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
 
-/// The path from the root of a link in `page`; the page itself where the link names no path.
+/// Returns the path from the root of a link in `page`; the page itself if the link names no path.
 fn resolved(page: &str, link: &str) -> String {
     if link.is_empty() {
         return page.to_owned();
@@ -62,7 +65,8 @@ fn resolved(page: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor of a line that is a heading, as forges make it: lower case, spaces as dashes, no punctuation.
+/// Returns the anchor of a line that is a heading, as forges make it: lower case, spaces as
+/// dashes, no punctuation.
 fn heading(line: &str) -> Option<String> {
     let words = line.trim_start_matches('#');
     let words = words.strip_prefix(' ').filter(|_| line.starts_with('#'))?;

@@ -1,14 +1,18 @@
-//! Names that say nothing: a file, module or type called after no noun of the field.
+//! Meaningless names: a file, module or type named after no noun of the field.
 
 use super::{Finding, Tree};
 use anyhow::Result;
 
-/// Never part of a name.
+/// Words that are never part of a name.
 const NOWHERE: &[&str] = &["manager", "helper", "helpers", "util", "utils", "common"];
-/// Never all of a name nor its last word, where they add nothing (`RankInfo` is a rank).
+/// Words that are never a whole name nor its last word, where they add nothing (`RankInfo` is a
+/// rank).
 const NOT_LAST: &[&str] = &["data", "info"];
 
-/// Files, folders, modules and types with such names.
+/// Reports files, folders, modules and types with such names.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in &tree.files {
@@ -34,7 +38,7 @@ fn complaint(name: &str, word: &str) -> String {
     format!("`{name}` is named `{word}`, which says nothing; name the noun it is about")
 }
 
-/// The word in `name` that says nothing.
+/// Returns the meaningless word in `name`.
 fn empty_word(name: &str) -> Option<&'static str> {
     let words = split(name);
     let nowhere = NOWHERE.iter().find(|banned| words.iter().any(|word| word == *banned));
@@ -42,7 +46,7 @@ fn empty_word(name: &str) -> Option<&'static str> {
     nowhere.or(last).copied()
 }
 
-/// Words of a `snake_case`, `kebab-case` or `CamelCase` name, in lower case.
+/// Returns words of a `snake_case`, `kebab-case` or `CamelCase` name, in lower case.
 fn split(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut lower_before = false;

@@ -1,5 +1,5 @@
-//! Prose of comments: doc comments begin with the thing or the verb, public functions that can fail say
-//! how, and comments stay within 100 columns.
+//! Prose of comments: doc comments begin with the thing or the verb, public functions that can
+//! fail document how, and comments stay within 100 columns.
 
 use super::counted::Counted;
 use super::ratchet::Section;
@@ -8,7 +8,7 @@ use super::{Finding, Tree};
 use crate::source::Source;
 use anyhow::Result;
 
-/// Beginnings of doc comments that say nothing in an editor's tooltip.
+/// Beginnings of doc comments that mean nothing in an editor's tooltip.
 const BEGINNINGS: &[&str] = &[
     "What ",
     "Whether ",
@@ -31,7 +31,10 @@ pub fn sections(tree: &Tree) -> Vec<Section> {
     counted(tree).iter().map(Counted::section).collect()
 }
 
-/// Doc comments with banned beginnings, missing `# Errors`, comments that are too wide.
+/// Reports doc comments with banned beginnings, missing `# Errors`, comments that are too wide.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in counted(tree) {
@@ -111,7 +114,7 @@ fn is_head(source: &Source, number: usize) -> bool {
     line.comment.trim_start().starts_with("//") || line.code.trim_start().starts_with("#[")
 }
 
-/// Tells if the signature that begins at `number` returns a `Result`.
+/// Returns true if the signature that begins at `number` returns a `Result`.
 fn returns_result(source: &Source, number: usize) -> bool {
     let mut signature = String::new();
     for line in source.lines.iter().skip(number).take(16) {

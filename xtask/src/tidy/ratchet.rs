@@ -1,7 +1,8 @@
-//! Numbers that may only shrink: what was there when a rule came, by key, in `xtask/tidy-ratchet.toml`.
+//! Numbers that may only shrink: the breaches that existed when a rule was introduced, by key, in
+//! `xtask/tidy-ratchet.toml`.
 //!
-//! A rule hands in what it counts now ([`Sizes`]); [`compare`] turns what exceeds limit and ratchet into
-//! findings. `cargo xtask tidy --lower` takes smaller numbers in and adds none.
+//! A rule passes its current counts ([`Sizes`]); [`compare`] turns excesses over limit and ratchet
+//! into findings. `cargo xtask tidy --lower` stores smaller numbers and adds none.
 
 use super::{Finding, Tree};
 use anyhow::{Context, Result};
@@ -17,7 +18,7 @@ pub type Sizes = BTreeMap<String, usize>;
 /// Numbers of every rule, by its section of the file.
 pub type Sections = BTreeMap<String, Sizes>;
 
-/// One section: its name, the number up to which nothing is wrong, and what it counts now.
+/// One section: its name, the largest number that is no breach, and the current counts.
 #[derive(Debug)]
 pub struct Section {
     /// Name in the file.
@@ -31,7 +32,7 @@ pub struct Section {
 /// Reads the ratchet of `tree`; empty where there is no file.
 ///
 /// # Errors
-/// The file is no table of tables of numbers.
+/// Fails if the file is no table of tables of numbers.
 pub fn read(tree: &Tree) -> Result<Sections> {
     match tree.file(RATCHET) {
         Some(file) => toml::from_str(&file.text).with_context(|| format!("reading {RATCHET}")),
@@ -72,7 +73,7 @@ pub fn slack(section: &Section, allowed: &Sections) -> Vec<Finding> {
 /// Rewrites the file with every entry that shrank; adds none and raises none.
 ///
 /// # Errors
-/// The file cannot be read or written.
+/// Fails if the file cannot be read or written.
 pub fn lower(root: &Path, tree: &Tree, sections: &[Section]) -> Result<()> {
     let old = read(tree)?;
     let mut new = Sections::new();

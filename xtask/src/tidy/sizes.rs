@@ -1,4 +1,4 @@
-//! Files and functions stay readable. What is already too large stands in the ratchet.
+//! Files and functions stay readable. Those that are already too large are in the ratchet.
 
 use super::ratchet::{self, Section, Sizes};
 use super::{Finding, Tree};
@@ -17,7 +17,10 @@ pub fn sections(tree: &Tree) -> Vec<Section> {
     ]
 }
 
-/// Sizes above the limit and above the ratchet, and ratchet entries that are too high.
+/// Reports sizes above the limit and above the ratchet, and ratchet entries that are too high.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let allowed = ratchet::read(tree)?;
     let mut findings = Vec::new();

@@ -1,5 +1,6 @@
-//! Release and acquire sides name each other: `SYNC n: pairs with <function>`. The function exists in the
-//! same crate, and holds a mark of the same number; so every edge can be followed both ways.
+//! Release and acquire sides name each other: `SYNC n: pairs with <function>`. The function exists
+//! in the same crate, and holds a mark of the same number; so every edge can be followed both
+//! ways.
 
 use super::{Finding, Tree};
 use crate::source::{Source, words};
@@ -20,7 +21,10 @@ struct Mark<'a> {
     partner: String,
 }
 
-/// Malformed marks, and marks whose other side is missing.
+/// Reports malformed marks, and marks whose other side is missing.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let (mut marks, mut findings) = (Vec::new(), Vec::new());
     for (file, source) in tree.rust() {
@@ -53,7 +57,8 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What stands behind `SYNC ` in each comment that has it, with the line; a mark may run over one line end.
+/// Returns the text behind `SYNC ` in each comment that has it, with the line; a mark may run over
+/// one line end.
 fn texts(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in source.lines.iter().enumerate() {
@@ -67,7 +72,7 @@ fn texts(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// Number and function of ``3: pairs with `Type::function` ...``.
+/// Parses number and function of ``3: pairs with `Type::function` ...``.
 fn parse(mark: &str) -> Option<(String, String)> {
     let (number, rest) = mark.split_once(':')?;
     let number = number.trim();
@@ -83,7 +88,7 @@ fn parse(mark: &str) -> Option<(String, String)> {
     Some((number.to_owned(), function.to_owned()))
 }
 
-/// The innermost function around `line`, empty outside of all.
+/// Returns the innermost function around `line`, empty outside of all.
 fn enclosing(source: &Source, line: usize) -> String {
     let around = source.functions().into_iter().filter(|f| f.line <= line && line <= f.last);
     around.max_by_key(|f| f.line).map_or_else(String::new, |f| f.name)

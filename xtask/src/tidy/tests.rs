@@ -1,4 +1,5 @@
-//! A small clean tree, and every defect planted in it: each must be found, at its place, with a remedy.
+//! A small clean tree, and every defect planted in it: each must be found, at its place, with a
+//! remedy.
 
 use super::*;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 struct Planted(PathBuf);
 
 impl Planted {
-    /// Two crates, one above the other, and the front pages: nothing to find.
+    /// Creates two crates, one above the other, and the front pages, without a finding.
     fn clean(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("clump-tidy-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
@@ -45,12 +46,12 @@ impl Planted {
         findings(&tree).unwrap().iter().map(ToString::to_string).collect()
     }
 
-    /// Takes smaller numbers into the ratchet.
+    /// Lowers the ratchet.
     fn lower(&self) {
         run(&self.0, Ratchet::Lower).unwrap();
     }
 
-    /// Exactly one finding, which begins with `place` and speaks of `what`.
+    /// Asserts exactly one finding, which begins with `place` and mentions `what`.
     #[track_caller]
     fn finds(&self, place: &str, what: &str) {
         let found = self.findings();
@@ -71,7 +72,7 @@ fn manifest(name: &str, layer: Option<u32>, dependencies: &str) -> String {
     format!("[package]\nname = \"{name}\"\n{layer}{dependencies}\n")
 }
 
-/// `n` lines of one kind.
+/// Returns `n` equal lines.
 fn lines(line: &str, n: usize) -> String {
     format!("{line}\n").repeat(n)
 }

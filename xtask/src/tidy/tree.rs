@@ -26,7 +26,7 @@ pub struct Crate {
     pub manifest: toml::Table,
 }
 
-/// What the rules look at.
+/// The files and crates that the rules check.
 #[derive(Debug)]
 pub struct Tree {
     /// Files in order of their paths.
@@ -36,7 +36,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads everything below `root` except build output, version control and what is not text.
+    /// Reads everything below `root` except build output, version control and files that are no
+    /// text.
+    ///
+    /// # Errors
+    /// Fails if a folder cannot be read or a manifest is no TOML.
     pub fn read(root: &Path) -> Result<Self> {
         let mut files = Vec::new();
         walk(root, root, &mut files)?;
@@ -54,18 +58,18 @@ impl Tree {
         Ok(Self { files, crates })
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|f| f.path == path)
     }
 
-    /// Rust files with their layers.
+    /// Returns Rust files with their layers.
     pub fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files.iter().filter_map(|f| Some((f, f.source.as_ref()?)))
     }
 }
 
-/// Whether all of a Rust file is test code.
+/// Returns true if all of a Rust file is test code.
 pub fn is_test_file(path: &str) -> bool {
     path.split('/').any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"))
 }
@@ -81,7 +85,7 @@ fn walk(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
                 walk(root, &path, files)?;
             }
         } else if kind.is_file() && name != "Cargo.lock" {
-            // What is not UTF-8 is no text, and no rule speaks about it.
+            // A file that is not UTF-8 is no text, and no rule applies to it.
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             let relative = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
             let source = relative.ends_with(".rs").then(|| Source::parse(&text));

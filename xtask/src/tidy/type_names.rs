@@ -1,5 +1,5 @@
-//! One type, one name: no type that other files see has its name twice in a layer, and none is called by a
-//! word that leaves open what of.
+//! One type, one name: no type that other files use has its name twice in a layer, and none has a
+//! name that does not tell what it is a kind of.
 
 use super::layers::layer_of;
 use super::tree::is_test_file;
@@ -7,13 +7,16 @@ use super::{Finding, Tree};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
-/// Names that need a noun: of what?
+/// Names that are too general.
 const TOO_WIDE: &[&str] =
     &["Way", "Place", "Kind", "Link", "Interface", "Sort", "Outcome", "Thing"];
 /// Names that every library crate may have once.
 const SHARED: &[&str] = &["Error", "Result", "ErrorKind"];
 
-/// Type names that occur twice in a layer, or say too little.
+/// Reports type names that occur twice in a layer, or say too little.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<(i64, String), (String, usize)> = BTreeMap::new();

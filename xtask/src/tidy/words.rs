@@ -1,5 +1,5 @@
-//! Words that do not belong in a finished tree: reminders, one person's paths, tests that test nothing,
-//! tests that sleep, and atomics that a model checker cannot see.
+//! Words that do not belong in a finished tree: reminders, one user's paths, tests that test
+//! nothing, tests that sleep, and atomics that a model checker cannot see.
 
 use super::tree::is_test_file;
 use super::{Finding, Tree};
@@ -13,13 +13,13 @@ const REMINDERS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!(
 const PRIVATE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// Banned in test code: what it looks like, and what to do instead.
+/// Banned in test code: the pattern, and the remedy.
 const IN_TESTS: &[(&str, &str)] = &[(
     concat!("thread::", "sleep"),
     "a test never sleeps; poll for the condition it waits for, with a generous deadline",
 )];
 
-/// Banned in all code: what it looks like, and what to do instead.
+/// Banned in all code: the pattern, and the remedy.
 const IN_CODE: &[(&str, &str)] = &[
     (
         concat!("#[ig", "nore"),
@@ -31,10 +31,14 @@ const IN_CODE: &[(&str, &str)] = &[
 /// The one module that may name the standard library's atomics.
 const ATOMICS_HOME: &str = "crates/clump-os/src/sync.rs";
 
-/// Crates below which atomics are shared between processes or modelled; tasks and tests are elsewhere.
+/// Crates below which atomics are shared between processes or modelled; tasks and tests are
+/// elsewhere.
 const ATOMICS_BANNED_BELOW: &[&str] = &["crates/", "apps/"];
 
-/// Every banned word with its place.
+/// Reports every banned word with its place.
+///
+/// # Errors
+/// Never fails; the type is that of every rule.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in &tree.files {
@@ -75,7 +79,8 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Whether `line` holds a path that begins with `start`, rather than one that only contains it.
+/// Returns true if `line` holds a path that begins with `start`, rather than one that only
+/// contains it.
 fn has_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -85,7 +90,8 @@ fn has_path(line: &str, start: &str) -> bool {
     })
 }
 
-/// clippy's disallowed-types sees through re-exports and would ban clump_os::sync too; names do not.
+/// Returns true if `code` names the standard library's atomics. clippy's disallowed-types sees
+/// through re-exports and would ban clump_os::sync too; names do not.
 fn names_std_atomics(path: &str, code: &str) -> bool {
     let banned =
         path != ATOMICS_HOME && ATOMICS_BANNED_BELOW.iter().any(|dir| path.starts_with(dir));

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Longest time for creating namespaces: it is a matter of milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has a process of its own create network namespaces, joined by so many links each.
+/// Has a process of its own create network namespaces, joined by so many cables each.
 pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     const WHAT: &str = "nodes cannot have network namespaces of their own (--netns)";
     let (_maker, ours) = start_self(Input::Empty, true).context(WHAT)?;

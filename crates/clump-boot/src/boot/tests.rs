@@ -28,7 +28,7 @@ fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
     let number = theirs.as_raw_fd().to_string();
     assert_eq!(seat_news(&ours), None);
     let boot = take(&number).unwrap();
-    assert_eq!(seat_news(&ours), Some(SeatNews::UnitDisposition));
+    assert_eq!(seat_news(&ours), Some(SeatNews::Joined));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
     assert_eq!(boot.job_id, seat().job_id);
     assert!(boot.stats && !boot.terminal && boot.net.is_none() && boot.alarms.is_empty());
@@ -85,7 +85,7 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
     for count in [1, 3, MAX_DESCRIPTORS, MAX_DESCRIPTORS + 1] {
         let (theirs, ours) = offer_net(&key, count);
         let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
-        assert_eq!(seat_news(&ours), Some(SeatNews::UnitDisposition));
+        assert_eq!(seat_news(&ours), Some(SeatNews::Joined));
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
         assert_eq!((net.sockets.len(), net.direct.len()), (2, 1));

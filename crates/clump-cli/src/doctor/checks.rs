@@ -9,7 +9,7 @@ use clump_os::probe;
 /// by waitid of 5.4.
 const OLDEST: (u32, u32) = (5, 4);
 
-/// Every check, in the order of the page.
+/// Runs every check, in the order of the page.
 pub fn all(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut area = |area: &'static str, found: Vec<Finding>| {

@@ -1,4 +1,4 @@
-//! Does something to a virtual cable of a running job, in the network namespace of one of its processes.
+//! Changes a virtual cable of a running job, in the network namespace of one of its processes.
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -13,7 +13,7 @@ struct Args {
     pid: u32,
     /// The node at the other end
     there: u32,
-    /// Which of the cables to that node
+    /// The index of the cable among those to that node
     cable: u32,
     #[command(subcommand)]
     what: What,
@@ -21,13 +21,13 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Nothing comes or goes any more.
+    /// No packet passes any more.
     Cut,
-    /// It does again; `here` is the node of the process.
+    /// Packets pass again; `here` is the node of the process.
     Mend { here: u32 },
     /// So many of a million packets that arrive are lost.
     Lose { ppm: u32 },
-    /// No longer packet goes through.
+    /// No longer packet passes.
     Shorten { bytes: u32 },
 }
 
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
         let path = of(&pid, kind);
         File::open(&path).with_context(|| path.display().to_string())
     };
-    // Entering the user namespace that one is in already is an error.
+    // Entering the user namespace that this process is in already is an error.
     let foreign = std::fs::read_link(of("self", "user"))? != std::fs::read_link(of(&pid, "user"))?;
     let user = foreign.then(|| open("user")).transpose()?;
     netns::enter(user.as_ref().map(AsFd::as_fd), open("net")?.as_fd())?;

@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Answers one client after the other, until one says stop.
+/// Serves one client after the other, until one sends stop.
 fn serve(cl: &clump::Clump, folder: &Path) -> Result<()> {
     let listener = Listener::bind(cl, PORT)?;
     let token = listener.invite(&[([127, 0, 0, 1], 0).into()])?;
@@ -47,7 +47,7 @@ fn serve(cl: &clump::Clump, folder: &Path) -> Result<()> {
     }
 }
 
-/// Connects by the token; what waits, or floods, ends when the server does.
+/// Connects by the token; a client that waits, or floods, ends when the server does.
 fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
     let token: Token = std::fs::read_to_string(folder.join("token"))?.parse()?;
     let server = Connection::connect_to(cl, &token, Order::Ordered)?;
@@ -72,7 +72,7 @@ fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 dies with connections from all others.
+/// Kills rank 1 while it has connections from all others.
 fn widow(cl: &clump::Clump) -> Result<()> {
     let node = u32::try_from(
         std::env::args_os().nth(2).ok_or("which node?")?.to_string_lossy().parse::<u64>()?,

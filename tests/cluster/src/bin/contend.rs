@@ -1,7 +1,9 @@
-//! Ranks that contend for locks of all homes until they are told who has died: `contend FOLDER SEED`.
+//! Ranks that contend for locks of all homes until they learn which ranks have died: `contend
+//! FOLDER SEED`.
 //!
-//! Each watches that nobody else is inside, and that calls fail for deaths that there were. The file `FOLDER/end`
-//! ends it; its words are the ranks that have died. With an odd seed all want the locks of one home, and wait for them.
+//! Each checks that no other rank is inside, and that calls fail only for real deaths. The file
+//! `FOLDER/end` ends it; it lists the ranks that have died. With an odd seed all want the locks of
+//! one home, and wait for them.
 
 use clump::rma::{Lock, Refusal, Rma, Segment, Target};
 use clump_cluster_tests::storm::Dice;
@@ -13,18 +15,18 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Locks of each home.
 const EACH: u64 = 2;
-/// Turns of each survivor once it knows who has died.
+/// Turns of each survivor once it knows the dead.
 const AFTER: u32 = 40;
 
-/// How long a death may stay unknown, and a lock held.
+/// Longest time that a death may stay unknown, and a lock held.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A lock, and a word of its home that says who is inside.
+/// A lock, and a word of its home that names the rank inside.
 struct Place {
     home: usize,
     at: u64,
     lock: Lock,
-    /// Why it cannot be had any more.
+    /// Reason why it cannot be acquired any more.
     lost: Option<Refusal>,
 }
 
@@ -54,7 +56,7 @@ fn main() -> Result<()> {
     }
     let mut rank = Contender { rank: cl.rank(), rma, insides, places, dice, crowded, held: 0 };
     let result = rank.contend(&folder);
-    // Others may still want what this rank exports.
+    // Others may still access the exports of this rank.
     std::fs::write(folder.join(format!("done-{}", cl.rank())), "")?;
     let dead = dead(&folder)?;
     for other in (0..cl.nranks()).filter(|rank| !dead.contains(rank)) {
@@ -92,7 +94,8 @@ impl Contender {
         println!("rank {} had locks {} times and lost {lost} of them", self.rank, self.held);
         Ok(())
     }
-    /// Takes one lock that is not lost, in one of three ways, and looks whether anybody else is inside.
+    /// Takes one lock that is not lost, in one of three ways, and checks that no other rank is
+    /// inside.
     fn turn(&mut self) -> Result<()> {
         let Self { rank, rma, insides, places, dice, crowded, held } = self;
         let way = if *crowded && dice.of(0..=9) > 0 { 0 } else { dice.of(0..=2) };
@@ -144,8 +147,9 @@ impl Contender {
     }
 }
 
-/// What was ever refused was refused for a death that there was; every lock is free, or refused for good. But the
-/// locks of a rank that has died go on between ranks of its own node, as long as no other has one.
+/// Checks the end: every refusal was for a real death; every lock is free, or refused for good.
+/// But the locks of a rank that has died remain usable between ranks of its own node, as long as
+/// no other rank holds one.
 fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()> {
     for Place { home, lock, lost, .. } in places {
         let home_died = dead.contains(home);
@@ -168,7 +172,8 @@ fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()>
     Ok(())
 }
 
-/// Why a lock cannot be had; `None` if it can. `ends`: it will be refused, once its home's death is known.
+/// Returns why a lock cannot be acquired; `None` if it can. `ends`: it will be refused, once its
+/// home's death is known.
 fn refusal(lock: &Lock, ends: bool) -> Result<Option<Refusal>> {
     let begun = clock::instant();
     loop {
@@ -187,13 +192,14 @@ fn refusal(lock: &Lock, ends: bool) -> Result<Option<Refusal>> {
     }
 }
 
-/// The ranks that have died.
+/// Returns the ranks that have died.
 fn dead(folder: &Path) -> Result<Vec<usize>> {
     let text = std::fs::read_to_string(folder.join("end"))?;
     Ok(text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Waits until everything has been done that can be. It fails for as long as a node is lost to which something was sent.
+/// Waits until all operations that can complete have. The call fails as long as a node is lost to
+/// which an operation was sent.
 fn settle(rma: &Rma) {
     drop(rma.quiet());
 }

@@ -1,4 +1,5 @@
-//! Runs a command in a network namespace of its own, in which so many packet sockets listen to loopback.
+//! Runs a command in a network namespace of its own, in which so many packet sockets listen to
+//! loopback.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -13,9 +14,9 @@ const ETHERTYPE: u16 = 0x88b5;
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Sockets that hear clump's frames, and are meant by none
+    /// Sockets that receive clump's frames, and are addressed by none
     listeners: usize,
-    /// What to run
+    /// The command to run
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<OsString>,
 }

@@ -1,5 +1,6 @@
-//! Ranks that fork: `forker WAY ROUNDS AT`. Every rank talks for so many rounds, and forks before round `AT`; what
-//! its child does is the way. The talk must go on as if nothing had happened.
+//! Ranks that fork: `forker WAY ROUNDS AT`. Every rank communicates for so many rounds, and forks
+//! before round `AT`; the mode is the child's action. Communication must continue as if there had
+//! been no fork.
 
 use clump::am::{Dest, Endpoint, Handler, Tag};
 use clump_os::{clock, process};
@@ -13,10 +14,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Requests of a round.
 const BURST: usize = 16;
 
-/// What a child does.
+/// The action of a child.
 #[derive(Debug, Clone, Copy)]
-enum BulkPath {
-    /// Ends by exit(3), which runs what was to run at the end.
+enum ForkMode {
+    /// Ends by exit(3), which runs the exit handlers.
     Exit,
     /// Ends by _exit(2).
     ExitAtOnce,
@@ -24,7 +25,7 @@ enum BulkPath {
     FailedExec,
     /// Executes a program.
     Exec,
-    /// Returns from `main`, and drops what the rank had.
+    /// Returns from `main`, and drops the rank's objects.
     Return,
     /// Starts a session and a grandchild in it that stays, then ends.
     Daemon,
@@ -32,7 +33,7 @@ enum BulkPath {
     Send,
 }
 
-impl BulkPath {
+impl ForkMode {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "exit" => Self::Exit,
@@ -49,12 +50,12 @@ impl BulkPath {
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [way, rounds, at] = &words[..] else { return Err("forker WAY ROUNDS AT".into()) };
-    let way = BulkPath::named(way).ok_or("no such way")?;
+    let [mode, rounds, at] = &words[..] else { return Err("forker WAY ROUNDS AT".into()) };
+    let mode = ForkMode::named(mode).ok_or("no such mode")?;
     let (rounds, at): (usize, usize) = (rounds.parse()?, at.parse()?);
     if at == 0 {
         // Before there is anything to inherit.
-        fork(way, || Ok(()))?;
+        fork(mode, || Ok(()))?;
     }
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
@@ -67,7 +68,7 @@ fn main() -> Result<()> {
         names.iter().map(|n| ep.map(n, Tag(7))).collect::<std::result::Result<_, _>>()?;
     for round in 0..rounds {
         let request = || Ok(ep.request(peers[round % peers.len()], Handler(1), &[round as u64])?);
-        if round + 1 == at && fork(way, request)? {
+        if round + 1 == at && fork(mode, request)? {
             return Ok(());
         }
         for i in 0..BURST {
@@ -84,16 +85,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Forks; `true` in a child that shall return from `main`.
-fn fork(way: BulkPath, request: impl Fn() -> Result<()>) -> Result<bool> {
-    // SAFETY: as careless as a program that knows nothing of threads: that is what is tried here. The child
-    // uses memory that it has, and locks that no other thread of this program takes.
+/// Forks; returns `true` in a child that shall return from `main`.
+fn fork(mode: ForkMode, request: impl Fn() -> Result<()>) -> Result<bool> {
+    // SAFETY: as careless as a program that knows nothing of threads: that is what is tried here.
+    // The child uses memory that it has, and locks that no other thread of this program takes.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(io::Error::last_os_error().into());
     }
     if pid > 0 {
-        if matches!(way, BulkPath::Daemon) {
+        if matches!(mode, ForkMode::Daemon) {
             return Ok(false);
         }
         let mut status = 0;
@@ -101,14 +102,14 @@ fn fork(way: BulkPath, request: impl Fn() -> Result<()>) -> Result<bool> {
         unsafe { libc::waitpid(pid, &raw mut status, 0) };
         return Ok(false);
     }
-    match way {
-        BulkPath::Return => return Ok(true),
-        BulkPath::ExitAtOnce => process::exit_at_once(0),
-        BulkPath::FailedExec => execute(c"/no/such/program"),
-        BulkPath::Exec => execute(c"/bin/true"),
-        BulkPath::Daemon => stay(),
-        BulkPath::Send => drop(request()),
-        BulkPath::Exit => {}
+    match mode {
+        ForkMode::Return => return Ok(true),
+        ForkMode::ExitAtOnce => process::exit_at_once(0),
+        ForkMode::FailedExec => execute(c"/no/such/program"),
+        ForkMode::Exec => execute(c"/bin/true"),
+        ForkMode::Daemon => stay(),
+        ForkMode::Send => drop(request()),
+        ForkMode::Exit => {}
     }
     std::process::exit(0)
 }

@@ -1,5 +1,5 @@
-//! Kills random ranks of jobs under load: `kill-storm [KILLS] [SEED] [NODES]`. The seed is printed; the
-//! same seed repeats the same storm.
+//! Kills random ranks of jobs under load: `kill-storm [KILLS] [SEED] [NODES]`. The seed is printed;
+//! the same seed repeats the same storm.
 
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());

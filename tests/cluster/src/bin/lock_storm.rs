@@ -1,5 +1,5 @@
-//! Kills ranks and nodes of jobs that contend for locks: `lock-storm [KILLS] [SEED]`. The seed is printed; the same
-//! seed repeats the same storm.
+//! Kills ranks and nodes of jobs that contend for locks: `lock-storm [KILLS] [SEED]`. The seed is
+//! printed; the same seed repeats the same storm.
 
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());

@@ -16,13 +16,14 @@ fn main() -> Result<()> {
     }
 }
 
-/// All but rank 0 compute until a word of their own memory tells them to stop; rank 0 works on it.
+/// Computes on all ranks but rank 0 until a word of their own memory tells them to stop; rank 0
+/// accesses it.
 fn deaf(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 1 << 20)?;
     cl.barrier()?;
     if cl.rank() != 0 {
-        // Plain loads: nothing here makes progress for anybody.
+        // Plain loads: no code here makes progress.
         while mine.get::<u64>(0)? == 0 {
             std::hint::spin_loop();
         }
@@ -53,7 +54,7 @@ fn deaf(cl: &clump::Clump) -> Result<()> {
     Ok(())
 }
 
-/// Gets until that is refused, and says why.
+/// Gets until that is refused, and returns the reason.
 fn refusal(target: &Target) -> Result<Option<Refusal>> {
     loop {
         match target.get::<u64>(8) {
@@ -63,8 +64,8 @@ fn refusal(target: &Target) -> Result<Option<Refusal>> {
     }
 }
 
-/// Rank 2 of four dies with a lock in hand. What it exported is refused, the lock too, and what rank 3, on
-/// the same node, exports is not.
+/// Kills rank 2 of four while it holds a lock. Accesses to its exports are refused, its lock too;
+/// accesses to those of rank 3, on the same node, are not.
 fn widow(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
@@ -108,7 +109,7 @@ fn widow(cl: &clump::Clump) -> Result<()> {
     Ok(())
 }
 
-/// The node of the last rank is killed once rank 0 has made `ready-0`.
+/// Uses operations to the node of the last rank, which is killed once rank 0 has made `ready-0`.
 fn lost(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
@@ -124,7 +125,7 @@ fn lost(cl: &clump::Clump) -> Result<()> {
         assert_eq!(waited, Err(Some(Refusal::NodeLost)));
         assert_eq!(refusal(last)?, Some(Refusal::NodeLost));
         assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
-        // Of the first put nobody has said that it happened. That is told once; survivors go on.
+        // The first put was never acknowledged. That is reported once; survivors go on.
         assert_eq!(rma.quiet().map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         mine.put(8, 3_u64)?;
         rma.quiet()?;

@@ -1,4 +1,5 @@
-//! Programs for ranks of test jobs, chosen by the first argument: each ends, or does not, in its own way.
+//! Programs for ranks of test jobs, chosen by the first argument: each ends, or does not, in its
+//! own way.
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -20,7 +21,7 @@ const STOP: u8 = 19;
 
 #[derive(Debug, Parser)]
 enum What {
-    /// Meets this many barriers and leaves.
+    /// Passes this many barriers and leaves.
     Barrier { times: u64 },
     /// One rank is killed by a signal of its own; the others are in a barrier.
     Die { signal: u8, rank: usize },
@@ -34,27 +35,29 @@ enum What {
     Panic { rank: usize },
     /// One rank leaves without joining.
     Absent { rank: u32 },
-    /// One rank stops itself after the others have been told to leave; they send it so many requests
-    /// before they do.
+    /// One rank stops itself after the others have been told to leave; they send it so many
+    /// requests before they do.
     StopSelf {
         rank: usize,
         #[arg(long, default_value_t = 0)]
         requests: u64,
     },
-    /// One rank computes for ever, without calling the library; the others leave, or are in a barrier.
+    /// One rank computes for ever, without calling the library; the others leave, or are in a
+    /// barrier.
     Forever {
         rank: usize,
         #[arg(long)]
         together: bool,
-        /// Hears no signal that can be blocked
+        /// Ignores signals that can be blocked
         #[arg(long)]
         deaf: bool,
-        /// Where that rank creates `ready-RANK`, once the others are in the barrier if they go there
+        /// Folder in which that rank creates `ready-RANK`, once the others are in the barrier if
+        /// they go there
         #[arg(long)]
         ready: Option<PathBuf>,
     },
-    /// Every rank starts processes that want to stay, two of them in sessions of their own; then ends, or
-    /// waits in a barrier for a rank that computes for ever.
+    /// Every rank starts processes that want to stay, two of them in sessions of their own; then
+    /// ends, or waits in a barrier for a rank that computes for ever.
     Children {
         #[arg(long)]
         stay: bool,
@@ -65,16 +68,16 @@ enum What {
         #[arg(long)]
         die: bool,
     },
-    /// Messages from everybody to everybody, and barriers, until this many rounds are over (0: for ever).
+    /// Messages between all ranks, and barriers, until this many rounds are over (0: for ever).
     Talk {
         rounds: u64,
         #[arg(long)]
         ready: Option<PathBuf>,
-        /// End when this file is there
+        /// End when this file exists
         #[arg(long)]
         until: Option<PathBuf>,
     },
-    /// One rank is killed; the others say how long it took them to notice.
+    /// One rank is killed; the others print how long it took them to notice.
     Notice { rank: usize },
     /// Joins twice: once itself, once in a process that it starts.
     Twice,
@@ -136,7 +139,7 @@ fn run(what: What) -> Result<()> {
                 let line = format!("exec {words}");
                 started.push(Command::new("sh").args(["-c", &line]).spawn()?.id());
             }
-            // A job that ends before they have become what they are to be would not show them.
+            // A job that ends before these processes run their programs would not show them.
             started[..2].iter().try_for_each(|&pid| await_name(pid, "sleep"))?;
             cl.barrier()?;
             if stay {
@@ -168,12 +171,13 @@ fn run(what: What) -> Result<()> {
 }
 
 unsafe extern "C" {
-    /// fork(2). A child of this program does nothing that another thread's locks could be in the way of.
+    /// fork(2). A child of this program does nothing that another thread's locks could be in the
+    /// way of.
     safe fn fork() -> i32;
 }
 
-/// Children of every rank: one drops all that the rank has and returns from `main`, one exits with it. Neither call
-/// nor drop does anything to the rank, which goes on talking.
+/// Forks children on every rank: one drops all that the rank has and returns from `main`, one
+/// exits with it. Neither affects the rank, which continues to communicate.
 fn fork_off() -> Result<()> {
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
@@ -220,7 +224,7 @@ fn fork_off() -> Result<()> {
     Ok(())
 }
 
-/// It has let go of the job by itself, and its process runs on: that is no other program.
+/// Leaves the job by itself, while the process runs on: it runs no other program.
 fn panic_and_run_on(rank: usize) -> Result<()> {
     let cl = clump::init()?;
     cl.barrier()?;
@@ -240,7 +244,7 @@ fn panic_and_run_on(rank: usize) -> Result<()> {
     std::process::exit(9);
 }
 
-/// The rank as scripts see it, without joining.
+/// Returns the rank as scripts see it, without joining.
 fn own_rank() -> Option<u32> {
     clump_os::procfs::variable(process::own_pid(), "CLUMP_RANK")?.to_str()?.parse().ok()
 }
@@ -271,14 +275,16 @@ fn await_stopped(pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// Sends itself a signal until that kills it: Rust's runtime swallows the first SIGSEGV that is no fault.
+/// Sends itself a signal until that kills it: Rust's runtime swallows the first SIGSEGV that is no
+/// fault.
 fn die(signal: u8) -> Result<()> {
     loop {
         process::signal(process::own_pid(), signal)?;
     }
 }
 
-/// It prints `dies at N us`, the others `notices at N us`, by the clock of the machine.
+/// Kills one rank. It prints `dies at N us`, the others `notices at N us`, by the clock of the
+/// machine.
 fn notice(rank: usize) -> Result<()> {
     let cl = clump::init()?;
     let met = cl.barrier();
@@ -289,16 +295,17 @@ fn notice(rank: usize) -> Result<()> {
         die(9)?;
         return Ok(());
     }
-    // A rank of another node may still be about to leave the first barrier when it hears of the death.
+    // A rank of another node may still be about to leave the first barrier when it hears of the
+    // death.
     let met = met.and_then(|()| cl.barrier());
     let Err(error) = met else { bail!("a barrier without rank {rank}") };
     println!("notices at {} us: {error}", clock::now_ns() / 1000);
     Ok(())
 }
 
-/// Returns once all other ranks of this node sleep in the third barrier (init and these programs met in
-/// one each; a rank that is slow to leave the second still says that it waits there). What ranks of other
-/// nodes wait for cannot be seen from here.
+/// Returns once all other ranks of this node sleep in the third barrier (init and these programs
+/// ran one each; a rank that is slow to leave the second still shows that it waits there). Waits
+/// of ranks on other nodes cannot be seen from here.
 fn await_others(cl: &Clump) {
     let blocked = |rank: u32| {
         let waiting = cl.node().rank(rank).and_then(|block| block.waiting());
@@ -311,7 +318,7 @@ fn await_others(cl: &Clump) {
     }
 }
 
-/// All meet, one ends by `end`, the others wait for it in a barrier.
+/// Runs a barrier of all ranks; then one ends by `end`, and the others wait for it in a barrier.
 fn one_ends(rank: usize, end: impl FnOnce() -> Result<()>) -> Result<()> {
     let cl = clump::init()?;
     cl.barrier()?;
@@ -356,14 +363,14 @@ fn flood(lines: u64, end: bool) -> Result<()> {
     Ok(())
 }
 
-/// Requests and replies, short and medium, in bursts between everybody; a barrier now and then. At the end
-/// everything must have been handled, and nothing twice.
+/// Exchanges requests and replies, short and medium, in bursts between all ranks, with a barrier
+/// now and then. At the end every message must have been handled exactly once.
 fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     const BURST: u64 = 64;
     const LAST: u64 = 1 << 32;
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
-    // A rank that is blocked in a collective has more than one endpoint to look at.
+    // A rank that is blocked in a collective has more than one endpoint to poll.
     let _second = Endpoint::open(&cl, Tag(8))?;
     let (answers, handled) = (Rc::new(Cell::new(0_u64)), Rc::new(Cell::new(0_u64)));
     let asked = handled.clone();
@@ -373,7 +380,7 @@ fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     });
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
-    // A survivor that ends first closes its endpoints: that is not the news, the death is.
+    // A survivor that ends first closes its endpoints: only the death matters here.
     ep.on_returned(|_| {});
     let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;

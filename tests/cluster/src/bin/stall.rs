@@ -1,5 +1,6 @@
-//! How long a sort stalls when one of two cables is cut: `stall [ROUNDS] [RECORDS] [OPTIONS OF clump run ...]`. Each
-//! round sorts once without a cut, for comparison, and once with one. Needs network namespaces (`--netns`).
+//! Stall of a sort when one of two cables is cut: `stall [ROUNDS] [RECORDS] [OPTIONS OF clump run
+//! ...]`. Each round sorts once without a cut, for comparison, and once with one. Needs network
+//! namespaces (`--netns`).
 
 use anyhow::Context;
 use clump_cluster_tests::cables;

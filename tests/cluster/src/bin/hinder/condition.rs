@@ -1,11 +1,11 @@
-//! One adverse condition: what it is called on the command line, and the system call that establishes it.
+//! One adverse condition: its name on the command line, and the system call that establishes it.
 
 use crate::filter::Refusal;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-/// What a program has to live with.
+/// An adverse condition for a program.
 #[derive(Debug)]
 pub enum Condition {
     /// A signal is ignored.
@@ -16,7 +16,7 @@ pub enum Condition {
     Limit(libc::__rlimit_resource_t, libc::rlim_t),
     /// A group of processes (cgroups(7)).
     Group(PathBuf),
-    /// Another user, of whom nobody else is here.
+    /// Another user, of which no other process is here.
     User(libc::uid_t),
     /// A session of its own, whose controlling terminal is this descriptor.
     Terminal(i32),
@@ -30,7 +30,7 @@ pub enum Condition {
 type Read = fn(&str) -> Result<Condition, String>;
 
 impl Condition {
-    /// The reader of an option's value; `None` where the program begins.
+    /// Returns the reader of an option's value; `None` if the word begins the program.
     pub fn option(word: &OsString) -> Option<Read> {
         Some(match word.to_str()? {
             "--ignore" => |value| signal(value).map(Self::Ignored),
@@ -45,7 +45,8 @@ impl Condition {
         })
     }
 
-    /// When it is established: what needs privileges and descriptors comes first.
+    /// Returns the order in which it is established: conditions that need privileges and
+    /// descriptors come first.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Terminal(_) => 0,
@@ -60,7 +61,7 @@ impl Condition {
     /// Establishes it for this process and the program that it becomes.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn establish(&self) -> io::Result<()> {
         match *self {
             // Zero is the writer (cgroups(7)).
@@ -77,17 +78,19 @@ impl Condition {
                 checked(unsafe { libc::setgroups(0, std::ptr::null()) })?;
                 // SAFETY: takes numbers only.
                 checked(unsafe { libc::setresgid(user, user, user) })?;
-                // SAFETY: the same.
+                // SAFETY: takes numbers only.
                 checked(unsafe { libc::setresuid(user, user, user) })
             }
             Self::Terminal(descriptor) => {
-                // SAFETY: takes nothing. This process leads no group: its starter has just forked it.
+                // SAFETY: takes nothing. This process leads no group: its starter has just forked
+                // it.
                 checked(unsafe { libc::setsid() })?;
                 // SAFETY: TIOCSCTTY takes a number, no pointer.
                 checked(unsafe { libc::ioctl(descriptor, libc::TIOCSCTTY, 0) })
             }
             Self::Refused(ref refusal) => refusal.install(),
-            // SAFETY: nothing in this process owns the standard descriptors, and nothing is opened after.
+            // SAFETY: nothing in this process owns the standard descriptors, and nothing is opened
+            // after.
             Self::Closed(descriptor) => checked(unsafe { libc::close(descriptor) }),
         }
     }
@@ -96,7 +99,7 @@ impl Condition {
 /// Gives every signal its default disposition, and blocks none.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn inherit_nothing() -> io::Result<()> {
     for signal in 1..32 {
         if signal != libc::SIGKILL && signal != libc::SIGSTOP {
@@ -118,10 +121,10 @@ fn mask(how: i32, signal: Option<i32>) -> io::Result<()> {
     // SAFETY: the set lives during the calls.
     unsafe { libc::sigemptyset(&raw mut set) };
     if let Some(signal) = signal {
-        // SAFETY: the same.
+        // SAFETY: the set lives during the call.
         checked(unsafe { libc::sigaddset(&raw mut set, signal) })?;
     }
-    // SAFETY: the same; nobody asks for the old set.
+    // SAFETY: the set lives during the call; the old set is not requested.
     checked(unsafe { libc::sigprocmask(how, &raw const set, std::ptr::null_mut()) })
 }
 
@@ -148,7 +151,7 @@ fn signal(name: &str) -> Result<i32, String> {
     })
 }
 
-/// `NAME=BYTES`, or `NAME=unlimited`.
+/// Parses `NAME=BYTES`, or `NAME=unlimited`.
 fn limit(text: &str) -> Result<Condition, String> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let resource = match name {

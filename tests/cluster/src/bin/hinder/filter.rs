@@ -1,4 +1,5 @@
-//! A filter that refuses one system call (seccomp(2)), or one flag of it, to this process and all that it starts.
+//! A filter that refuses one system call (seccomp(2)), or one flag of it, to this process and its
+//! descendants.
 
 use std::io;
 
@@ -21,10 +22,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Reads `CALL=ERRNO`, such as `recvmmsg=ENOSYS`.
+    /// Parses `CALL=ERRNO`, such as `recvmmsg=ENOSYS`.
     ///
     /// # Errors
-    /// No such call or error is known here.
+    /// Fails if the call or the error is unknown here.
     pub fn read(text: &str) -> Result<Self, String> {
         let (call, errno) = text.split_once('=').unwrap_or((text, ""));
         let errno = match errno {
@@ -48,7 +49,7 @@ impl Refusal {
     /// Installs the filter, for good.
     ///
     /// # Errors
-    /// The kernel has no filters.
+    /// Fails if the kernel has no filters.
     pub fn install(&self) -> io::Result<()> {
         let of = |code, k, (jt, jf)| libc::sock_filter { code, jt, jf, k };
         let mut program = vec![of(LOAD_WORD, NUMBER, (0, 0))];
@@ -64,12 +65,13 @@ impl Refusal {
         program.extend([allow, refuse]);
         let length = u16::try_from(program.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
-        // Without this only the privileged may have filters (seccomp(2)).
+        // Without this only privileged processes may have filters (seccomp(2)).
         // SAFETY: takes numbers only.
         if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the program and its length live during the call; the kernel copies and checks them.
+        // SAFETY: the program and its length live during the call; the kernel copies and checks
+        // them.
         let done = unsafe {
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
         };
@@ -77,7 +79,7 @@ impl Refusal {
     }
 }
 
-/// The number of a system call.
+/// Returns the number of a system call.
 fn number(call: &str) -> Option<libc::c_long> {
     Some(match call {
         "recvmmsg" => libc::SYS_recvmmsg,

@@ -1,8 +1,9 @@
 //! Runs a program under adverse conditions: `hinder [CONDITION]... PROGRAM [ARGUMENT]...`.
 //!
-//! Used by `cargo xtask attack`, whose own code is without `unsafe`. Every disposition of a signal is the default
-//! and none is blocked, whatever this process inherited; then the conditions hold, and the program takes this
-//! process over. Exit code 99: a condition cannot be had here, and standard error says why.
+//! Used by `cargo xtask attack`, whose own code is without `unsafe`. Every signal has its default
+//! disposition and none is blocked, whatever this process inherited; then the conditions are
+//! established, and the program takes this process over. Exit code 99: a condition cannot be
+//! established here, and standard error gives the reason.
 
 mod condition;
 mod filter;
@@ -13,7 +14,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-/// Exit code when a condition cannot be had.
+/// Exit code when a condition cannot be established.
 const IMPOSSIBLE: u8 = 99;
 /// Exit codes of shells: the program cannot be started, or does not exist.
 const CANNOT_START: u8 = 126;
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
     if let Err(error) = condition::inherit_nothing() {
         return impossible(&error.to_string());
     }
-    // Descriptors go last, or nothing could be said; filters before them may refuse what comes later.
+    // Descriptors go last, or errors could not be written; filters before them may refuse later
+    // calls.
     conditions.sort_by_key(Condition::rank);
     for condition in &conditions {
         if let Err(error) = condition.establish() {
@@ -51,7 +53,7 @@ fn impossible(why: &str) -> ExitCode {
     IMPOSSIBLE.into()
 }
 
-/// Becomes the program; comes back with the error when that cannot be.
+/// Becomes the program; returns the error if that fails.
 fn execute(words: Vec<OsString>) -> Option<i32> {
     // std's own `exec` would restore SIGPIPE and the mask of signals.
     let words: Vec<CString> =
@@ -59,7 +61,8 @@ fn execute(words: Vec<OsString>) -> Option<i32> {
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let program = *pointers.first().filter(|first| !first.is_null())?;
-    // SAFETY: `words` lives, every pointer is to a string that ends in zero, and the list ends in null.
+    // SAFETY: `words` lives, every pointer is to a string that ends in zero, and the list ends in
+    // null.
     unsafe { libc::execvp(program, pointers.as_ptr()) };
     io::Error::last_os_error().raw_os_error()
 }
