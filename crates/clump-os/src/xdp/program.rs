@@ -124,7 +124,8 @@ fn code(accept: &[Match], map: i32) -> Vec<u64> {
             instruction(0xdc, 5, 0, 0, bits)
         };
         all.push(turn);
-        all.push(instruction(0x56, 5, 0, past(i * 3 + 3), one.value.cast_signed())); // if it differs: pass
+        // If it differs: pass.
+        all.push(instruction(0x56, 5, 0, past(i * 3 + 3), one.value.cast_signed()));
     }
     all.extend([
         instruction(0x18, 1, 1, 0, map), // r1 = map, in two
