@@ -9,7 +9,7 @@ pub(crate) const MAX_CANDIDATES: usize = 12;
 /// Probes of one length before it is given up, RFC 8899, 5.1.2: MAX_PROBES.
 const MAX_TRIES: u32 = 3;
 /// Time before a failed length is tried again: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
-/// paths inside a cluster change when an administrator changes them, who then watches.
+/// paths inside a cluster change when an administrator changes them and watches the effect.
 const RAISE: Nanos = 60_000_000_000;
 /// Number of losses of long units, with no arrival in between, after which a short one is probed:
 /// if it passes, there is a black hole (RFC 8899, 4.3).
