@@ -91,7 +91,7 @@ impl Alarm {
     /// Creates an alarm, not rung.
     ///
     /// # Errors
-    /// None: loom needs no descriptor.
+    /// Never: loom needs no descriptor.
     pub fn new() -> Result<Self> {
         Ok(Self { bed: loom::sync::Mutex::new(false), rung: loom::sync::Condvar::new() })
     }

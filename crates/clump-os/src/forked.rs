@@ -92,7 +92,7 @@ fn start() {
     // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
     let page = unsafe { rustix::mm::mmap_anonymous(null_mut(), bytes, prot, MapFlags::PRIVATE) };
     let Ok(page) = page else { return };
-    // SAFETY: advice on the page just mapped. Without it, the function below tells children.
+    // SAFETY: advice on the page just mapped. Without it, the function below marks children.
     let _ = unsafe { rustix::mm::madvise(page, bytes, Advice::LinuxWipeOnFork) };
     let process: *mut AtomicU8 = page.cast();
     // SAFETY: the page just mapped, which nothing else refers to.

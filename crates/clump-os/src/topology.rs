@@ -1,8 +1,8 @@
 //! Cores, sibling threads, caches, memory nodes, and how much of them this process may use.
 //!
-//! A reader of `/sys` and `/proc` (no library): what is not there is left out, never an error,
-//! since containers hide parts of it. Whoever places ranks asks [`Topology::spread`]; whoever
-//! decides how long to spin asks [`usable_cores`].
+//! A reader of `/sys` and `/proc` (no library): missing information is left out, never an error,
+//! since containers hide parts of it. Placement of ranks uses [`Topology::spread`]; the choice of
+//! the spin time uses [`usable_cores`].
 
 use crate::error::{OsError, Result};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Cpu {
     pub node: usize,
 }
 
-/// One cache and who shares it.
+/// A cache and the CPUs that share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     /// 1, 2, 3.
@@ -35,7 +35,7 @@ pub struct Cache {
     pub cpus: Vec<usize>,
 }
 
-/// What the machine looks like to this process.
+/// The machine as this process may see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topology {
     /// Every online CPU, ascending.
@@ -45,7 +45,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads this machine.
+    /// Reads the topology of this machine.
     pub fn read() -> Self {
         Self::read_below(Path::new("/sys/devices/system"))
     }
@@ -67,7 +67,7 @@ impl Topology {
         Self { cpus, caches }
     }
 
-    /// The same, restricted to `allowed`.
+    /// Returns the topology restricted to `allowed` CPUs.
     pub fn restricted_to(mut self, allowed: &[usize]) -> Self {
         self.cpus.retain(|cpu| allowed.contains(&cpu.id));
         for cpu in &mut self.cpus {
@@ -80,24 +80,24 @@ impl Topology {
         self
     }
 
-    /// Physical cores: CPUs that share one count once.
+    /// Returns the number of physical cores: CPUs that share one count once.
     pub fn cores(&self) -> usize {
         self.cpus.iter().filter(|cpu| cpu.siblings.first().is_none_or(|&low| low == cpu.id)).count()
     }
 
-    /// Memory nodes that have a CPU here.
+    /// Returns the number of memory nodes that have a CPU here.
     pub fn nodes(&self) -> usize {
         distinct(self.cpus.iter().map(|cpu| cpu.node))
     }
 
-    /// Sockets.
+    /// Returns the number of sockets.
     pub fn packages(&self) -> usize {
         distinct(self.cpus.iter().map(|cpu| cpu.package))
     }
 
-    /// The order in which to give CPUs to ranks: node by node, first one thread of every core of
-    /// the machine, then the second threads, so that two ranks share a core only when cores run
-    /// out.
+    /// Returns the order in which to give CPUs to ranks: node by node, first one thread of every
+    /// core of the machine, then the second threads, so that two ranks share a core only when cores
+    /// run out.
     pub fn spread(&self) -> Vec<usize> {
         let mut order: Vec<(usize, usize, usize)> = self
             .cpus
@@ -117,12 +117,16 @@ impl Topology {
     }
 }
 
-/// The CPUs on which the scheduler may run this thread, ascending (`sched_getaffinity`).
+/// Returns the CPUs on which the scheduler may run this thread, ascending (`sched_getaffinity`).
+///
+/// # Errors
+/// A filter refuses the call.
 pub fn affinity() -> Result<Vec<usize>> {
     cpus_of(None)
 }
 
-/// The same for one thread of any process; the number of a process is that of its first.
+/// Returns the CPUs of one thread of any process; the number of a process is that of its first
+/// thread.
 ///
 /// # Errors
 /// There is no such thread.
@@ -136,7 +140,8 @@ fn cpus_of(thread: Option<rustix::process::Pid>) -> Result<Vec<usize>> {
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&id| set.is_set(id)).collect())
 }
 
-/// Confines this thread, and what it starts from now on, to `cpus` (`sched_setaffinity`).
+/// Confines this thread, and threads and processes that it starts from now on, to `cpus`
+/// (`sched_setaffinity`).
 ///
 /// # Errors
 /// None of them is a CPU that this process may use.
@@ -144,7 +149,8 @@ pub fn set_affinity(cpus: &[usize]) -> Result<()> {
     confine(None, cpus)
 }
 
-/// The same for one thread of any process; the number of a process is that of its first.
+/// Confines one thread of any process to `cpus`; the number of a process is that of its first
+/// thread.
 ///
 /// # Errors
 /// There is no such thread, or it is another user's.
@@ -169,14 +175,14 @@ fn confine(thread: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> {
     rustix::thread::sched_setaffinity(thread, &set).map_err(|e| OsError::new(what(), e))
 }
 
-/// How many CPUs' worth of time the control group grants, or `None` where it sets no limit.
+/// Returns the CPU time that the control group grants, in CPUs, or `None` where it sets no limit.
 pub fn cpu_quota() -> Option<f64> {
     let groups = text(Path::new("/proc/self/cgroup"))?;
     quota_below(Path::new("/sys/fs/cgroup"), &groups)
 }
 
-/// Share of the last ten seconds in which some thread of the machine waited for a CPU, in percent;
-/// `None` where the kernel does not tell (pressure stall information).
+/// Returns the share of the last ten seconds in which some thread of the machine waited for a CPU,
+/// in percent; `None` where the kernel does not tell (pressure stall information).
 pub fn cpu_pressure() -> Option<f64> {
     pressure(&text(Path::new("/proc/pressure/cpu"))?)
 }
@@ -187,14 +193,15 @@ fn pressure(table: &str) -> Option<f64> {
     some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
-/// How many ranks can run at the same time here: affinity and quota taken together, at least 1.
+/// Returns how many ranks can run at the same time here: affinity and quota taken together, at
+/// least 1.
 pub fn usable_cores() -> usize {
     let allowed = affinity().map_or(1, |cpus| cpus.len());
     usable(allowed, cpu_quota())
 }
 
-/// [`usable_cores`] from its two inputs. A fraction of a core does not count: a rank that spins on
-/// half a core is stopped by the kernel for half of every period.
+/// Returns [`usable_cores`] from its two inputs. A fraction of a core does not count: a rank that
+/// spins on half a core is stopped by the kernel for half of every period.
 fn usable(allowed: usize, quota: Option<f64>) -> usize {
     // The cast saturates, and a quota above usize::MAX cores limits nothing.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
@@ -202,8 +209,8 @@ fn usable(allowed: usize, quota: Option<f64>) -> usize {
     allowed.min(granted).max(1)
 }
 
-/// The numbers of a kernel CPU list such as `0-3,8,10-11`, ascending; what is no number is left
-/// out.
+/// Returns the numbers of a kernel CPU list such as `0-3,8,10-11`, ascending; parts that are no
+/// numbers are left out.
 pub fn cpu_list(list: &str) -> Vec<usize> {
     // No kernel knows more CPUs; a garbled upper end must not become a gigabyte of numbers.
     const MAX_COUNT: usize = 1 << 16;
@@ -234,7 +241,7 @@ fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     text(path)?.trim().parse().ok()
 }
 
-/// Memory nodes with the CPUs of each.
+/// Returns memory nodes with the CPUs of each.
 fn memory_nodes(system: &Path) -> Vec<(usize, Vec<usize>)> {
     let Some(nodes) = text(&system.join("node/online")) else { return Vec::new() };
     cpu_list(&nodes)
@@ -274,7 +281,7 @@ fn read_cache(dir: &Path) -> Option<Cache> {
     })
 }
 
-/// Bytes of `512K`, `32M`, `1G` or a plain number.
+/// Returns the bytes of `512K`, `32M`, `1G` or a plain number.
 fn size(written: &str) -> Option<u64> {
     let written = written.trim();
     let (digits, unit) = match written.as_bytes().last()? {
@@ -286,7 +293,8 @@ fn size(written: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The tightest CPU limit on the way from this process's group up to the root of the hierarchy.
+/// Returns the tightest CPU limit on the way from this process's group up to the root of the
+/// hierarchy.
 fn quota_below(root: &Path, groups: &str) -> Option<f64> {
     let mut tightest: Option<f64> = None;
     let mut take = |quota: Option<f64>| {
@@ -315,13 +323,14 @@ fn quota_below(root: &Path, groups: &str) -> Option<f64> {
     tightest
 }
 
-/// `top/a/b`, `top/a`, `top`, for the path `/a/b`. Inside a container `/a/b` may not be visible.
+/// Returns `top/a/b`, `top/a`, `top`, for the path `/a/b`. Inside a container `/a/b` may not be
+/// visible.
 fn ancestors(top: &Path, path: &str) -> Vec<PathBuf> {
     let group = top.join(path.trim_start_matches('/'));
     group.ancestors().take_while(|dir| dir.starts_with(top)).map(Path::to_owned).collect()
 }
 
-/// `cpu.max` is `MAX PERIOD`, or `max PERIOD` for no limit.
+/// Reads `cpu.max`, which is `MAX PERIOD`, or `max PERIOD` for no limit.
 fn quota_v2(group: &Path) -> Option<f64> {
     let max = text(&group.join("cpu.max"))?;
     let (quota, period) = max.trim().split_once(' ')?;

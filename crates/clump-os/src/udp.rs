@@ -2,7 +2,7 @@
 //!
 //! Measured here per 96-byte datagram (loopback, ns): `sendto` 3340, `sendmsg` of three parts 3620,
 //! so that copying small parts together is cheaper than listing them; 16 by `sendmmsg` 2855 each.
-//! `recvfrom` 755, `recvmsg` with control data 1050, 16 by `recvmmsg` 700 each; finding nothing 330
+//! `recvfrom` 755, `recvmsg` with control data 1050, 16 by `recvmmsg` 700 each; an empty socket 330
 //! by `recvfrom`, 485 by `recvmsg`. So there is a short and a full form of everything.
 
 mod name;
@@ -29,10 +29,10 @@ pub const MAX_BYTES_V4: usize = 65_507;
 /// Most bytes of one datagram over IPv6.
 pub const MAX_BYTES_V6: usize = 65_527;
 
-/// Why nothing that is sent to `ip` comes to one machine; `None` for an address that one machine
+/// Returns why datagrams to `ip` do not reach one machine; `None` for an address that one machine
 /// can have. The broadcast address of a subnet looks like any other: the kernel knows it.
 pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
-    // An address of IPv4 that is written as one of IPv6 is what it stands for.
+    // An IPv4 address written as IPv6 counts as the IPv4 address.
     match ip.to_canonical() {
         ip if ip.is_unspecified() => Some("names no interface"),
         ip if ip.is_multicast() => Some("is a multicast address, which leads to many machines"),
@@ -43,8 +43,11 @@ pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// A socket bound to `address` (port 0: any), not blocking, closed on exec. One of IPv6 is for IPv6
-/// only.
+/// Creates a socket bound to `address` (port 0: any), not blocking, closed on exec. One of IPv6 is
+/// for IPv6 only.
+///
+/// # Errors
+/// The address is not of this machine or is taken, or no more descriptors are allowed.
 pub fn bind(address: SocketAddr) -> Result<OwnedFd> {
     let what = || format!("binding a UDP socket to {address}");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -58,11 +61,11 @@ pub fn bind(address: SocketAddr) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket that sends to `to` only, prepared like any other; what comes to its own port is of no
-/// interest.
+/// Creates a socket that sends to `to` only, prepared like any other; datagrams to its own port are
+/// ignored.
 ///
 /// # Errors
-/// The kernel refuses the address, or there is no way to the destination now.
+/// The kernel refuses the address, or there is no route to the destination now.
 pub fn connect(local: SocketAddr, to: SocketAddr, buffer_bytes: usize) -> Result<OwnedFd> {
     let socket = bind(local)?;
     prepare(socket.as_fd(), buffer_bytes)?;
@@ -72,7 +75,7 @@ pub fn connect(local: SocketAddr, to: SocketAddr, buffer_bytes: usize) -> Result
     Ok(socket)
 }
 
-/// The address that `socket` is bound to; `None` when it is no UDP socket or not bound.
+/// Returns the address that `socket` is bound to; `None` when it is no UDP socket or not bound.
 pub fn bound(socket: impl AsFd) -> Option<SocketAddr> {
     let socket = socket.as_fd();
     if sockopt::socket_type(socket).ok()? != SocketType::DGRAM {
@@ -82,14 +85,14 @@ pub fn bound(socket: impl AsFd) -> Option<SocketAddr> {
     (address.port() != 0).then_some(address)
 }
 
-/// What a socket was made to do by [`prepare`].
+/// Options of a socket after [`prepare`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {
-    /// The kernel knows UDP_SEGMENT; a device may still refuse.
+    /// The kernel has UDP_SEGMENT; a device may still refuse.
     pub gso: bool,
-    /// The kernel knows UDP_GRO; off until [`set_gro`].
+    /// The kernel has UDP_GRO; off until [`set_gro`].
     pub gro: bool,
-    /// Datagrams go out as ECT(0), and marks can be asked for by [`set_marks`].
+    /// Datagrams are sent as ECT(0), and [`set_marks`] can ask for marks.
     pub ecn: bool,
     /// Bytes of the receive buffer as the kernel counts.
     pub receive_buffer: usize,
@@ -99,13 +102,16 @@ pub struct Prepared {
 
 /// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes
 /// itself), send ECT(0), and hold as near to `buffer_bytes` each way as this process may ask for.
+///
+/// # Errors
+/// The kernel refuses an option that is needed: no blocking, no fragments, the buffers.
 pub fn prepare(socket: BorrowedFd<'_>, buffer_bytes: usize) -> Result<Prepared> {
     let failed = |what: &str, e| OsError::new(format!("{what} of a UDP socket"), e);
     rustix::io::ioctl_fionbio(socket, true).map_err(|e| failed("FIONBIO", e))?;
     let v6 =
         sockopt::socket_domain(socket).map_err(|e| failed("SO_DOMAIN", e))? == AddressFamily::INET6;
-    // A socket of IPv6 that takes IPv4 too needs both; where it does not, the second is refused:
-    // let it.
+    // A socket of IPv6 that takes IPv4 too needs both; where it does not, the second is refused,
+    // which does no harm.
     let v4_result = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
     let ect0 = 2;
     let mut ecn = set(socket, libc::IPPROTO_IP, libc::IP_TOS, ect0).is_ok();
@@ -135,15 +141,21 @@ pub fn prepare(socket: BorrowedFd<'_>, buffer_bytes: usize) -> Result<Prepared> 
     })
 }
 
-/// Lets the kernel hand over runs of equal datagrams at once. [`receive`] cannot tell their
+/// Lets the kernel deliver runs of equal datagrams at once. [`receive`] cannot tell their
 /// boundaries.
+///
+/// # Errors
+/// The kernel does not have UDP_GRO.
 pub fn set_gro(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
     set(socket, libc::IPPROTO_UDP, libc::UDP_GRO, i32::from(on))
         .map_err(|e| OsError::new("UDP_GRO", e))
 }
 
-/// Lets the kernel cut what is sent into datagrams of so many bytes, unless a call says otherwise;
-/// 0: nothing is cut.
+/// Lets the kernel cut sends into datagrams of so many bytes, unless a call says otherwise; 0:
+/// nothing is cut.
+///
+/// # Errors
+/// The kernel does not have UDP_SEGMENT.
 pub fn set_segment(socket: BorrowedFd<'_>, bytes: u16) -> Result<()> {
     set(socket, libc::IPPROTO_UDP, libc::UDP_SEGMENT, i32::from(bytes))
         .map_err(|e| OsError::new("UDP_SEGMENT", e))
@@ -151,6 +163,9 @@ pub fn set_segment(socket: BorrowedFd<'_>, bytes: u16) -> Result<()> {
 
 /// Lets the kernel report the traffic class (ECN mark) of datagrams to [`receive_full`] and
 /// [`Inbox`].
+///
+/// # Errors
+/// The kernel does not have the option.
 pub fn set_marks(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
     let on = i32::from(on);
     let v4 = set(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, on);
@@ -160,12 +175,15 @@ pub fn set_marks(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
 }
 
 /// Lets the kernel stamp datagrams with the time of their arrival (real-time clock).
+///
+/// # Errors
+/// The kernel does not have the option.
 pub fn set_timestamps(socket: BorrowedFd<'_>) -> Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
         .map_err(|e| OsError::new("SO_TIMESTAMPNS", e))
 }
 
-/// Datagrams that the kernel has thrown away because this socket's receive buffer was full.
+/// Returns the datagrams that the kernel has dropped because this socket's receive buffer was full.
 pub fn dropped(socket: impl AsFd) -> Option<u64> {
     const SO_MEMINFO: libc::c_int = 55;
     const DROPS: usize = 8;
@@ -184,7 +202,8 @@ pub fn dropped(socket: impl AsFd) -> Option<u64> {
     (result == 0 && bytes as usize >= size_of_val(&values)).then(|| u64::from(values[DROPS]))
 }
 
-/// Largest datagram that the interface towards `to` carries without fragments, seen from `local`.
+/// Returns the largest datagram that the interface towards `to` carries without fragments, seen
+/// from `local`.
 pub fn path_hint(local: SocketAddr, to: SocketAddr) -> Option<usize> {
     let any: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -192,7 +211,7 @@ pub fn path_hint(local: SocketAddr, to: SocketAddr) -> Option<usize> {
     };
     let from = if local.is_ipv4() == to.is_ipv4() { SocketAddr::new(local.ip(), 0) } else { any };
     let asker = bind(from).ok()?;
-    // Only an unsent question: connecting a UDP socket looks up the route and sends nothing.
+    // Connecting a UDP socket looks up the route and sends nothing.
     rustix::net::connect(&asker, &to).ok()?;
     let (level, name, headers, limit) = match to {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 28, MAX_BYTES_V4),
@@ -231,7 +250,7 @@ fn get(
 
 const INT_BYTES: libc::socklen_t = size_of::<libc::c_int>() as libc::socklen_t;
 
-/// Why the last libc call of this thread failed.
+/// Returns the error of the last libc call of this thread.
 #[inline]
 fn errno() -> Errno {
     // SAFETY: the location is this thread's own and always there.

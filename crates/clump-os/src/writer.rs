@@ -1,12 +1,12 @@
-//! Output that never makes its writer wait: a thread that writes what it is handed, in order.
+//! Output that never blocks its caller: a thread writes the queued bytes, in order.
 //!
-//! A stream that is inherited belongs to others too, so it cannot be made non-blocking; and that a
-//! pipe or a terminal is ready says nothing about how much of a write it takes, nor does it last
-//! when somebody else writes there too. So a thread may block, and who hands it bytes does not.
+//! An inherited stream belongs to other processes too, so it cannot be made non-blocking. That a
+//! pipe or a terminal is ready says nothing about how much of a write it takes, and changes when
+//! another process writes there too. So a thread may block, and its callers do not.
 //!
-//! Contract: [`Writer::write`] queues without a limit; who calls it asks [`Writer::pending`] and
-//! stops taking in what it would write. The alarm rings when little is left, when nothing is, and
-//! on a failure.
+//! Contract: [`Writer::write`] queues without a limit. Its callers check [`Writer::pending`], and
+//! stop taking in data to write when it grows. The alarm rings when little is left, when nothing is
+//! left, and on a failure.
 
 use crate::alarm::Alarm;
 use crate::error::{OsError, Result};
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 /// Most bytes of one call of `write`, and of one chunk of the queue.
 const PIECE: usize = 64 << 10;
-/// Stack of the thread, in bytes: it does little.
+/// Bytes of the thread's stack: it does little.
 const STACK: usize = 128 << 10;
 
-/// A thread that writes to some streams, in the order in which it was handed what it writes.
+/// A thread that writes to some streams, in the order in which bytes were queued.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub struct Writer {
 #[derive(Debug)]
 struct Shared {
     targets: Vec<OwnedFd>,
-    /// Bytes waiting at which the alarm rings when so many are left.
+    /// Pending bytes at which the alarm rings.
     few: usize,
     bell: Arc<Alarm>,
     state: Mutex<ClaimState>,
@@ -44,13 +44,14 @@ struct Shared {
 #[derive(Debug)]
 struct ClaimState {
     queue: VecDeque<(usize, Vec<u8>)>,
-    /// Bytes in the queue, and of the chunk that is being written.
+    /// Bytes in the queue, and the rest of the chunk that is being written.
     pending: usize,
-    /// Why a target takes nothing more.
+    /// Error by target, which takes nothing more after it.
     failures: Vec<Option<Errno>>,
-    /// How often what waits was thrown away: what was taken before does not count any more.
+    /// Number of calls of [`Writer::discard`]: chunks taken before the last one do not count any
+    /// more.
     discarded: u32,
-    /// True if the thread has a chunk that it may be held up with.
+    /// True if the thread has a chunk, with which it may be blocked.
     busy: bool,
     ending: bool,
 }
@@ -59,7 +60,7 @@ impl Writer {
     /// Starts the thread. `bell` rings when as few as `few` bytes are left.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// A limit keeps the thread from being started.
     pub fn start(targets: Vec<OwnedFd>, few: usize, bell: Arc<Alarm>) -> Result<Self> {
         let state = ClaimState {
             queue: VecDeque::new(),
@@ -81,7 +82,7 @@ impl Writer {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Queues bytes for a target. One that has failed takes them without effect.
+    /// Queues bytes for a target. A failed target ignores them.
     pub fn write(&self, target: usize, bytes: &[u8]) {
         let mut state = self.shared.state();
         if bytes.is_empty() || state.failures.get(target).is_none_or(Option::is_some) {
@@ -97,18 +98,17 @@ impl Writer {
         self.shared.more.notify_one();
     }
 
-    /// Bytes that have not been written.
+    /// Returns the bytes that have not been written.
     pub fn pending(&self) -> usize {
         self.shared.state().pending
     }
 
-    /// Why a target takes nothing more, if it failed.
+    /// Returns the error of a target, if it failed; it takes nothing more.
     pub fn failure(&self, target: usize) -> Option<Errno> {
         self.shared.state().failures.get(target).copied().flatten()
     }
 
-    /// Throws away what waits. A write that the kernel holds up stays where it is, and counts no
-    /// more.
+    /// Drops the queue. A write that the kernel blocks goes on, and counts no more.
     pub fn discard(&self) {
         let mut state = self.shared.state();
         state.queue.clear();
@@ -116,7 +116,8 @@ impl Writer {
         state.discarded += 1;
     }
 
-    /// Waits until nothing waits, while `may_wait`; whether that came about.
+    /// Waits until the queue is empty, while `may_wait` returns true; returns true if it became
+    /// empty.
     pub fn drain(&self, may_wait: impl Fn() -> bool) -> bool {
         const LOOK: Duration = Duration::from_millis(10);
         while self.pending() > 0 {
@@ -131,7 +132,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What waits is thrown away; a thread that the kernel holds up ends with the process.
+    /// Drops the queue; a thread that the kernel blocks ends with the process.
     fn drop(&mut self) {
         let idle = {
             let mut state = self.shared.state();
@@ -169,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// The next chunk, once there is one; `None` at the end.
+    /// Takes the next chunk, once there is one; returns `None` at the end.
     fn next(&self) -> Option<(u32, usize, Vec<u8>)> {
         let mut state = self.state();
         loop {
@@ -190,11 +191,11 @@ impl Shared {
         let stream = self.targets.get(target).ok_or(Errno::BADF)?;
         loop {
             match rustix::io::write(stream, piece) {
-                // As for a full disk; no file answers that for more than nothing.
+                // As for a full disk; no file returns 0 for a write of more than nothing.
                 Ok(0) => return Err(Errno::NOSPC),
                 Ok(bytes) => return Ok(bytes),
                 Err(Errno::INTR) => {}
-                // Somebody who has the stream too made it non-blocking.
+                // Another process that has the stream too made it non-blocking.
                 Err(Errno::AGAIN) => {
                     let mut room = [PollFd::new(stream, PollFlags::OUT)];
                     let _ = rustix::event::poll(&mut room, None);
@@ -204,7 +205,8 @@ impl Shared {
         }
     }
 
-    /// So many bytes are written, or will never be. False when the rest of the chunk is not wanted.
+    /// Accounts for `gone` bytes that are written, or will never be. Returns false when the rest of
+    /// the chunk is not wanted.
     fn account(&self, before: u32, target: usize, gone: usize, failed: Option<Errno>) -> bool {
         let mut state = self.state();
         if let Some(why) = failed {
@@ -229,8 +231,8 @@ impl Shared {
     }
 }
 
-/// Writes `text` to this process's error stream if that takes it within `limit`, else leaves it:
-/// for what is said last by a process that has to end.
+/// Writes `text` to this process's error stream if that takes it within `limit`, else drops it: for
+/// last words of a process that has to end.
 pub fn say_within(limit: Duration, text: &str) {
     use std::os::fd::AsFd;
     let writer = || {
@@ -238,7 +240,7 @@ pub fn say_within(limit: Duration, text: &str) {
         let stream = stream.map_err(|e| OsError::of("taking the error stream", &e))?;
         Writer::start(vec![stream], 0, Arc::new(Alarm::new()?))
     };
-    // Without a thread nothing can be said that surely ends.
+    // Without a thread no write is sure to end.
     let Ok(writer) = writer() else { return };
     writer.write(0, text.as_bytes());
     let end_ns = crate::clock::now_ns().saturating_add(limit.as_nanos() as u64);

@@ -1,12 +1,12 @@
 //! AF_XDP sockets by raw system calls: frames that a program in the kernel takes out of an
 //! interface's receive queue before its protocols see them, and puts into memory of ours.
 //!
-//! In two halves. Who has the privileges opens ([`open`]): memory for frames, a socket bound to
-//! queue 0 of an interface, and the program, which goes with its [`Attached`] descriptor. Who
-//! drives maps ([`Rings::over`]); the descriptors are all it needs.
+//! In two halves. A privileged process opens ([`open`]): memory for frames, a socket bound to queue
+//! 0 of an interface, and the program, which goes with its [`Attached`] descriptor. The driver maps
+//! ([`Rings::over`]); the descriptors are all it needs.
 //!
-//! The kernel lets one socket have a queue, and frames that are not IP all arrive by queue 0. So an
-//! interface serves one socket; what is for others passes on to the kernel.
+//! The kernel gives a queue to one socket, and frames that are not IP all arrive by queue 0. So an
+//! interface serves one socket; frames for others pass on to the kernel.
 
 mod program;
 mod ring;
@@ -21,13 +21,13 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Bytes of a frame's place.
+/// Bytes of a frame buffer.
 pub const FRAME_BYTES: usize = 2048;
-/// Longest frame that is received: before it the kernel keeps some room.
+/// Longest frame that is received: the kernel keeps some room before it.
 pub const MAX_BYTES: usize = FRAME_BYTES - 256;
 /// Frames that may wait to be received.
 pub const RECEIVING: usize = 512;
-/// Frames that may be on their way out.
+/// Frames that may wait to be sent.
 const SENDING: usize = 128;
 const MEMORY_BYTES: usize = (RECEIVING + SENDING) * FRAME_BYTES;
 
@@ -44,7 +44,7 @@ const PAGES_COMPLETED: u64 = 0x1_8000_0000;
 const BIND_COPY: u16 = 1 << 1;
 const BIND_ZERO_COPY: u16 = 1 << 2;
 
-/// Where in the interface's way the program sits.
+/// Position of the program in the receive path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver of the device.
@@ -53,7 +53,7 @@ pub enum Mode {
     Generic,
 }
 
-/// What [`open`] opened.
+/// Result of [`open`].
 #[derive(Debug)]
 pub struct Opened {
     /// The socket.
@@ -62,7 +62,7 @@ pub struct Opened {
     pub memory: OwnedFd,
     /// The program; frames come as long as this lives.
     pub attached: Attached,
-    /// Where it sits.
+    /// The position of the program.
     pub mode: Mode,
     /// True if the device reads and writes that memory itself.
     pub zero_copy: bool,
@@ -72,8 +72,8 @@ pub struct Opened {
 /// works.
 ///
 /// # Errors
-/// `PERM` without CAP_NET_ADMIN here and CAP_BPF on the machine, `BUSY` when somebody else has the
-/// queue.
+/// `PERM` without CAP_NET_ADMIN here and CAP_BPF on the machine, `BUSY` when another process has
+/// the queue.
 pub fn open(interface: u32, accept: &[Match], modes: &[Mode]) -> Result<Opened> {
     let mut refused = OsError::new("choosing a mode of XDP", Errno::INVAL);
     for &mode in modes {
@@ -92,7 +92,10 @@ pub fn open(interface: u32, accept: &[Match], modes: &[Mode]) -> Result<Opened> 
     Err(refused)
 }
 
-/// Does what [`open`] does but for the interface, so that it is known whether the kernel lets us.
+/// Does the steps of [`open`] that need no interface, to find out if the kernel allows them.
+///
+/// # Errors
+/// The kernel refuses one of them.
 pub fn probe() -> Result<()> {
     let (socket, _memory) = prepare()?;
     program::load(&[Match { at: 12, width: 2, value: 0 }], &socket).map(drop)
@@ -105,11 +108,11 @@ fn open_as(interface: u32, accept: &[Match], mode: Mode, binding: u16) -> Result
     Ok(Opened { socket, memory, attached, mode, zero_copy: binding == BIND_ZERO_COPY })
 }
 
-/// A socket with memory and rings, bound to nothing.
+/// Creates a socket with memory and rings, bound to nothing.
 fn prepare() -> Result<(OwnedFd, OwnedFd)> {
     let failed = |what: &str, e| OsError::new(format!("{what} an XDP socket"), e);
     let memory = map::sealed_memory("clump-frames", MEMORY_BYTES as u64)?;
-    // The kernel keeps the pages; the mapping is only how it finds them.
+    // The kernel keeps the pages; it needs the mapping only to find them.
     let mapping = Mapping::shared(&memory, 0, MEMORY_BYTES)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
@@ -130,7 +133,7 @@ pub fn is_xdp_socket(socket: impl AsFd) -> bool {
     sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::XDP)
 }
 
-/// The rings of a socket from [`open`], mapped: one reader, one writer, the same thread.
+/// The mapped rings of a socket from [`open`]: one reader, one writer, the same thread.
 #[derive(Debug)]
 pub struct Rings {
     memory: Mapping,
@@ -138,9 +141,9 @@ pub struct Rings {
     received: XdpRing,
     sent: XdpRing,
     completed: XdpRing,
-    /// Places of frames to send that are free.
+    /// Offsets of free send buffers.
     free: Vec<u64>,
-    /// What waits: where it lies and how long it is.
+    /// Offset and length of the frame that waits.
     waiting: Option<(usize, usize)>,
     /// Frames known to be lost.
     dropped: u64,
@@ -148,6 +151,9 @@ pub struct Rings {
 
 impl Rings {
     /// Maps the rings of `socket` and the memory of its frames, and lets the kernel receive.
+    ///
+    /// # Errors
+    /// `memory` or the rings are not as [`open`] made them, or address space has run out.
     pub fn over(socket: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> Result<Self> {
         let broken = || OsError::new("mapping the rings of an XDP socket", Errno::BADMSG);
         if map::sealed_size(memory)? != Some(MEMORY_BYTES as u64) {
@@ -189,7 +195,8 @@ impl Rings {
         Ok(rings)
     }
 
-    /// Bytes of the frame that waits, if one does; 0 for one that the kernel describes wrongly.
+    /// Returns the bytes of the frame that waits, if one does; 0 for one that the kernel describes
+    /// wrongly.
     #[inline]
     pub fn waiting(&mut self) -> Option<usize> {
         if self.waiting.is_none() {
@@ -201,8 +208,8 @@ impl Rings {
         self.waiting.map(|(_, length)| length)
     }
 
-    /// Copies what [`Rings::waiting`] announced, from byte `from` of the frame on, as far as there
-    /// is any.
+    /// Copies the frame that [`Rings::waiting`] announced, from byte `from` of it on, as far as
+    /// there is any.
     #[inline]
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         let Some((place, length)) = self.waiting else { return };
@@ -219,7 +226,7 @@ impl Rings {
         }
     }
 
-    /// Gives the frame's place back to the kernel.
+    /// Gives the frame's buffer back to the kernel.
     #[inline]
     pub fn advance(&mut self) {
         let Some((place, _)) = self.waiting.take() else { return };
@@ -229,10 +236,10 @@ impl Rings {
         }
     }
 
-    /// Frames lost since this was asked last, because nobody took those before.
+    /// Returns the frames lost since the last call, because the ones before were not taken in time.
     pub fn dropped(&mut self, socket: BorrowedFd<'_>) -> u64 {
-        // struct xdp_statistics: dropped, and four of which those for want of places to receive are
-        // third and fourth.
+        // struct xdp_statistics: dropped, and others of which the fourth and fifth count frames
+        // lost for want of buffers to receive into.
         let mut counts = [0_u64; 6];
         let mut bytes = libc::socklen_t::try_from(size_of_val(&counts)).unwrap_or(0);
         // SAFETY: `counts` is live and `bytes` is its size; the kernel writes no more than that.
@@ -249,7 +256,10 @@ impl Rings {
         all - std::mem::replace(&mut self.dropped, all)
     }
 
-    /// Sends a frame. `NOBUFS`: no room now.
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// `NOBUFS`: no room now. `MSGSIZE`: the frame is too long.
     #[inline]
     pub fn send(&mut self, socket: BorrowedFd<'_>, frame: &[u8]) -> std::result::Result<(), Errno> {
         while let Some([place]) = self.completed.peek::<1>() {
@@ -279,8 +289,8 @@ impl Rings {
     }
 }
 
-/// Tells the kernel that there is something to send. What it does not take now it takes the next
-/// time.
+/// Tells the kernel that there is something to send. Frames that it does not take now it takes the
+/// next time.
 #[inline]
 fn kick(socket: BorrowedFd<'_>) {
     // SAFETY: nothing is pointed to.
@@ -320,7 +330,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> std::result::Result<(), E
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Why the last libc call of this thread failed.
+/// Returns the error of the last libc call of this thread.
 fn last() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }

@@ -1,5 +1,5 @@
-//! Programs that end with whoever started them. Apart from the crate's other tests, of which one
-//! waits for any child.
+//! Programs that end with the process that started them. Apart from the crate's other tests, of
+//! which one waits for any child.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_os::bound_child::BoundChild;
@@ -8,10 +8,10 @@ use clump_os::{clock, signal};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// Ten times what anything here may take.
+/// Deadline: ten times what anything here may take.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// A shell that runs `script`, and the first line that it prints.
+/// Starts a shell that runs `script`; returns it and the first line that it prints.
 fn shell(script: &str) -> (BoundChild, String) {
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdout(Stdio::piped());
@@ -22,7 +22,7 @@ fn shell(script: &str) -> (BoundChild, String) {
     (bound_child, line.trim().to_owned())
 }
 
-/// Waits until a process is gone, or waits itself for a parent to notice.
+/// Waits until a process is gone, or waits itself to be reaped by a parent.
 fn await_end(process: &Process) {
     let give_up_ns = clock::now_ns() + PATIENCE_NS;
     let runs = || {
@@ -44,7 +44,7 @@ fn one_that_ends_says_how() {
 
 #[test]
 fn one_that_is_dropped_ends_with_what_it_started() {
-    // In a session of its own and deaf to polite requests, as some launchers start ranks.
+    // In a session of its own and ignoring requests to end, as some launchers start ranks.
     let script = "(trap '' TERM; exec setsid sh -c 'echo $$; exec sleep 1000') & wait";
     let (mut bound_child, below) = shell(script);
     assert!(bound_child.wait_while(|| false).unwrap().is_none());
@@ -66,7 +66,7 @@ fn one_that_is_deaf_or_stopped_is_ended_too() {
 #[test]
 fn signals_that_are_blocked_here_reach_it() {
     let signals = signal::Signals::block(&[signal::TERMINATE]).unwrap();
-    // Says whether it has been asked to end, which a killed one cannot.
+    // Prints if it was asked to end, which a killed one cannot.
     let (mut bound_child, _) = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
     clump_os::process::signal(bound_child.child().id(), signal::TERMINATE).unwrap();
     let ended = bound_child.wait_while(|| true).unwrap();
@@ -75,7 +75,7 @@ fn signals_that_are_blocked_here_reach_it() {
 
 #[test]
 fn one_whose_starter_is_gone_is_asked_to_end() {
-    // The kernel goes by threads.
+    // The kernel's parent-death signal depends on the thread.
     let starter = std::thread::spawn(|| {
         let (mut bound_child, _) = shell("echo; exec sleep 1000");
         let process = Process::read(bound_child.child().id()).unwrap();

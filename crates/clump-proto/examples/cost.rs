@@ -1,7 +1,7 @@
-//! What a channel costs: `cargo run --release -p clump-proto --example cost`.
+//! CPU cost of a channel: `cargo run --release -p clump-proto --example cost`.
 //!
-//! One thread sends units over one channel and receives them on another; the header goes across as
-//! it is, without encoding, sealing or a system call. Printed: ns per unit for both sides together,
+//! One thread sends units over one channel and receives them on another; the header is passed as it
+//! is, without encoding, encryption or a system call. Printed: ns per unit for both sides together,
 //! the least of 300 runs (or as many as the argument says), since others use the machine too.
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
@@ -25,7 +25,7 @@ impl Ends {
         Self { here, there, now: 1, sack: SackBuf::new() }
     }
 
-    /// One unit from here to there.
+    /// Sends one unit from here to there.
     fn send(&mut self) {
         self.now += 300;
         let unit = self.here.send_unit(self.now, BYTES);
@@ -38,7 +38,7 @@ impl Ends {
         assert_eq!(arrival.unit, UnitStatus::New);
     }
 
-    /// Any packet from there to here, with or without a unit.
+    /// Sends any packet from there to here, with or without a unit.
     fn answer(&mut self, kind: PacketKind) {
         let now = self.now + 5000;
         let mut header = Header { kind, ..Header::default() };
@@ -59,7 +59,7 @@ impl Ends {
         }
     }
 
-    /// Acknowledged as the channel wants it: what a stream of units costs.
+    /// Sends a stream of units, acknowledged as the channel wants it.
     fn stream(&mut self) {
         for _ in 0..UNITS {
             assert!(self.here.room(self.now) > 0);
@@ -70,7 +70,7 @@ impl Ends {
         }
     }
 
-    /// Every unit answered by one: what a request and its reply cost, two units.
+    /// Sends requests, each answered by a unit, as a request and its reply are.
     fn requests(&mut self) {
         for _ in 0..UNITS / 2 {
             assert!(self.here.room(self.now) > 0 && self.there.room(self.now + 5000) > 0);

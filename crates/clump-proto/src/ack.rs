@@ -1,20 +1,20 @@
-//! When to acknowledge: with the next packet that goes back anyway, or with one of its own.
+//! Acknowledgement policy: with the next packet that is sent anyway, or with one of its own.
 
 use crate::receive::UnitDisposition;
 use crate::{Config, Nanos};
 
-/// What has arrived since the last acknowledgement.
+/// Arrivals since the last acknowledgement.
 #[derive(Debug)]
 pub(crate) struct Ack {
     delay: Nanos,
     max_packets: u32,
     packets: u32,
     bytes: usize,
-    /// When the oldest of them has waited long enough.
+    /// Time at which the oldest of them has waited long enough.
     deadline: Nanos,
-    /// It waits no longer.
+    /// True if it waits no longer.
     now: bool,
-    /// True if the last packet bore a mark of congestion.
+    /// True if the last packet bore a congestion mark.
     marked: bool,
 }
 
@@ -31,7 +31,8 @@ impl Ack {
         }
     }
 
-    /// Notes a packet with a unit. `window` is what the sender may have under way.
+    /// Notes a packet with a unit. `window` is the number of bytes that the sender may have in
+    /// flight.
     #[inline]
     pub(crate) fn on_unit(
         &mut self,
@@ -45,9 +46,9 @@ impl Ack {
         }
         self.packets += 1;
         self.bytes += bytes;
-        // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that holes are seen
-        // and healed. Duplicates always (TRANSPORT: a channel that did not could stop for ever):
-        // the sender sent again because it does not know.
+        // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that gaps are
+        // noticed and filled. Duplicates always (TRANSPORT: a channel that did not could stop for
+        // ever): the sender retransmitted because it does not know.
         self.now |= taken != UnitDisposition::InOrder
             || self.packets >= self.max_packets
             || self.bytes >= window as usize / 4;
@@ -61,13 +62,13 @@ impl Ack {
         self.marked = marked;
     }
 
-    /// The sender asks, or there is something that it must hear.
+    /// Makes an acknowledgement due: the sender requests it, or must be told something.
     #[inline]
     pub(crate) fn on_ack_requested(&mut self) {
         self.now = true;
     }
 
-    /// An acknowledgement went out.
+    /// Notes that an acknowledgement was sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
         self.packets = 0;
@@ -76,7 +77,7 @@ impl Ack {
         self.now = false;
     }
 
-    /// Returns true if one is due.
+    /// Returns true if an acknowledgement is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.now || self.deadline <= now
@@ -88,7 +89,7 @@ impl Ack {
         self.now || self.packets > 0
     }
 
-    /// When one is due; `Nanos::MAX`: nothing to acknowledge.
+    /// Returns the time at which an acknowledgement is due; `Nanos::MAX`: nothing to acknowledge.
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
         if self.now { 0 } else { self.deadline }

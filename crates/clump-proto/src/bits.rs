@@ -1,6 +1,6 @@
-//! A ring of bits: position `p` of an endless row lies at `p` modulo its length.
+//! A ring of bits: position `p` of an endless sequence lies at `p` modulo its length.
 
-/// `WORDS` times 64 bits; `WORDS` is a power of two.
+/// A ring of `WORDS` times 64 bits; `WORDS` is a power of two.
 #[derive(Debug, Clone)]
 pub(crate) struct Bits<const WORDS: usize> {
     words: [u64; WORDS],
@@ -48,7 +48,7 @@ impl<const WORDS: usize> Bits<WORDS> {
         self.change(position, |_| 0);
     }
 
-    /// The 64 bits from `position` on, the first the lowest.
+    /// Returns the 64 bits from `position` on, the first the lowest.
     #[inline]
     pub(crate) fn from(&self, position: u64) -> u64 {
         let shift = (position & 63) as u32;

@@ -1,4 +1,4 @@
-//! The channel: what one stack knows of the path to one peer, and what it does about it.
+//! The channel: the state of the path to one peer, and the protocol over it.
 
 mod incoming;
 mod outgoing;
@@ -16,50 +16,51 @@ use crate::time::Ticks;
 use crate::window::Window;
 use crate::{Config, Nanos, Stats};
 
-/// What a packet's unit is to the receiver.
+/// Status of a packet's unit at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitStatus {
     /// Seen for the first time: to be delivered.
     New,
     /// Delivered before, or refused: to be dropped.
     Duplicate,
-    /// The packet carries none.
+    /// The packet carries no unit to take in.
     None,
 }
 
-/// What came of a packet.
+/// Result of handling a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketArrival {
-    /// What its unit is.
+    /// Status of its unit.
     pub unit: UnitStatus,
 }
 
-/// The reliable path to one peer, in one of its incarnations: units go out, each is delivered there
-/// exactly once, in any order, whatever the network does; and the same the other way.
+/// The reliable path to one peer, in one of its incarnations: each unit sent is delivered there
+/// exactly once, in any order, whatever the network does; units of the peer are delivered here
+/// likewise.
 ///
 /// # Contract
 /// - **Time** is an argument, never goes back, and is the same clock in all calls.
 /// - **Sending**: while [`room`](Self::room) allows, [`send_unit`](Self::send_unit), keep the
-///   unit's body until [`poll_acked`](Self::poll_acked) gives it back, [`stamp`](Self::stamp) a
-///   header of kind `Data` with that unit **with the same `now`**, and send the packet. Packets go
-///   to the wire in the order in which they were stamped. A unit that is longer than
+///   unit's body until [`poll_acked`](Self::poll_acked) returns it, [`stamp`](Self::stamp) a header
+///   of kind `Data` with that unit **with the same `now`**, and send the packet. Packets go to the
+///   wire in the order in which they were stamped. A unit that is longer than
 ///   [`datagram_bytes`](Self::datagram_bytes) by now goes in several packets of kind `Slice`, each
 ///   stamped.
-/// - **Receiving**: refuse what [`is_replay`](Self::is_replay), authenticate, then
+/// - **Receiving**: refuse replays ([`is_replay`](Self::is_replay)), authenticate, then
 ///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the
-///   unit if it is [`UnitStatus::New`]. The slice that completes a unit is handed in as kind
-///   `Data`, and so is one of a unit that is not wanted ([`wants_unit`](Self::wants_unit)). What
-///   cannot be taken in must be dropped *before* this call.
+///   unit if it is [`UnitStatus::New`]. The fragment that completes a unit is passed as kind
+///   `Data`, and so is one of a unit that is not wanted ([`wants_unit`](Self::wants_unit)). A
+///   packet that cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
 ///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`;
 ///   [`poll_lost`](Self::poll_lost) and [`resend_unit`](Self::resend_unit) and `stamp` until
 ///   `None`; new units; [`poll_probe`](Self::poll_probe), [`poll_probe_ack`](Self::poll_probe_ack);
 ///   and if then [`wants_ack`](Self::wants_ack), a packet of kind `Ack`. A stack that is about to
 ///   sleep may send that as soon as it [`owes_ack`](Self::owes_ack).
-/// - **Death** is not decided here: a silent peer is asked less and less often, down to once a
+/// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
 ///
-/// No call panics, allocates (but `new`), or takes more work than a packet can name units: 1024.
+/// No call panics, allocates (except `new`), or takes more work than a packet can name units: 1024.
 #[derive(Debug)]
 pub struct Channel {
     send: Send,
@@ -74,19 +75,20 @@ pub struct Channel {
     keepalive: Keepalive,
     /// Number of the next packet.
     number: u64,
-    /// When the last packet was stamped; no echo can be of a later one.
+    /// Time at which the last packet was stamped; no echo can be of a later one.
     stamped: Ticks,
-    /// Bytes that the peer may have under way, and as many as it was last told.
+    /// Bytes that the peer may have in flight, and the number that it was last told.
     receive_window: u32,
     told_window: u32,
-    /// Packets that arrived with a mark, and as many as the peer has counted of those sent to it.
+    /// Packets that arrived with a mark, and the number that the peer has counted of those sent to
+    /// it.
     marks: u8,
     peer_marks: u8,
-    /// What the last packet acknowledged and echoed.
+    /// Acknowledgement and echo of the last packet.
     heard: (u64, u32, bool),
-    /// The next packet asks for an acknowledgement at once.
+    /// The next packet requests an acknowledgement at once.
     ask: bool,
-    /// A packet has to go out for that.
+    /// A packet has to be sent for that request.
     ask_alone: bool,
     /// Length of a probe that is to be answered.
     probed: Option<u64>,
@@ -94,7 +96,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel over which nothing has gone.
+    /// Creates a channel over which nothing was sent.
     pub fn new(config: &Config, now: Nanos) -> Self {
         Self {
             send: Send::new(),
@@ -121,7 +123,8 @@ impl Channel {
         }
     }
 
-    /// When there is something to do even if no packet arrives; a past time: now.
+    /// Returns the time at which there is something to do even if no packet arrives; a past time:
+    /// now.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         let asked = if self.ask_alone { 0 } else { Nanos::MAX };
@@ -136,7 +139,7 @@ impl Channel {
         (at != Nanos::MAX).then_some(at)
     }
 
-    /// Does what is due; poll afterwards.
+    /// Handles what is due; poll afterwards.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.detect_lost(now, self.retransmit.backoff());
         if self.retransmit.is_silent(now, &self.send, &self.rtt) {
@@ -154,7 +157,7 @@ impl Channel {
         self.window.on_timeout(now, &self.rtt);
     }
 
-    /// Sets how many bytes the other side may have under way to this one. A window that opens, or
+    /// Sets how many bytes the other side may have in flight to this one. A window that opens, or
     /// doubles, is told at once (RFC 9293, 3.8.6.2.2).
     pub fn set_receive_window(&mut self, bytes: u32) {
         self.receive_window = bytes;
@@ -175,56 +178,57 @@ impl Channel {
         self.ack.is_owed()
     }
 
-    /// Length of the longest datagram that the path is known to carry.
+    /// Returns the length of the longest datagram that the path is known to carry.
     #[inline]
     pub fn datagram_bytes(&self) -> usize {
         self.mtu.current()
     }
 
-    /// Length of a datagram of kind `Probe` to send, padded; it is stamped as any other.
+    /// Returns the length of a datagram of kind `Probe` to send, padded; it is stamped as any
+    /// other.
     #[inline]
     pub fn poll_probe(&mut self, now: Nanos) -> Option<usize> {
         self.mtu.poll_probe(now)
     }
 
-    /// The `unit` of a packet of kind `ProbeAck` to send.
+    /// Returns the `unit` of a packet of kind `ProbeAck` to send.
     #[inline]
     pub fn poll_probe_ack(&mut self) -> Option<u64> {
         self.probed.take()
     }
 
-    /// The system refused a datagram of so many bytes (EMSGSIZE); it says that it takes those of
-    /// `carried`. If it carried a unit, that is under way and counts as lost in time.
+    /// Handles a datagram of so many bytes that the system refused (EMSGSIZE); the system takes
+    /// those of `carried`. If it carried a unit, that is in flight and counts as lost in time.
     pub fn handle_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) {
         if self.mtu.on_too_big(now, bytes, carried) {
             self.retransmit.expire(&self.send);
         }
     }
 
-    /// Length of the longest datagram that the path is found to carry since long ones began to
-    /// vanish, if that is less than before, and found out by now.
+    /// Returns the length of the longest datagram that the path carries since long ones began to
+    /// vanish, if that is less than before, and the search for it is over.
     pub fn narrowed(&self, now: Nanos) -> Option<usize> {
         self.mtu.narrowed(now)
     }
 
-    /// How long nothing has arrived.
+    /// Returns the time since the last arrival.
     pub fn silent_for(&self, now: Nanos) -> Nanos {
         self.keepalive.silent_for(now)
     }
 
-    /// How long the peer has not answered to what is under way; `None` while it may take its time,
-    /// and when nothing is.
+    /// Returns how long the peer has not answered to units in flight; `None` while no answer is
+    /// due, and when nothing is in flight.
     pub fn unanswered_for(&self, now: Nanos) -> Option<Nanos> {
         let since = self.retransmit.silent_since().filter(|_| !self.is_quiet())?;
         Some(now.saturating_sub(since).min(self.silent_for(now)))
     }
 
-    /// The smoothed round trip; 0 while none has been seen.
+    /// Returns the smoothed round trip; 0 before the first sample.
     pub fn srtt(&self) -> Nanos {
         self.rtt.estimates().0
     }
 
-    /// Counts and estimates.
+    /// Returns counts and estimates.
     pub fn stats(&self) -> Stats {
         let (srtt, rttvar, min_rtt) = self.rtt.estimates();
         Stats {

@@ -1,47 +1,48 @@
-//! What can be chosen about a channel.
+//! Settings of a channel.
 
 use crate::Nanos;
 
-/// How the window of a channel is found.
+/// Choice of the window of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
     /// From delay, marks and loss (ADR 12).
     Adaptive,
-    /// Always so many bytes: for the laboratory, whose parameters no control may disturb.
+    /// Always so many bytes: for the laboratory, whose parameters congestion control must not
+    /// disturb.
     Static(usize),
 }
 
-/// What can be chosen about a channel. Both ends should choose the same delays.
+/// Settings of a channel. Both ends should choose the same delays.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How the window is found.
+    /// Choice of the window.
     pub congestion: Congestion,
-    /// Bytes that may be under way at first.
+    /// Bytes that may be in flight at first.
     pub initial_window_bytes: usize,
-    /// Bytes that may be under way at most.
+    /// Bytes that may be in flight at most.
     pub max_window_bytes: usize,
-    /// Bytes that the other side may have under way to this one at first.
+    /// Bytes that the other side may have in flight to this one at first.
     pub receive_window_bytes: u32,
-    /// Queueing delay above the least round trip that is still no congestion.
+    /// Queueing delay above the least round trip that does not count as congestion.
     pub delay_target: Nanos,
-    /// How long an acknowledgement waits for a packet to ride on, at most.
+    /// Longest time for which an acknowledgement waits for a packet to ride on.
     pub ack_delay: Nanos,
     /// Packets of data after which an acknowledgement waits no longer.
     pub ack_packets: u32,
-    /// How long the last packets stay unacknowledged before one is sent again, at least.
+    /// Least time for which the last packets stay unacknowledged before one is sent again.
     pub probe_floor: Nanos,
-    /// The same after the first has been sent again in vain, at least.
+    /// Least such time after the first has been sent again in vain.
     pub timeout_floor: Nanos,
-    /// The same after many, at most.
+    /// Longest such time after many retransmissions.
     pub timeout_max: Nanos,
-    /// Ask a silent peer whether it is there after so long; `None`: never.
+    /// Time after which a silent peer is probed; `None`: never.
     pub keepalive: Option<Nanos>,
-    /// True if control messages go ahead of data that waits, and a little beyond the window. Off
-    /// for comparison.
+    /// True if control messages go ahead of waiting data, and a little beyond the window. Off for
+    /// comparison.
     pub control_first: bool,
-    /// Length of datagrams that every path carries: what a path that gets narrower falls back to.
+    /// Length of datagrams that every path carries: the fallback of a path that gets narrower.
     pub base_datagram_bytes: usize,
-    /// Length of datagrams at first: the base, or what nearly every path carries.
+    /// Length of datagrams at first: the base, or a length that nearly every path carries.
     pub first_datagram_bytes: usize,
     /// Longer lengths to try, in growing order; the first twelve count. Empty: never try.
     pub datagram_candidates: Vec<usize>,

@@ -1,63 +1,65 @@
-//! How many bytes the path bears: by delay, marks and loss (ADR 12).
+//! Congestion control: the number of bytes that the path bears, by delay, marks and loss (ADR 12).
 //!
 //! Judged once a round trip, from the least delay of that round. While it is low and the window is
-//! at its most, a packet costs a comparison.
+//! at its maximum, a packet costs a comparison.
 
 use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
 
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
 const DELAY_SHARE: f64 = 0.8;
-/// No round takes more than half: the same, max_mdf.
+/// Largest decrease of a round, one half: Swift, algorithm 1, max_mdf.
 const MAX_CUT: f64 = 0.5;
 /// Weight of a round's share of marks, 1/16: RFC 8257, 4.2 (g).
 const MARK_SHIFT: u32 = 4;
-/// Shares of marks are counted in these, so that rounds without any need no floating point.
+/// Unit in which shares of marks are counted, so that rounds without any need no floating point.
 const WHOLE: u32 = 1 << 16;
-/// RFC 6928, 2: ten packets of 1460 bytes.
+/// Least window, RFC 6928, 2: ten packets of 1460 bytes.
 const MIN_WINDOW: usize = 14_600;
-/// Below this window more delay is borne, by the root of the window as in Swift, 3.5: else whoever
-/// has little keeps little, for of fewer packets the least delay is higher (ADR 12).
+/// Window below which more delay is tolerated, by the root of the window as in Swift, 3.5:
+/// otherwise a sender with a small window would keep it, for the least delay of fewer packets is
+/// higher (ADR 12).
 const SMALL_WINDOW: usize = 64 << 10;
-/// At [`MIN_WINDOW`] so much more, as a share of the target.
+/// Additional delay tolerated at [`MIN_WINDOW`], as a share of the target.
 const SMALL_SHARE: f64 = 0.5;
-/// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR
+/// Rounds in a row with high delay that count as congestion: one alone is a peer that computed (ADR
 /// 12).
 const HIGH_ROUNDS: u32 = 2;
-/// Loss is judged over at least so many units.
+/// Least number of units over which loss is judged.
 const JUDGED_UNITS: u32 = 32;
-/// A tenth of the units lost is no congestion as long as delay is low and marks are absent (ADR
-/// 12).
+/// Divisor of the units that may be lost without congestion: a tenth, as long as delay is low and
+/// marks are absent (ADR 12).
 const TOLERATED_LOSS: u32 = 10;
 /// Rounds without any sign of congestion after which pacing ends.
 const CALM_AFTER: u32 = 16;
 
-/// How often a sender whose window is in use steps back to one unit for some rounds, so that a
-/// queue drains and the least round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue 14,
-/// 2016). Whoever began behind others' packets takes their queue for the path, and would keep it
-/// for as long as it lasts. Those who begin together step back together.
+/// Time between drains: a sender whose window is in use reduces it to one unit for some rounds, so
+/// that a queue drains and the least round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue
+/// 14, 2016). A sender that began behind others' packets takes their queue for the path, and would
+/// keep it for as long as it lasts. Senders that begin together drain together.
 const DRAIN_EVERY: Nanos = 100_000_000;
-/// And not before so many rounds have passed, so that on long paths it costs as little.
+/// Least number of rounds between drains, so that on long paths they cost as little.
 const DRAIN_AFTER: u32 = 256;
-/// After its window was made smaller for the first time it does so sooner, then after twice as long
-/// each time: what it took for the path while others began need not last (ADR 12).
+/// Time and rounds until the first drain after the window was made smaller for the first time;
+/// doubled for each later one: a queue that was taken for the path while others began need not last
+/// (ADR 12).
 const FIRST_DRAIN: (Nanos, u32) = (5_000_000, 32);
-/// Rounds of a drain: in the first what was sent before comes back; in the others, what others send
-/// less.
+/// Rounds of a drain: in the first, units sent before are acknowledged; in the others, the other
+/// senders' reduction shows.
 const DRAIN_ROUNDS: u32 = 4;
 
-/// Why the window was made smaller.
+/// Reason for which the window was made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Packets queue.
     Delay,
-    /// Switches say so.
+    /// Switches marked packets.
     Marks,
     /// Too many are lost.
     Loss,
 }
 
-/// What a packet said about the path.
+/// Information of one packet about the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     /// Units that arrived.
@@ -85,7 +87,7 @@ pub(crate) struct CongestionControl {
     round_trip: Nanos,
     units: u32,
     marks: u32,
-    /// The window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
+    /// True if the window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
     used: bool,
     high_rounds: u32,
     /// Smoothed share of marked packets, of `WHOLE`: RFC 8257, 4.2 (alpha).
@@ -94,14 +96,14 @@ pub(crate) struct CongestionControl {
     lost: u32,
     /// Rounds until pacing ends.
     restless: u32,
-    /// Rounds left of a drain, and when the last one ended.
+    /// Rounds left of a drain, and the time at which the last one ended.
     draining: u32,
     drained_at: Ticks,
     /// Rounds since.
     undrained: u32,
     /// Drains since the window was first made smaller, as far as they count.
     drains: u32,
-    /// What to return to should the losses turn out false: window, threshold, how many.
+    /// State to restore should the losses turn out false: window, threshold, number of losses.
     before: Option<(usize, usize, u32)>,
 }
 
@@ -132,34 +134,34 @@ impl CongestionControl {
         }
     }
 
-    /// Bytes that may be under way.
+    /// Returns the bytes that may be in flight.
     #[inline]
     pub(crate) fn window(&self) -> usize {
         if self.draining > 0 { self.window.min(self.unit) } else { self.window }
     }
 
-    /// Returns true if there were signs of congestion of late, so that packets should not go out in
+    /// Returns true if there were recent signs of congestion, so that packets should not be sent in
     /// bursts.
     #[inline]
     pub(crate) fn is_restless(&self) -> bool {
         self.restless > 0
     }
 
-    /// Length of the longest unit so far.
+    /// Returns the length of the longest unit so far.
     #[inline]
     pub(crate) fn unit(&self) -> usize {
         self.unit
     }
 
-    /// A unit of `bytes` goes out; `open` bytes are under way with it.
+    /// Notes a unit of `bytes` that is sent; `open` bytes are in flight with it.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: usize, open: usize) {
         self.unit = self.unit.max(bytes);
         self.used |= 2 * open >= self.window;
     }
 
-    /// Takes in what an acknowledgement said. `newest` is when the newest packet was sent that
-    /// arrived.
+    /// Handles an acknowledgement. `newest` is the time at which the newest packet that arrived was
+    /// sent.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Ticks, newest: Ticks, sample: Sample) -> Option<Cut> {
         self.units += sample.units;
@@ -179,7 +181,7 @@ impl CongestionControl {
         cut
     }
 
-    /// A round of a drain has ended: it says nothing about the window.
+    /// Ends a round of a drain: it gives no information about the window.
     #[cold]
     fn drain(&mut self, now: Ticks) -> Option<Cut> {
         self.draining -= 1;
@@ -216,8 +218,8 @@ impl CongestionControl {
 
     fn is_drain_due(&mut self, now: Ticks) -> bool {
         let mut wait = (DRAIN_EVERY, DRAIN_AFTER);
-        // Not while windows still double: those who do not step back would take what the others
-        // leave.
+        // Not while windows still double: senders that do not drain would take the bandwidth that
+        // the others leave.
         let early = self.threshold != usize::MAX;
         if early {
             let (time, rounds) = FIRST_DRAIN;
@@ -230,7 +232,7 @@ impl CongestionControl {
         due
     }
 
-    /// The delay that is borne with this window.
+    /// Returns the delay that is tolerated with this window.
     fn target_now(&self) -> Nanos {
         if self.window >= SMALL_WINDOW {
             return self.target;
@@ -241,7 +243,7 @@ impl CongestionControl {
         self.target + (self.target as f64 * SMALL_SHARE * smallness) as Nanos
     }
 
-    /// Returns true if and by which share to make the window smaller.
+    /// Returns the reason and the share by which to make the window smaller, if there is one.
     fn judge(&mut self, units: u32, marks: u32, target: Nanos) -> Option<(Cut, f64)> {
         // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the
         // first mark halves.
@@ -280,14 +282,15 @@ impl CongestionControl {
         self.window = (self.window + step).min(self.most.max(self.least()));
     }
 
-    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged; and never
-    /// less than RFC 6928's initial window, which no path here is too small for: a process that was
-    /// not scheduled looks like a long queue, and one that sends little would never grow back.
+    /// Returns the least window. RFC 9002, 7.2: two units, so that one is in flight while another
+    /// is acknowledged; and never less than RFC 6928's initial window, which no path here is too
+    /// small for. A process that was not scheduled looks like a long queue, and one that sends
+    /// little would never grow back.
     fn least(&self) -> usize {
         (2 * self.unit).max(MIN_WINDOW).min(self.most.max(2 * self.unit))
     }
 
-    /// Units were found lost; `in_vain` silences came before.
+    /// Notes units that were found lost; `in_vain` silences came before.
     pub(crate) fn on_lost(&mut self, units: u32, in_vain: u32) -> Option<Cut> {
         self.lost += units;
         // RFC 9002, 7.6: after two silences and loss confirmed, nothing known about the path holds.
@@ -302,7 +305,8 @@ impl CongestionControl {
         Some(Cut::Loss)
     }
 
-    /// Units that had been found lost have arrived. RFC 4015, 3: if all of them, it never happened.
+    /// Notes units that arrived although they had been found lost. RFC 4015, 3: if all of them did,
+    /// the reduction is undone.
     pub(crate) fn on_false_loss(&mut self, units: u32) {
         self.lost = self.lost.saturating_sub(units);
         if let Some((window, threshold, left)) = &mut self.before {

@@ -4,10 +4,11 @@ use crate::Nanos;
 use crate::time::{Ticks, ticks};
 use clump_wire::{Flags, Header};
 
-/// An echo older than half a lap of the header's clock could not be told from a newer one.
+/// Least age at which an echo is left out: older than half a lap of the header's clock it could not
+/// be told from a newer one.
 const OLDEST: Ticks = 1 << 31;
 
-/// The newest packet by number, and when it arrived.
+/// The newest packet by number, and its time of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     number: u64,
@@ -17,7 +18,8 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Notes a packet that reached this machine at `arrived`; whether it is newer than all before.
+    /// Notes a packet that reached this machine at `arrived`; returns true if it is newer than all
+    /// before.
     #[inline]
     pub(crate) fn on_packet(&mut self, arrived: Nanos, header: &Header) -> bool {
         let newer = header.number > self.number || !self.any;
@@ -41,7 +43,7 @@ impl Echo {
     /// Writes the echo into a header.
     #[inline]
     pub(crate) fn stamp(&self, now: Nanos, header: &mut Header) {
-        // A caller's clock may have been read before the packet's arrival was.
+        // The caller's clock may have been read before the packet's arrival.
         let held = ticks(now).saturating_sub(self.arrived);
         if self.any && held < OLDEST {
             header.echo = self.sent;

@@ -1,13 +1,13 @@
-//! How long the peer has been silent, and when to ask it something.
+//! Keepalive: the time for which the peer has been silent, and probes of a silent peer.
 
 use crate::Nanos;
 
-/// When packets last went each way.
+/// Times of the last arrival and the last probe.
 #[derive(Debug)]
 pub(crate) struct Keepalive {
     interval: Option<Nanos>,
     heard: Nanos,
-    /// When it was last asked, if it has not answered since.
+    /// Time of the last probe.
     asked: Nanos,
 }
 
@@ -25,13 +25,13 @@ impl Keepalive {
         now.saturating_sub(self.heard)
     }
 
-    /// When the peer is to be asked, if it stays silent.
+    /// Returns the time at which the peer is to be probed, if it stays silent.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         self.interval.map(|interval| self.heard.max(self.asked).saturating_add(interval))
     }
 
-    /// Returns true if it is to be asked now; then it counts as asked.
+    /// Returns true if the peer is to be probed now; then it counts as probed.
     pub(crate) fn is_due(&mut self, now: Nanos) -> bool {
         let due = self.deadline().is_some_and(|at| at <= now);
         if due {

@@ -1,40 +1,41 @@
 //! The reliable channel between two stacks, as a pure state machine.
 //!
-//! Layer 1: `clump-net` owns one [`Channel`] per peer, gives it what arrives and the time, and
-//! sends what it says. Formats come from `clump-wire`. The same code runs over sockets, in the
-//! simulator and in tests.
+//! Layer 1: `clump-net` owns one [`Channel`] per peer, passes arrivals and the time to it, and
+//! sends the packets that it asks for. Formats come from `clump-wire`. The same code runs over
+//! sockets, in the simulator and in tests.
 //!
 //! Types to know: [`Channel`] (its documentation is the contract), [`Config`], [`SackBuf`],
 //! [`Stats`].
 //!
 //! Two numbers, because a packet is sent once and a unit as often as needed: packets have a
 //! *number* that is never used twice (nonce, replay window), and those that carry messages a *unit*
-//! (paper 002 calls it the sequence number). Acknowledgements are about units; times are about
-//! packets. So it is always known which packet an answer belongs to, and a unit that came late is
-//! told from one that was lost.
+//! (paper 002 calls it the sequence number). Acknowledgements name units; times belong to packets.
+//! So it is always known which packet an answer belongs to, and a late unit is distinguished from a
+//! lost one.
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source: time and input are arguments, output is polled.
-//! 2. Every unit is new to the receiver once, and given back to the sender once, after that.
-//! 3. At most 1024 units are under way: as many as one packet can acknowledge one by one, so that a
+//! 2. Every unit is new to the receiver once, and released at the sender once, after that.
+//! 3. At most 1024 units are in flight: as many as one packet can acknowledge one by one, so that a
 //!    unit is never taken for lost only because its arrival could not be told.
 //! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
 //!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
 //!    sides.
 //! 5. Nothing allocates but [`Channel::new`]; a packet costs no more than in proportion to what it
 //!    newly acknowledges and finds lost.
-//! 6. Nothing a peer says, even an authenticated one, moves more than its own channel: no panic, no
-//!    memory.
+//! 6. No statement of a peer, even an authenticated one, affects more than its own channel: no
+//!    panic, no memory.
 //!
 //! ```
-//! use clump_proto::{Channel, Config, SackBuf, Unit};
-//! use clump_wire::{Header, Kind};
+//! use clump_proto::{Channel, Config, SackBuf, UnitStatus};
+//! use clump_wire::{Header, PacketKind};
 //! let (config, mut sack) = (Config::default(), SackBuf::new());
 //! let (mut here, mut there) = (Channel::new(&config, 0), Channel::new(&config, 0));
 //! let mut packet = Header { unit: here.send_unit(1000, 1200), ..Header::default() };
 //! here.stamp(1000, &mut packet, &mut sack);
-//! assert_eq!(there.handle_packet(9000, &packet, sack.words(), 1200, false).unit, Unit::New);
-//! let mut answer = Header { kind: Kind::Ack, ..Header::default() };
+//! let arrival = there.handle_packet(9000, &packet, sack.words(), 1200, false);
+//! assert_eq!(arrival.unit, UnitStatus::New);
+//! let mut answer = Header { kind: PacketKind::Ack, ..Header::default() };
 //! there.stamp(9000, &mut answer, &mut sack);
 //! here.handle_packet(17_000, &answer, sack.words(), 64, false);
 //! assert!(here.is_quiet() && here.poll_acked() == Some(0));

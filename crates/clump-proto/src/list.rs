@@ -1,6 +1,6 @@
 //! A doubly linked list through the entries of a table: no allocation, and removal anywhere.
 
-/// Index that is none.
+/// Index that stands for no entry.
 const NONE: u16 = u16::MAX;
 
 /// Neighbours of an entry.
@@ -11,17 +11,17 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Those of an entry in no list.
+    /// Links of an entry in no list.
     pub(crate) const NONE: Links = Links { before: NONE, after: NONE };
 }
 
 /// A table of fewer than 65,535 entries with links in them.
 pub(crate) trait Linked {
-    /// The links of an entry; `None` if there is no such entry.
+    /// Returns the links of an entry; `None` if there is no such entry.
     fn links(&mut self, index: usize) -> Option<&mut Links>;
 }
 
-/// First and last of a list. An entry is in at most one list.
+/// First and last entry of a list. An entry is in at most one list.
 #[derive(Debug)]
 pub(crate) struct List {
     front: u16,
@@ -33,7 +33,7 @@ impl List {
         Self { front: NONE, back: NONE }
     }
 
-    /// Index of the first entry.
+    /// Returns the index of the first entry.
     #[inline]
     pub(crate) fn front(&self) -> Option<usize> {
         if self.front == NONE { None } else { Some(self.front.into()) }
@@ -54,7 +54,7 @@ impl List {
         }
     }
 
-    /// Takes out an entry that is in this list.
+    /// Removes an entry that is in this list.
     #[inline]
     pub(crate) fn remove<T: Linked>(&mut self, table: &mut T, index: usize) {
         let Some(Links { before, after }) = table.links(index).copied() else { return };
@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against a vector.
+        /// Compares the list with a vector.
         #[test]
         fn as_a_vector_would(steps in proptest::collection::vec(0_usize..8, 1..100)) {
             let (mut list, mut table, mut model) = (List::new(), vec![Links::NONE; 8], Vec::new());

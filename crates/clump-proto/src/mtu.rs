@@ -1,53 +1,55 @@
-//! Which length of datagram the path carries: a search by probes, and a way back when long ones
+//! Path MTU discovery: a search for the longest datagram by probes, and a fallback when long ones
 //! vanish.
 
 use crate::time::{Ticks, ticks};
 use crate::{Config, Nanos};
 
-/// Candidates considered.
+/// Number of candidates considered.
 pub(crate) const MAX_CANDIDATES: usize = 12;
-/// RFC 8899, 5.1.2: MAX_PROBES.
+/// Probes of one length before it is given up, RFC 8899, 5.1.2: MAX_PROBES.
 const MAX_TRIES: u32 = 3;
-/// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for
-/// 600 s; paths inside a cluster change when somebody changes them, who then watches.
+/// Time before a failed length is tried again: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
+/// paths inside a cluster change when an administrator changes them and watches the effect.
 const RAISE: Nanos = 60_000_000_000;
-/// So many times were long units lost, with none that arrived in between: if a short one passes
-/// then, it is a black hole (RFC 8899, 4.3).
+/// Number of losses of long units, with no arrival in between, after which a short one is probed:
+/// if it passes, there is a black hole (RFC 8899, 4.3).
 const BLACK_HOLE: u32 = 4;
-/// A silence counts for so many of them: where a queue overflows, others overtake what is lost.
+/// Number of losses for which a silence counts: where a queue overflows, other packets overtake the
+/// lost ones.
 const OF_SILENCE: u32 = 2;
-/// A probe that newer packets overtook counts as lost after so long.
+/// Time after which a probe that newer packets overtook counts as lost.
 const OVERTAKEN: Nanos = 1_000_000;
-/// The search that follows a black hole is over within so long where anything is sent.
+/// Time within which the search that follows a black hole is over where anything is sent.
 const SETTLED_AFTER: Nanos = 100_000_000;
 
-/// A probe under way.
+/// A probe in flight.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
     bytes: usize,
     sent: Ticks,
-    /// When it counts as lost; unset until a newer packet has arrived.
+    /// Time at which it counts as lost; unset until a newer packet has arrived.
     lost_at: Option<Nanos>,
 }
 
 /// The search: RFC 8899 with a list of lengths that networks really have.
 #[derive(Debug)]
 pub(crate) struct Mtu {
-    /// Every path carries it: what all else falls back to.
+    /// Length that every path carries: the fallback.
     base: usize,
     candidates: [usize; MAX_CANDIDATES],
     current: usize,
-    /// Candidate that is tried.
+    /// Index of the candidate that is tried.
     index: usize,
     tries: u32,
     probe: Option<Probe>,
-    /// No probe before.
+    /// Time before which no probe is sent.
     at: Nanos,
-    /// How often long units vanished since one as long arrived; and how long that one has to be.
+    /// Number of losses of long units since one as long arrived, and the length that such a one
+    /// must have.
     vanished: u32,
     vanished_bytes: usize,
     black_holes: u64,
-    /// What was in use before the last fall to the base, and when that was.
+    /// Length in use before the last fallback to the base, and the time of that.
     fell: Option<(usize, Nanos)>,
 }
 
@@ -61,14 +63,15 @@ impl Mtu {
         Self {
             base,
             candidates,
-            // RFC 8899, 5.2, begins with the base. What nearly every path carries is used at once
-            // instead: where it does not pass, units vanish, which is noticed as at any other time.
+            // RFC 8899, 5.2, begins with the base. A length that nearly every path carries is used
+            // at once instead: where it does not pass, units vanish, which is noticed as at any
+            // other time.
             current: config.first_datagram_bytes.max(base),
             index: 0,
             tries: 0,
             probe: None,
-            // Nothing is sent to a peer that was never heard (RFC 8899, 5.2: the base is confirmed
-            // first).
+            // No probe is sent to a peer before its first packet (RFC 8899, 5.2: the base is
+            // confirmed first).
             at: Nanos::MAX,
             vanished: 0,
             vanished_bytes: usize::MAX,
@@ -89,22 +92,22 @@ impl Mtu {
         self.black_holes
     }
 
-    /// Length that the path is found to carry, once the search after a black hole is over, if that
-    /// is less than it carried before.
+    /// Returns the length that the path carries, once the search after a black hole is over, if
+    /// that is less than it carried before.
     pub(crate) fn narrowed(&self, now: Nanos) -> Option<usize> {
         let (before, since) = self.fell?;
         let settled = self.at > now || now.saturating_sub(since) >= SETTLED_AFTER;
         (settled && self.current < before).then_some(self.current)
     }
 
-    /// The peer was heard for the first time: the search begins.
+    /// Begins the search when the peer's first packet arrives.
     pub(crate) fn on_first_arrival(&mut self, now: Nanos) {
         if self.candidates.iter().any(|bytes| *bytes > self.current) {
             self.at = now;
         }
     }
 
-    /// Length of a probe to send now.
+    /// Returns the length of a probe to send now.
     #[inline]
     pub(crate) fn poll_probe(&mut self, now: Nanos) -> Option<usize> {
         if now < self.at { None } else { self.poll_due(now) }
@@ -115,7 +118,7 @@ impl Mtu {
             if lost_at.is_none_or(|at| now < at) {
                 return None;
             }
-            // RFC 8899, 3: a lost probe is no sign of congestion; nobody else is told.
+            // RFC 8899, 3: a lost probe is no sign of congestion; the window is not told.
             self.probe = None;
             if bytes > self.base && self.tries >= MAX_TRIES {
                 self.give_up(now);
@@ -147,7 +150,7 @@ impl Mtu {
         None
     }
 
-    /// The candidate does not pass; longer ones will not either.
+    /// Gives up a candidate that does not pass; longer ones will not either.
     fn give_up(&mut self, now: Nanos) {
         self.probe = None;
         self.index = 0;
@@ -155,11 +158,12 @@ impl Mtu {
         self.at = now.saturating_add(RAISE);
     }
 
-    /// The peer got a probe of so many bytes; the newest packet that it had received by then was
-    /// sent at `echo`. True if units that are under way are found to be too long.
+    /// Handles the peer's acknowledgement of a probe of so many bytes; the newest packet that the
+    /// peer had received by then was sent at `echo`. Returns true if units in flight are found to
+    /// be too long.
     pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize, echo: Option<Ticks>) -> bool {
-        // A peer that was away answers old probes first, and long units wait behind those: that
-        // says nothing of whether they pass.
+        // A peer that was away answers old probes first, and long units wait behind those: such an
+        // answer does not show that long units are lost.
         let answers = |probe: Probe| probe.bytes == bytes && echo >= Some(probe.sent);
         if !self.probe.is_some_and(answers) {
             return false;
@@ -175,7 +179,8 @@ impl Mtu {
         false
     }
 
-    /// RFC 8899, 4.3: short ones pass and long ones do not. What lies between is searched at once.
+    /// Falls back to the base, RFC 8899, 4.3: short datagrams pass and long ones do not. The
+    /// lengths between are searched at once.
     fn fall_back(&mut self, now: Nanos) {
         debug_assert!(self.current > self.base, "there is something to fall back to");
         self.black_holes += 1;
@@ -185,7 +190,7 @@ impl Mtu {
         (self.probe, self.index, self.tries, self.at) = (None, 0, 0, now);
     }
 
-    /// The peer has received a packet that was sent at `newest`.
+    /// Notes that the peer has received a packet that was sent at `newest`.
     #[inline]
     pub(crate) fn on_echo(&mut self, now: Nanos, newest: Ticks, round_trip: Nanos) {
         if let Some(probe) = &mut self.probe
@@ -196,7 +201,7 @@ impl Mtu {
         }
     }
 
-    /// Units arrived, the longest of so many bytes.
+    /// Notes units that arrived, the longest of so many bytes.
     #[inline]
     pub(crate) fn on_acked(&mut self, longest: usize) {
         if longest >= self.vanished_bytes {
@@ -208,8 +213,8 @@ impl Mtu {
         (self.vanished, self.vanished_bytes) = (0, usize::MAX);
     }
 
-    /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether
-    /// anything passes.
+    /// Notes long units that vanished, the longest of so many bytes. After some, a short probe
+    /// finds out if anything passes.
     pub(crate) fn on_vanished(&mut self, now: Nanos, longest: usize) {
         self.count_vanished(now, longest, 1);
     }
@@ -219,7 +224,7 @@ impl Mtu {
         self.vanished_bytes = self.vanished_bytes.min(longest);
         if self.is_doubtful() {
             self.at = self.at.min(now);
-            // A probe of a longer candidate has to wait, and has not been tried.
+            // A probe of a longer candidate has to wait, and does not count as tried.
             if self.probe.is_some_and(|probe| probe.bytes > self.base) {
                 self.probe = None;
                 self.tries = self.tries.saturating_sub(1);
@@ -227,11 +232,12 @@ impl Mtu {
         }
     }
 
-    /// The oldest unit, a long one of so many bytes, has not been heard of for long.
+    /// Notes that the oldest unit, a long one of so many bytes, has not been acknowledged for long.
     pub(crate) fn on_silence(&mut self, now: Nanos, bytes: usize) {
         self.count_vanished(now, bytes, OF_SILENCE);
         if self.is_doubtful() {
-            // The short probe may be lost too. Silences come less and less often, so these do.
+            // The short probe may be lost too. Silences are noted less and less often, and so are
+            // these probes sent.
             self.probe = None;
         }
     }
@@ -240,12 +246,12 @@ impl Mtu {
         self.vanished >= BLACK_HOLE && self.current > self.base
     }
 
-    /// The system refuses datagrams of so many bytes; it takes those of `carried`, if that is
-    /// known. True if units that are under way are found to be too long.
+    /// Handles datagrams of so many bytes that the system refuses; it takes those of `carried`, if
+    /// that is known. Returns true if units in flight are found to be too long.
     pub(crate) fn on_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) -> bool {
         if bytes <= self.current {
-            // An interface of this machine that carries less than every path should: only its word
-            // is enough.
+            // An interface of this machine that carries less than every path should: only its own
+            // statement is enough.
             let carried = carried.filter(|carried| (1..bytes).contains(carried));
             self.base = carried.map_or(self.base, |carried| self.base.min(carried));
             if bytes > self.base && self.current > self.base {
@@ -279,7 +285,8 @@ mod tests {
             (0..BLACK_HOLE).for_each(|_| mtu.on_silence(now, 65_000));
             assert_eq!(mtu.poll_probe(now), Some(1472));
         };
-        // The peer is away, takes in what it finds, and is away again before it comes to the probe.
+        // The peer is away, takes in the packets that it finds, and is away again before it comes
+        // to the probe.
         silences(&mut mtu, 1_000_000);
         mtu.on_acked(65_000);
         silences(&mut mtu, 9_000_000);

@@ -3,13 +3,13 @@
 
 use crate::Nanos;
 
-/// A quarter more than the window a round trip, so that the pace is never what limits (RFC 9002,
-/// 7.7).
+/// Inverse of the share by which the rate exceeds a window a round trip, a quarter, so that the
+/// pace is never the limit (RFC 9002, 7.7).
 const FASTER: u64 = 4;
-/// A pause gives no more than so long a burst.
+/// Longest pause that earns tokens for a burst.
 const MAX_PAUSE: Nanos = 10_000_000;
 
-/// Tokens are bytes. Below zero, nothing goes out.
+/// Token bucket in bytes. Below zero, nothing is sent.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     tokens: i64,
@@ -21,7 +21,7 @@ impl Pacing {
         Self { tokens: 0, at: now }
     }
 
-    /// Tokens at `now` for so large a window a round trip.
+    /// Returns the tokens at `now` for so large a window a round trip.
     #[inline]
     pub(crate) fn tokens(&self, now: Nanos, window: usize, round_trip: Nanos) -> i64 {
         let pause = now.saturating_sub(self.at).min(MAX_PAUSE);
@@ -31,13 +31,14 @@ impl Pacing {
         (self.tokens + earned.min(1 << 40) as i64).min((window / 4) as i64)
     }
 
-    /// `bytes` go out.
+    /// Notes that `bytes` are sent.
     pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, window: usize, round_trip: Nanos) {
         self.tokens = self.tokens(now, window, round_trip) - bytes as i64;
         self.at = now;
     }
 
-    /// When there will be tokens again; `Nanos::MAX`: there were some when last looked.
+    /// Returns the time at which there will be tokens again; `Nanos::MAX`: there were some at the
+    /// last update.
     pub(crate) fn deadline(&self, window: usize, round_trip: Nanos) -> Nanos {
         if self.tokens > 0 {
             return Nanos::MAX;

@@ -1,14 +1,14 @@
-//! Which units have arrived, and how that is told to the sender.
+//! The units that have arrived, and their selective acknowledgements.
 
 use crate::bits::Bits;
 use crate::sack::SackBuf;
 use clump_wire::MAX_SACK_WORDS;
 
-/// Units that may be under way at once: as many as one packet can acknowledge one by one, so that
+/// Units that may be in flight at once: as many as one packet can acknowledge one by one, so that
 /// no unit can arrive without its sender being told (a sender that is not told takes it for lost).
 pub(crate) const SPAN: u64 = MAX_SACK_WORDS as u64 * 64;
 
-/// What an arriving unit is.
+/// Disposition of an arriving unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitDisposition {
     /// New, and nothing is missing up to it or beyond.
@@ -17,18 +17,18 @@ pub(crate) enum UnitDisposition {
     OutOfOrder,
     /// Arrived before.
     Duplicate,
-    /// Further ahead than anybody may send: refused, bounded memory.
+    /// Further ahead than any sender may send: refused, bounded memory.
     TooFar,
 }
 
 /// The units that have arrived.
 #[derive(Debug)]
 pub(crate) struct Receive {
-    /// All below have arrived.
+    /// First unit that has not arrived.
     expected: u64,
     /// One past the last that has arrived.
     end: u64,
-    /// How many of `expected..end` have arrived; their bits are set, and no others.
+    /// Number of units of `expected..end` that have arrived; their bits are set, and no others.
     beyond: u64,
     arrived: Bits<MAX_SACK_WORDS>,
 }
@@ -38,7 +38,7 @@ impl Receive {
         Self { expected: 0, end: 0, beyond: 0, arrived: Bits::new() }
     }
 
-    /// All units below have arrived.
+    /// Returns the first unit that has not arrived.
     #[inline]
     pub(crate) fn expected(&self) -> u64 {
         self.expected
@@ -49,7 +49,7 @@ impl Receive {
         unit >= self.expected && unit - self.expected < SPAN && !self.arrived.has(unit)
     }
 
-    /// Takes a unit in.
+    /// Takes a unit in; returns its disposition.
     #[inline]
     pub(crate) fn take(&mut self, unit: u64) -> UnitDisposition {
         if unit == self.expected && self.beyond == 0 {
@@ -86,7 +86,7 @@ impl Receive {
         self.beyond > 0
     }
 
-    /// Appends which units beyond the first gap have arrived.
+    /// Appends the units beyond the first gap that have arrived.
     pub(crate) fn report(&self, sack: &mut SackBuf) {
         if self.beyond == 0 {
             return;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against a set of all units ever, and what is reported against the same.
+        /// Compares with a set of all units ever, and the report with the same set.
         #[test]
         fn as_a_set_would(steps in proptest::collection::vec(0_u64..1300, 1..900)) {
             let (mut receive, mut set, mut first) = (Receive::new(), BTreeSet::new(), 0_u64);

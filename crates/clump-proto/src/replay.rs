@@ -1,10 +1,10 @@
-//! Which packet numbers have been taken in: a sliding window, so that no packet counts twice.
+//! Replay window over packet numbers, so that no packet counts twice.
 
 use crate::bits::Bits;
 
 const WORDS: usize = 32;
-/// Numbers so far behind the newest are too old to tell; they count as seen. One word of the ring
-/// is always being reused (RFC 6479, 2).
+/// Width of the window: numbers that far behind the newest are too old to tell; they count as seen.
+/// One word of the ring is always being reused (RFC 6479, 2).
 pub(crate) const WIDTH: u64 = (WORDS as u64 - 1) * 64;
 
 /// The window: RFC 4303, 3.4.3, with the ring of words of RFC 6479 that needs no shifting.
@@ -25,7 +25,7 @@ impl Replay {
         number <= self.newest && (self.newest - number >= WIDTH || self.seen.has(number))
     }
 
-    /// Takes `number` in; false if it is a replay. Only for packets that are authenticated
+    /// Takes `number` in; returns false if it is a replay. Only for packets that are authenticated
     /// (RFC 4303, 3.4.3: the window must not move before).
     #[inline]
     pub(crate) fn accept(&mut self, number: u64) -> bool {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against a set of all numbers ever.
+        /// Compares with a set of all numbers ever.
         #[test]
         fn as_a_set_would(steps in proptest::collection::vec(0_u64..3000, 1..400)) {
             let (mut replay, mut set, mut base) = (Replay::new(), std::collections::BTreeSet::new(), 0);

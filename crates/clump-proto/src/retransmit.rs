@@ -1,4 +1,4 @@
-//! Which units are lost, and when to send one again because nothing comes back at all.
+//! Loss detection, and retransmission when no acknowledgement comes at all.
 
 use crate::rtt::Rtt;
 use crate::send::Send;
@@ -8,45 +8,45 @@ use crate::{Config, Nanos};
 /// Later transmissions that must have arrived before one counts as lost (RFC 9002, 6.1.1; RFC 8985,
 /// 6.2).
 const OVERTAKEN_BY: u64 = 3;
-/// After so many rounds of loss without a false one, reordering is forgotten (RFC 8985, 6.2, step
-/// 4).
+/// Rounds of loss without a false one after which reordering is forgotten (RFC 8985, 6.2, step 4).
 const FORGIVEN_AFTER: u32 = 16;
 
-/// What was found lost.
+/// Units that were found lost.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// Units.
+    /// Their number.
     pub units: u32,
     /// Length of the longest of them.
     pub longest: usize,
 }
 
-/// Loss detection by what overtook (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
+/// Loss detection by overtaking packets (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
 #[derive(Debug)]
 pub(crate) struct Retransmit {
     probe_floor: Nanos,
     timeout_floor: Nanos,
     timeout_max: Nanos,
     ack_delay: Nanos,
-    /// A transmission of this order has arrived, and of those before it none is known to be newer.
+    /// Highest order of a transmission known to have arrived.
     newest_order: u64,
-    /// When the newest packet that has arrived was sent, and how old that was when it was learnt.
+    /// Time at which the newest packet that has arrived was sent, and its age when its arrival was
+    /// learnt.
     newest_sent: Ticks,
     newest_age: Ticks,
     /// Quarters of the least round trip by which packets may overtake each other; more after a
     /// false loss.
     spin_policy: u32,
     forgiving: u32,
-    /// When the oldest overtaken transmission counts as lost.
+    /// Time at which the oldest overtaken transmission counts as lost.
     loss_at: Nanos,
-    /// Last transmission or last news, whichever is later.
+    /// Time of the last transmission or the last acknowledgement, whichever is later.
     quiet_since: Nanos,
-    /// Silences since the last news, and when the first began.
+    /// Silences since the last acknowledgement, and the time at which the first began.
     backoff: u32,
     silent_since: Nanos,
-    /// A unit is to be sent again whatever the window says.
+    /// True if a unit is to be sent again whatever the window says.
     must_probe: bool,
-    /// The silence is over by decree.
+    /// True if the silence was ended by [`Retransmit::expire`].
     expired: bool,
 }
 
@@ -71,13 +71,13 @@ impl Retransmit {
         }
     }
 
-    /// A unit went out.
+    /// Notes that a unit was sent.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Nanos) {
         self.quiet_since = now;
     }
 
-    /// The peer has received a packet that was sent at `echo`.
+    /// Notes that the peer has received a packet that was sent at `echo`.
     #[inline]
     pub(crate) fn on_echo(&mut self, now: Ticks, echo: Ticks) {
         if echo > self.newest_sent {
@@ -86,7 +86,7 @@ impl Retransmit {
         }
     }
 
-    /// Units were acknowledged: there is news.
+    /// Notes that units were acknowledged.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Nanos, order: u64) {
         self.newest_order = self.newest_order.max(order);
@@ -95,13 +95,14 @@ impl Retransmit {
         (self.must_probe, self.expired) = (false, false);
     }
 
-    /// Units were found lost that had arrived: packets overtake each other on this path.
+    /// Notes units that arrived although they were found lost: packets overtake each other on this
+    /// path.
     pub(crate) fn on_false_loss(&mut self) {
         self.spin_policy = (self.spin_policy + 1).min(16);
         self.forgiving = FORGIVEN_AFTER;
     }
 
-    /// A round of loss without a false one is over.
+    /// Notes the end of a round of loss without a false one.
     fn on_true_loss(&mut self) {
         self.forgiving = self.forgiving.saturating_sub(1);
         if self.forgiving == 0 {
@@ -109,23 +110,24 @@ impl Retransmit {
         }
     }
 
-    /// When the newest packet was sent that is known to have arrived.
+    /// Returns the time at which the newest packet was sent that is known to have arrived.
     #[inline]
     pub(crate) fn newest_sent(&self) -> Ticks {
         self.newest_sent
     }
 
-    /// Silences since the last news.
+    /// Returns the silences since the last acknowledgement.
     pub(crate) fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// Since when there has been no news of units under way, if for longer than there should be.
+    /// Returns the time since which units in flight have not been acknowledged, if for longer than
+    /// expected.
     pub(crate) fn silent_since(&self) -> Option<Nanos> {
         (self.backoff > 0).then_some(self.silent_since)
     }
 
-    /// Finds lost what was overtaken. The work is in proportion to what is found.
+    /// Marks overtaken units as lost. The work is in proportion to what is found.
     #[inline]
     pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
         self.loss_at = Nanos::MAX;
@@ -165,10 +167,9 @@ impl Retransmit {
         lost
     }
 
-    /// How long nothing may come back: after the first silence a unit is sent again to see whether
+    /// Returns how long a silence may last: after the first silence a unit is sent again to see if
     /// the last ones were lost (RFC 8985, 7.2), after more of them less and less often (RFC 6298,
-    /// 5.5). It never ends: a peer that computes does not poll, and who is dead is decided
-    /// elsewhere.
+    /// 5.5). It never ends: a peer that computes does not poll, and death is decided elsewhere.
     #[inline]
     fn silence(&self, rtt: &Rtt) -> Nanos {
         match self.backoff {
@@ -180,7 +181,7 @@ impl Retransmit {
         }
     }
 
-    /// When something is to be done.
+    /// Returns the time at which something is to be done.
     #[inline]
     pub(crate) fn deadline(&self, send: &Send, rtt: &Rtt) -> Nanos {
         self.loss_at.min(self.silence_ends(send, rtt))
@@ -213,8 +214,8 @@ impl Retransmit {
         silent
     }
 
-    /// What is under way did not arrive for a reason that is known and mended: nothing is waited
-    /// for.
+    /// Ends the silence at once: units in flight did not arrive for a reason that is known and
+    /// repaired.
     pub(crate) fn expire(&mut self, send: &Send) {
         self.expired = send.oldest().is_some();
     }
@@ -225,7 +226,7 @@ impl Retransmit {
         self.must_probe
     }
 
-    /// A unit was sent again.
+    /// Notes that a unit was sent again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos) {
         self.must_probe = false;
         self.quiet_since = now;

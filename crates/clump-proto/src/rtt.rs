@@ -1,4 +1,4 @@
-//! How long a round trip takes: smoothed, its variation, and the least of the last seconds.
+//! Round-trip time: smoothed, its variation, and the least of the last seconds.
 
 use crate::Nanos;
 
@@ -6,26 +6,28 @@ use crate::Nanos;
 const SMOOTHING_SHIFT: u32 = 3;
 /// RFC 6298, 2: `beta = 1/4`.
 const VARIATION_SHIFT: u32 = 2;
-/// What is assumed before the first sample. RFC 6298 says 1 s for the internet; between machines of
-/// one cluster this is long, and too short an assumption only costs a packet that was not needed.
+/// Round trip that is assumed before the first sample. RFC 6298 says 1 s for the internet; between
+/// machines of one cluster this is long, and too short an assumption only costs a packet that was
+/// not needed.
 const ASSUMED: Nanos = 500_000;
-/// The least is forgotten after between one and two of these, so that a longer path is noticed.
+/// Age of the least: it is forgotten after between one and two of these, so that a longer path is
+/// noticed.
 const MIN_AGE: Nanos = 2_000_000_000;
 
 /// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those
-/// of units that were sent again count too.
+/// of retransmitted units count too.
 #[derive(Debug)]
 pub(crate) struct Rtt {
     smoothed: Nanos,
-    /// The path's share of a round trip, smoothed: what packets are paced by.
+    /// The path's share of a round trip, smoothed: packets are paced by it.
     path: Nanos,
     path_sample: Nanos,
     variation: Nanos,
     least: Nanos,
-    /// The least of the present age, which began then.
+    /// The least of the current age, and the time at which that began.
     min_now: Nanos,
     since: Nanos,
-    /// When the last sample was smoothed in.
+    /// Time at which the last sample was smoothed in.
     smoothed_at: Nanos,
 }
 
@@ -43,7 +45,7 @@ impl Rtt {
         }
     }
 
-    /// Takes in how long the path took, without what packets waited in sockets.
+    /// Takes in a sample of the path, without the time that packets waited in sockets.
     #[inline]
     pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
         self.path_sample = sample;
@@ -58,14 +60,14 @@ impl Rtt {
         }
     }
 
-    /// A round trip without what packets waited in sockets, smoothed; before the first sample, what
-    /// is assumed.
+    /// Returns a smoothed round trip without the time that packets waited in sockets; the assumed
+    /// one before the first sample.
     #[inline]
     pub(crate) fn path(&self) -> Nanos {
         if self.path == 0 { ASSUMED } else { self.path.max(1) }
     }
 
-    /// Takes in how long an answer took, to a packet that was sent at `sent`.
+    /// Takes in a sample of an answer to a packet that was sent at `sent`.
     #[inline]
     pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
         if self.smoothed == 0 {
@@ -75,7 +77,7 @@ impl Rtt {
             return;
         }
         // RFC 7323, appendix G: more samples a round trip must not weigh more. All packets that a
-        // computing peer finds when it is back tell of the same pause.
+        // computing peer finds when it polls again tell of the same pause.
         if sent < self.smoothed_at {
             return;
         }
@@ -93,25 +95,25 @@ impl Rtt {
             .max(1);
     }
 
-    /// Smoothed; what is assumed before the first sample.
+    /// Returns the smoothed round trip; the assumed one before the first sample.
     #[inline]
     pub(crate) fn smoothed(&self) -> Nanos {
         if self.smoothed == 0 { ASSUMED } else { self.smoothed }
     }
 
-    /// RFC 6298, 2: `SRTT + 4 RTTVAR`.
+    /// Returns the timeout of RFC 6298, 2: `SRTT + 4 RTTVAR`.
     #[inline]
     pub(crate) fn timeout(&self) -> Nanos {
         if self.smoothed == 0 { 3 * ASSUMED } else { self.smoothed + 4 * self.variation }
     }
 
-    /// The least of the last seconds.
+    /// Returns the least round trip of the last seconds.
     #[inline]
     pub(crate) fn least(&self) -> Nanos {
         if self.least == Nanos::MAX { self.smoothed() } else { self.least }
     }
 
-    /// Smoothed, variation and least; zeroes before the first sample.
+    /// Returns smoothed, variation and least; zeroes before the first sample.
     pub(crate) fn estimates(&self) -> (Nanos, Nanos, Nanos) {
         (self.smoothed, self.variation, if self.smoothed == 0 { 0 } else { self.least() })
     }

@@ -11,12 +11,12 @@ pub struct SackBuf {
 }
 
 impl SackBuf {
-    /// With no words.
+    /// Creates a buffer without words.
     pub const fn new() -> Self {
         Self { words: [0; MAX_SACK_WORDS], len: 0 }
     }
 
-    /// The words that go behind the header.
+    /// Returns the words that go behind the header.
     #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.get(..self.len).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Units under way: when each was last sent, how often, and which have arrived.
+//! Units in flight: the last transmission of each, and the units that have arrived.
 
 use crate::bits::Bits;
 use crate::list::{Links, List};
@@ -6,74 +6,73 @@ use crate::receive::SPAN;
 use crate::time::Ticks;
 use clump_wire::MAX_SACK_WORDS;
 
-/// Places for units; as many as may be under way.
+/// Entries for units; as many as may be in flight.
 const UNITS: usize = SPAN as usize;
 const _: () = assert!(UNITS.is_power_of_two() && UNITS == MAX_SACK_WORDS * 64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnitState {
-    /// Sent, and nothing known of it.
+    /// In flight: sent, and neither acknowledged nor found lost.
     Flying,
     /// Found lost, and not sent again yet.
     Lost,
-    /// Arrived; also a place without a unit.
+    /// Arrived; also an entry without a unit.
     Done,
 }
 
-/// One unit's last transmission.
+/// The last transmission of a unit.
 #[derive(Debug, Clone, Copy)]
 struct LastTransmission {
     links: Links,
     sent: Ticks,
-    /// Place of the transmission in the order of all; tells packets of one tick apart.
+    /// Position of the transmission in the order of all; tells packets of one tick apart.
     order: u64,
     bytes: u32,
     times: u8,
     state: UnitState,
-    /// It was found lost at some time.
+    /// True if it was found lost at some time.
     lost_once: bool,
 }
 
-/// A transmission that is being judged.
+/// A transmission, as loss detection sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transmission {
     /// The unit that it carried.
     pub unit: u64,
-    /// When.
+    /// Time at which it was sent.
     pub sent: Ticks,
-    /// Its place in the order of all transmissions.
+    /// Its position in the order of all transmissions.
     pub order: u64,
     /// Length of its packet.
     pub bytes: usize,
 }
 
-/// What an acknowledgement said that was new.
+/// News of an acknowledgement.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acked {
-    /// Units.
+    /// Units that it acknowledges for the first time.
     pub units: u32,
     /// Length of the longest of them.
     pub longest: usize,
-    /// All transmissions before the one of this order, less one, were overtaken by one that
-    /// arrived.
+    /// Highest order of a transmission that arrived: all transmissions before it were overtaken.
     pub order: u64,
-    /// Units that had been found lost, but arrived the first time.
+    /// Units that had been found lost, although their first transmission arrived.
     pub false_losses: u32,
-    /// Units sent again after a silence that had arrived the first time.
+    /// Units sent again after a silence although their first transmission arrived.
     pub false_timeouts: u32,
 }
 
-/// The units under way.
+/// The units in flight.
 #[derive(Debug)]
 pub(crate) struct Send {
     places: Box<[LastTransmission; UNITS]>,
-    /// All units below have arrived.
+    /// First unit that has not arrived.
     first: u64,
     /// Number of the next new unit.
     next: u64,
-    /// All units below were handed back by `poll_acked`.
+    /// First unit that `poll_acked` has not returned.
     released: u64,
-    /// Which of `first..next` have arrived.
+    /// Units of `first..next` that have arrived.
     arrived: Bits<MAX_SACK_WORDS>,
     units_in_flight: List,
     lost: List,
@@ -107,7 +106,7 @@ impl Send {
         }
     }
 
-    /// Returns true if no place is left for another unit.
+    /// Returns true if there is no entry left for another unit.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.next - self.released >= SPAN
@@ -119,19 +118,19 @@ impl Send {
         self.first == self.next
     }
 
-    /// Bytes sent that are neither known to have arrived nor found lost.
+    /// Returns the bytes sent that are neither known to have arrived nor found lost.
     #[inline]
     pub(crate) fn bytes_in_flight(&self) -> usize {
         self.flying_bytes
     }
 
-    /// Bytes not known to have arrived.
+    /// Returns the bytes not known to have arrived.
     #[inline]
     pub(crate) fn open_bytes(&self) -> usize {
         self.flying_bytes + self.lost_bytes
     }
 
-    /// Sends the next unit; `u64::MAX` if there is no place for it.
+    /// Sends the next unit; returns its number, or `u64::MAX` if there is no entry for it.
     #[inline]
     pub(crate) fn push(&mut self, sent: Ticks, bytes: usize) -> u64 {
         if self.is_full() {
@@ -160,7 +159,7 @@ impl Send {
         unit
     }
 
-    /// Sends a unit again; its length, or `None` if it is not under way.
+    /// Sends a unit again; returns its length, or `None` if it is not in flight.
     pub(crate) fn push_again(&mut self, sent: Ticks, unit: u64) -> Option<usize> {
         if unit < self.first || unit >= self.next {
             return None;
@@ -187,13 +186,13 @@ impl Send {
         Some(bytes)
     }
 
-    /// The oldest transmission of which nothing is known.
+    /// Returns the oldest transmission in flight.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Transmission> {
         self.judged(self.units_in_flight.front()?)
     }
 
-    /// The unit that has been found lost for the longest time.
+    /// Returns the unit that has been lost for the longest time.
     #[inline]
     pub(crate) fn first_lost(&self) -> Option<Transmission> {
         self.judged(self.lost.front()?)
@@ -202,7 +201,7 @@ impl Send {
     #[inline]
     fn judged(&self, index: usize) -> Option<Transmission> {
         let place = self.places.get(index)?;
-        // The unit between `first` and `next` that has this place.
+        // The unit between `first` and `next` that has this entry.
         let unit = self.first + ((index as u64).wrapping_sub(self.first) & (SPAN - 1));
         Some(Transmission {
             unit,
@@ -212,7 +211,7 @@ impl Send {
         })
     }
 
-    /// Finds the oldest transmission lost.
+    /// Marks the oldest transmission as lost.
     pub(crate) fn lose_oldest(&mut self) {
         let Some(index) = self.units_in_flight.front() else { return };
         self.units_in_flight.remove(&mut *self.places, index);
@@ -225,8 +224,9 @@ impl Send {
         }
     }
 
-    /// Takes in what a packet acknowledges: all units below `ack`, and those of `sack`. `echo` is
-    /// when the newest packet was sent that its sender had received. `None` if that cannot be.
+    /// Takes in the acknowledgements of a packet: all units below `ack`, and those of `sack`.
+    /// `echo` is the time of the newest packet that its sender had received. Returns `None` if that
+    /// cannot be.
     #[inline]
     pub(crate) fn handle_ack(
         &mut self,
@@ -235,8 +235,8 @@ impl Send {
         echo: Option<Ticks>,
     ) -> Option<Acked> {
         let mut acked = Acked::default();
-        // The last: that the first missing unit is one which had arrived. Nobody here forgets
-        // units.
+        // The last condition: the first missing unit had arrived already. Correct receivers never
+        // forget units.
         if ack > self.next || (ack < self.next && ack > self.first && self.arrived.has(ack)) {
             return None;
         }
@@ -285,16 +285,16 @@ impl Send {
         place.state = UnitState::Done;
         acked.units += 1;
         acked.longest = acked.longest.max(bytes);
-        // RFC 3522, 3.2 (Eifel): if what arrived last was sent before the last transmission, then
-        // an earlier one of this unit has arrived, and the last was for nothing.
+        // RFC 3522, 3.2 (Eifel): if the newest arrival was sent before the last transmission, then
+        // an earlier one of this unit has arrived, and the last was unnecessary.
         let first_came = place.times > 1 && echo.is_some_and(|echo| echo < place.sent);
         if state == UnitState::Lost || (first_came && place.lost_once) {
             acked.false_losses += 1;
         } else if first_came {
             acked.false_timeouts += 1;
         }
-        // RFC 8985, 6.2, step 2: a unit sent again says nothing about order where it is not clear
-        // which of its transmissions arrived.
+        // RFC 8985, 6.2, step 2: a retransmitted unit says nothing about order where it is not
+        // clear which of its transmissions arrived.
         let clear = place.times == 1 || echo.is_some_and(|echo| place.sent <= echo);
         if clear {
             acked.order = acked.order.max(place.order);
@@ -313,7 +313,7 @@ impl Send {
         unit < self.first || (unit < self.next && self.arrived.has(unit))
     }
 
-    /// The next unit whose buffer is free.
+    /// Returns the next unit whose buffer is free.
     #[inline]
     pub(crate) fn poll_acked(&mut self) -> Option<u64> {
         let unit = self.released;

@@ -1,8 +1,8 @@
-//! What a channel counts.
+//! Counters of a channel.
 
 use crate::Nanos;
 
-/// Counts and present estimates of one channel.
+/// Counts and current estimates of one channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Smoothed round trip (RFC 6298); 0: not yet known.
@@ -11,9 +11,9 @@ pub struct Stats {
     pub rttvar: Nanos,
     /// The least round trip of the last seconds.
     pub min_rtt: Nanos,
-    /// Bytes that may be under way.
+    /// Bytes that may be in flight.
     pub window: usize,
-    /// Bytes that are under way.
+    /// Bytes that are in flight.
     pub in_flight: usize,
     /// Units sent for the first time.
     pub units_sent: u64,
@@ -21,9 +21,9 @@ pub struct Stats {
     pub retransmits: u64,
     /// Units found lost by packets that overtook them.
     pub losses: u64,
-    /// Times that nothing came back for so long that a unit was sent again.
+    /// Silences so long that a unit was sent again.
     pub timeouts: u64,
-    /// Units sent again that had arrived the first time.
+    /// Units sent again although the first transmission had arrived.
     pub spurious: u64,
     /// Units that arrived for the first time.
     pub units_received: u64,
@@ -31,7 +31,7 @@ pub struct Stats {
     pub duplicates: u64,
     /// Packets whose number had been seen, or is too old to tell.
     pub replays: u64,
-    /// Packets that claim what cannot be: acks of units never sent, units far ahead.
+    /// Packets with impossible contents: acks of units never sent, units far ahead.
     pub refused: u64,
     /// Times that the window shrank because of delay.
     pub delay_cuts: u64,
@@ -39,9 +39,9 @@ pub struct Stats {
     pub mark_cuts: u64,
     /// Times that the window shrank because of loss.
     pub loss_cuts: u64,
-    /// Packets that arrived with a mark of congestion.
+    /// Packets that arrived with a congestion mark.
     pub marked: u64,
-    /// Requests to a peer that had closed its window, or was silent.
+    /// Probes of a peer that had closed its window, or was silent.
     pub asks: u64,
     /// Times that long datagrams were given up because only short ones arrived.
     pub black_holes: u64,

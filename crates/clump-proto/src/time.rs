@@ -4,25 +4,25 @@
 /// Nanoseconds since any fixed moment, by a clock that never goes back.
 pub type Nanos = u64;
 
-/// One tick of a header's times is this power of two of nanoseconds: 64 ns.
+/// Bits of a tick: one tick of a header's times is this power of two of nanoseconds, 64 ns.
 const TICK_SHIFT: u32 = 6;
 
-/// Whole ticks since the clock's beginning; what a header carries is their low 32 bits.
+/// Whole ticks since the clock's beginning; headers carry their low 32 bits.
 pub(crate) type Ticks = u64;
 
-/// The tick in which `now` lies.
+/// Returns the tick in which `now` lies.
 #[inline]
 pub(crate) const fn ticks(now: Nanos) -> Ticks {
     now >> TICK_SHIFT
 }
 
-/// How long so many ticks are.
+/// Returns the duration of so many ticks.
 #[inline]
 pub(crate) const fn nanos(ticks: Ticks) -> Nanos {
     ticks << TICK_SHIFT
 }
 
-/// The latest tick up to `now` whose low 32 bits are `low`: headers wrap every 275 s.
+/// Returns the latest tick up to `now` whose low 32 bits are `low`: headers wrap every 275 s.
 #[inline]
 pub(crate) const fn widen(now: Ticks, low: u32) -> Ticks {
     now.wrapping_sub((now as u32).wrapping_sub(low) as u64)

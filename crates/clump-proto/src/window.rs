@@ -1,5 +1,5 @@
-//! How many bytes may be under way: the least of what the path bears, what the peer takes, and the
-//! configured most; and asking a peer that had closed its window.
+//! The number of bytes that may be in flight: the least of what the path bears, the peer's window,
+//! and the configured maximum; and probes of a peer that has closed its window.
 
 use crate::config::Congestion;
 use crate::congestion::CongestionControl;
@@ -8,23 +8,24 @@ use crate::rtt::Rtt;
 use crate::send::Send;
 use crate::{Config, Nanos};
 
-/// One unit may always go out when nothing is under way, however long: a UDP datagram at most.
+/// Largest unit: one may always be sent when nothing is in flight, however long; a UDP datagram at
+/// most.
 const MAX_UNIT: usize = 65_507;
 
-/// How far control messages may go beyond the window: a small part of the least that a peer's
+/// Bytes by which control messages may exceed the window: a small part of the least that a peer's
 /// socket holds.
 const MAX_BEYOND: usize = 16 << 10;
 
-/// The limits of what may be under way.
+/// The limits of the bytes in flight.
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) control: CongestionControl,
     pub(crate) pacing: Pacing,
     fixed: Option<usize>,
     most: usize,
-    /// Bytes that the peer lets be under way to it.
+    /// Bytes in flight that the peer allows.
     peer: u32,
-    /// When to ask a peer that has closed its window, and how often it was asked.
+    /// Time at which to probe a peer that has closed its window, and the number of probes so far.
     ask_at: Nanos,
     asked: u32,
     ask_floor: Nanos,
@@ -44,8 +45,8 @@ impl Window {
             pacing: Pacing::new(now),
             fixed,
             most: config.max_window_bytes,
-            // Both ends have one configuration, so what this end lets in at first the other does
-            // too.
+            // Both ends have one configuration, so the other end allows at first what this end
+            // does.
             peer: config.receive_window_bytes,
             ask_at: Nanos::MAX,
             asked: 0,
@@ -55,25 +56,25 @@ impl Window {
         }
     }
 
-    /// Returns true if the control of congestion has a say.
+    /// Returns true if congestion control decides.
     #[inline]
     pub(crate) fn adapts(&self) -> bool {
         self.fixed.is_none()
     }
 
-    /// What the path bears, by measurement or decree.
+    /// Returns the bytes that the path bears, measured or fixed.
     #[inline]
     pub(crate) fn path(&self) -> usize {
         self.fixed.unwrap_or(self.control.window()).min(self.most)
     }
 
-    /// Bytes that may be under way, all limits considered.
+    /// Returns the bytes that may be in flight, all limits considered.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.path().min(self.peer as usize)
     }
 
-    /// Bytes of new units that may go out.
+    /// Returns the bytes of new units that may be sent.
     #[inline]
     pub(crate) fn room(&self, now: Nanos, send: &Send, rtt: &Rtt) -> usize {
         if self.peer == 0 || send.is_full() {
@@ -81,7 +82,7 @@ impl Window {
         }
         let (window, open) = (self.bytes(), send.open_bytes());
         let room = if open == 0 { window.max(MAX_UNIT) } else { window.saturating_sub(open) };
-        // RFC 9293, 3.8.6.2.1: do not cut units to pieces to fill a window up.
+        // RFC 9293, 3.8.6.2.1: do not fragment units to fill a window up.
         if room < (window / 8).min(1024) {
             return 0;
         }
@@ -96,7 +97,8 @@ impl Window {
         room
     }
 
-    /// What is small and urgent may go so far beyond the window, unless that is fixed or closed.
+    /// Returns true if a control message of so many bytes may be sent beyond the window, unless
+    /// that is fixed or closed.
     pub(crate) fn admits_control(&self, bytes: usize, send: &Send) -> bool {
         let closed = self.peer == 0 || send.is_full() || self.fixed.is_some();
         !closed && send.open_bytes() + bytes <= self.bytes() + MAX_BEYOND
@@ -107,8 +109,8 @@ impl Window {
         self.control.is_restless() && self.fixed.is_none()
     }
 
-    /// A unit went out. True if the peer should be asked to acknowledge at once: it cannot know how
-    /// small the window is, and would wait for more to acknowledge.
+    /// Notes that a unit was sent. Returns true if the peer should be asked to acknowledge at once:
+    /// it cannot know how small the window is, and would wait for more to acknowledge.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
         if self.fixed.is_none() {
@@ -127,14 +129,14 @@ impl Window {
         ask
     }
 
-    /// A unit went out again.
+    /// Notes that a unit was sent again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos, bytes: usize, rtt: &Rtt) {
         if self.paces() {
             self.pacing.on_sent(now, bytes, self.path(), rtt.path());
         }
     }
 
-    /// Returns true if a unit that was lost may go out again.
+    /// Returns true if a unit that was lost may be sent again.
     #[inline]
     pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
         let units_in_flight = send.bytes_in_flight();
@@ -144,7 +146,7 @@ impl Window {
         !self.paces() || self.pacing.tokens(now, self.path(), rtt.path()) > 0
     }
 
-    /// The peer says how many bytes it takes.
+    /// Sets the peer's window.
     #[inline]
     pub(crate) fn on_peer(&mut self, now: Nanos, bytes: u32) {
         if bytes == self.peer {
@@ -155,14 +157,14 @@ impl Window {
         self.ask_at = if bytes == 0 { now.saturating_add(self.ask_floor) } else { Nanos::MAX };
     }
 
-    /// When to ask a peer that closed its window: RFC 9293, 3.8.6.1 (a probe, backed off as
-    /// timeouts are). With units under way their acknowledgements tell.
+    /// Returns the time at which to probe a peer that closed its window: RFC 9293, 3.8.6.1 (a
+    /// probe, backed off as timeouts are). With units in flight their acknowledgements tell.
     #[inline]
     pub(crate) fn probe_deadline(&self, send: &Send) -> Nanos {
         if send.open_bytes() == 0 { self.ask_at } else { Nanos::MAX }
     }
 
-    /// Returns true if to ask now; then it counts as asked.
+    /// Returns true if the peer is to be probed now; then it counts as probed.
     pub(crate) fn is_probe_due(&mut self, now: Nanos, send: &Send) -> bool {
         let due = self.probe_deadline(send) <= now;
         if due {
@@ -173,14 +175,14 @@ impl Window {
         due
     }
 
-    /// Counts the tokens anew, so that the deadline of pacing is not met twice.
+    /// Updates the tokens, so that the deadline of pacing is not met twice.
     pub(crate) fn on_timeout(&mut self, now: Nanos, rtt: &Rtt) {
         if self.paces() {
             self.pacing.on_sent(now, 0, self.path(), rtt.path());
         }
     }
 
-    /// When pacing lets the next unit go, if it is what holds it back.
+    /// Returns the time at which pacing allows the next unit, if pacing is what delays it.
     #[inline]
     pub(crate) fn pace_deadline(&self, rtt: &Rtt) -> Nanos {
         if self.paces() { self.pacing.deadline(self.path(), rtt.path()) } else { Nanos::MAX }

@@ -1,11 +1,11 @@
-//! Stories of paths that are narrower than the sender: delay, marks, policers, many senders.
+//! Paths that are narrower than the sender: delay, marks, policers, many senders.
 
 use crate::pair;
 
 use clump_proto::{Config, Congestion};
 use pair::{MS, Pair, SEC, US};
 
-/// Bytes a millisecond of a 10 Gbit/s link.
+/// Bytes per millisecond of a 10 Gbit/s link.
 const TEN_GBIT: u64 = 1_250_000;
 
 fn on_link(config: &Config, change: impl Fn(&mut pair::Link)) -> Pair {
@@ -15,8 +15,8 @@ fn on_link(config: &Config, change: impl Fn(&mut pair::Link)) -> Pair {
     pair
 }
 
-/// Sends for `time` and gives bytes a millisecond that arrived, and the mean window of the second
-/// half.
+/// Sends for `time`; returns the bytes per millisecond that arrived, and the mean window of the
+/// second half.
 fn measure(pair: &mut Pair, time: u64) -> (u64, usize) {
     pair.offer(0, 100_000_000);
     pair.pass(time / 2);
@@ -62,7 +62,7 @@ fn a_queue_stays_near_the_target() {
     let mut pair = on_link(&config, |_| ());
     let (rate, window) = measure(&mut pair, 200 * MS);
     assert!(rate >= TEN_GBIT * 9 / 10, "{rate} bytes/ms");
-    // What the path holds at 100 us of queue, 20 us of path: 150 kB.
+    // Capacity of the path at 100 us of queue, 20 us of path: 150 kB.
     assert!((60_000..250_000).contains(&window), "{window} bytes");
     assert!(pair.stats(0).delay_cuts > 0 && pair.stats(0).losses == 0, "{:?}", pair.stats(0));
 }
@@ -87,7 +87,7 @@ fn a_short_queue_that_drops_is_not_flooded() {
     assert!(stats.retransmits * 8 < stats.units_sent, "{stats:?}");
 }
 
-/// Bytes that go out in one moment after a pause.
+/// Returns the bytes that are sent in one moment after a pause.
 fn burst(pair: &mut Pair) -> usize {
     pair.ends[0].waiting = 0;
     assert!(pair.run(SEC, Pair::is_done));

@@ -1,4 +1,4 @@
-//! Stories of many senders whose packets meet in one queue.
+//! Many senders whose packets meet in one queue.
 
 use crate::pair;
 
@@ -6,7 +6,7 @@ use clump_proto::{Config, Nanos};
 use pair::{Chance, End, Link, MS, Packet, SEC, US};
 use std::collections::BTreeMap;
 
-/// Bytes a millisecond of a 10 Gbit/s link.
+/// Bytes per millisecond of a 10 Gbit/s link.
 const TEN_GBIT: u64 = 1_250_000;
 
 /// Senders, each with its channel at the one receiver, and the queue before that.
@@ -70,7 +70,7 @@ impl Crowd {
         self.now = until;
     }
 
-    /// Bytes a millisecond of each sender that arrive in `time`.
+    /// Returns the bytes per millisecond of each sender that arrive in `time`.
     fn rates(&mut self, time: Nanos) -> Vec<u64> {
         let counts = |crowd: &Self| -> Vec<u64> {
             crowd.channels.iter().map(|channel| channel[1].delivered.len() as u64).collect()
@@ -81,7 +81,7 @@ impl Crowd {
     }
 }
 
-/// No sender may be further from its fair share than that share divided by `parts`.
+/// Fails if a sender is further from its fair share than that share divided by `parts`.
 fn incast(senders: usize, queue: &Link, parts: u64) {
     let mut crowd = Crowd::new(senders, queue.clone());
     for channel in 0..senders {
@@ -119,7 +119,6 @@ fn eight_senders_share_a_long_queue_a_marking_one_and_a_short_one() {
     let queue = Link { rate: TEN_GBIT, delay: 10 * US, queue: 2_000_000, ..Link::default() };
     incast(8, &queue, 5);
     incast(8, &Link { mark_from: 60_000, ..queue.clone() }, 5);
-    // Chance decides whose packets a full queue drops, and only loss tells: less even, and no
-    // collapse.
+    // A full queue drops packets at random, and only loss signals it: less even, and no collapse.
     incast(8, &Link { queue: 150_000, ..queue }, 3);
 }

@@ -1,5 +1,5 @@
-//! Authenticated peers that say anything at all: nothing panics, nothing grows, nothing is believed
-//! that cannot be.
+//! Authenticated peers that say anything at all: nothing panics, nothing grows, no impossible
+//! statement is accepted.
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Flags, Header, PacketKind};
@@ -58,7 +58,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes, the channel keeps its own promises.
+    /// Checks the promises that the channel keeps whatever arrives.
     #[test]
     fn nothing_that_a_peer_says_breaks_a_channel(steps in proptest::collection::vec(any_step(), 1..300)) {
         let mut now = 5_000_000_000;
@@ -129,18 +129,18 @@ fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
         Header { kind: PacketKind::Ack, number: 1, ack: 3, window: 1 << 20, ..Header::default() };
     channel.handle_packet(9000, &lie, &[u64::MAX; 16], 64, false);
     assert_eq!((channel.poll_acked(), channel.stats().refused), (None, 1));
-    // Bits of units that were never sent are passed over, the others count.
+    // Bits of units that were never sent are ignored, the others count.
     let half = Header { ack: 0, number: 2, ..lie };
     channel.handle_packet(9000, &half, &[u64::MAX; 16], 64, false);
     assert_eq!((channel.poll_acked(), channel.stats().in_flight), (None, 100));
     channel.handle_packet(9000, &Header { number: 6, ..half }, &[1], 64, false);
     assert_eq!(channel.stats().in_flight, 100, "told twice, it still arrived once");
-    // Nor does a unit that has arrived go missing again.
+    // A unit that has arrived does not go missing again.
     channel.handle_packet(9000, &Header { ack: 1, number: 3, ..lie }, &[], 64, false);
     assert_eq!((channel.poll_acked(), channel.stats().refused), (None, 2));
     channel.handle_packet(9000, &Header { ack: 2, number: 4, ..lie }, &[], 64, false);
     assert_eq!((channel.poll_acked(), channel.poll_acked()), (Some(0), Some(1)));
-    // A stale one moves nothing back.
+    // A stale acknowledgement moves nothing back.
     channel.handle_packet(9000, &Header { ack: 0, number: 5, ..lie }, &[], 64, false);
     assert!(channel.is_quiet());
 }

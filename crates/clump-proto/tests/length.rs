@@ -1,4 +1,4 @@
-//! Stories of datagrams that are too long for the path.
+//! Datagrams that are too long for the path.
 
 use crate::pair;
 
@@ -109,7 +109,7 @@ fn what_the_system_refuses_is_believed_at_once() {
 const NARROW: [(usize, usize); 5] =
     [(1499, 1452), (1480, 1452), (1460, 1432), (1400, 1372), (1280, 1232)];
 
-/// A pair that begins with 1472 bytes, with what its links carry and their delay.
+/// Creates a pair that begins with 1472 bytes, with the limit of its links and their delay.
 fn narrow(mtu: usize, delay: u64) -> Pair {
     let config = Config { first_datagram_bytes: 1472, ..Config::default() };
     let mut pair = Pair::new(&config, 5);
@@ -121,7 +121,7 @@ fn narrow(mtu: usize, delay: u64) -> Pair {
 }
 
 /// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass;
-/// how long it took until units arrived again.
+/// returns the time until units arrived again.
 fn survives(pair: &mut Pair, units: u64) -> u64 {
     let from = pair.now;
     pair.offer(0, units);

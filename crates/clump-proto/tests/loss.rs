@@ -1,4 +1,4 @@
-//! Stories of packets that vanish, come twice, or come late.
+//! Packets that are lost, duplicated, or late.
 
 use crate::pair;
 
@@ -8,7 +8,7 @@ use pair::{MS, Pair, SEC, US};
 /// Round trip of the default links.
 const ROUND: u64 = 20 * US;
 
-/// A pair that has exchanged enough to know its round trip.
+/// Creates a pair that has exchanged enough to know its round trip.
 fn warm(seed: u64) -> Pair {
     let mut pair = Pair::new(&Config::default(), seed);
     for _ in 0..50 {
@@ -199,7 +199,7 @@ fn times_wrap_and_nothing_happens() {
     assert!(pair.now > wrap, "it wrapped");
     let stats = pair.stats(0);
     assert!(stats.srtt < 60 * US && stats.min_rtt >= ROUND - 100, "{stats:?}");
-    // And after a pause longer than the lap of the clock.
+    // Again after a pause longer than the lap of the clock.
     pair.pass(400 * SEC);
     pair.offer(0, 200);
     pair.finish(SEC);

@@ -1,5 +1,5 @@
-//! Against a naive model, and random plans of faults: a phase in which everything goes wrong, then
-//! one in which the network is whole and everything must complete, each unit exactly once.
+//! Comparison with a naive model, and random plans of faults: a phase of faults, then one in which
+//! the network is whole and everything must complete, each unit exactly once.
 
 use crate::pair;
 
@@ -9,7 +9,7 @@ use pair::{Chance, MS, Pair, SEC, US};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A random network for one phase.
+/// Sets the links to a random network for one phase.
 fn worsen(pair: &mut Pair) {
     let chance = &mut pair.chance;
     for link in &mut pair.links {
@@ -35,8 +35,8 @@ fn heal(pair: &mut Pair) {
     }
 }
 
-/// One plan: phases of faults, work and absence at random, then healing. Bytes of memory are
-/// bounded by what is asserted everywhere: at most 1024 units under way.
+/// One plan: phases of faults, work and absence at random, then repair. Assertions everywhere bound
+/// the memory: at most 1024 units in flight.
 fn plan(seed: u64) {
     let mut pick = Chance::new(seed ^ 0x5eed);
     let config = Config {
@@ -78,7 +78,7 @@ fn whatever_went_wrong_all_arrives_once_when_the_network_is_whole_again() {
     }
 }
 
-/// What a receiver and a sender are, without any cleverness: sets.
+/// Naive model of a receiver and a sender: sets.
 #[derive(Default)]
 struct Model {
     received: BTreeSet<u64>,
@@ -117,8 +117,8 @@ fn stamped(channel: &mut Channel, now: Nanos, kind: PacketKind, unit: u64) -> (H
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The wire is a bag out of which packets are taken in any order. What the channel says of each
-    /// unit is what sets of all units and all numbers say.
+    /// The wire is a bag out of which packets are taken in any order. The channel's statement about
+    /// each unit must agree with sets of all units and all numbers.
     #[test]
     fn as_sets_would(steps in proptest::collection::vec(any_step(), 1..600)) {
         let config = Config { ack_delay: 1 << 60, ..Config::default() };
@@ -148,8 +148,8 @@ proptest! {
                         prop_assert_eq!(unit == UnitStatus::None, !fresh);
                     } else {
                         here.handle_packet(now, &header, &sack, 64, false);
-                        // Of what this packet knew, all that lies in one row from the first is
-                        // free.
+                        // Of the units that this packet acknowledges, all those that follow the
+                        // first without a gap are free.
                         model.acked.extend(&acks[&header.number]);
                     }
                 }

@@ -1,4 +1,4 @@
-//! Stories of peers that do not answer: they compute, have closed their window, or are gone.
+//! Peers that do not answer: they compute, have closed their window, or are gone.
 
 use crate::pair;
 
@@ -170,7 +170,7 @@ fn an_acknowledgement_waits_for_company_but_not_long() {
     pair.finish(SEC);
     assert_eq!(pair.now - from, (20 + 25) * US, "there, 25 us, and back");
     assert_eq!(pair.ends[1].pure, pure + 1);
-    // With an answer it rides along.
+    // It rides along with an answer.
     pair.offer(0, 1);
     let delivered = pair.ends[1].delivered.len();
     assert!(pair.run(SEC, |pair| pair.ends[1].delivered.len() > delivered));

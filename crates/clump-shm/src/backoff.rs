@@ -15,7 +15,7 @@ use crate::waiter::{SpinPolicy, WaitStep};
 use crate::yielding::Yielded;
 use clump_os::clock;
 
-/// Empty polls between two checks of whether to yield, with a core of one's own.
+/// Empty polls between two checks for a due yield, with a core of one's own.
 pub const WINDOW: u32 = 256;
 /// Empty polls between two such checks where the last yield let others run.
 pub const CROWDED_WINDOW: u32 = 2;

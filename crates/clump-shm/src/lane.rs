@@ -276,7 +276,7 @@ const _: () = {
     assert!(offset_of!(LaneReceiver, awaited) == 40 && size_of::<Slot>() == 64);
 };
 
-/// Result of a look at the head of a lane.
+/// Result of peeking at the head of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
     /// Nothing yet.

@@ -1,4 +1,4 @@
-//! Models of loom have no children.
+//! Model of [`crate::forked`] for loom, in which no process has children.
 
 use std::ptr::NonNull;
 

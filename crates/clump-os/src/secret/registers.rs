@@ -1,11 +1,11 @@
-//! Vector registers: overwriting what encryption and copying leave in them.
+//! Vector registers: overwriting the secrets that encryption and copying leave in them.
 //!
 //! Seen with ring 0.17.14 and AES-128-GCM (AVX2): after any packet, xmm9 held the key itself and
-//! xmm10 the last round key, and nothing that a rank does soon after overwrites them. A core dump
-//! has them.
+//! xmm10 the last round key, and a rank does not overwrite them soon after. A core dump contains
+//! them.
 
-/// Overwrites the vector registers, where encryption leaves round keys and copying leaves what was
-/// copied. About 3 ns. Without effect where this is not written yet: other than x86-64.
+/// Overwrites the vector registers, where encryption leaves round keys and copying leaves the
+/// copied bytes. About 3 ns. Without effect where this is not written yet: other than x86-64.
 #[inline]
 pub fn scrub_registers() {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,8 @@ mod x86_64 {
         }
     }
 
-    /// Registers 16 to 31, which exist with AVX-512 only; the C library copies through them there.
+    /// Overwrites registers 16 to 31, which exist with AVX-512 only; the C library copies through
+    /// them there.
     fn scrub_upper_half() {
         // SAFETY: called where the processor has AVX-512; a call may change these registers.
         unsafe {
@@ -89,7 +90,8 @@ mod x86_64 {
     mod tests {
         use super::*;
 
-        /// What xmm7 and xmm15 hold after `scrub` ran between writing and reading them.
+        /// Returns the contents of xmm7 and xmm15 after `scrub` ran between writing and reading
+        /// them.
         fn left_after(scrub: extern "sysv64" fn()) -> [u64; 2] {
             let (low, high): (u64, u64);
             // SAFETY: declared to change what a call may change; the stack is aligned for it.

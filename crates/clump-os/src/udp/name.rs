@@ -3,11 +3,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// Bytes of the larger of the two, `sockaddr_in6`.
+/// Bytes of `sockaddr_in6`, the larger of the two.
 pub(super) const NAME_BYTES: usize = size_of::<libc::sockaddr_in6>();
 const V4_BYTES: usize = size_of::<libc::sockaddr_in>();
 
-/// An address, ready for the kernel or filled by it.
+/// An address in the kernel's layout, to be read or filled by it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct Name {
@@ -15,10 +15,10 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// For the kernel to fill.
+    /// An empty name for the kernel to fill.
     pub(super) const EMPTY: Self = Self { bytes: [0; NAME_BYTES] };
 
-    /// The address, and how many bytes of it the kernel wants.
+    /// Returns the name of an address, and how many bytes of it the kernel wants.
     #[inline]
     pub(super) fn new(address: &SocketAddr) -> (Self, libc::socklen_t) {
         let mut name = Self::EMPTY;
@@ -40,7 +40,8 @@ impl Name {
         (name, length as libc::socklen_t)
     }
 
-    /// What the kernel wrote. A sender without an address (there is none over UDP) gives 0.0.0.0:0.
+    /// Returns the address that the kernel wrote. A sender without an address (there is none over
+    /// UDP) gives 0.0.0.0:0.
     #[inline]
     pub(super) fn address(&self) -> SocketAddr {
         let [f0, f1, p0, p1, a, b, c, d, ..] = self.bytes;
@@ -55,13 +56,13 @@ impl Name {
         SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, scope).into()
     }
 
-    /// For the kernel.
+    /// Returns the address of the bytes, for the kernel.
     #[inline]
     pub(super) fn as_ptr(&self) -> *const u8 {
         self.bytes.as_ptr()
     }
 
-    /// For the kernel.
+    /// Returns the address of the bytes, for the kernel to write.
     #[inline]
     pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr()

@@ -1,4 +1,4 @@
-//! Receiving: one datagram by the shortest way, one with all that is known of it, several at once.
+//! Receiving: one datagram by the shortest path, one with all its metadata, several at once.
 
 use super::errno;
 use super::name::{NAME_BYTES, Name};
@@ -10,30 +10,33 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 /// Bytes of control data for one message: traffic class, segment size and time take 72 here; a
-/// buffer that is too small would lose marks without a word.
+/// buffer that is too small would silently lose marks.
 const CONTROL_BYTES: usize = 256;
 
 /// Control data, for the kernel to fill.
 #[repr(C, align(8))]
 struct Control(MaybeUninit<[u8; CONTROL_BYTES]>);
 
-/// What was received, and what is known of it.
+/// A received datagram, or a run of them, with its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
     /// Bytes in the buffer.
     pub bytes: usize,
-    /// Who sent it.
+    /// Address of the sender.
     pub from: SocketAddr,
     /// Traffic class, whose low two bits are the ECN mark; 0 where it was not asked for.
     pub class: u8,
     /// Bytes of each datagram in the buffer but the last, where there are several.
     pub segment: Option<usize>,
-    /// Nanoseconds of the real-time clock when it arrived, where asked for.
+    /// Time of arrival in nanoseconds of the real-time clock, where asked for.
     pub arrived_ns: Option<u64>,
 }
 
-/// Takes the next datagram, if there is one (`AGAIN` if not). Only for sockets with GRO off: of a
-/// run of datagrams this could not tell the boundaries.
+/// Takes the next datagram. Only for sockets with GRO off: it could not tell the boundaries of a
+/// run of datagrams.
+///
+/// # Errors
+/// `AGAIN`: there is none. Others: the kernel refuses.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<(usize, SocketAddr), Errno> {
     let mut name = Name::EMPTY;
@@ -56,8 +59,10 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<(usize, Sock
     }
 }
 
-/// Takes the next datagram or run of datagrams, with all that is known of it (`AGAIN`: there is
-/// none).
+/// Takes the next datagram or run of datagrams, with all its metadata.
+///
+/// # Errors
+/// `AGAIN`: there is none. Others: the kernel refuses.
 pub fn receive_full(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Arrived, Errno> {
     let mut name = Name::EMPTY;
     let mut control = Control(MaybeUninit::uninit());
@@ -71,13 +76,13 @@ pub fn receive_full(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Arrived
     Ok(unsafe { arrived(&header, &name, bytes) })
 }
 
-/// Arrays for receiving several messages in one system call, used again and again.
+/// Arrays for receiving several messages in one system call, reused.
 pub struct Inbox {
     names: Vec<Name>,
     controls: Vec<Control>,
     parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
-    /// How many of them the last call filled.
+    /// Number of messages that the last call filled.
     filled: usize,
 }
 
@@ -92,7 +97,7 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// For at most `messages` in one call.
+    /// Creates arrays for at most `messages` in one call.
     pub fn new(messages: usize) -> Self {
         Self {
             names: vec![Name::EMPTY; messages],
@@ -103,8 +108,11 @@ impl Inbox {
         }
     }
 
-    /// Fills the buffers in order, each with one datagram or run of datagrams, and says how many
-    /// were filled (`AGAIN`: none).
+    /// Fills the buffers in order, each with one datagram or run of datagrams, and returns how many
+    /// were filled.
+    ///
+    /// # Errors
+    /// `AGAIN`: there is none. Others: the kernel refuses.
     pub fn receive<'b>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -138,7 +146,7 @@ impl Inbox {
         Ok(self.filled)
     }
 
-    /// What the last call knows of its message `i`; `None` when it filled fewer.
+    /// Returns the metadata of message `i` of the last call; `None` when it filled fewer.
     pub fn arrived(&self, i: usize) -> Option<Arrived> {
         let (header, name) = (self.headers.get(i)?, self.names.get(i)?);
         // SAFETY: the kernel filled this header and the control data that it points to, in arrays
@@ -163,7 +171,7 @@ fn header(name: &mut Name, part: &mut libc::iovec, control: &mut Control) -> lib
 /// Reads the control data of a filled header.
 ///
 /// # Safety
-/// The kernel has filled `header`, and what it points to is still live.
+/// The kernel has filled `header`, and everything that it points to is still live.
 unsafe fn arrived(header: &libc::msghdr, name: &Name, bytes: usize) -> Arrived {
     let mut arrived =
         Arrived { bytes, from: name.address(), class: 0, segment: None, arrived_ns: None };

@@ -1,4 +1,4 @@
-//! Sending: one datagram by the shortest way, one in parts, several at once.
+//! Sending: one datagram by the shortest path, one in parts, several at once.
 
 use super::errno;
 use super::name::Name;
@@ -9,7 +9,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{mem, ptr};
 
-/// Sends one datagram that lies in one piece. A connected socket needs no destination.
+/// Sends one contiguous datagram. A connected socket needs no destination.
+///
+/// # Errors
+/// The kernel refuses the datagram, or has no room for it.
 #[inline]
 pub fn send(socket: BorrowedFd<'_>, to: Option<&SocketAddr>, bytes: &[u8]) -> Result<(), Errno> {
     let named = to.map(Name::new);
@@ -29,6 +32,9 @@ pub fn send(socket: BorrowedFd<'_>, to: Option<&SocketAddr>, bytes: &[u8]) -> Re
 }
 
 /// Sends one datagram whose parts lie apart.
+///
+/// # Errors
+/// The kernel refuses the datagram, or has no room for it.
 pub fn send_parts(
     socket: BorrowedFd<'_>,
     to: Option<&SocketAddr>,
@@ -66,20 +72,21 @@ struct Message {
     segmented: bool,
 }
 
-/// Parts up to this size are copied behind each other: each part that the kernel is shown costs it
-/// about 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each: 14.5 us with all
-/// parts shown, 13.2 copied; in one piece 8.2, wherefore parts that lie back to back are shown as
-/// one.
+/// Largest part, in bytes, that is copied together with its neighbours: each part that the kernel
+/// is given costs it about 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each:
+/// 14.5 us with all parts given, 13.2 copied; in one contiguous part 8.2. Therefore parts that lie
+/// back to back are given as one.
 const SMALL_PART: usize = 2048;
 
-/// Room for copied parts: two of the longest messages. When it is used up, parts are shown where
-/// they are.
+/// Room for copied parts: two of the longest messages. When it is used up, the kernel is given
+/// parts where they are.
 const SCRATCH_BYTES: usize = 1 << 17;
 
-/// Arrays for sending several messages in one system call, used again and again.
+/// Arrays for sending several messages in one system call, reused.
 pub struct Outbox {
     parts: Vec<libc::iovec>,
-    /// Which of `parts` lie in `scratch`, and where; their pointers are filled in at the end.
+    /// Index of those of `parts` that lie in `scratch`, and their offset; their pointers are filled
+    /// in at the end.
     copied: Vec<(usize, usize)>,
     scratch: Box<[u8; SCRATCH_BYTES]>,
     scratch_used: usize,
@@ -98,7 +105,7 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// With room for so many messages and parts before it must grow.
+    /// Creates arrays with room for so many messages and parts before they must grow.
     pub fn new(messages: usize, parts: usize) -> Self {
         Self {
             parts: Vec::with_capacity(parts),
@@ -163,7 +170,7 @@ impl<'a> Post<'_, 'a> {
         }
     }
 
-    /// Shows the kernel bytes where they are.
+    /// Adds a part that the kernel reads where it is.
     fn splice_pages(&mut self, start: *const u8, bytes: usize) {
         if let Some(message) = self.outbox.messages.last_mut() {
             message.parts += 1;
@@ -199,17 +206,20 @@ impl<'a> Post<'_, 'a> {
         parts.push(libc::iovec { iov_base, iov_len: bytes.len() });
     }
 
-    /// Messages begun.
+    /// Returns the number of messages begun.
     pub fn len(&self) -> usize {
         self.outbox.messages.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if no message was begun.
     pub fn is_empty(&self) -> bool {
         self.outbox.messages.is_empty()
     }
 
-    /// Sends them in order and says how many were taken; an error is about the first of them.
+    /// Sends the messages in order and returns how many were taken.
+    ///
+    /// # Errors
+    /// The kernel refuses the first message, or has no room for it.
     pub fn send(self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
         let Outbox { parts, copied, scratch, messages, headers, .. } = self.outbox;
         headers.clear();
@@ -237,7 +247,7 @@ impl<'a> Post<'_, 'a> {
         let socket = socket.as_raw_fd();
         // SAFETY: every pointer in the headers leads into `messages` and `parts`, which nothing
         // moves or frees before the call is over, and from there to the scratch or to bytes
-        // borrowed for 'a (one piece may be several such borrows that touch). The kernel only reads
+        // borrowed for 'a (one part may be several such borrows that touch). The kernel only reads
         // them, and writes msg_len within `headers`.
         let result = unsafe {
             match headers.as_mut_slice() {
@@ -258,7 +268,7 @@ impl<'a> Post<'_, 'a> {
     }
 }
 
-/// Where `datagrams` begin and how long they are together, if their parts lie back to back in
+/// Returns the beginning and the total length of `datagrams`, if their parts lie back to back in
 /// memory and are long enough for that to matter.
 #[inline]
 pub(super) fn in_one_piece<'a, const N: usize>(
@@ -282,7 +292,7 @@ pub(super) fn in_one_piece<'a, const N: usize>(
     (bytes > SMALL_PART).then_some((start, bytes))
 }
 
-/// One `UDP_SEGMENT` control message, laid out as `cmsghdr` wants it.
+/// Returns one `UDP_SEGMENT` control message, laid out as `cmsghdr` wants it.
 fn segment_control(segment: u16) -> Control {
     let mut control: Control = [0; 3];
     // SAFETY: the assertions beside `Control` say that header and value fit and are aligned.
@@ -296,7 +306,7 @@ fn segment_control(segment: u16) -> Control {
     control
 }
 
-/// A header that names nothing.
+/// Returns a header without name, parts and control data.
 #[inline]
 pub(super) fn empty_header() -> libc::msghdr {
     // Field by field is not possible: musl's has private padding.

@@ -121,7 +121,7 @@ fn pages_that_are_shown_arrive_as_one_datagram_wherever_they_begin() {
     let memory: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
     let page = memory.as_ptr().addr().wrapping_neg() % 4096;
     let memory = &memory[page..];
-    // Of 17 pages the kernel would make two pieces.
+    // The kernel would make two fragments of 17 pages.
     let long = &memory[4000..4000 + MAX_BYTES_V4];
     assert!(zero_copy_pipe.send(socket.as_fd(), std::iter::once(long)).is_none());
     let mut into = vec![0; 70_000];

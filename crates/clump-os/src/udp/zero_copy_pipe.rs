@@ -1,5 +1,4 @@
-//! Sending without a copy: the kernel is shown the pages that a datagram lies in (vmsplice(2),
-//! splice(2)).
+//! Zero-copy send: the kernel reads the pages that a datagram lies in (vmsplice(2), splice(2)).
 
 use super::errno;
 use super::send::in_one_piece;
@@ -10,18 +9,19 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// What the pipe must hold: the longest datagram in pages that it does not fill, and then some
-/// (F_SETPIPE_SZ).
+/// Bytes that the pipe must hold: the longest datagram in pages that it does not fill, and some
+/// room (F_SETPIPE_SZ).
 const PIPE_BYTES: libc::c_int = 1 << 17;
 
-/// Pages that splice(2) hands to a socket at a time, and the least that a page may be.
+/// Pages that splice(2) hands to a socket at a time; below, the least size of a page.
 const PIECE_PAGES: usize = 16;
 const MIN_PAGE: usize = 4096;
 
-/// A pipe that leads pages into sockets.
+/// A pipe that passes pages to sockets.
 ///
 /// A datagram of 64 KiB over loopback, us a send: 12 to 14 by `send`, most of it the copy into the
-/// kernel's pages; 5 to 7 by this way. Two system calls make it pay from some tens of KiB.
+/// kernel's pages; 5 to 7 by this path. Because of its two system calls it pays from some tens of
+/// KiB.
 #[derive(Debug)]
 pub struct ZeroCopyPipe {
     entrance: OwnedFd,
@@ -29,6 +29,8 @@ pub struct ZeroCopyPipe {
 }
 
 impl ZeroCopyPipe {
+    /// Creates an empty pipe.
+    ///
     /// # Errors
     /// There are too many descriptors, or this user has too many pages in pipes.
     pub fn new() -> Result<Self> {
@@ -38,7 +40,7 @@ impl ZeroCopyPipe {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
             return Err(failed("making a pipe"));
         }
-        // SAFETY: both are open, and nobody else's.
+        // SAFETY: both are open, and have no other owner.
         let [exit, entrance] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         // SAFETY: takes a number and gives one.
         let bytes = unsafe { libc::fcntl(entrance.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
@@ -49,13 +51,13 @@ impl ZeroCopyPipe {
     }
 
     /// Sends one datagram, or a run of them that lie back to back and that the socket is told to
-    /// cut ([`set_segment`](super::set_segment)), by a connected socket; `None`: they do not lie
-    /// so. As long as they may be under way the kernel reads them where they lie: whoever changes
-    /// them changes what arrives. Memory that is given back before that certainly has ended goes
-    /// through [`withdraw`] first, or whatever lies there next may be sent.
+    /// cut ([`set_segment`](super::set_segment)), by a connected socket; returns `None` if they do
+    /// not lie so. While they may be in flight the kernel reads them where they lie: changing them
+    /// changes what arrives. Memory that is freed before that has certainly ended goes through
+    /// [`withdraw`] first; otherwise its next contents may be sent.
     ///
     /// # Errors
-    /// Nothing was sent. What is left in this passage is no use any more: drop it.
+    /// Nothing was sent. The pipe is not usable any more: drop it.
     pub fn send<'a>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -65,8 +67,8 @@ impl ZeroCopyPipe {
         takes(start, bytes).then(|| self.lead(socket, start, bytes))
     }
 
-    /// `start` and `bytes` are of memory that is live and borrowed by the caller of
-    /// [`ZeroCopyPipe::send`].
+    /// Passes pages through the pipe. `start` and `bytes` are of memory that is live and borrowed
+    /// by the caller of [`ZeroCopyPipe::send`].
     fn lead(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -75,7 +77,7 @@ impl ZeroCopyPipe {
     ) -> std::result::Result<(), Errno> {
         let flags = libc::SPLICE_F_NONBLOCK;
         let piece = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: bytes };
-        // SAFETY: the piece is live for the call, one borrow or several that touch; into a pipe the
+        // SAFETY: the range is live for the call, one borrow or several that touch; into a pipe the
         // kernel only reads it.
         let shown =
             unsafe { libc::vmsplice(self.entrance.as_raw_fd(), &raw const piece, 1, flags) };
@@ -93,7 +95,7 @@ impl ZeroCopyPipe {
                 libc::splice(exit, ptr::null_mut(), socket, ptr::null_mut(), left, flags)
             };
             match usize::try_from(sent) {
-                // A signal came between two pieces of the datagram; the next call goes on with it.
+                // A signal came between two parts of the datagram; the next call goes on with it.
                 Ok(sent) if sent > 0 => left = left.saturating_sub(sent),
                 Ok(_) => return Err(Errno::PIPE),
                 Err(_) if errno() == Errno::INTR => {}
@@ -104,22 +106,23 @@ impl ZeroCopyPipe {
     }
 }
 
-/// Parts from the pages that lie wholly inside of `memory`, which the kernel may have been shown:
-/// it keeps them, with what they held, as long as it needs them, and here there are others from now
-/// on, of zeroes. Returns whether that was possible.
+/// Replaces the pages that lie wholly inside of `memory`, which the kernel may still read for a
+/// zero-copy send: it keeps the old pages with their contents as long as it needs them, and here
+/// there are fresh pages of zeroes. Returns true if that was possible.
 pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
     let skipped = memory.as_ptr().addr().wrapping_neg() % MIN_PAGE;
     let Some(pages) = memory.get_mut(skipped..).filter(|pages| pages.len() >= MIN_PAGE) else {
         return true;
     };
     let bytes = pages.len() / MIN_PAGE * MIN_PAGE;
-    // SAFETY: these pages lie inside of memory that nobody else has, and which may hold any bytes.
+    // SAFETY: these pages lie inside of memory that is borrowed exclusively, and which may hold any
+    // bytes.
     unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
-/// Returns true if this lies in so few pages that the kernel sees it as one piece. Else it would
-/// compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where pieces
-/// begin at odd addresses.
+/// Returns true if this lies in so few pages that the kernel passes it on at once. Otherwise it
+/// would compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where its
+/// fragments begin at odd addresses.
 #[inline]
 fn takes(start: *const u8, bytes: usize) -> bool {
     start.addr() % MIN_PAGE + bytes <= PIECE_PAGES * MIN_PAGE

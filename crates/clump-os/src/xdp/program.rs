@@ -1,5 +1,5 @@
-//! The program that takes our frames out of an interface, assembled by hand (bpf(2)): no compiler,
-//! no library, no name in a file system.
+//! The XDP program that takes our frames out of an interface, assembled by hand (bpf(2)): no
+//! compiler, no library, no name in a file system.
 
 use super::Mode;
 use crate::error::{OsError, Result};
@@ -14,16 +14,17 @@ const LINK_CREATE: libc::c_long = 28;
 const SOCKET_MAP: u32 = 17;
 const XDP_PROGRAM: u32 = 6;
 const XDP_ATTACH: u32 = 37;
-/// The program does not mind packets in pieces; without it, veth gives up GSO.
+/// Flag of a program that accepts packets in fragments; without it, veth gives up GSO.
 const HAS_FRAGMENTS: u32 = 1 << 5;
 const GENERIC: u32 = 1 << 1;
 const NATIVE: u32 = 1 << 2;
 const REDIRECT: i32 = 51;
 const PASS: i32 = 2;
-/// Queues that the map has room for; a frame of another passes on.
+/// Number of queues that the map has room for; a frame of another passes on.
 const QUEUES: u32 = 64;
 
-/// The program on its interface. It goes when this is closed, however the process ends.
+/// The program attached to its interface. It is detached when this is closed, however the process
+/// ends.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
@@ -80,23 +81,23 @@ pub(super) fn attach(interface: u32, loaded: Loaded, mode: Mode) -> Result<Attac
     Ok(Attached { _link: own(link)?, _map: map })
 }
 
-/// Two words of a request, in memory order.
+/// Packs two words of a request, in memory order.
 fn pair(first: u32, second: u32) -> u64 {
     let [a, b] = [first.to_ne_bytes(), second.to_ne_bytes()];
     u64::from_ne_bytes([a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]])
 }
 
-/// An instruction: code, registers (to, from), jump, constant.
+/// Encodes an instruction: code, registers (to, from), jump, constant.
 fn instruction(code: u8, to: u8, from: u8, jump: i16, value: i32) -> u64 {
     let (j, v) = (jump.to_ne_bytes(), value.to_ne_bytes());
     let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
     u64::from_ne_bytes([code, registers, j[0], j[1], v[0], v[1], v[2], v[3]])
 }
 
-/// The whole program. Registers: 2 the frame, 3 its end, 6 the context.
+/// Returns the whole program. Registers: 2 the frame, 3 its end, 6 the context.
 fn code(accept: &[Match], map: i32) -> Vec<u64> {
     let needed = accept.iter().map(|one| one.at + u32::from(one.width)).max().unwrap_or(0);
-    // From behind the check of the length to the last two instructions: three a match, six to
+    // Instructions from behind the check of the length to the last two: three a match, six to
     // redirect.
     let rest = accept.len() * 3 + 6;
     let past = |done: usize| i16::try_from(rest - done).unwrap_or(0);
@@ -116,14 +117,15 @@ fn code(accept: &[Match], map: i32) -> Vec<u64> {
         };
         let at = i16::try_from(one.at).unwrap_or(0);
         all.push(instruction(load, 5, 2, at, 0)); // r5 = what is there
-        // One byte has no order: nothing to turn.
+        // One byte has no order: nothing to swap.
         let turn = if one.width == 1 {
             instruction(0xbf, 5, 5, 0, 0)
         } else {
             instruction(0xdc, 5, 0, 0, bits)
         };
         all.push(turn);
-        all.push(instruction(0x56, 5, 0, past(i * 3 + 3), one.value.cast_signed())); // if it differs: pass
+        // If it differs: pass.
+        all.push(instruction(0x56, 5, 0, past(i * 3 + 3), one.value.cast_signed()));
     }
     all.extend([
         instruction(0x18, 1, 1, 0, map), // r1 = map, in two
@@ -138,7 +140,7 @@ fn code(accept: &[Match], map: i32) -> Vec<u64> {
     all
 }
 
-/// One request; what it answers.
+/// Makes one request; returns the kernel's answer.
 fn bpf(what: &str, command: libc::c_long, request: &[u64]) -> Result<libc::c_long> {
     // SAFETY: request is live with this size, and so is what it points to (code, license, key,
     // value); the kernel only reads.
@@ -157,7 +159,7 @@ fn own(number: libc::c_long) -> Result<OwnedFd> {
 mod tests {
     use super::*;
 
-    /// Where a jump leads to, if the instruction is one.
+    /// Returns the target of a jump, if the instruction is one.
     fn target(at: usize, instruction: u64) -> Option<usize> {
         let [code, _, j0, j1, ..] = instruction.to_ne_bytes();
         let jump = usize::try_from(i16::from_ne_bytes([j0, j1])).ok()?;

@@ -5,7 +5,7 @@ use crate::map::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 
-/// Most bytes of a ring's mapping that are believed.
+/// Largest size of a ring's mapping, in bytes, that is accepted.
 const MAX_BYTES: usize = 1 << 20;
 
 /// One ring, seen from our side.
@@ -19,12 +19,13 @@ pub(super) struct XdpRing {
     entries: u32,
     /// Words of an entry.
     words: usize,
-    /// Our own count: what we produce or consume next.
+    /// Our own count: position of the next entry that we produce or consume.
     next: u32,
 }
 
 impl XdpRing {
-    /// Maps a ring whose parts lie where the kernel says; `None` when that cannot be.
+    /// Maps a ring whose parts lie at the kernel's offsets; returns `None` when they are
+    /// impossible.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
         page: u64,
@@ -46,7 +47,7 @@ impl XdpRing {
         Ok(Some(Self { memory, producer, consumer, entries_at, entries, words, next: 0 }))
     }
 
-    /// The first words of the entry that the kernel produced next, if it has.
+    /// Returns the first words of the entry that the kernel produced next, if it has.
     #[inline]
     pub(super) fn peek<const N: usize>(&self) -> Option<[u64; N]> {
         // Acquires the entries that the kernel wrote before it moved its count.
@@ -60,7 +61,7 @@ impl XdpRing {
         Some(entry)
     }
 
-    /// Consumes the entry that was looked at.
+    /// Consumes the entry that was peeked at.
     #[inline]
     pub(super) fn take(&mut self) {
         self.next = self.next.wrapping_add(1);
@@ -68,7 +69,7 @@ impl XdpRing {
         self.count(self.consumer).store(self.next, Ordering::Release);
     }
 
-    /// Produces an entry. The caller never has more places than there are entries, so one is free.
+    /// Produces an entry. The caller never has more buffers than there are entries, so one is free.
     #[inline]
     pub(super) fn put(&mut self, entry: &[u64]) {
         for (at, word) in entry.iter().enumerate().take(self.words) {
@@ -86,7 +87,7 @@ impl XdpRing {
         unsafe { &*self.memory.base().as_ptr().add(at).cast::<AtomicU32>() }
     }
 
-    /// A word of the entry at hand.
+    /// Returns a word of the current entry.
     #[inline]
     fn word(&self, word: usize) -> &AtomicU64 {
         debug_assert!(word < self.words);

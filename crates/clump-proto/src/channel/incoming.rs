@@ -1,4 +1,4 @@
-//! What comes in: units, what the peer acknowledges, and what that says of the path.
+//! Incoming packets: units, acknowledgements of the peer, and samples of the path.
 
 use super::{Channel, PacketArrival, UnitStatus};
 use crate::Nanos;
@@ -9,8 +9,9 @@ use crate::send::Acked;
 use crate::time::{Ticks, nanos, ticks, widen};
 use clump_wire::{Flags, Header, PacketKind};
 
-/// Clocks of two machines drift by 100 parts in a million: a packet held longer than 16 ms would
-/// falsify its round trip by more than 1.6 us.
+/// Longest time in ticks that a packet may be held to count as a sample. Clocks of two machines
+/// drift by 100 parts in a million: a packet held longer than 16 ms would falsify its round trip by
+/// more than 1.6 us.
 const LONGEST_HELD: u32 = 250_000;
 
 impl Channel {
@@ -20,12 +21,12 @@ impl Channel {
         self.replay.is_replay(number)
     }
 
-    /// Returns true if a unit has not arrived and may: of any other a part is of no use.
+    /// Returns true if a unit has not arrived and may: a fragment of any other is of no use.
     pub fn wants_unit(&self, unit: u64) -> bool {
         self.receive.wants(unit)
     }
 
-    /// Takes in an authenticated packet, `bytes` long; `ce`: it bears a mark of congestion.
+    /// Handles an authenticated packet, `bytes` long; `ce`: it bears a congestion mark.
     #[inline]
     pub fn handle_packet(
         &mut self,
@@ -38,9 +39,9 @@ impl Channel {
         self.handle_late(now, 0, header, sack, bytes, ce)
     }
 
-    /// The same for a packet that had waited so long in the receive queue (by the kernel's
-    /// timestamp, or the time since the poll before). That is no delay of the path, on either side:
-    /// Swift takes delay of the fabric and of end points apart.
+    /// Handles a packet that had waited so long in the receive queue (by the kernel's timestamp, or
+    /// the time since the poll before). That is no delay of the path, on either side: Swift takes
+    /// delay of the fabric and of end points apart.
     #[inline]
     pub fn handle_late(
         &mut self,
@@ -58,7 +59,7 @@ impl Channel {
         self.keepalive.on_arrival(now);
         let first = !self.echo.any();
         let arrived = now.saturating_sub(waited);
-        // What an older packet says of windows and marks is out of date.
+        // Windows and marks of an older packet are out of date.
         let marks =
             if self.echo.on_packet(arrived, header) { self.handle_news(now, header) } else { 0 };
         if first {
@@ -135,7 +136,8 @@ impl Channel {
         }
         self.heard = heard;
         let echo = self.echo_of(now, header);
-        // RFC 9000, 13.1: acknowledging what was never sent is a lie; nothing of it is believed.
+        // RFC 9000, 13.1: a packet that acknowledges what was never sent is invalid; nothing of it
+        // is used.
         let Some(acked) = self.send.handle_ack(header.ack, sack, echo) else {
             self.counts.refused += 1;
             return;
@@ -173,7 +175,7 @@ impl Channel {
         }
     }
 
-    /// When the newest packet was sent that the peer says it has received.
+    /// Returns the time of the newest packet that the peer has received, by its echo.
     #[inline]
     fn echo_of(&self, now: Nanos, header: &Header) -> Option<Ticks> {
         let echo = widen(ticks(now), header.echo);

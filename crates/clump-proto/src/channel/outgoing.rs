@@ -1,24 +1,25 @@
-//! What goes out: new units, lost units again, acknowledgements.
+//! Outgoing packets: new units, retransmitted units, acknowledgements.
 
 use super::Channel;
 use crate::time::ticks;
 use crate::{Nanos, SackBuf};
 use clump_wire::{Flags, Header, PacketKind};
 
-/// Bytes that may be under way beside control messages on a path without length (ADR 20).
+/// Bytes that may be in flight beside control messages on a path without length (ADR 20).
 const BESIDE_CONTROL: usize = 128 << 10;
 
 impl Channel {
-    /// Bytes of new units that may go out now, less the fewer are under way; 0: none. Lost units go
-    /// first. With nothing under way and the peer's window open it is enough for any one unit.
+    /// Returns the bytes of new units that may be sent now; 0: none. Bytes in flight are deducted,
+    /// and lost units go first. With nothing in flight and the peer's window open it is enough for
+    /// any one unit.
     #[inline]
     pub fn room(&self, now: Nanos) -> usize {
         self.window.room(now, &self.send, &self.rtt)
     }
 
-    /// The same beside control messages, which handle what lies before them in the peer's socket:
-    /// so little that it is soon done, and still 1.3 GB/s over the shortest round trip that was
-    /// seen.
+    /// Returns the room beside control messages, which wait for the data before them in the peer's
+    /// socket: so little that it is soon handled, and still 1.3 GB/s over the shortest round trip
+    /// that was seen.
     pub fn room_beside_control(&self, now: Nanos) -> usize {
         let (_, _, least) = self.rtt.estimates();
         let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
@@ -26,31 +27,29 @@ impl Channel {
         self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
-    /// Returns true if a burst of so many bytes had better wait beside control messages: there is
-    /// room for a part of it only, and the acknowledgements of what is under way will make room for
-    /// all.
+    /// Returns true if a burst of so many bytes should wait beside control messages: there is room
+    /// for a part of it only, and the acknowledgements of bytes in flight will make room for all.
     pub fn waits_beside_control(&self, now: Nanos, bytes: usize) -> bool {
         let room = self.room_beside_control(now);
         room < bytes && self.send.bytes_in_flight() >= bytes && room < self.room(now)
     }
 
-    /// The next packet asks for an acknowledgement at once: more waits for it than the peer can
-    /// know.
+    /// Requests an acknowledgement with the next packet: more waits for it than the peer can know.
     pub fn request_ack_soon(&mut self) {
         self.ask = true;
     }
 
-    /// Returns true if a unit of control messages of so many bytes may go out although there is no
+    /// Returns true if a unit of control messages of so many bytes may be sent although there is no
     /// room for data: a little beyond the window, never beyond the 1024 units.
     #[inline]
     pub fn admits_control(&self, bytes: usize) -> bool {
         self.window.admits_control(bytes, &self.send)
     }
 
-    /// Notes the first transmission of the next unit, `bytes` long with its header; gives its
+    /// Notes the first transmission of the next unit, `bytes` long with its header; returns its
     /// number.
     ///
-    /// Call it only while there is [`room`](Self::room): with 1024 units under way none is taken,
+    /// Call it only while there is [`room`](Self::room): with 1024 units in flight none is taken,
     /// and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
     pub fn send_unit(&mut self, now: Nanos, bytes: usize) -> u64 {
@@ -61,7 +60,8 @@ impl Channel {
         unit
     }
 
-    /// A unit to send again: call [`resend_unit`](Self::resend_unit) before asking for the next.
+    /// Returns a unit to send again: call [`resend_unit`](Self::resend_unit) before asking for the
+    /// next.
     #[inline]
     pub fn poll_lost(&mut self, now: Nanos) -> Option<u64> {
         let lost = self.send.first_lost();
@@ -72,7 +72,7 @@ impl Channel {
         self.window.admits(now, lost.bytes, &self.send, &self.rtt).then_some(lost.unit)
     }
 
-    /// Notes that a unit goes out again, in a packet that is stamped with the same `now`.
+    /// Notes that a unit is sent again, in a packet that is stamped with the same `now`.
     pub fn resend_unit(&mut self, now: Nanos, unit: u64) {
         if let Some(bytes) = self.send.push_again(ticks(now), unit) {
             // It is late already; and after a silence nothing is learnt before the peer answers.
@@ -83,14 +83,14 @@ impl Channel {
         }
     }
 
-    /// Returns true if a packet without a unit is due, for what it acknowledges or asks.
+    /// Returns true if a packet without a unit is due, to acknowledge or to request something.
     #[inline]
     pub fn wants_ack(&self, now: Nanos) -> bool {
         self.ask_alone || self.ack.is_due(now)
     }
 
-    /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind
-    /// and unit are the caller's. What it acknowledges counts as told.
+    /// Fills in number, acks, window, marks, times and flags of a packet that is sent now; kind and
+    /// unit are the caller's. Units that it acknowledges count as told.
     ///
     /// Packets of kind `Data` and `Slice` have room for their unit only: they get no words of
     /// selective acknowledgements, so while units are missing a packet of kind `Ack` stays due
@@ -109,8 +109,8 @@ impl Channel {
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
         if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Slice) {
-            // Without the words beside it, an echo would make all that arrived beyond the gap look
-            // lost.
+            // Without the words beside it, an echo would make all units that arrived beyond the gap
+            // look lost.
             return;
         }
         self.receive.report(sack);
@@ -123,7 +123,7 @@ impl Channel {
         self.send.has_arrived(unit)
     }
 
-    /// A unit whose buffer is free now, in order of their numbers, each once.
+    /// Returns a unit whose buffer is free now, in order of their numbers, each once.
     #[inline]
     pub fn poll_acked(&mut self) -> Option<u64> {
         self.send.poll_acked()

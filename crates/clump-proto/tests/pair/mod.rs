@@ -30,7 +30,7 @@ impl Chance {
         self.next() % n.max(1)
     }
 
-    /// True `per_mille` times in a thousand.
+    /// Returns true `per_mille` times in a thousand.
     pub fn hits(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
@@ -40,21 +40,21 @@ impl Chance {
 #[derive(Debug, Clone)]
 pub struct Link {
     pub delay: Nanos,
-    /// Up to so much more, at random: packets overtake each other.
+    /// Most additional delay, at random: packets overtake each other.
     pub jitter: Nanos,
     /// Per thousand.
     pub loss: u64,
     pub duplication: u64,
-    /// Bytes a millisecond; 0: no limit.
+    /// Bytes per millisecond; 0: no limit.
     pub rate: u64,
-    /// Bytes that wait at most, and from how many on packets are marked.
+    /// Most bytes that wait, and the number from which on packets are marked.
     pub queue: u64,
     pub mark_from: u64,
-    /// Nothing passes.
+    /// True if nothing passes.
     pub cut: bool,
-    /// Longer datagrams vanish.
+    /// Length beyond which datagrams are lost.
     pub mtu: usize,
-    /// Packets of these places in the order of all are dropped, counted from 0.
+    /// Positions of dropped packets in the order of all, counted from 0.
     pub drops: BTreeSet<u64>,
     pub count: u64,
     pub free_at: Nanos,
@@ -85,7 +85,7 @@ impl Link {
         self.drops.extend(self.count..self.count + n);
     }
 
-    /// When a packet arrives, and whether marked; `None`: never.
+    /// Returns the time at which a packet arrives, and true if it is marked; `None`: never.
     pub fn pass(&mut self, now: Nanos, bytes: usize, chance: &mut Chance) -> Option<(Nanos, bool)> {
         let place = self.count;
         self.count += 1;
@@ -115,18 +115,18 @@ pub struct Packet {
     pub ce: bool,
 }
 
-/// One end: a stack with endless patience, and its program.
+/// One end: a stack that never gives up, and its program.
 pub struct End {
     pub channel: Channel,
-    /// Units still to be sent for the first time, and how long each is.
+    /// Units still to be sent for the first time, and their length.
     pub waiting: u64,
     pub unit_bytes: usize,
-    /// Units that were new here, and those given back here.
+    /// Units that were new here, and those released here.
     pub delivered: BTreeSet<u64>,
     pub acked: u64,
-    /// It computes until then: nothing is received or sent.
+    /// Time until which it computes: nothing is received or sent.
     pub away_until: Nanos,
-    /// What its socket holds meanwhile, and how many bytes at most.
+    /// Contents of its socket meanwhile, and the most bytes that it holds.
     socket: VecDeque<Packet>,
     pub socket_bytes: usize,
     /// Packets sent, and those among them without a unit.
@@ -162,7 +162,7 @@ impl End {
         }
     }
 
-    /// Everything that a stack does in one go; the packets that it sends.
+    /// Does all that a stack does in one poll; returns the packets that it sends.
     pub fn service(&mut self, now: Nanos) -> Vec<Packet> {
         let mut out = Vec::new();
         if self.channel.next_timeout().is_some_and(|at| at <= now) {
@@ -174,7 +174,7 @@ impl End {
         }
         while let Some(unit) = self.channel.poll_lost(now) {
             self.channel.resend_unit(now, unit);
-            // As long as the first slice of it would be.
+            // As long as its first fragment would be.
             let fell = self.channel.stats().black_holes > 0;
             let most = if fell { self.channel.datagram_bytes() } else { usize::MAX };
             self.send(now, PacketKind::Data, unit, self.unit_bytes.min(most), &mut out);
@@ -234,7 +234,7 @@ impl Pair {
         Self::at(config, seed, SEC)
     }
 
-    /// Whose clock begins at `now`.
+    /// Creates a pair whose clock begins at `now`.
     pub fn at(config: &Config, seed: u64, now: Nanos) -> Self {
         Self {
             now,
@@ -247,13 +247,13 @@ impl Pair {
         }
     }
 
-    /// End `end` has `units` more to send.
+    /// Gives end `end` `units` more to send.
     pub fn offer(&mut self, end: usize, units: u64) {
         self.ends[end].waiting += units;
         self.service(end);
     }
 
-    /// End `end` computes for so long.
+    /// Lets end `end` compute for so long.
     pub fn leave(&mut self, end: usize, time: Nanos) {
         self.ends[end].away_until = self.now + time;
     }
@@ -274,7 +274,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next event; false if there is none any more.
+    /// Goes to the next event; returns false if there is none any more.
     pub fn step(&mut self) -> bool {
         let mut next = self.wire.keys().next().map(|(at, _)| *at);
         for end in &self.ends {
@@ -313,7 +313,8 @@ impl Pair {
         true
     }
 
-    /// Goes on until `done`; false if that was not within `limit`, or nothing happens any more.
+    /// Runs until `done`; returns false if that was not within `limit`, or nothing happens any
+    /// more.
     pub fn run(&mut self, limit: Nanos, mut done: impl FnMut(&Pair) -> bool) -> bool {
         let end = self.now.saturating_add(limit);
         loop {
@@ -326,7 +327,7 @@ impl Pair {
         }
     }
 
-    /// Goes on for so long, whatever happens.
+    /// Runs for so long, whatever happens.
     pub fn pass(&mut self, time: Nanos) {
         let until = self.now + time;
         self.run(time, |pair| {
@@ -343,12 +344,12 @@ impl Pair {
         self.now = until;
     }
 
-    /// Returns true if all that was offered has arrived and is known to have.
+    /// Returns true if all units have arrived and are acknowledged.
     pub fn is_done(&self) -> bool {
         self.ends.iter().all(|end| end.waiting == 0 && end.channel.is_quiet())
     }
 
-    /// Goes on until all has arrived, within `limit`, and checks that it did, exactly once.
+    /// Runs until all units have arrived, within `limit`, and checks that they did, exactly once.
     #[track_caller]
     pub fn finish(&mut self, limit: Nanos) {
         let from = self.now;
@@ -361,7 +362,7 @@ impl Pair {
         }
     }
 
-    /// Counts of end `end`.
+    /// Returns the counts of end `end`.
     pub fn stats(&self, end: usize) -> clump_proto::Stats {
         self.ends[end].channel.stats()
     }
