@@ -156,7 +156,7 @@ impl RankBlock {
     /// For a proxy: completes the close handshake. All that this rank had handed to it lies in the
     /// lanes of endpoints, or was returned to sender.
     pub fn bid_farewell(&self) {
-        // SYNC 15: pairs with farewells
+        // SYNC 15: pairs with close_handshakes
         self.status.close_handshakes.fetch_add(1, Ordering::Release);
     }
 
