@@ -47,6 +47,7 @@ mod keepalive;
 mod list;
 mod mtu;
 mod pacing;
+mod probe;
 mod receive;
 mod replay;
 mod retransmit;

@@ -116,6 +116,7 @@ counters! {
     NetAcksSent      "net.acks.sent"        Count "Packets sent that only acknowledge.";
     NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
     NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
+    NetUnitsSpurious "net.units.spurious"   Count "Those of them that had arrived the first time.";
     NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
     NetUnitsSliced   "net.units.sliced"     Count "Packets' worth of messages that their path carried in parts only.";
     NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
@@ -127,6 +128,7 @@ counters! {
     NetMalformed     "net.packets.malformed" Count "Packets thrown away: not of our format.";
     NetFramesMalformed "net.frames.malformed" Count "Frames thrown away: authentic, but not what a correct peer sends.";
     NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take; they are sent again.";
+    NetReceivesFailed "net.receives.failed" Count "Receptions that the operating system refused; if that lasts for a second, it ends the job.";
     NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
     NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
     NetMarks         "net.marks"            Count "Packets that arrived marked for congestion.";

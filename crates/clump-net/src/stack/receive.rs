@@ -46,9 +46,12 @@ impl Stack {
                 found.push_queued(queued);
             }
         }
-        // A driver that cannot receive now will say so again; what is missing will be sent again.
-        let received = self.driver.receive(inbound).unwrap_or(0);
+        let result = self.driver.receive(inbound);
         let now = now();
+        let received = result.unwrap_or_else(|e| {
+            self.on_receive_failed(now, &e);
+            0
+        });
         // A packet has lain in the socket since the last look at most.
         let unseen = now.saturating_sub(self.looked_at);
         self.looked_at = now;
