@@ -16,6 +16,7 @@ use crate::net::NodeNetwork;
 use crate::outcome::{ProcessEnd, RankActivity};
 use crate::output::Outputs;
 use crate::rank::{Rank, RankEnvironment, Refusal};
+use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
 use crate::spec::AddressTable;
 use crate::spec::JobSpec;
@@ -89,7 +90,9 @@ struct Agent {
     silence: UnresponsivePeers,
     /// Paths to other nodes that lose long packets.
     narrow: Narrow,
-    /// Network interfaces, which execute the requests of other nodes' ranks on this node's memory.
+    /// Sockets of this node that nothing can be received from.
+    receiving: Receiving,
+    /// What executes what ranks of other nodes ask of this node's memory.
     interfaces: Vec<NetworkInterface>,
     spec: JobSpec,
     ranks: Vec<Rank>,

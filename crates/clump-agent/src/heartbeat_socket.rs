@@ -7,8 +7,11 @@
 use crate::failure_detector::{DetectorAction, FailureDetector};
 use crate::frame::Key;
 use crate::spec::AddressTable;
+use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
+use clump_os::OsError;
 use clump_wire::{HEADER_BYTES, Header, Packet, PacketKind, Security};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 
 /// The stack number of the agent of node 0.
@@ -40,6 +43,9 @@ pub(crate) struct HeartbeatSocket {
     peers: Vec<HeartbeatPeer>,
     /// Packet number of the last heartbeat sent: the nonce, so it only grows.
     sent: u64,
+    /// Datagrams received, whatever they were, and receptions that failed.
+    received: u64,
+    failures: ReceiveFailures,
     detector: FailureDetector,
 }
 
@@ -73,7 +79,9 @@ impl HeartbeatSocket {
         }
         let nodes: Vec<u32> = peers.iter().map(|peer| peer.node).collect();
         let detector = FailureDetector::new(nodes, silence_ns, now_ns);
-        Ok(Self { sockets, job: key.job_tag(), stack, epoch, peers, sent: 0, detector })
+        let failures = ReceiveFailures::default();
+        let job = key.job_tag();
+        Ok(Self { sockets, job, stack, epoch, peers, sent: 0, received: 0, failures, detector })
     }
 
     /// Returns the sockets, which become readable when heartbeats arrive.
@@ -91,14 +99,34 @@ impl HeartbeatSocket {
         let mut datagram = [0; MAX_BYTES];
         for at in 0..self.sockets.len() {
             for _ in 0..MAX_BEATS {
-                let Some(Ok(bytes)) = self.sockets.get(at).map(|s| s.recv(&mut datagram)) else {
-                    // Includes ICMP errors of heartbeats that no socket took: the peer's silence
-                    // tells that.
-                    break;
-                };
-                self.take(&mut datagram[..bytes], now_ns);
+                match self.sockets[at].recv(&mut datagram) {
+                    Ok(bytes) => {
+                        self.received += 1;
+                        self.take(&mut datagram[..bytes], now_ns);
+                    }
+                    Err(e) => {
+                        self.on_failure(&e, now_ns);
+                        break;
+                    }
+                }
             }
         }
+    }
+
+    /// Nothing was received. Also what the kernel heard of beats that nobody took comes here, once each: the peer's
+    /// silence says that.
+    fn on_failure(&mut self, error: &std::io::Error, now_ns: u64) {
+        if error.kind() != ErrorKind::WouldBlock {
+            // What `UdpSocket::recv` calls.
+            let call = ReceiveCall::RecvFrom;
+            let errno = OsError::of(call.name(), error).errno;
+            self.failures.on_failure(now_ns, self.received, ReceiveFailure { call, errno });
+        }
+    }
+
+    /// Why this agent hears no beats, if that is because it can receive none.
+    pub(crate) fn receive_failure(&self) -> Option<ReceiveFailure> {
+        self.failures.lasting()
     }
 
     fn take(&mut self, datagram: &mut [u8], now_ns: u64) {

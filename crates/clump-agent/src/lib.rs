@@ -43,6 +43,7 @@ mod output;
 mod placement;
 mod print;
 mod rank;
+mod receiving;
 pub mod report;
 pub mod scene;
 mod silence;

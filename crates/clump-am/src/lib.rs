@@ -62,8 +62,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use handler::{Handler, HandlerFailure, HandlerResult};
 pub use network::{
     Accept, Dispatch, Forward, Network, NetworkResources, ProxyClient, ProxyClientClock, Spill,
-    count_stack, credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_unanswered,
-    peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
+    count_stack, credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_receive_failure,
+    note_unanswered, peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

@@ -360,6 +360,7 @@ impl Network {
         count_stack(Counters::over(block.counters()), &stack);
         note_unanswered(block, &stack, (clock::ticked_ns(), clock::now_ns()));
         note_narrowed(block, &mut stack, clock::ticked_ns());
+        note_receive_failure(block, &stack);
         let round_trips: Vec<_> = stack.round_trips().collect();
         drop(stack);
         count_times(Gauges::over(block.gauges()), interface.times(), &round_trips);
@@ -403,7 +404,14 @@ pub fn note_narrowed(block: &RankBlock, stack: &mut Stack, ticked_ns: u64) {
     }
 }
 
-/// Copies the counters of a stack, and of its driver if that has several paths.
+/// Notes that a stack receives nothing any more, for its agent, which ends the job.
+pub fn note_receive_failure(block: &RankBlock, stack: &Stack) {
+    if let Some(failure) = stack.receive_failure() {
+        block.note_receive_failure(failure.to_bits());
+    }
+}
+
+/// Copies what a stack has counted, and its driver if that has several paths.
 pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
     let stats = stack.stats();
     for (counter, value) in [
@@ -412,6 +420,7 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetAcksSent, stats.acks_sent),
         (Counter::NetUnitsSent, stats.units_sent),
         (Counter::NetUnitsResent, stats.units_resent),
+        (Counter::NetUnitsSpurious, stack.spurious()),
         (Counter::NetUnitsAhead, stats.units_ahead),
         (Counter::NetUnitsSliced, stats.units_sliced),
         (Counter::NetPathsNarrowed, stats.paths_narrowed),
@@ -424,6 +433,7 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetMalformed, stats.packets_malformed),
         (Counter::NetFramesMalformed, stats.frames_malformed),
         (Counter::NetSendsRefused, stats.sends_refused),
+        (Counter::NetReceivesFailed, stats.receives_failed),
         (Counter::NetReturnedHere, stats.returned_here),
         (Counter::NetCreditsSent, stats.credits_sent),
         (Counter::NetMarks, stats.marks_received),

@@ -1,5 +1,6 @@
 //! Errors of drivers, and the datagrams that they are about.
 
+use crate::refusal::ReceiveFailure;
 use clump_os::OsError;
 use std::net::SocketAddr;
 
@@ -31,7 +32,10 @@ pub enum DriverError {
         /// The kernel's reason.
         source: OsError,
     },
-    /// The operating system failed to receive or to set a driver up.
+    /// The operating system does not receive. It may do so again ([`ReceiveFailures`](crate::ReceiveFailures)).
+    #[error("the operating system receives no datagrams: {0}")]
+    Receive(ReceiveFailure),
+    /// The operating system failed to set a driver up.
     #[error(transparent)]
     Os(#[from] OsError),
     /// Error of the caller: another driver is attached to the hub under this address.
@@ -40,6 +44,18 @@ pub enum DriverError {
     /// Error of the caller: no socket was given, or one of the wrong kind.
     #[error("not usable as a driver: {0}")]
     Socket(&'static str),
+}
+
+/// What two receptions gave together: that one failed counts where neither received anything.
+pub(crate) fn or_received(
+    one: Result<usize, DriverError>,
+    other: Result<usize, DriverError>,
+) -> Result<usize, DriverError> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one + other),
+        (Ok(received @ 1..), Err(_)) | (Err(_), Ok(received @ 1..)) => Ok(received),
+        (Err(e), _) | (Ok(0), Err(e)) => Err(e),
+    }
 }
 
 impl DriverError {
@@ -65,7 +81,7 @@ impl DriverError {
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::Oversized { index, .. } | Self::Send { index, .. } => Some(*index),
-            Self::Os(_) | Self::AddressTaken(_) | Self::Socket(_) => None,
+            Self::Os(_) | Self::Receive(_) | Self::AddressTaken(_) | Self::Socket(_) => None,
         }
     }
 }

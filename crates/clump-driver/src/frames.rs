@@ -23,7 +23,7 @@ pub use socket::{FrameSocket, PacketSocket};
 pub use xdp::{XdpSocket, xdp_socket};
 
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES};
-use crate::error::DriverError;
+use crate::error::{DriverError, or_received};
 use crate::inbound::Inbound;
 use crate::udp::{Timestamps, Udp, UdpOptions};
 use crate::watch::watch;
@@ -226,8 +226,8 @@ impl<L: FrameSocket> Driver for Frames<L> {
             }
         }
         self.in_turn = 0;
-        let received = self.receive_udp(into)?;
-        Ok(received + self.receive_frames(into))
+        let by_udp = self.receive_udp(into);
+        or_received(by_udp, Ok(self.receive_frames(into)))
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {

@@ -39,6 +39,7 @@ mod frames;
 mod inbound;
 mod loopback;
 mod multirail;
+mod refusal;
 mod trace;
 mod udp;
 mod watch;
@@ -58,5 +59,6 @@ pub use frames::{
 pub use inbound::{Datagram, Ecn, FilledBuffer, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
 pub use multirail::{Multirail, PeerPaths};
+pub use refusal::{ReceiveCall, ReceiveFailure, ReceiveFailures};
 pub use trace::{Trace, TraceCounts, TraceLimits};
 pub use udp::{Timestamps, Udp, UdpCounts, UdpOptions};

@@ -10,7 +10,7 @@
 mod rails;
 
 use crate::driver::{Capabilities, Driver, MAX_PATHS, Outgoing, PROBE_KEY_BYTES, PathCounts};
-use crate::error::DriverError;
+use crate::error::{DriverError, or_received};
 use crate::inbound::Inbound;
 use crate::watch::watch;
 use clump_os::clock;
@@ -212,17 +212,12 @@ impl<D: Driver> Driver for Multirail<D> {
         self.looks = 0;
         let (count, first) = (self.inner.len(), self.hot);
         for path in (1..count).map(|k| (first + k) % count) {
-            // As long as one path can be received from, errors of the others are not reported.
-            match (self.receive_by(path, into), &mut result) {
-                (Ok(more), Ok(received)) => {
-                    if *received == 0 && more > 0 {
-                        self.hot = path;
-                    }
-                    *received += more;
-                }
-                (Ok(more), failed) => *failed = Ok(more),
-                (Err(_), _) => {}
+            // As long as something comes by one path, the others' troubles are no error.
+            let more = self.receive_by(path, into);
+            if matches!((&result, &more), (Ok(0) | Err(_), Ok(1..))) {
+                self.hot = path;
             }
+            result = or_received(result, more);
         }
         result
     }

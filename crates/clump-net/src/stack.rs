@@ -5,6 +5,7 @@
 
 mod arena;
 mod close_handshake;
+mod failure;
 mod long;
 mod receive;
 mod relay;
@@ -23,7 +24,7 @@ use crate::stats::Stats;
 use crate::unit_fragments::UnitFragments;
 use arena::Arena;
 use close_handshake::CloseHandshake;
-use clump_driver::Driver;
+use clump_driver::{Driver, ReceiveFailures};
 use clump_proto::{Channel, Nanos};
 use clump_wire::frame::{FrameHead, FrameKind, Route};
 use clump_wire::{HEADER_BYTES, Security};
@@ -169,7 +170,8 @@ pub struct Stack {
     due_at: Nanos,
     arena: Arena,
     stats: Stats,
-    /// True if the driver has several paths, and is told which datagrams are authentic.
+    failures: ReceiveFailures,
+    /// The driver has several paths, and is told what is genuine.
     many_paths: bool,
     /// Bytes of a datagram that are not the body of its packet: header and trailer.
     overhead: usize,
@@ -240,6 +242,7 @@ impl Stack {
             due_at: Nanos::MAX,
             arena: Arena::default(),
             stats: Stats::default(),
+            failures: ReceiveFailures::default(),
             overhead,
             config,
         })

@@ -21,6 +21,7 @@ pub struct Stats {
     pub packets_malformed: u64,
     pub frames_malformed: u64,
     pub sends_refused: u64,
+    pub receives_failed: u64,
     pub returned_here: u64,
     pub credits_sent: u64,
     pub marks_received: u64,

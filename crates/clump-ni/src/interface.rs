@@ -2,7 +2,7 @@
 //!
 //! When nothing arrives for a while it sleeps on its socket and its alarm at once. A proxy yields
 //! before, for ranks that wait for it are likely to have the processor; but not where they compute
-//! ([`YieldPolicy`]).
+//! ([`IdleYields`]).
 
 use crate::clock::MachineClock;
 use crate::idle_yields::IdleYields;

@@ -10,8 +10,8 @@ use crate::node_endpoints::{INDEX, NodeEndpoints};
 use crate::routes::Routes;
 use crate::submission_queue::SubmissionQueue;
 use clump_am::{
-    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_narrowed, note_unanswered,
-    peer_address, remote_interfaces, remote_ranks,
+    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_narrowed,
+    note_receive_failure, note_unanswered, peer_address, remote_interfaces, remote_ranks,
 };
 use clump_net::{
     ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Pushed, Stack, Words,
@@ -277,6 +277,7 @@ impl<C: Clock> Server<C> {
         if let Some(block) = memory.rank(*id) {
             note_unanswered(&block, stack, (clock.ticked_ns(), clock.now_ns()));
             note_narrowed(&block, stack, clock.ticked_ns());
+            note_receive_failure(&block, stack);
         }
         if let Some(executor) = engine {
             executor.housekeeping();

@@ -139,10 +139,17 @@ impl Channel {
         (at != Nanos::MAX).then_some(at)
     }
 
-    /// Handles what is due; poll afterwards.
+    /// Does what is due; poll afterwards. All that had arrived by now has been handed in.
     pub fn handle_timeout(&mut self, now: Nanos) {
+        self.handle_timeout_unheard(now, now);
+    }
+
+    /// Does what is due at `now`, when only what had arrived by `heard` has been handed in. A caller that was away in
+    /// between knows of no silence: the answer may lie in its socket.
+    pub fn handle_timeout_unheard(&mut self, now: Nanos, heard: Nanos) {
+        debug_assert!(heard <= now, "nobody has heard what is to come");
         self.detect_lost(now, self.retransmit.backoff());
-        if self.retransmit.is_silent(now, &self.send, &self.rtt) {
+        if self.retransmit.is_silent((now, heard), &self.send, &self.rtt) {
             self.counts.timeouts += 1;
             let oldest = self.send.oldest().map_or(0, |oldest| oldest.bytes);
             if oldest > self.mtu.base() {
@@ -228,7 +235,13 @@ impl Channel {
         self.rtt.estimates().0
     }
 
-    /// Returns counts and estimates.
+    /// Units sent again that had arrived the first time.
+    #[inline]
+    pub fn spurious(&self) -> u64 {
+        self.counts.spurious
+    }
+
+    /// Counts and estimates.
     pub fn stats(&self) -> Stats {
         let (srtt, rttvar, min_rtt) = self.rtt.estimates();
         Stats {

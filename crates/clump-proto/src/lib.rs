@@ -53,6 +53,7 @@ mod keepalive;
 mod list;
 mod mtu;
 mod pacing;
+mod probe;
 mod receive;
 mod replay;
 mod retransmit;

@@ -1,5 +1,6 @@
 //! Loss detection, and retransmission when no acknowledgement comes at all.
 
+use crate::probe::Probe;
 use crate::rtt::Rtt;
 use crate::send::Send;
 use crate::time::{Ticks, nanos, ticks};
@@ -23,7 +24,7 @@ pub(crate) struct Lost {
 /// Loss detection by overtaking packets (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
 #[derive(Debug)]
 pub(crate) struct Retransmit {
-    probe_floor: Nanos,
+    probe: Probe,
     timeout_floor: Nanos,
     timeout_max: Nanos,
     ack_delay: Nanos,
@@ -53,7 +54,7 @@ pub(crate) struct Retransmit {
 impl Retransmit {
     pub(crate) fn new(config: &Config, now: Nanos) -> Self {
         Self {
-            probe_floor: config.probe_floor,
+            probe: Probe::new(config.probe_floor),
             timeout_floor: config.timeout_floor,
             timeout_max: config.timeout_max.max(config.timeout_floor),
             ack_delay: config.ack_delay,
@@ -86,10 +87,15 @@ impl Retransmit {
         }
     }
 
-    /// Notes that units were acknowledged.
+    /// Units were acknowledged: there is news. Some of them, `in_vain`, had been sent again after a silence though they
+    /// had arrived.
     #[inline]
-    pub(crate) fn on_acked(&mut self, now: Nanos, order: u64) {
+    pub(crate) fn on_acked(&mut self, now: Nanos, (order, in_vain): (u64, u32), rtt: &Rtt) {
         self.newest_order = self.newest_order.max(order);
+        if self.backoff > 0 {
+            let round_trip = (rtt.least(), 4 * rtt.least() + self.ack_delay);
+            self.probe.on_news(now, self.newest_order, in_vain > 0, round_trip);
+        }
         self.quiet_since = now;
         self.backoff = 0;
         (self.must_probe, self.expired) = (false, false);
@@ -173,15 +179,20 @@ impl Retransmit {
     #[inline]
     fn silence(&self, rtt: &Rtt) -> Nanos {
         match self.backoff {
-            0 => (2 * rtt.smoothed() + self.ack_delay).max(self.probe_floor).min(self.timeout_max),
+            0 => self.first_silence(rtt),
             n => {
-                let once = rtt.timeout().max(self.timeout_floor);
+                let once = rtt.timeout().max(self.timeout_floor).max(2 * self.probe.wait());
                 once.saturating_mul(1 << (n - 1).min(20)).min(self.timeout_max)
             }
         }
     }
 
-    /// Returns the time at which something is to be done.
+    #[inline]
+    fn first_silence(&self, rtt: &Rtt) -> Nanos {
+        (2 * rtt.smoothed() + self.ack_delay).max(self.probe.wait()).min(self.timeout_max)
+    }
+
+    /// When something is to be done.
     #[inline]
     pub(crate) fn deadline(&self, send: &Send, rtt: &Rtt) -> Nanos {
         self.loss_at.min(self.silence_ends(send, rtt))
@@ -198,12 +209,18 @@ impl Retransmit {
         }
     }
 
-    /// Returns true if the silence has lasted too long now; then a unit must be sent again. RFC
-    /// 9002, 6.2: this alone finds nothing lost, and shrinks no window.
-    pub(crate) fn is_silent(&mut self, now: Nanos, send: &Send, rtt: &Rtt) -> bool {
-        let silent = self.silence_ends(send, rtt) <= now;
+    /// Whether the silence has lasted too long now; then a unit must be sent again. RFC 9002, 6.2: this
+    /// alone finds nothing lost, and shrinks no window. What arrived after `heard` is not known yet.
+    pub(crate) fn is_silent(
+        &mut self,
+        (now, heard): (Nanos, Nanos),
+        send: &Send,
+        rtt: &Rtt,
+    ) -> bool {
+        let silent = self.silence_ends(send, rtt) <= heard;
         if silent {
             if self.backoff == 0 {
+                self.probe.on_silence(self.first_silence(rtt));
                 self.silent_since = self.quiet_since;
             }
             self.backoff = self.backoff.saturating_add(1);
@@ -228,7 +245,9 @@ impl Retransmit {
 
     /// Notes that a unit was sent again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos) {
-        self.must_probe = false;
+        if std::mem::take(&mut self.must_probe) && self.backoff == 1 {
+            self.probe.on_sent(now);
+        }
         self.quiet_since = now;
     }
 }

@@ -202,3 +202,47 @@ fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
     assert!(stats.srtt.abs_diff(20 * US + MS) < 20 * US, "timers wait for answers: {stats:?}");
     assert_eq!(stats.delay_cuts, 0);
 }
+
+#[test]
+fn a_peer_that_often_waits_for_a_processor_costs_few_packets() {
+    let mut pair = warm(&Config::default());
+    let before = pair.stats(0);
+    for unit in 0..40_000 {
+        if unit % 50 == 0 {
+            pair.leave(1, 3 * MS);
+        }
+        pair.offer(0, 1);
+        pair.finish(SEC);
+    }
+    let after = pair.stats(0);
+    let again = after.retransmits - before.retransmits;
+    assert!(again < 40, "{again} of 40 000, and nothing was lost: {after:?}");
+    assert_eq!(after.losses, 0);
+    // Now it does not wait any more, and units are lost.
+    for _ in 0..20_000 {
+        pair.offer(0, 1);
+        pair.finish(SEC);
+    }
+    let times = [(); 3].map(|()| {
+        pair.links[0].drop_next(1);
+        let from = pair.now;
+        pair.offer(0, 1);
+        pair.finish(SEC);
+        pair.now - from
+    });
+    assert!(times[0] < 17 * MS && times[2] < 150 * US, "{times:?}");
+}
+
+#[test]
+fn who_was_away_looks_for_an_answer_before_it_sends_again() {
+    let mut pair = warm(&Config::default());
+    pair.offer(0, 1);
+    let (looked, now) = (pair.now, pair.now + 10 * MS);
+    let channel = &mut pair.ends[0].channel;
+    channel.handle_timeout_unheard(now, looked);
+    assert_eq!(channel.poll_lost(now), None);
+    assert!(channel.next_timeout().is_some_and(|at| at <= now), "it is still due");
+    channel.handle_timeout(now);
+    assert!(channel.poll_lost(now).is_some());
+    assert_eq!(channel.stats().timeouts, 1);
+}

@@ -122,7 +122,11 @@ struct NoteLine {
     /// One more than the rank or interface to which the path became narrower, above the bytes of
     /// the longest IP packet that it carries; 0 once the note is taken.
     narrowed: AtomicU64,
+    /// Why the rank or interface receives nothing any more; 0 while it does.
+    receive_failure: AtomicU64,
 }
+
+const _: () = assert!(size_of::<NoteLine>() == 64);
 
 /// The number of the last barrier that a rank arrived at.
 #[derive(Debug)]
@@ -304,7 +308,18 @@ impl RankBlock {
         Some((u32::try_from(peer).ok()?, note as u32))
     }
 
-    /// Returns the park of the threads of this rank.
+    /// Notes that this rank or interface receives nothing any more, and why, in bits that the driver knows. Slow path
+    /// only.
+    pub fn note_receive_failure(&self, bits: u64) {
+        self.note.receive_failure.store(bits, Ordering::Release);
+    }
+
+    /// The bits of the last [`RankBlock::note_receive_failure`]; 0: none.
+    pub fn receive_failure(&self) -> u64 {
+        self.note.receive_failure.load(Ordering::Acquire)
+    }
+
+    /// Where the threads of this rank sleep.
     #[inline]
     pub fn park(&self) -> &Park {
         &self.park

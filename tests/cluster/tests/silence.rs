@@ -1,7 +1,7 @@
 //! Ranks that do not hear each other though their nodes are there: no node is evicted, but the
 //! user is told.
 
-use clump_cluster_tests::{Folder, Job, signals, until};
+use clump_cluster_tests::{Folder, Job, program, signals, until};
 use std::fs::File;
 use std::process::Stdio;
 
@@ -26,5 +26,30 @@ fn peers_whose_packets_are_all_lost_are_named() {
             let named = |rank| said().contains(&format!("; rank {rank} does not answer"));
             assert!(named(0) || named(1), "{}", said());
         }
+    }
+}
+
+#[test]
+fn a_filter_that_refuses_to_receive_ends_the_job_and_is_named() {
+    let path = |name: &str| program(name).display().to_string();
+    let (hinder, clump, prog) = (path("hinder"), path("clump-under-test"), path("prog"));
+    let run = |ni: &str| {
+        let options = ["-n", "2", "--nodes", "2", "--driver", "udp", "--ni", ni];
+        [&["run"][..], &options].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let refuse = |call: &str| [hinder.clone(), "--refuse".to_owned(), format!("{call}=EPERM")];
+    let talk = [prog, "talk".to_owned(), "0".to_owned()];
+    // A rank's own stack, and a proxy, which is the agent's.
+    let of_ranks = |call| [&[clump.clone()][..], &run("direct"), &refuse(call), &talk].concat();
+    let of_all =
+        |call| [&refuse(call)[..], std::slice::from_ref(&clump), &run("proxy:1"), &talk].concat();
+    for (words, who) in
+        [(of_ranks("recvmmsg"), "rank "), (of_all("recvmmsg"), "the network interface of node ")]
+    {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ended = Job::any(words[0]).with_args(&words[1..]).finish();
+        let why = "can receive nothing from other nodes (recvmmsg: ";
+        ended.expect(125, &[who, why, "os error 1", "allow recvmmsg"]);
+        assert!(!ended.err.contains("firewall"), "{}", ended.err);
     }
 }

@@ -5,6 +5,7 @@ use crate::event::{AgentCommand, Event, RankStatus};
 use crate::failure_detector;
 use crate::frame::Frame;
 use crate::heartbeat_socket::HeartbeatSocket;
+use crate::receiving::CODE;
 use crate::supervisor::{RankSupervisor, SupervisorAction};
 use clump_os::process::Exit;
 use clump_os::{clock, signal};
@@ -82,6 +83,10 @@ impl Agent {
                 failure_detector::DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
                 failure_detector::DetectorAction::Beat => {}
             }
+        }
+        let own = self.heartbeats.as_ref().and_then(HeartbeatSocket::receive_failure);
+        if let Some(why) = self.receiving.poll_notices(&self.node.memory, own) {
+            self.outputs.say(&self.poller, &Frame::Refused(why, CODE))?;
         }
         for text in self.silence.poll_notices(&self.node.memory, now_ns) {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;

@@ -9,6 +9,7 @@ use crate::outcome::{JobEnd, JobOutcome};
 use crate::output::Outputs;
 use crate::placement::Placement;
 use crate::rank::Refusal;
+use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::spin_policy::SpinPolicy;
@@ -80,6 +81,7 @@ impl AgentSetup {
             heartbeats: None,
             silence,
             narrow: Narrow::default(),
+            receiving: Receiving::default(),
             interfaces: Vec::new(),
             spec,
             ranks: Vec::new(),

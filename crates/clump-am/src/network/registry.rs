@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// See [`Registry::endpoints`].
+/// See [`Registry::endpoint_table`].
 #[derive(Debug)]
 pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,

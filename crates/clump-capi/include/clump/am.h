@@ -11,16 +11,16 @@
 
 
 /**
- * Most words of a message.
+ * Maximum number of words of a message.
  */
 #define CLUMP_MAX_WORDS 8
 
 /**
- * Which events end a ::clump_wait.
+ * The events that end a ::clump_wait.
  */
 typedef enum clump_events {
   /**
-   * A message was handled. What an endpoint begins with.
+   * A message was handled. The default of an endpoint.
    */
   CLUMP_EVENTS_NOT_EMPTY = 0,
   /**
@@ -30,7 +30,7 @@ typedef enum clump_events {
 } clump_events;
 
 /**
- * Why a message came back.
+ * Reasons why a message was returned to sender.
  */
 typedef enum clump_reason {
   /**
@@ -66,7 +66,7 @@ typedef enum clump_reason {
    */
   CLUMP_RETURNED_PEER_LOST = 8,
   /**
-   * The target made no room for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
+   * The target had no space for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
    */
   CLUMP_RETURNED_CONGESTION = 9,
   /**
@@ -76,14 +76,14 @@ typedef enum clump_reason {
 } clump_reason;
 
 /**
- * An endpoint of a virtual network: where messages go in and out. A rank has up to 32 at one time, some of
- * which one-sided operations and collectives take.
+ * An endpoint of a virtual network: it sends and receives messages. A rank has up to 32 at one
+ * time, some of which one-sided operations and collectives take.
  */
 typedef struct clump_ep clump_ep;
 
 /**
- * A handler's view of the message that woke it: the right to answer once, and to queue requests. Valid in
- * its handler's thread, until the handler returns.
+ * A handler's view of the message that it handles: the right to reply once, and to defer requests.
+ * Valid in its handler's thread, until the handler returns.
  */
 typedef struct clump_token clump_token;
 
@@ -93,16 +93,17 @@ typedef struct clump_token clump_token;
 typedef uint64_t clump_name;
 
 /**
- * What the program runs for a message: `words` are its `nwords` words (0 to 8), `payload` its `bytes` bytes,
- * none in short messages. The payload of a medium message lies at a multiple of 64 only if it came from
- * this node, that of a long one in the endpoint's segment; both may be written by their sender's process at
- * any time. `token` and all of these are valid until the handler returns.
+ * A function of the program for a message: `words` are its `nwords` words (0 to 8), `payload` its
+ * `bytes` bytes, none in short messages. The payload of a medium message lies at a multiple of 64
+ * only if it came from this node, that of a long one in the endpoint's segment; both may be
+ * written by their sender's process at any time. `token` and all of these are valid until the
+ * handler returns.
  *
- * A handler may reply once (::clump_reply), queue requests (::clump_defer), and use other endpoints; it must
- * not wait for messages of its own. It returns: one that leaves by `longjmp` leaves its endpoint in the state
- * of being inside a handler, for good (all calls fail with ::CLUMP_ERR_IN_HANDLER); one that leaves by a C++
- * exception ends the process; one that calls `exit` ends the rank without ::clump_finalize, which counts as
- * its death.
+ * A handler may reply once (::clump_reply), queue requests (::clump_defer), and use other
+ * endpoints; it must not wait for messages of its own. It must return. A handler that leaves by
+ * `longjmp` leaves its endpoint inside a handler for good (all calls fail with
+ * ::CLUMP_ERR_IN_HANDLER); one that leaves by a C++ exception ends the process; one that calls
+ * `exit` ends the rank without ::clump_finalize, which counts as its death.
  */
 typedef void (*clump_handler)(struct clump_token *token,
                               const uint64_t *words,
@@ -111,11 +112,11 @@ typedef void (*clump_handler)(struct clump_token *token,
                               size_t bytes);
 
 /**
- * A message that came back to the endpoint that sent it. Valid until the function that gets it returns.
+ * A message returned to the endpoint that sent it. Valid until the function that gets it returns.
  */
 typedef struct clump_returned {
   /**
-   * What was given with that function.
+   * The context given with that function.
    */
   void *context;
   /**
@@ -123,11 +124,11 @@ typedef struct clump_returned {
    */
   int rank;
   /**
-   * Why it came back: a ::clump_reason.
+   * Why it was returned: a ::clump_reason.
    */
   int reason;
   /**
-   * Where it was sent.
+   * The endpoint that it was sent to.
    */
   clump_name dest;
   /**
@@ -135,7 +136,7 @@ typedef struct clump_returned {
    */
   int is_reply;
   /**
-   * The handler that it was meant for.
+   * The handler that it was addressed to.
    */
   int handler;
   /**
@@ -143,7 +144,7 @@ typedef struct clump_returned {
    */
   const uint64_t *words;
   /**
-   * How many.
+   * Number of words.
    */
   int nwords;
   /**
@@ -159,18 +160,18 @@ typedef struct clump_returned {
    */
   size_t payload_bytes;
   /**
-   * Where in the target's segment a long message was to be deposited.
+   * Offset in the target's segment of the deposit of a long message.
    */
   uint64_t offset;
   /**
-   * Bytes of that. Whether they were written is unknown.
+   * Bytes of that. It is unknown if they were written.
    */
   uint64_t deposit_bytes;
 } clump_returned;
 
 /**
- * What the program runs for a message that came back. It must not wait, and the endpoint is not to be used
- * in it.
+ * A function of the program for a message returned to sender. It must not wait, nor use the
+ * endpoint.
  */
 typedef void (*clump_on_returned)(const struct clump_returned *message);
 
@@ -181,27 +182,28 @@ extern "C" {
 /**
  * Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.
  *
- * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the thread, or by
- * ::clump_finalize.
+ * Returns null on failure: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the
+ * thread, or by ::clump_finalize.
  */
 struct clump_ep *clump_ep_open(clump_t *cl, uint64_t tag);
 
 /**
- * Opens an endpoint that all threads may use. Each call takes a lock; handlers run in whichever thread
- * polls, one at a time. It is polled by calls on it alone: a thread that waits for something else, in a
- * barrier for example, does not poll it, and replies that wait for room go when somebody does
- * (::clump_drain sees to it).
+ * Opens an endpoint that all threads may use. Each call takes a lock; handlers run in any thread
+ * that polls, one at a time. Only calls on it poll it: a thread that waits for something else, in
+ * a barrier for example, does not poll it, and replies that wait for space are sent by the next
+ * call that polls (::clump_drain ensures it).
  *
- * It is locked while a handler of it runs; calls of other threads wait. A handler that uses another shared
- * endpoint, whose handler runs in another thread and waits for this one, gets ::CLUMP_ERR_BUSY.
+ * It is locked while a handler of it runs; calls of other threads wait. A handler that uses
+ * another shared endpoint, whose handler runs in another thread and waits for this one, gets
+ * ::CLUMP_ERR_BUSY.
  *
- * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
+ * Returns null on failure: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
  */
 struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);
 
 /**
- * Closes an endpoint. What others have sent to it and it has not handled comes back to them; memory that it
- * has exported is gone. Null is no endpoint, and closing it does nothing.
+ * Closes an endpoint. Messages sent to it that it has not handled are returned to sender; memory
+ * that it has exported is gone. Closing a null pointer does nothing.
  *
  * Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
  * ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
@@ -209,12 +211,12 @@ struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);
 int clump_ep_close(struct clump_ep *ep);
 
 /**
- * The global name of an endpoint, to tell others; 0 if it failed.
+ * Returns the global name of an endpoint, to tell others; 0 on failure.
  */
 clump_name clump_ep_name(const struct clump_ep *ep);
 
 /**
- * The rank of a named endpoint, whether or not there is such a rank. Any thread, at any time.
+ * Returns the rank of a named endpoint, even if there is no such rank. Any thread, at any time.
  */
 int clump_name_rank(clump_name name);
 
@@ -229,28 +231,30 @@ int clump_name_rank(clump_name name);
 int clump_ep_tag(struct clump_ep *ep, uint64_t *tag);
 
 /**
- * Changes the tag: who knows only the old one is refused from now on.
+ * Changes the tag: messages with the old tag are refused from now on.
  *
  * Errors: ::CLUMP_ERR_IN_HANDLER.
  */
 int clump_ep_set_tag(struct clump_ep *ep, uint64_t tag);
 
 /**
- * Takes an endpoint into the translation table; gives its index there, which requests are sent to. Nothing
- * is sent: whether name and tag are right shows when a message is (it comes back).
+ * Maps an endpoint into the translation table; returns its index there, the destination of
+ * requests. Nothing is sent: a wrong name or tag shows when a message is sent (it is returned to
+ * sender).
  *
  * Errors: ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_SYSTEM.
  */
 int clump_ep_map(struct clump_ep *ep, clump_name name, uint64_t tag);
 
 /**
- * The same; requests to this destination are handled in the order in which they were sent. Without that,
- * messages between nodes may overtake each other (those of one node never do).
+ * Maps an endpoint as ::clump_ep_map does; requests to this destination are handled in the order
+ * in which they were sent. Otherwise, messages between nodes may overtake each other (those within
+ * one node never do).
  */
 int clump_ep_map_ordered(struct clump_ep *ep, clump_name name, uint64_t tag);
 
 /**
- * Takes a destination out of the table. What was sent is still delivered, or comes back.
+ * Unmaps a destination. Messages sent before are still delivered, or returned to sender.
  *
  * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_IN_HANDLER.
  */
@@ -258,10 +262,11 @@ int clump_ep_unmap(struct clump_ep *ep, int dest);
 
 /**
  * Exports `bytes` bytes of zeroed memory, into which others deposit by ::clump_request_long and
- * ::clump_reply_long; writes where it lies to `base`, if that is not null. Once for each endpoint; the memory
- * is there until the endpoint is closed.
+ * ::clump_reply_long; writes its address to `base`, if that is not null. Once for each endpoint;
+ * the memory lives until the endpoint is closed.
  *
- * Errors: ::CLUMP_ERR_BUSY (it has some), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_IN_HANDLER.
+ * Errors: ::CLUMP_ERR_BUSY (it has a segment already), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM,
+ * ::CLUMP_ERR_IN_HANDLER.
  *
  * # Safety
  * `base` is null or a place to write to.
@@ -269,36 +274,38 @@ int clump_ep_unmap(struct clump_ep *ep, int dest);
 int clump_ep_export(struct clump_ep *ep, uint64_t bytes, void **base);
 
 /**
- * Most bytes of a medium message; 0 if it failed.
+ * Returns the maximum number of bytes of a medium message; 0 on failure.
  */
 size_t clump_max_medium(const struct clump_ep *ep);
 
 /**
- * Which events end a ::clump_wait of this endpoint, which must not be shared.
+ * Sets the events that end a ::clump_wait of this endpoint, which must not be shared.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (no such events, or the endpoint is shared).
  */
 int clump_ep_set_events(struct clump_ep *ep, int events);
 
 /**
- * Handles what has arrived, without waiting; gives how many messages were handled.
+ * Handles the messages that have arrived, without waiting; returns how many were handled.
  *
- * Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
+ * Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED,
+ * ::CLUMP_ERR_IN_HANDLER.
  */
 int clump_poll(struct clump_ep *ep);
 
 /**
- * Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.
- * Sleeps when that takes long. All endpoints that the calling thread opened for itself are polled meanwhile.
+ * Waits until at least one message was handled (or as ::clump_ep_set_events says); returns how
+ * many were. Sleeps when that takes long. All endpoints that the calling thread opened for itself
+ * are polled meanwhile.
  *
  * Errors: as ::clump_poll; ::CLUMP_ERR_RANK_DIED.
  */
 int clump_wait(struct clump_ep *ep);
 
 /**
- * Polls until `done(argument)` is not 0; sleeps when that takes long, and looks again at the latest after
- * 10 ms. `done` may call functions of clump, but for waiting ones; it must not leave by `longjmp` or an
- * exception.
+ * Polls until `done(argument)` is not 0; sleeps when that takes long, and evaluates it again at
+ * the latest after 10 ms. `done` may call functions of clump, except those that wait; it must not
+ * leave by `longjmp` or an exception.
  *
  * Errors: as ::clump_wait; ::CLUMP_ERR_ARGUMENT (`done` is null).
  *
@@ -308,33 +315,34 @@ int clump_wait(struct clump_ep *ep);
 int clump_poll_until(struct clump_ep *ep, int (*done)(void *argument), void *argument);
 
 /**
- * Waits until every request that this endpoint has sent was handled, or came back: its handler has returned at
- * the target, or the one of ::clump_ep_on_returned here. Requests that handlers of this endpoint have deferred
- * count. Replies are not waited for, those to these requests neither.
+ * Waits until every request that this endpoint has sent was handled or returned to sender: its
+ * handler has returned at the target, or the one of ::clump_ep_on_returned here. Requests that
+ * handlers of this endpoint have deferred count. It does not wait for replies, nor for those to
+ * these requests.
  *
- * So this and then ::clump_barrier on all ranks is the end of a phase, if handlers send no requests: all that was
- * sent in it was handled.
+ * If handlers send no requests, this and then ::clump_barrier on all ranks is the end of a phase:
+ * all messages sent in it were handled.
  *
  * Errors: as ::clump_wait.
  */
 int clump_drain(struct clump_ep *ep);
 
 /**
- * Polls once; gives 1 if all is so that ::clump_drain would return, else 0. Does not wait.
+ * Polls once; returns 1 if ::clump_drain would return without waiting, else 0. Does not wait.
  *
  * Errors: as ::clump_poll.
  */
 int clump_try_drain(struct clump_ep *ep);
 
 /**
- * Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for one, whatever polls,
- * and in the end their senders find no room. Replies, and messages that come back, are handled, so that calls that
- * wait go on as ever. For a rank that is still inside of a collective while others, who have left it, send what
- * belongs after it.
+ * Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for a
+ * request, and in the end their senders find no space. Replies, and messages returned to sender,
+ * are handled, so that waiting calls still make progress. For a rank that is still inside a
+ * collective while others, which have left it, send requests that belong after it.
  *
- * Who waits for something that a held handler is to do waits in vain, and ::clump_drain of another rank waits until
- * requests are let go. On a node with proxies, and only where this endpoint has more senders than lanes, replies from
- * other nodes may be held back with requests.
+ * A rank that waits for the effect of a held request waits in vain, and ::clump_drain of another
+ * rank waits until requests are released. On a node with proxies, and only where this endpoint has
+ * more senders than lanes, replies from other nodes may be held back with requests.
  *
  * Errors: ::CLUMP_ERR_IN_HANDLER.
  */
@@ -348,44 +356,45 @@ int clump_ep_hold(struct clump_ep *ep);
 int clump_ep_release(struct clump_ep *ep);
 
 /**
- * What a reason means, in words that live for ever. Any thread, at any time.
+ * Returns the text of a reason, valid for ever. Any thread, at any time.
  */
 const char *clump_reason_text(int reason);
 
 /**
- * Sets the handler of that number (1 to 255), which gets messages from then on. In a shared endpoint it may
- * run in any thread that uses the endpoint.
+ * Sets the handler of that number (1 to 255), which gets messages from then on. In a shared
+ * endpoint it may run in any thread that uses the endpoint.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (number or function), ::CLUMP_ERR_IN_HANDLER.
  */
 int clump_ep_handler(struct clump_ep *ep, int handler, clump_handler run);
 
 /**
- * The same with something for the handler, which it gets from ::clump_token_context.
+ * Sets a handler as ::clump_ep_handler does, with a context, which it gets from
+ * ::clump_token_context.
  */
 int clump_ep_handler_with(struct clump_ep *ep, int handler, clump_handler run, void *context);
 
 /**
- * Sets what runs for messages that come back; it gets `context` as a part of the message. Without it, a
- * message that comes back is an error of the call that found it (::CLUMP_ERR_RETURNED).
+ * Sets the function for messages returned to sender; it gets `context` as a part of the message.
+ * Without it, a returned message is an error of the call that found it (::CLUMP_ERR_RETURNED).
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (no function), ::CLUMP_ERR_IN_HANDLER.
  */
 int clump_ep_on_returned(struct clump_ep *ep, clump_on_returned run, void *context);
 
 /**
- * The endpoint that sent the message; 0 if it failed.
+ * Returns the endpoint that sent the message; 0 on failure.
  */
 clump_name clump_token_from(const struct clump_token *token);
 
 /**
- * 1 if the message is a request that has not been answered, 0 if there is nobody to answer (any more).
+ * Returns 1 if the message is a request that has not been replied to, else 0.
  */
 int clump_token_may_reply(const struct clump_token *token);
 
 /**
- * Where in this endpoint's segment the bytes of a long message lie: written to `offset`. Gives 1, or 0 for a
- * message that is not long.
+ * Writes the offset of a long message's bytes in this endpoint's segment to `offset`. Returns 1,
+ * or 0 for a message that is not long.
  *
  * # Safety
  * `offset` is null or a place to write to.
@@ -393,8 +402,8 @@ int clump_token_may_reply(const struct clump_token *token);
 int clump_token_offset(const struct clump_token *token, uint64_t *offset);
 
 /**
- * Says that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and `why` (or
- * null). The message counts as handled.
+ * Reports that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and
+ * `why` (or null). The message counts as handled.
  *
  * # Safety
  * `why` is null or a string.
@@ -402,10 +411,11 @@ int clump_token_offset(const struct clump_token *token, uint64_t *offset);
 int clump_token_fail(struct clump_token *token, const char *why);
 
 /**
- * Answers with `nwords` words (at most 8). ::clump_reply is easier to write.
+ * Replies with `nwords` words (at most 8). ::clump_reply is easier to write.
  *
  * Errors: ::CLUMP_ERR_TOKEN (replied before, message is a reply, handler has returned),
- * ::CLUMP_ERR_TOO_LONG. Whether it arrives: a reply that nobody reads comes back.
+ * ::CLUMP_ERR_TOO_LONG. Success does not mean delivery: a reply that is never read is returned to
+ * sender.
  *
  * # Safety
  * `given` are `nwords` words.
@@ -413,7 +423,7 @@ int clump_token_fail(struct clump_token *token, const char *why);
 int clump_reply_words(struct clump_token *token, int handler, const uint64_t *given, int nwords);
 
 /**
- * Answers with words and a payload of at most ::clump_max_medium bytes, which is copied.
+ * Replies with words and a payload of at most ::clump_max_medium bytes, which is copied.
  * ::clump_reply_bulk is easier to write.
  *
  * Errors: as ::clump_reply_words.
@@ -429,8 +439,8 @@ int clump_reply_bulk_words(struct clump_token *token,
                            int nwords);
 
 /**
- * Deposits a payload of any length at `offset` of the requester's segment, and answers with words; comes
- * back when the segment does not hold it. ::clump_reply_long is easier to write.
+ * Deposits a payload of any length at `offset` of the requester's segment, and replies with words;
+ * returned to sender when it does not fit into the segment. ::clump_reply_long is easier to write.
  *
  * Errors: as ::clump_reply_words.
  *
@@ -446,11 +456,11 @@ int clump_reply_long_words(struct clump_token *token,
                            int nwords);
 
 /**
- * Queues a request, to be sent after this handler has returned, which is what makes requests from handlers
+ * Queues a request, to be sent after this handler has returned, which makes requests from handlers
  * safe. ::clump_defer is easier to write.
  *
- * Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A destination
- * that is not mapped is an error of the call that sends it.
+ * Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A
+ * destination that is not mapped is an error of the call that sends it.
  *
  * # Safety
  * `given` are `nwords` words.
@@ -458,8 +468,8 @@ int clump_reply_long_words(struct clump_token *token,
 int clump_defer_words(struct clump_token *token, int dest, int handler, const uint64_t *given, int nwords);
 
 /**
- * The same with a payload of at most ::clump_max_medium bytes, which is copied. ::clump_defer_bulk is
- * easier to write.
+ * Queues a request as ::clump_defer_words does, with a payload of at most ::clump_max_medium
+ * bytes, which is copied. ::clump_defer_bulk is easier to write.
  *
  * # Safety
  * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
@@ -473,12 +483,13 @@ int clump_defer_bulk_words(struct clump_token *token,
                            int nwords);
 
 /**
- * Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
- * room waits, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to write.
+ * Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and waits while
+ * there is no space, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to
+ * write.
  *
- * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
- * ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target
- * refuses comes back (::clump_ep_on_returned).
+ * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use
+ * ::clump_defer); ::CLUMP_ERR_RANK_DIED; errors of handlers that run meanwhile, as in
+ * ::clump_poll. A request that the target refuses is returned to sender (::clump_ep_on_returned).
  *
  * # Safety
  * `given` are `nwords` words.
@@ -486,19 +497,17 @@ int clump_defer_bulk_words(struct clump_token *token,
 int clump_request_words(struct clump_ep *ep, int dest, int handler, const uint64_t *given, int nwords);
 
 /**
- * What inlined requests call after they have put a message where the target looks for it, and no program else:
- * rings if `ring` is not 0, because the target does not look now, and polls if `poll` is not 0. Gives how many
- * messages were handled.
+ * Called by inlined requests alone, after they have put a message into a lane of the target: rings
+ * the doorbell if `ring` is not 0, because the target is not polling that lane now, and polls if
+ * `poll` is not 0. Returns how many messages were handled.
  *
  * Errors: as ::clump_poll.
  */
-int clump_request_pushed(struct clump_ep *ep,
-                         int dest,
-                         int ring,
-                         int poll);
+int clump_request_pushed(struct clump_ep *ep, int dest, int ring, int poll);
 
 /**
- * Sends a short request if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll.
+ * Sends a short request if there is space now; returns 1 if it was sent, 0 if there is none. Does
+ * not poll.
  *
  * Errors: as ::clump_request_words.
  *
@@ -508,8 +517,8 @@ int clump_request_pushed(struct clump_ep *ep,
 int clump_try_request_words(struct clump_ep *ep, int dest, int handler, const uint64_t *given, int nwords);
 
 /**
- * Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be used again when
- * this returns. ::clump_request_bulk is easier to write.
+ * Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be reused
+ * when this returns. ::clump_request_bulk is easier to write.
  *
  * Errors: as ::clump_request_words.
  *
@@ -525,8 +534,9 @@ int clump_request_bulk_words(struct clump_ep *ep,
                              int nwords);
 
 /**
- * Sends words and a payload if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll. Else as
- * ::clump_request_bulk_words; ::clump_try_request_bulk is easier to write.
+ * Sends words and a payload if there is space now; returns 1 if it was sent, 0 if there is none.
+ * Does not poll. Otherwise as ::clump_request_bulk_words; ::clump_try_request_bulk is easier to
+ * write.
  *
  * Errors: as ::clump_request_words.
  *
@@ -542,11 +552,12 @@ int clump_try_request_bulk_words(struct clump_ep *ep,
                                  int nwords);
 
 /**
- * Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
- * runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
- * write.
+ * Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export),
+ * and then runs the handler there. The payload may be reused when this returns.
+ * ::clump_request_long is easier to write.
  *
- * Errors: as ::clump_request_words. A deposit that the segment does not hold comes back.
+ * Errors: as ::clump_request_words. A deposit that does not fit into the segment is returned to
+ * sender.
  *
  * # Safety
  * `payload` has `payload_bytes` bytes, `given` are `nwords` words.

@@ -13,19 +13,20 @@
 
 /**
  * Version of the binary interface. It is in the name of the shared library (`libclump.so.1`), and
- * ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
- * function, a type or the layout that inline functions rely on changes in a way that programs notice.
+ * ::clump_init compares it with that of the headers that a program was compiled with. It changes
+ * when a function, a type or the layout that inline functions rely on changes in a way that
+ * programs notice.
  */
 #define CLUMP_ABI 1
 
 /**
- * What a function gives that returns `int`: 0 or a number of things if it went well, one of these if not.
- * The values never change. Any error leaves a text (::clump_error_text), which says whose fault it is, names
- * rank and peer, and says what to do.
+ * Result of a function that returns `int`: 0 or a number of things on success, one of these on
+ * failure. The values never change. Any error leaves a text (::clump_error_text) that names the
+ * fault, rank and peer, and the remedy.
  */
 typedef enum clump_status {
   /**
-   * It went well.
+   * Success.
    */
   CLUMP_OK = 0,
   /**
@@ -33,7 +34,8 @@ typedef enum clump_status {
    */
   CLUMP_ERR_ARGUMENT = -1,
   /**
-   * No such object: closed before, of another kind, or never made by this library. A program error here.
+   * No such object: closed before, of another kind, or never made by this library. A program
+   * error here.
    */
   CLUMP_ERR_HANDLE = -2,
   /**
@@ -57,7 +59,8 @@ typedef enum clump_status {
    */
   CLUMP_ERR_TOKEN = -7,
   /**
-   * The object is in use: by another thread, by a call that has not returned, or by what depends on it.
+   * The object is in use: by another thread, by a call that has not returned, or by what depends
+   * on it.
    */
   CLUMP_ERR_BUSY = -8,
   /**
@@ -69,7 +72,8 @@ typedef enum clump_status {
    */
   CLUMP_ERR_DESTINATION = -10,
   /**
-   * A limit was reached: endpoints, segments, queued requests, objects. The text says which and how many.
+   * A limit was reached: endpoints, segments, queued requests, objects. The text says which and
+   * how many.
    */
   CLUMP_ERR_LIMIT = -11,
   /**
@@ -85,11 +89,12 @@ typedef enum clump_status {
    */
   CLUMP_ERR_RANK_LEFT = -14,
   /**
-   * A message came back and the endpoint has no handler for that (::clump_ep_on_returned).
+   * A message was returned to sender and the endpoint has no handler for that
+   * (::clump_ep_on_returned).
    */
   CLUMP_ERR_RETURNED = -15,
   /**
-   * A handler said that it failed (::clump_token_fail).
+   * A handler reported that it failed (::clump_token_fail).
    */
   CLUMP_ERR_HANDLER_FAILED = -16,
   /**
@@ -129,15 +134,17 @@ typedef enum clump_status {
    */
   CLUMP_ERR_NODE_LOST = -25,
   /**
-   * The rank that held the lock died with it; nobody can have it any more.
+   * The rank that held the lock died with it; no rank can acquire it any more.
    */
   CLUMP_ERR_HOLDER_DIED = -26,
   /**
-   * It took longer than it was allowed to. No function gives this today: those with a limit give 0.
+   * It took longer than it was allowed to. No function returns this today: those with a limit
+   * return 0.
    */
   CLUMP_ERR_TIMED_OUT = -27,
   /**
-   * Somebody else has the lock. No function gives this today: ::clump_lock_try gives 0.
+   * Another rank or thread has the lock. No function returns this today: ::clump_lock_try
+   * returns 0.
    */
   CLUMP_ERR_LOCK_BUSY = -28,
   /**
@@ -145,7 +152,8 @@ typedef enum clump_status {
    */
   CLUMP_ERR_NOT_HELD = -29,
   /**
-   * The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+   * The process is a child by `fork` of a rank: nothing of clump works in it. A program error
+   * here.
    */
   CLUMP_ERR_FORKED = -30,
   /**
@@ -160,22 +168,22 @@ typedef enum clump_status {
 typedef struct clump_t clump_t;
 
 /**
- * What the elements of an all-reduce are: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that no compiler
- * takes it for a ::clump_op.
+ * The element type of an all-reduce: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that
+ * no compiler takes it for a ::clump_op.
  */
 typedef struct clump_type {
   /**
-   * Which, in numbers that never change.
+   * Its number, which never changes.
    */
   int code;
 } clump_type;
 
 /**
- * What an all-reduce does with two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
+ * The operation of an all-reduce on two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
  */
 typedef struct clump_op {
   /**
-   * Which, in numbers that never change.
+   * Its number, which never changes.
    */
   int code;
 } clump_op;
@@ -185,38 +193,38 @@ extern "C" {
 #endif /* __cplusplus */
 
 /**
- * The version of the library as text, for people: `"0.1.0"`. Lives for ever. Any thread, also before
- * ::clump_init.
+ * Returns the version of the library as text, for people: `"0.1.0"`. Valid for ever. Any thread,
+ * also before ::clump_init.
  */
 const char *clump_version(void);
 
 /**
- * The binary interface of the library that runs, to compare with ::CLUMP_ABI of the headers. Any thread,
- * also before ::clump_init.
+ * Returns the binary interface of the library that runs, to compare with ::CLUMP_ABI of the
+ * headers. Any thread, also before ::clump_init.
  */
 int clump_abi(void);
 
 /**
- * What a status means, in one line that lives for ever; of the last failure, ::clump_error_text says more.
- * Any thread, also before ::clump_init.
+ * Returns the meaning of a status in one line, valid for ever; for the last failure,
+ * ::clump_error_text says more. Any thread, also before ::clump_init.
  */
 const char *clump_strerror(int status);
 
 /**
- * The status of the last function that failed in this thread; ::CLUMP_OK if none has.
+ * Returns the status of the last function that failed in this thread; ::CLUMP_OK if none has.
  */
 int clump_error(void);
 
 /**
- * What the last function that failed in this thread has to say: whose fault it is, rank and peer, the
- * remedy, and the chain of causes behind it, each after `": "`. Empty if none has failed. Valid until the
- * next function fails in this thread.
+ * Returns the text of the last failure in this thread: whose fault it is, rank and peer, the
+ * remedy, and the chain of causes behind it, each after `": "`. Empty if none has failed. Valid
+ * until the next function fails in this thread.
  */
 const char *clump_error_text(void);
 
 /**
- * One link of that chain: 0 is what happened, 1 its cause, and so on; null beyond the last. Valid as long
- * as ::clump_error_text.
+ * Returns one link of that chain: 0 is what happened, 1 its cause, and so on; null beyond the
+ * last. Valid as long as ::clump_error_text.
  */
 const char *clump_error_cause(int depth);
 
@@ -226,42 +234,44 @@ const char *clump_error_cause(int depth);
 void clump_error_clear(void);
 
 /**
- * The number of links of the chain of causes: 0 if nothing has failed in this thread.
+ * Returns the number of links of the chain of causes: 0 if nothing has failed in this thread.
  */
 int clump_error_depth(void);
 
 /**
- * Joins the job that this process was started in by `clump run`, and waits until all ranks have. A program
- * that is started alone is a job of one rank. `argc` and `argv` may be null; nothing is taken out of them
- * today.
+ * Joins the job that this process was started in by `clump run`, and waits until all ranks have
+ * joined. A program that is started alone is a job of one rank. `argc` and `argv` may be null;
+ * they are not changed today.
  *
- * Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
- * this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
- * ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
+ * Returns null on failure: ::CLUMP_ERR_ALREADY (called before in this process, or by another
+ * process of this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher),
+ * ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
  *
- * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
+ * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their
+ * headers.
  */
 struct clump_t *clump_init_abi(int abi, int *argc, char ***argv);
 
 /**
- * Ends this rank's part in the job; the process may go on with something else. Closes what this thread has
- * open, and all endpoints that threads share. It is no barrier: a rank that others still need calls
- * ::clump_barrier before. Nothing but ::clump_version, ::clump_abi, ::clump_strerror, ::clump_error_text and
- * the like, and ::clump_wall_ns works afterwards; all else fails with ::CLUMP_ERR_NOT_RUNNING.
+ * Ends this rank's part in the job; the process may go on with something else. Closes what this
+ * thread has open, and all endpoints that threads share. It is no barrier: a rank that others
+ * still need calls ::clump_barrier before. Only ::clump_version, ::clump_abi, ::clump_strerror,
+ * ::clump_error_text and the like, and ::clump_wall_ns work afterwards; all other functions fail
+ * with ::CLUMP_ERR_NOT_RUNNING.
  *
  * Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
- * ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. Then nothing has been closed, or only what could be, and
- * it may be called again. Any thread, outside of handlers.
+ * ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. After an error nothing has been closed, or only
+ * what could be, and it may be called again. Any thread, outside of handlers.
  *
- * A rank whose process ends without it counts as dead, whatever its exit code.
+ * A rank whose process ends without calling it counts as dead, whatever its exit code.
  */
 int clump_finalize(struct clump_t *cl);
 
 /**
- * Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told which
- * rank gave up, and `clump run` gives that code. Nothing that the process has not written yet is written,
- * and nothing registered by `atexit` runs. `why` (or null) is printed on the error stream. Any thread, also
- * inside handlers; does not return.
+ * Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told
+ * which rank aborted, and `clump run` exits with that code. Buffered output of the process is
+ * lost, and functions registered by `atexit` do not run. `why` (or null) is printed on the error
+ * stream. Any thread, also inside handlers; does not return.
  *
  * # Safety
  * `why` is null or a string.
@@ -269,69 +279,69 @@ int clump_finalize(struct clump_t *cl);
 void clump_abort(struct clump_t *cl, int code, const char *why);
 
 /**
- * The number of this rank, from 0. Any thread. Negative if it failed.
+ * Returns the number of this rank, from 0. Any thread. Negative on failure.
  */
 int clump_rank(const struct clump_t *cl);
 
 /**
- * Ranks of the job. Any thread. Negative if it failed.
+ * Returns the number of ranks of the job. Any thread. Negative on failure.
  */
 int clump_nranks(const struct clump_t *cl);
 
 /**
- * The number of this rank's node, from 0. Any thread. Negative if it failed.
+ * Returns the number of this rank's node, from 0. Any thread. Negative on failure.
  */
 int clump_node(const struct clump_t *cl);
 
 /**
- * Nodes of the job. Any thread. Negative if it failed.
+ * Returns the number of nodes of the job. Any thread. Negative on failure.
  */
 int clump_nnodes(const struct clump_t *cl);
 
 /**
- * The node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such rank.
+ * Returns the node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such
+ * rank.
  */
 int clump_node_of(const struct clump_t *cl, int rank);
 
 /**
- * The wall clock: nanoseconds since some moment in the past, the same for all processes of a machine. It
- * never goes back, and nobody sets it. Any thread, at any time.
+ * Returns the wall clock: nanoseconds since some moment in the past, equal for all processes of a
+ * machine. It is monotonic and cannot be set. Any thread, at any time.
  */
 uint64_t clump_wall_ns(void);
 
 /**
- * Returns once all ranks have called it; polls meanwhile. All ranks make the same collective calls in the
- * same order.
+ * Returns once all ranks have called it; polls meanwhile. All ranks make the same collective calls
+ * in the same order.
  *
- * Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; what handlers that run
- * meanwhile fail with. Any thread, one collective at a time; endpoints of the calling thread are polled.
+ * Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; errors of handlers
+ * that run meanwhile. Any thread, one collective at a time; endpoints of the calling thread are
+ * polled.
  */
 int clump_barrier(struct clump_t *cl);
 
 /**
- * Gives every rank everybody's `mine_bytes` bytes, in rank order: `all` has room for as many as there are ranks.
- * All ranks give equally many.
+ * Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
+ * for as many as there are ranks. All ranks contribute equally many.
  *
  * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
  *
  * # Safety
- * `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
+ * `mine` has `mine_bytes` bytes, `all` space for as many of each rank.
  */
-int clump_all_gather(struct clump_t *cl,
-                   const void *mine,
-                   size_t mine_bytes,
-                   void *all);
+int clump_all_gather(struct clump_t *cl, const void *mine, size_t mine_bytes, void *all);
 
 /**
- * The same with one word of each rank, names of endpoints and segments for example.
+ * Gathers one word of each rank as ::clump_all_gather does, names of endpoints and segments for
+ * example.
  *
  * # Safety
- * `all` has room for a word of each rank.
+ * `all` has space for a word of each rank.
  */
 int clump_all_gather_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
 
 /**
- * Makes the `values_bytes` bytes of `root` those of all ranks, which give equally many.
+ * Copies the `values_bytes` bytes of `root` to all ranks, which give equally many.
  *
  * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank).
  *
@@ -341,14 +351,15 @@ int clump_all_gather_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
 int clump_broadcast(struct clump_t *cl, int root, void *values, size_t values_bytes);
 
 /**
- * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op), in rank
- * order; all ranks get the same bits. `from` and `to` may be the same. All ranks give equally many.
+ * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
+ * in rank order; all ranks get the same bits. `from` and `to` may be the same. All ranks give
+ * equally many.
  *
- * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of floating-point
- * numbers).
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of
+ * floating-point numbers).
  *
  * # Safety
- * `from` has, and `to` has room for, `count` elements.
+ * `from` has, and `to` has space for, `count` elements.
  */
 int clump_all_reduce(struct clump_t *cl,
                      const void *from,

@@ -11,7 +11,7 @@
 
 
 /**
- * What is done to a word.
+ * Atomic operations on a word.
  */
 typedef enum clump_atomic {
   /**
@@ -19,11 +19,11 @@ typedef enum clump_atomic {
    */
   CLUMP_LOAD = 0,
   /**
-   * Writes it, so that who reads it by ::CLUMP_LOAD sees what was written before.
+   * Writes it; a reader that reads it by ::CLUMP_LOAD sees what was written before.
    */
   CLUMP_STORE = 1,
   /**
-   * Writes it and gives what was there.
+   * Writes it and returns its old value.
    */
   CLUMP_SWAP = 2,
   /**
@@ -57,7 +57,7 @@ typedef enum clump_atomic {
 } clump_atomic;
 
 /**
- * How a word is compared with a value.
+ * Comparisons of a word with a value.
  */
 typedef enum clump_comparison {
   /**
@@ -79,17 +79,20 @@ typedef enum clump_comparison {
 } clump_comparison;
 
 /**
- * A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened it.
+ * A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened
+ * it.
  */
 typedef struct clump_flag clump_flag;
 
 /**
- * A fair lock of all ranks, with a word that travels with it. Belongs to the thread that opened it.
+ * A fair lock of all ranks, with a word that travels with it. Belongs to the thread that opened
+ * it.
  */
 typedef struct clump_lock clump_lock;
 
 /**
- * An operation that has begun, and gives a word when it has happened. Belongs to the thread that began it.
+ * An operation that has begun, and returns a word when it is complete. Belongs to the thread that
+ * began it.
  */
 typedef struct clump_pending clump_pending;
 
@@ -104,7 +107,7 @@ typedef struct clump_rma clump_rma;
 typedef struct clump_segment clump_segment;
 
 /**
- * Somebody's segment, to operate on. Belongs to the thread that opened it.
+ * A segment of any rank, to operate on. Belongs to the thread that opened it.
  */
 typedef struct clump_target clump_target;
 
@@ -118,7 +121,7 @@ typedef uint64_t clump_segment_id;
  */
 typedef struct clump_strides {
   /**
-   * Where the first begins, in bytes.
+   * Offset of the first block in bytes.
    */
   uint64_t offset;
   /**
@@ -132,7 +135,7 @@ typedef struct clump_strides {
 } clump_strides;
 
 /**
- * What is written behind a put, so that who sees it sees what was put.
+ * A word that is written after a put: a rank that sees it sees what was put.
  */
 typedef struct clump_signal {
   /**
@@ -140,15 +143,15 @@ typedef struct clump_signal {
    */
   clump_segment_id segment;
   /**
-   * Where in it; a multiple of 8.
+   * Offset in it; a multiple of 8.
    */
   uint64_t offset;
   /**
-   * What is written there, or added.
+   * The value that is written there, or added.
    */
   uint64_t value;
   /**
-   * Whether it is added: 0 or 1.
+   * 1 if it is added, else 0.
    */
   int adds;
 } clump_signal;
@@ -160,38 +163,39 @@ extern "C" {
 /**
  * Opens one-sided operations for the calling thread.
  *
- * Gives null if it failed: ::CLUMP_ERR_LIMIT (all endpoints are open). Closed by ::clump_rma_close, at the
- * end of the thread, or by ::clump_finalize.
+ * Returns null on failure: ::CLUMP_ERR_LIMIT (all endpoints are open). Closed by
+ * ::clump_rma_close, at the end of the thread, or by ::clump_finalize.
  */
 struct clump_rma *clump_rma_open(clump_t *cl);
 
 /**
- * Closes them. Targets, segments, locks and flags that were opened through them go on. Null does nothing.
+ * Closes one-sided operations. Targets, segments, locks and flags that were opened through them
+ * stay open. Null does nothing.
  *
  * Errors: ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD, ::CLUMP_ERR_BUSY.
  */
 int clump_rma_close(struct clump_rma *rma);
 
 /**
- * Handles answers that have arrived, without waiting; every call that waits does so too. Gives how many
- * messages were handled.
+ * Handles answers that have arrived, without waiting; every call that waits does so too. Returns
+ * how many messages were handled.
  */
 int clump_rma_poll(struct clump_rma *rma);
 
 /**
- * Orders: what this thread begins after it on a target comes after all that it began before on targets of
- * the same node. Does not wait.
+ * Orders operations: those that this thread begins after it on a target come after all that it
+ * began before on targets of the same node. Does not wait.
  */
 int clump_rma_fence(struct clump_rma *rma);
 
 /**
- * Waits until everything that this thread began has happened, everywhere. Not for gets under way
- * (::clump_rma_get_start).
+ * Waits until everything that this thread began is complete, everywhere. Does not wait for gets in
+ * flight (::clump_rma_get_start).
  *
- * Errors: of what was begun without waiting since the last time, the first that was refused
- * (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and the text says how
- * many; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations under way; told once, then the other nodes are
- * answered for); ::CLUMP_ERR_RANK_DIED.
+ * Errors: the first refused operation of those begun without waiting since the last call
+ * (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and
+ * the text says how many were; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in
+ * flight; reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
  */
 int clump_rma_quiet(struct clump_rma *rma);
 
@@ -203,15 +207,13 @@ int clump_rma_quiet(struct clump_rma *rma);
 int clump_rma_sync(struct clump_rma *rma);
 
 /**
- * Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more, which
- * ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
+ * Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more,
+ * which ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
  *
- * Gives null if it failed: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close, at the end of
- * the thread, or by ::clump_finalize; then the memory is gone.
+ * Returns null on failure: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close,
+ * at the end of the thread, or by ::clump_finalize; then the memory is gone.
  */
-struct clump_segment *clump_segment_export(struct clump_rma *rma,
-                                           uint64_t bytes,
-                                           uint64_t reserved);
+struct clump_segment *clump_segment_export(struct clump_rma *rma, uint64_t bytes, uint64_t reserved);
 
 /**
  * Closes a segment: operations on it are refused from then on. Null does nothing.
@@ -219,33 +221,34 @@ struct clump_segment *clump_segment_export(struct clump_rma *rma,
 int clump_segment_close(struct clump_segment *segment);
 
 /**
- * The global name of a segment, to tell others; 0 if it failed.
+ * Returns the global name of a segment, to tell others; 0 on failure.
  */
 clump_segment_id clump_segment_name(const struct clump_segment *segment);
 
 /**
- * Where this rank has its segment; null if it failed. (A target of it has the same memory at another
- * address.) Others write there at any time: words that they do
- * are read by atomics.
+ * Returns the address of a segment of this rank; null on failure. (A target of it has the same
+ * memory at another address.) Others write there at any time: words that they access are read by
+ * atomics.
  */
 void *clump_segment_base(const struct clump_segment *segment);
 
 /**
- * Makes a segment `bytes` bytes long, if it is not as long already; what is new is zero. Nothing tells
- * others.
+ * Grows a segment to `bytes` bytes, if it is shorter; the new bytes are zero. Other ranks are not
+ * notified.
  *
  * Errors: ::CLUMP_ERR_LIMIT (more than was reserved), ::CLUMP_ERR_SYSTEM (memory has run out).
  */
 int clump_segment_grow(struct clump_segment *segment, uint64_t bytes);
 
 /**
- * Exports `bytes` bytes of zeroed memory on each rank, and writes everybody's to `all`, by rank: room for as
- * many targets as there are ranks. Collective: all ranks call it. Gives this rank's segment.
+ * Exports `bytes` bytes of zeroed memory on each rank, and writes the targets of all ranks to
+ * `all`, by rank: space for as many targets as there are ranks. Collective: all ranks call it.
+ * Returns this rank's segment.
  *
- * Gives null if it failed: as ::clump_segment_export and ::clump_barrier.
+ * Returns null on failure: as ::clump_segment_export and ::clump_barrier.
  *
  * # Safety
- * `all` has room for a target of each rank.
+ * `all` has space for a target of each rank.
  */
 struct clump_segment *clump_allocate(clump_t *cl,
                                      struct clump_rma *rma,
@@ -253,11 +256,12 @@ struct clump_segment *clump_allocate(clump_t *cl,
                                      struct clump_target **all);
 
 /**
- * The segment of that name, to operate on. Whether it is still exported on another node shows when an
- * operation reaches it.
+ * Opens the segment of that name, to operate on. If it is no longer exported on another node, the
+ * first operation that reaches it fails.
  *
- * Gives null if it failed: ::CLUMP_ERR_SEGMENT (it is to be on this node, and is not), ::CLUMP_ERR_SYSTEM,
- * ::CLUMP_ERR_LIMIT. Closed by ::clump_target_close, at the end of the thread, or by ::clump_finalize.
+ * Returns null on failure: ::CLUMP_ERR_SEGMENT (it is to be on this node, and is not),
+ * ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_LIMIT. Closed by ::clump_target_close, at the end of the thread,
+ * or by ::clump_finalize.
  */
 struct clump_target *clump_target_open(struct clump_rma *rma, clump_segment_id name);
 
@@ -267,30 +271,28 @@ struct clump_target *clump_target_open(struct clump_rma *rma, clump_segment_id n
 int clump_target_close(struct clump_target *target);
 
 /**
- * The name of its segment; 0 if it failed.
+ * Returns the name of a target's segment; 0 on failure.
  */
 clump_segment_id clump_target_name(const struct clump_target *target);
 
 /**
- * 1 if it is on this node, so that operations are executed at once; 0 if not.
+ * Returns 1 if a target is on this node, so that operations are executed at once; 0 if not.
  */
 int clump_target_is_near(const struct clump_target *target);
 
 /**
- * Where this process has `[offset, offset + bytes)` of a segment of this node, for plain loads and stores;
- * null if it is on another node (no error), or failed: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT. Valid while the
- * target is open.
+ * Returns the address in this process of `[offset, offset + bytes)` of a segment of this node, for
+ * plain loads and stores; null if it is on another node (no error), or on failure:
+ * ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT. Valid while the target is open.
  */
-void *clump_target_near(const struct clump_target *target,
-                        uint64_t offset,
-                        uint64_t bytes);
+void *clump_target_near(const struct clump_target *target, uint64_t offset, uint64_t bytes);
 
 /**
- * Writes `from`, `bytes` bytes, to `offset` of a segment. `from` may be used again when this returns; that it
- * is there, ::clump_rma_quiet tells.
+ * Writes `from`, `bytes` bytes, to `offset` of a segment. `from` may be reused when this returns;
+ * ::clump_rma_quiet waits until the bytes are there.
  *
- * Errors: on this node: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT; on another, ::clump_rma_quiet tells.
- * ::CLUMP_ERR_NODE_LOST.
+ * Errors: on this node: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT; on another, ::clump_rma_quiet
+ * reports them. ::CLUMP_ERR_NODE_LOST.
  *
  * # Safety
  * `from` has `bytes` bytes.
@@ -304,31 +306,32 @@ int clump_rma_put(struct clump_target *target, uint64_t offset, const void *from
  * ::CLUMP_ERR_RANK_DIED. Then `to` may hold anything.
  *
  * # Safety
- * `to` has room for `bytes` bytes.
+ * `to` has space for `bytes` bytes.
  */
 int clump_rma_get(struct clump_target *target, uint64_t offset, void *to, size_t bytes);
 
 /**
- * Begins to read `bytes` bytes at `offset` of a segment to `to`, which is not to be used, and not to go
- * away, until ::clump_rma_sync has returned (or ::clump_rma_close, and all targets opened through it are
+ * Begins to read `bytes` bytes at `offset` of a segment to `to`, which must not be used or freed
+ * until ::clump_rma_sync has returned (or ::clump_rma_close, and all targets opened through it are
  * closed). From this node they are there at once.
  *
- * Errors: on this node: as ::clump_rma_get; on another, ::clump_rma_sync tells.
+ * Errors: on this node: as ::clump_rma_get; on another, ::clump_rma_sync reports them.
  *
  * # Safety
- * `to` has room for `bytes` bytes, for so long.
+ * `to` has space for `bytes` bytes, for so long.
  */
 int clump_rma_get_start(struct clump_target *target, uint64_t offset, void *to, size_t bytes);
 
 /**
- * Does `op` (a ::clump_atomic) to the word of 8 bytes at `offset` of a segment, with `operand`, and for
- * ::CLUMP_COMPARE_SWAP with `other`, which the word is compared with. What the word was before is written to
- * `old`; if that is null, the operation is only begun, and ::clump_rma_quiet tells that it has happened (but
- * for ::CLUMP_COMPARE_SWAP, which is waited for). After ::CLUMP_STORE, `old` is what was stored.
+ * Does `op` (a ::clump_atomic) to the word of 8 bytes at `offset` of a segment, with `operand`,
+ * and for ::CLUMP_COMPARE_SWAP with `other`, which the word is compared with. The old value of the
+ * word is written to `old`. If that is null, the operation is only begun, and ::clump_rma_quiet
+ * waits until it is complete (except ::CLUMP_COMPARE_SWAP, which is waited for). After
+ * ::CLUMP_STORE, `old` is what was stored.
  *
- * Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT (offset no multiple of 8), ::CLUMP_ERR_SEGMENT,
- * ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT (no such operation, or
- * ::CLUMP_LOAD to nowhere).
+ * Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT (offset no multiple of 8),
+ * ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED,
+ * ::CLUMP_ERR_ARGUMENT (no such operation, or ::CLUMP_LOAD to nowhere).
  *
  * # Safety
  * `old` is null or a place to write to.
@@ -341,7 +344,7 @@ int clump_rma_atomic_u64(struct clump_target *target,
                          uint64_t *old);
 
 /**
- * The same to a word of 4 bytes, at a multiple of 4.
+ * Does ::clump_rma_atomic_u64 to a word of 4 bytes, at a multiple of 4.
  *
  * # Safety
  * `old` is null or a place to write to.
@@ -354,10 +357,10 @@ int clump_rma_atomic_u32(struct clump_target *target,
                          uint32_t *old);
 
 /**
- * Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be used again when this returns.
- * What it gives is waited for, or dropped.
+ * Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be reused when this
+ * returns. The pending operation is waited for, or dropped.
  *
- * Gives null if it failed: as ::clump_rma_put.
+ * Returns null on failure: as ::clump_rma_put.
  *
  * # Safety
  * `from` has `bytes` bytes.
@@ -368,9 +371,10 @@ struct clump_pending *clump_rma_put_start(struct clump_target *target,
                                           size_t bytes);
 
 /**
- * Begins ::clump_rma_atomic_u64. What it gives is waited for, which gives what the word was, or dropped.
+ * Begins ::clump_rma_atomic_u64. The pending operation is waited for, which returns the old value
+ * of the word, or dropped.
  *
- * Gives null if it failed: as that.
+ * Returns null on failure: as that.
  */
 struct clump_pending *clump_rma_atomic_start_u64(struct clump_target *target,
                                                  uint64_t offset,
@@ -388,13 +392,13 @@ struct clump_pending *clump_rma_atomic_start_u32(struct clump_target *target,
                                                  uint32_t other);
 
 /**
- * 1 if an operation has happened, or failed; 0 if not yet. Polls.
+ * Returns 1 if an operation is complete, or failed; 0 if not yet. Polls.
  */
 int clump_pending_test(struct clump_pending *pending);
 
 /**
- * Waits until an operation has happened, writes what it gives to `value` (if that is not null; a put gives
- * nothing, and 0 is written), and closes it, also if it failed.
+ * Waits until an operation is complete, writes its result to `value` (if that is not null; a put
+ * has no result, and 0 is written), and closes it, also if it failed.
  *
  * Errors: as ::clump_rma_get; ::CLUMP_ERR_ALIGNMENT.
  *
@@ -404,14 +408,14 @@ int clump_pending_test(struct clump_pending *pending);
 int clump_pending_wait(struct clump_pending *pending, uint64_t *value);
 
 /**
- * Lets an operation happen without waiting for it. Null does nothing.
+ * Lets an operation complete without waiting for it. Null does nothing.
  */
 int clump_pending_drop(struct clump_pending *pending);
 
 /**
- * Waits until the word of 8 bytes at `offset` of a segment of this node compares so (::clump_comparison) to
- * `value`, and writes it to `seen`, if that is not null. Signals to a segment wake its own rank at once, and
- * others of the node after some milliseconds.
+ * Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as
+ * `how` (a ::clump_comparison) says, and writes it to `seen`, if that is not null. Signals to a
+ * segment wake its own rank at once, and others of the node after some milliseconds.
  *
  * Errors: ::CLUMP_ERR_SEGMENT (it is on another node), ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT,
  * ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT.
@@ -428,7 +432,8 @@ int clump_rma_wait_until_u64(struct clump_target *target,
 /**
  * Writes `from`, whole blocks one behind the other, to the blocks of `to`.
  *
- * Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as ::clump_rma_put.
+ * Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as
+ * ::clump_rma_put.
  *
  * # Safety
  * `to` are strides, `from` has `bytes` bytes.
@@ -444,7 +449,7 @@ int clump_rma_put_strided(struct clump_target *target,
  * Errors: ::CLUMP_ERR_BOUNDS (also if `to` does not hold whole blocks); else as ::clump_rma_get.
  *
  * # Safety
- * `from` are strides, `to` has room for `bytes` bytes.
+ * `from` are strides, `to` has space for `bytes` bytes.
  */
 int clump_rma_get_strided(struct clump_target *target,
                           const struct clump_strides *from,
@@ -452,7 +457,7 @@ int clump_rma_get_strided(struct clump_target *target,
                           size_t bytes);
 
 /**
- * Writes `from`, `bytes` bytes, to `offset`, and then a signal: whoever waits for that
+ * Writes `from`, `bytes` bytes, to `offset`, and then a signal: a rank that waits for that
  * (::clump_rma_wait_until_u64), or reads it by ::CLUMP_LOAD, sees what was put.
  *
  * Errors: as ::clump_rma_put.
@@ -467,8 +472,9 @@ int clump_rma_put_signal(struct clump_target *target,
                          const struct clump_signal *signal);
 
 /**
- * Writes a word of 8 bytes at `offset`, or adds to it if `adds` is not 0, and wakes the segment's rank if it
- * waits. Behind everything that this thread has put to that node if ::clump_rma_fence came between.
+ * Writes a word of 8 bytes at `offset`, or adds to it if `adds` is not 0, and wakes the segment's
+ * rank if it waits. Ordered after everything that this thread has put to that node if
+ * ::clump_rma_fence came between.
  *
  * Errors: as ::clump_rma_put; ::CLUMP_ERR_ALIGNMENT.
  */
@@ -477,41 +483,41 @@ int clump_rma_signal(struct clump_target *target, uint64_t offset, uint64_t valu
 /**
  * Exports `count` locks, all free, their words 0. Their home is this rank's node.
  *
- * Gives null if it failed: as ::clump_segment_export.
+ * Returns null on failure: as ::clump_segment_export.
  */
 struct clump_segment *clump_locks_export(struct clump_rma *rma, uint64_t count);
 
 /**
- * Lock number `index`, from 0, of those that were exported under that name.
+ * Opens lock number `index`, from 0, of those exported under the name `locks`.
  *
- * Gives null if it failed: as ::clump_target_open.
+ * Returns null on failure: as ::clump_target_open.
  */
 struct clump_lock *clump_lock_open(struct clump_rma *rma, clump_segment_id locks, uint64_t index);
 
 /**
- * Closes a lock, and gives it back if it is held. Null does nothing.
+ * Closes a lock, and releases it if it is held. Null does nothing.
  */
 int clump_lock_close(struct clump_lock *lock);
 
 /**
  * Waits for the lock. Claims are served in the order in which they reach its home.
  *
- * Errors: ::CLUMP_ERR_HOLDER_DIED (the rank that held it died with it; for everybody from then on),
- * ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_SEGMENT,
- * ::CLUMP_ERR_BOUNDS (no lock of that number).
+ * Errors: ::CLUMP_ERR_HOLDER_DIED (the rank that held it died with it; for every rank from then
+ * on), ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED,
+ * ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no lock of that number).
  */
 int clump_lock_acquire(struct clump_lock *lock);
 
 /**
- * Takes the lock if it is free: gives 1 if so, 0 if not. About a holder that has died it gives 0 until the home of
- * the lock knows of that, and then always ::CLUMP_ERR_HOLDER_DIED.
+ * Takes the lock if it is free: returns 1 if so, 0 if not. If the holder has died, it returns 0
+ * until the home of the lock knows of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
  *
  * Errors: as ::clump_lock_acquire.
  */
 int clump_lock_try(struct clump_lock *lock);
 
 /**
- * Waits for the lock for `limit_ns` nanoseconds at most: gives 1 if it was taken, 0 if not.
+ * Waits for the lock for `limit_ns` nanoseconds at most: returns 1 if it was taken, 0 if not.
  *
  * Errors: as ::clump_lock_acquire.
  */
@@ -535,8 +541,8 @@ int clump_lock_word(const struct clump_lock *lock, uint64_t *word);
 int clump_lock_set_word(struct clump_lock *lock, uint64_t word);
 
 /**
- * Gives the lock back. What was put to other nodes while it was held is there for its next holder only after
- * ::clump_rma_quiet.
+ * Releases the lock. Data put to other nodes while it was held is visible to its next holder only
+ * after ::clump_rma_quiet.
  *
  * Errors: ::CLUMP_ERR_NOT_HELD, ::CLUMP_ERR_NODE_LOST.
  */
@@ -545,14 +551,14 @@ int clump_lock_release(struct clump_lock *lock);
 /**
  * Exports `count` flags, all 0. Their home is this rank's node.
  *
- * Gives null if it failed: as ::clump_segment_export.
+ * Returns null on failure: as ::clump_segment_export.
  */
 struct clump_segment *clump_flags_export(struct clump_rma *rma, uint64_t count);
 
 /**
- * Flag number `index`, from 0, of those that were exported under that name.
+ * Opens flag number `index`, from 0, of those exported under the name `flags`.
  *
- * Gives null if it failed: as ::clump_target_open.
+ * Returns null on failure: as ::clump_target_open.
  */
 struct clump_flag *clump_flag_open(struct clump_rma *rma, clump_segment_id flags, uint64_t index);
 
@@ -562,21 +568,21 @@ struct clump_flag *clump_flag_open(struct clump_rma *rma, clump_segment_id flags
 int clump_flag_close(struct clump_flag *flag);
 
 /**
- * Sets a flag. Who sees it sees what this thread has put to its node before a ::clump_rma_fence that came
- * before this.
+ * Sets a flag. A rank that sees the new value sees what this thread has put to its node before a
+ * ::clump_rma_fence that came before this.
  *
- * Errors: on this node: ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no flag of that number); on another,
- * ::clump_rma_quiet tells. ::CLUMP_ERR_NODE_LOST.
+ * Errors: on this node: ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no flag of that number); on
+ * another, ::clump_rma_quiet reports them. ::CLUMP_ERR_NODE_LOST.
  */
 int clump_flag_set(struct clump_flag *flag, uint64_t value);
 
 /**
- * Adds to a flag; else as ::clump_flag_set.
+ * Adds to a flag; otherwise as ::clump_flag_set.
  */
 int clump_flag_add(struct clump_flag *flag, uint64_t value);
 
 /**
- * Writes what a flag is now to `value`.
+ * Writes the current value of a flag to `value`.
  *
  * Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
  *
@@ -586,7 +592,8 @@ int clump_flag_add(struct clump_flag *flag, uint64_t value);
 int clump_flag_get(struct clump_flag *flag, uint64_t *value);
 
 /**
- * Waits until a flag compares so (::clump_comparison) to `value`; writes it to `seen`, if that is not null.
+ * Waits until a flag compares to `value` as `how` (a ::clump_comparison) says; writes it to
+ * `seen`, if that is not null.
  *
  * Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
  *
@@ -596,7 +603,8 @@ int clump_flag_get(struct clump_flag *flag, uint64_t *value);
 int clump_flag_wait(struct clump_flag *flag, int how, uint64_t value, uint64_t *seen);
 
 /**
- * The same for `limit_ns` nanoseconds at most: gives 1 if the flag compares so, 0 if the time has passed.
+ * Waits as ::clump_flag_wait does, for `limit_ns` nanoseconds at most: returns 1 if the flag
+ * compares so, 0 if the time has passed.
  *
  * Errors: as ::clump_flag_wait.
  *

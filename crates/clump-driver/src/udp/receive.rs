@@ -2,9 +2,9 @@
 
 use super::Udp;
 use super::density::{ReceiveMode, SocketSwitch};
-use crate::error::DriverError;
+use crate::error::{DriverError, or_received};
 use crate::inbound::{Ecn, FilledBuffer, Inbound};
-use clump_os::OsError;
+use crate::refusal::{ReceiveCall, ReceiveFailure};
 use clump_os::clock;
 use clump_os::udp::{self, Arrived};
 use rustix::io::Errno;
@@ -19,19 +19,20 @@ pub(super) const MESSAGES: usize = 16;
 /// 3.6 us into one buffer, 4.9 us into four by turns).
 const LARGE_BYTES: usize = 16_384;
 
-/// Maximum number of late errors of earlier datagrams that one call skips.
+/// Late errors of earlier datagrams that one call skips. A socket keeps one at a time: after so many the call fails.
 const LATE_ERRORS: usize = 8;
 
 impl Udp {
     /// Polls every socket once, beginning with another one each time.
     pub(super) fn receive_all(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
         let sockets = self.sockets.len();
-        let mut received = 0;
+        let mut result = Ok(0);
         for i in 0..sockets {
-            received += self.receive_from((self.first + i) % sockets, into)?;
+            let socket = (self.first + i) % sockets;
+            result = or_received(self.receive_from(socket, into), result);
         }
         self.first = (self.first + 1) % sockets;
-        Ok(received)
+        result
     }
 
     /// Receives the result of one system call.
@@ -41,6 +42,7 @@ impl Udp {
         socket: usize,
         into: &mut Inbound,
     ) -> Result<usize, DriverError> {
+        let mut failed = None;
         for _ in 0..LATE_ERRORS {
             if into.room() == 0 {
                 return Ok(0);
@@ -54,17 +56,23 @@ impl Udp {
             let received = match result {
                 Ok(received) => received,
                 Err(Errno::AGAIN) => 0,
-                Err(e) if is_late(e) => {
+                Err(errno) => {
+                    let call = way.call(self.large_runs);
+                    failed = Some(ReceiveFailure { call, errno });
+                    if !is_late(errno) {
+                        break;
+                    }
                     self.counts.refused += 1;
                     continue;
                 }
-                Err(e) => return Err(OsError::new("receiving from a UDP socket", e).into()),
             };
             self.counts.received += received as u64;
-            self.note(socket, received)?;
-            return Ok(received);
+            return match self.note(socket, received) {
+                Err(e) if received == 0 => Err(e),
+                _ => Ok(received),
+            };
         }
-        Ok(0)
+        failed.map_or(Ok(0), |failure| Err(DriverError::Receive(failure)))
     }
 
     fn receive_short(&self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
@@ -138,7 +146,18 @@ impl Udp {
     }
 }
 
-/// Returns the time by the clock of the kernel's stamps, if there is one to compare it with.
+impl ReceiveMode {
+    /// The system call that receives in this way.
+    fn call(self, large_runs: bool) -> ReceiveCall {
+        match self {
+            ReceiveMode::Short => ReceiveCall::RecvFrom,
+            ReceiveMode::Full if !large_runs => ReceiveCall::RecvMmsg,
+            ReceiveMode::Settling | ReceiveMode::Full => ReceiveCall::RecvMsg,
+        }
+    }
+}
+
+/// The time by the clock of the kernel's stamps, if there is one to compare it with.
 #[inline]
 fn now_if_stamped(arrived: &Arrived) -> Option<u64> {
     arrived.arrived_ns.map(|_| clock::real_ns())
@@ -155,6 +174,9 @@ fn is_late(e: Errno) -> bool {
             | Errno::HOSTDOWN
             | Errno::NETDOWN
             | Errno::MSGSIZE
+            | Errno::NOPROTOOPT
+            | Errno::OPNOTSUPP
+            | Errno::PROTO
             | Errno::INTR
     )
 }

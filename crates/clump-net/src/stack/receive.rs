@@ -46,11 +46,13 @@ impl Stack {
                 found.push_queued(queued);
             }
         }
-        // A driver that cannot receive now fails again next time; missing packets are
-        // retransmitted.
-        let received = self.driver.receive(inbound).unwrap_or(0);
+        let result = self.driver.receive(inbound);
         let now = now();
-        // A packet has lain in the socket since the last poll at most.
+        let received = result.unwrap_or_else(|e| {
+            self.on_receive_failed(now, &e);
+            0
+        });
+        // A packet has lain in the socket since the last look at most.
         let unseen = now.saturating_sub(self.looked_at);
         self.looked_at = now;
         for at in 0..received {

@@ -129,8 +129,8 @@ impl Stack {
             }
             let Some(connection) = known.connection.as_deref_mut() else { continue };
             if connection.channel.next_timeout().is_some_and(|at| at <= now) {
-                connection.channel.handle_timeout(now);
-                // An open unit may be growing: then it is listed, and not for the timer to close.
+                connection.channel.handle_timeout_unheard(now, self.looked_at.min(now));
+                // What is open may be growing: then it is listed, and not for the timer to close.
                 let old = now.saturating_sub(connection.opened_at) >= COALESCE_NS;
                 let close_open = old || !connection.touched;
                 self.pump(now, peer, close_open);

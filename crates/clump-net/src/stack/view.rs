@@ -99,7 +99,13 @@ impl Stack {
         })
     }
 
-    /// Returns true if a peer has been given up.
+    /// Units that were sent again although they had arrived the first time.
+    pub fn spurious(&self) -> u64 {
+        let connections = self.peers.iter().flatten().filter_map(|peer| peer.connection.as_deref());
+        connections.map(|connection| connection.channel.spurious()).sum()
+    }
+
+    /// Whether a peer has been given up.
     pub fn is_lost(&self, peer: u32) -> bool {
         self.lost(peer).is_some()
     }

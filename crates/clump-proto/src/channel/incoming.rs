@@ -184,7 +184,7 @@ impl Channel {
 
     #[inline]
     fn handle_acked(&mut self, now: Nanos, acked: Acked) {
-        self.retransmit.on_acked(now, acked.order);
+        self.retransmit.on_acked(now, (acked.order, acked.false_timeouts), &self.rtt);
         self.mtu.on_acked(acked.longest);
         if acked.false_losses + acked.false_timeouts > 0 {
             self.counts.spurious += u64::from(acked.false_losses + acked.false_timeouts);
