@@ -347,7 +347,7 @@ fn echo(context: &Arc<RankContext>) {
                 LayerPayload::Short => assert!(got.1.is_none() && got.2.is_empty()),
                 LayerPayload::Medium(bytes) => assert!(got.1.is_none() && got.2 == bytes),
                 LayerPayload::Long(offset, bytes) => {
-                    assert!(got.1 == Some(offset) && got.2 == bytes)
+                    assert!(got.1 == Some(offset) && got.2 == bytes);
                 }
             }
         }

@@ -141,7 +141,7 @@ fn the_monitor_shows_what_went_through() {
         assert!((0.0..=1.0).contains(&busy), "{one}");
         for times in one["stages"].as_array().unwrap() {
             let of = |what: &str| times[what].as_f64().unwrap();
-            assert!(of("least_us") <= of("mean_us"), "{times}");
+            assert!(of("min_us") <= of("mean_us"), "{times}");
         }
     }
 }
@@ -169,7 +169,7 @@ fn the_monitor_shows_what_stacks_of_ranks_did() {
             assert!(timed <= count("taken").max(count("brought")) / 16, "a sample: {stage}: {one}");
             for times in of {
                 let of = |what: &str| times[what].as_f64().unwrap();
-                assert!(of("least_us") <= of("mean_us"), "{times}");
+                assert!(of("min_us") <= of("mean_us"), "{times}");
             }
         }
         assert!(stages.iter().any(|times| times["stage"] == "wire"), "{one}");

@@ -31,7 +31,7 @@ impl UndeliveredMessages {
         match (frame.head.kind, frame.head.fragment) {
             (FrameKind::Credit | FrameKind::Ask, _) => {}
             (FrameKind::Part, Some(fragment)) => {
-                self.on_fragment(fragment.message, frame.payload, delivery)
+                self.on_fragment(fragment.message, frame.payload, delivery);
             }
             (kind, fragment) => {
                 if let Some(fragment) = fragment {

@@ -46,10 +46,10 @@ impl<M: Memory> Engine<M> {
             ExecutionResult::Done(0) | ExecutionResult::Later | ExecutionResult::Kept => {}
             ExecutionResult::Done(cookie) => account.answer(out, tell::DONE, &[cookie], &[]),
             ExecutionResult::Value(cookie, value) => {
-                account.answer(out, tell::VALUE, &[cookie, value], &[])
+                account.answer(out, tell::VALUE, &[cookie, value], &[]);
             }
             ExecutionResult::Bytes(cookie) => {
-                account.answer(out, tell::BYTES, &[cookie, 0], &self.scratch)
+                account.answer(out, tell::BYTES, &[cookie, 0], &self.scratch);
             }
             ExecutionResult::Quiet(cookie) => {
                 let (why, segment, offset) =
