@@ -255,9 +255,12 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.export(bytes)
     }
 
-    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
-    /// (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a request to this
-    /// endpoint itself may have been handled when this returns.
+    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no
+    /// room (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a
+    /// request to this endpoint itself may have been handled when this returns.
+    ///
+    /// # Errors
+    /// The table has no such destination; more than eight words; as for [`Endpoint::poll_until`].
     #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
@@ -269,8 +272,9 @@ impl<H: Ownership> Endpoint<H> {
         }
     }
 
-    /// The same where handlers may change the memory in which `words` lie, as in C: where there is room,
-    /// they are copied before any runs, also on the way to this endpoint itself.
+    /// Sends a short request as [`Endpoint::request`] does, for callers whose handlers may change
+    /// the memory in which `words` lie, as in C: where there is room, they are copied before any
+    /// handler runs, also on the way to this endpoint itself.
     ///
     /// # Errors
     /// As for [`Endpoint::request`].
