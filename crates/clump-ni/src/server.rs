@@ -219,23 +219,8 @@ impl<C: Clock> Server<C> {
                     watcher.on_executed(clock, arrived, arrival.payload.len());
                 }
                 _ if arrival.route.to == *control_endpoint => {
-                    let token = arrival.words().first().copied().unwrap_or(0);
-                    match (arrival.sort, &mut *submission_queue) {
-                        (Disposition::Message(FrameKind::Ask), _) => {
-                            let from = arrival.route.from;
-                            let rank = arrival.words().get(1).copied().unwrap_or(0) as u32;
-                            delivery_queues.handle_credit_request(
-                                &mut Wire { stack, clock },
-                                from,
-                                token,
-                                rank,
-                            );
-                        }
-                        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
-                            submission_queue.close_handshakes.on_answer(arrival.route.from, token);
-                        }
-                        _ => {}
-                    }
+                    let queue = submission_queue.as_mut();
+                    take_control(&arrival, queue, delivery_queues, &mut Wire { stack, clock });
                 }
                 _ => {
                     delivery_queues.deliver(&mut Wire { stack, clock }, &arrival);
@@ -419,6 +404,27 @@ fn take(engine: &mut Engine<NodeSegments>, arrival: &ArrivedMessage<'_>, out: &m
     let payload = if deposited == 0 { arrival.payload } else { &[] };
     let request = Request { from, handler: arrival.handler, words, payload, deposited };
     engine.handle_request(&request, out);
+}
+
+/// Handles a message to the control endpoint: a credit request, or an answer to a close handshake.
+fn take_control(
+    arrival: &ArrivedMessage<'_>,
+    submission_queue: Option<&mut SubmissionQueue>,
+    delivery_queues: &mut DeliveryQueue,
+    wire: &mut Wire<'_, impl Clock>,
+) {
+    let (from, words) = (arrival.route.from, arrival.words());
+    let token = words.first().copied().unwrap_or(0);
+    match (arrival.sort, submission_queue) {
+        (Disposition::Message(FrameKind::Ask), _) => {
+            let rank = words.get(1).copied().unwrap_or(0) as u32;
+            delivery_queues.handle_credit_request(wire, from, token, rank);
+        }
+        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
+            submission_queue.close_handshakes.on_answer(from, token);
+        }
+        _ => {}
+    }
 }
 
 /// Outlet of answers over the interface's stack.
