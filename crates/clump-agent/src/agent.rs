@@ -92,7 +92,7 @@ struct Agent {
     narrow: Narrow,
     /// Sockets of this node that nothing can be received from.
     receiving: Receiving,
-    /// What executes what ranks of other nodes ask of this node's memory.
+    /// Interfaces, which execute operations of ranks of other nodes on this node's memory.
     interfaces: Vec<NetworkInterface>,
     spec: JobSpec,
     ranks: Vec<Rank>,

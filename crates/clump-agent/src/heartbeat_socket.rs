@@ -113,8 +113,8 @@ impl HeartbeatSocket {
         }
     }
 
-    /// Nothing was received. Also what the kernel heard of beats that nobody took comes here, once each: the peer's
-    /// silence says that.
+    /// Nothing was received. Also what the kernel heard of beats that nobody took comes here, once
+    /// each: the peer's silence says that.
     fn on_failure(&mut self, error: &std::io::Error, now_ns: u64) {
         if error.kind() != ErrorKind::WouldBlock {
             // What `UdpSocket::recv` calls.

@@ -1,7 +1,8 @@
 //! Output from the pipes of the ranks to the launcher, with a bounded backlog.
 //!
-//! Invariant 2 of the crate: while [`MAX_COUNT`] bytes are unconsumed, as the launcher reports, pipes
-//! are not read, so that ranks that write too much block in `write`, and no other process waits.
+//! Invariant 2 of the crate: while [`MAX_COUNT`] bytes are unconsumed, as the launcher reports,
+//! pipes are not read, so that ranks that write too much block in `write`, and no other process
+//! waits.
 
 use crate::frame::{Frame, Stream, append_output};
 use clump_os::epoll::{Interest, Poller};

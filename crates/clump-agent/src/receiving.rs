@@ -1,5 +1,5 @@
-//! Sockets that nothing can be received from: where the operating system refuses that for good, the job cannot go on,
-//! and says why.
+//! Sockets that nothing can be received from: where the operating system refuses that for good, the
+//! job cannot go on, and says why.
 
 use crate::silence::name;
 use clump_driver::ReceiveFailure;
@@ -15,8 +15,8 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// Why the job cannot go on, once: by what ranks and interfaces of the node have noted, and by the agent's `own`
-    /// socket.
+    /// Why the job cannot go on, once: by what ranks and interfaces of the node have noted, and by
+    /// the agent's `own` socket.
     pub(crate) fn poll_notices(
         &mut self,
         node: &NodeMemory,

@@ -80,7 +80,7 @@ extern "C" fn icount_self_request(ep: &Endpoint, dest: Dest, i: u64) {
     let _ = black_box(ep.request(dest, SINK, &[i, i]));
 }
 
-/// The same, and its reply, handled too.
+/// A short request to the endpoint itself, and its reply, both handled.
 #[inline(never)]
 extern "C" fn icount_self_round_trip(ep: &Endpoint, dest: Dest, i: u64) {
     black_box(11u8);
@@ -95,8 +95,8 @@ extern "C" fn icount_request_and_poll(ep: &Endpoint, dest: Dest, i: u64) {
     let _ = black_box(ep.request(dest, SINK, &[i, i]));
 }
 
-/// A short request and its reply through two stacks, with checksums, over a hub in this process (whose
-/// cost is in it: about a seventh).
+/// A short request and its reply through two stacks, with checksums, over a hub in this process
+/// (whose cost is in it: about a seventh).
 #[inline(never)]
 extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     black_box(9u8);

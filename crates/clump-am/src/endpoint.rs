@@ -1,24 +1,28 @@
 //! The endpoint as programs use it.
 
+mod ownership;
+mod waits;
+
+pub use ownership::{MultiThread, Ownership, SingleThread};
+
 use crate::context::RankContext;
 use crate::core::{Body, Core, SendAttempt};
 use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, HandlerResult};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll};
+use crate::progress::{Condition, Guarded, WaitFor, block_on, enroll};
 use crate::returned::Returned;
 use crate::send::{Outgoing, send_slowly};
 use crate::token::{MAX_ARGUMENTS, Token};
 use crate::vain::{give_way, note_arrival};
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
-use clump_shm::rank::WaitReason;
 use clump_shm::segment::Segment;
 use std::cell::{RefCell, RefMut};
-use std::ops::DerefMut;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use waits::{Drained, Event};
 
 /// An object that knows the rank it belongs to: the runtime object of a program.
 pub trait AsContext {
@@ -29,60 +33,6 @@ pub trait AsContext {
 impl AsContext for Arc<RankContext> {
     fn context(&self) -> &Arc<RankContext> {
         self
-    }
-}
-
-/// Threads that may use an endpoint: [`SingleThread`] (the one that opened it) or [`MultiThread`]
-/// (any).
-pub trait Ownership: Clone {
-    #[doc(hidden)]
-    type Cell: Pollable;
-    #[doc(hidden)]
-    fn cell(&self) -> &Self::Cell;
-    #[doc(hidden)]
-    type Guard<'a>: DerefMut<Target = Core>
-    where
-        Self: 'a;
-    /// Borrows the state for one call. Fails inside one of the endpoint's own handlers.
-    #[doc(hidden)]
-    fn core(&self) -> Result<Self::Guard<'_>>;
-}
-
-/// One thread holds the endpoint; no lock.
-#[derive(Debug, Clone)]
-pub struct SingleThread(Rc<RefCell<Core>>);
-
-/// Threads share the endpoint; a lock per call.
-#[derive(Debug, Clone)]
-pub struct MultiThread(Arc<Mutex<Guarded>>);
-
-impl Ownership for SingleThread {
-    type Cell = RefCell<Core>;
-
-    #[inline(always)]
-    fn cell(&self) -> &RefCell<Core> {
-        &self.0
-    }
-
-    type Guard<'a> = RefMut<'a, Core>;
-
-    #[inline(always)]
-    fn core(&self) -> Result<RefMut<'_, Core>> {
-        self.0.try_borrow_mut().map_err(|_| ErrorKind::InHandler.into())
-    }
-}
-
-impl Ownership for MultiThread {
-    type Cell = Mutex<Guarded>;
-
-    fn cell(&self) -> &Mutex<Guarded> {
-        &self.0
-    }
-
-    type Guard<'a> = Locked<'a>;
-
-    fn core(&self) -> Result<Locked<'_>> {
-        Ok(Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -255,9 +205,12 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.export(bytes)
     }
 
-    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
-    /// (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a request to this
-    /// endpoint itself may have been handled when this returns.
+    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no
+    /// room (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a
+    /// request to this endpoint itself may have been handled when this returns.
+    ///
+    /// # Errors
+    /// The table has no such destination; more than eight words; as for [`Endpoint::poll_until`].
     #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
@@ -269,8 +222,9 @@ impl<H: Ownership> Endpoint<H> {
         }
     }
 
-    /// The same where handlers may change the memory in which `words` lie, as in C: where there is room,
-    /// they are copied before any runs, also on the way to this endpoint itself.
+    /// Sends a short request as [`Endpoint::request`] does, for callers whose handlers may change
+    /// the memory in which `words` lie, as in C: where there is room, they are copied before any
+    /// handler runs, also on the way to this endpoint itself.
     ///
     /// # Errors
     /// As for [`Endpoint::request`].
@@ -503,57 +457,5 @@ impl<H: Ownership> Endpoint<H> {
     /// As for [`block_on`].
     pub fn block_on(&self, what: &mut impl WaitFor) -> Result<()> {
         block_on(&self.context, self.hold.cell(), what)
-    }
-}
-
-/// The wait for a message. It counts the messages that the endpoint handles, by whichever poll: the
-/// loop that waits polls too.
-struct Event<'a, H> {
-    endpoint: &'a Endpoint<H>,
-    /// Messages that the endpoint had handled when the wait began; further ones are the event.
-    before: u64,
-    handled: u64,
-}
-
-impl<H: Ownership> WaitFor for Event<'_, H> {
-    fn done(&mut self) -> Result<bool> {
-        let mut core = self.endpoint.hold.core()?;
-        if self.handled == 0 {
-            core.poll_in_wait()?;
-        }
-        self.handled = core.handled().wrapping_sub(self.before);
-        Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
-    }
-
-    fn waiting(&self) -> WaitReason {
-        WaitReason::Message
-    }
-}
-
-struct Drained<'a, H> {
-    endpoint: &'a Endpoint<H>,
-    /// True if targets of this node were asked for early reports of consumption.
-    asked: bool,
-}
-
-impl<H: Ownership> WaitFor for Drained<'_, H> {
-    fn done(&mut self) -> Result<bool> {
-        let mut core = self.endpoint.hold.core()?;
-        core.housekeeping()?;
-        let drained = core.is_drained();
-        if !drained && !std::mem::replace(&mut self.asked, true) {
-            core.request_drained();
-        }
-        Ok(drained)
-    }
-
-    fn announced(&mut self) {
-        if let Ok(core) = self.endpoint.hold.core() {
-            core.request_drained();
-        }
-    }
-
-    fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
     pub(crate) path: PeerPath,
-    /// Where the lane of an endpoint to itself was last among the hot ones.
+    /// Index at which the lane of an endpoint to itself was last among the hot ones.
     pub(crate) hot_at: usize,
     /// The way to an endpoint of another node.
     pub(crate) remote: Option<FlowId>,

@@ -1,9 +1,9 @@
 //! Short requests: the fast way to another endpoint, and the short cut of an endpoint to itself.
 //!
-//! A request to the endpoint itself needs no lane: [`Core::request_short`] runs its handler before the
-//! poll that belongs to each request and would have found it. It does so only while the endpoint's lane
-//! to itself is hot and empty and no reply waits on the way back. Else the request goes by the lane, as
-//! all others do, and is handled in its turn.
+//! A request to the endpoint itself needs no lane: [`Core::request_short`] runs its handler before
+//! the poll that belongs to each request and would have found it. It does so only while the
+//! endpoint's lane to itself is hot and empty and no reply waits on the way back. Else the request
+//! goes by the lane, as all others do, and is handled in its turn.
 
 use crate::core::{Body, Core, HandlerContext, SendAttempt};
 use crate::dispatch::{failed, return_request};
@@ -17,8 +17,9 @@ use clump_shm::polled_lanes::PolledLanes;
 use clump_shm::slot::{Header, INLINE};
 
 impl Core {
-    /// Sends a short message once, or says that there is no room. The budget of the fast way through:
-    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
+    /// Sends a short message once, or says that there is no room. The budget of the fast way
+    /// through: five checks, the stores of one slot, one look at the receiver's state, two
+    /// counters.
     #[inline(always)]
     pub(crate) fn attempt_short(
         &mut self,
@@ -126,14 +127,14 @@ fn run_own(
     Ok(true)
 }
 
-/// Where the lane of an endpoint to itself is among the hot ones; 0 while it is not hot.
+/// Returns the index of an endpoint's lane to itself among the hot ones; 0 while it is not hot.
 #[cold]
 fn find(hot: &PolledLanes<ReplyQueue>, is_own: impl Fn(&InLane<ReplyQueue>) -> bool) -> usize {
     hot.iter().position(is_own).unwrap_or(0)
 }
 
-/// Ends a request to the endpoint itself whose handler failed; false when it has to go back and there
-/// is no room, so that it has to wait in the lane.
+/// Ends a request to the endpoint itself whose handler failed; false when it has to go back and
+/// there is no room, so that it has to wait in the lane.
 #[cold]
 fn end_own(
     handler_context: &HandlerContext,

@@ -234,8 +234,8 @@ impl Core {
             let peer = &mut self.retiring[at];
             let gone = peer.path.get().is_none_or(|p| p.openness() != Openness::Open);
             let done = gone || peer.path.get().is_none_or(Path::is_released);
-            // Replies were published before the release; a poll between the two looks reads them, or
-            // their bell, answered now, shows them.
+            // Replies were published before the release; a poll between the two looks reads them,
+            // or their bell, answered now, shows them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
             if seen_before {
                 self.inbox.process_doorbells()?;

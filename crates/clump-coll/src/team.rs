@@ -192,8 +192,8 @@ impl Team {
     }
 }
 
-/// Bytes that a collective moves at one time, at most: so many that no rank has them, and few enough that all ranks
-/// refuse more before one of them waits for another.
+/// Bytes that a collective moves at one time, at most: so many that no rank has them, and few
+/// enough that all ranks refuse more before one of them waits for another.
 const MAX_BYTES: u64 = 1 << 36;
 
 /// Fails if a collective would move `bytes` bytes or more to a rank, all parts together.

@@ -103,8 +103,8 @@ pub trait Driver: Send {
         let _ = (peer, path);
     }
 
-    /// Gives a driver that asks its peers anything by itself the key to do so: everybody in the job has it, nobody
-    /// else. Only a driver with frames cares.
+    /// Gives a driver that asks its peers anything by itself the key to do so: everybody in the job
+    /// has it, nobody else. Only a driver with frames cares.
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
         let _ = key;
     }

@@ -32,7 +32,8 @@ pub enum DriverError {
         /// The kernel's reason.
         source: OsError,
     },
-    /// The operating system does not receive. It may do so again ([`ReceiveFailures`](crate::ReceiveFailures)).
+    /// The operating system does not receive. It may do so again
+    /// ([`ReceiveFailures`](crate::ReceiveFailures)).
     #[error("the operating system receives no datagrams: {0}")]
     Receive(ReceiveFailure),
     /// The operating system failed to set a driver up.
@@ -46,7 +47,7 @@ pub enum DriverError {
     Socket(&'static str),
 }
 
-/// What two receptions gave together: that one failed counts where neither received anything.
+/// Joins the results of two receptions: a failure counts only if neither received anything.
 pub(crate) fn or_received(
     one: Result<usize, DriverError>,
     other: Result<usize, DriverError>,

@@ -1,10 +1,11 @@
 //! Short bursts as Ethernet frames of an own type, past the kernel's IP; long ones by UDP; received
 //! from both. Made for latency: a round trip takes half of that by UDP (ADR 16).
 //!
-//! Peers are named by the addresses of their UDP sockets. The driver finds the way to them by itself
-//! ([`clump_os::link`]) and uses frames only where the other side has said that they arrive ([`paths`], under a key: [`probe`]);
-//! everything else, IPv6, routers, datagrams longer than a frame, goes by UDP as it always did. So this
-//! driver reaches whoever the UDP driver reaches, and both may be in one job.
+//! Peers are named by the addresses of their UDP sockets. The driver finds the way to them by
+//! itself ([`clump_os::link`]) and uses frames only where the other side has said that they arrive
+//! ([`paths`], under a key: [`probe`]); everything else, IPv6, routers, datagrams longer than a
+//! frame, goes by UDP as it always did. So this driver reaches all peers that the UDP driver
+//! reaches, and both may be in one job.
 //!
 //! A poll for frames is a load from memory, one for UDP a system call. While frames are in use and
 //! nothing arrives by UDP, a poll includes UDP only if [`UDP_PAUSE_NS`] have passed since the last
@@ -71,7 +72,7 @@ pub struct Frames<L> {
     local: SocketAddrV4,
     paths: FramePaths,
     probes: Probes,
-    /// Who tells the way, in the network namespace in which this was made.
+    /// Table of the ways to peers, in the network namespace in which this was made.
     ways: NeighborTable,
     watch: OwnedFd,
     capabilities: Capabilities,

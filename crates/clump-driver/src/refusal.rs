@@ -1,7 +1,8 @@
 //! Failures of the call that receives: which call, why, and whether it lasts.
 //!
-//! One failure says little: memory may be short for a moment, and some kernels report here what became of a
-//! datagram sent earlier. A call that a filter refuses fails every time, and then nothing is received ever again.
+//! One failure says little: memory may be short for a moment, and some kernels report here what
+//! became of a datagram sent earlier. A call that a filter refuses fails every time, and then
+//! nothing is received ever again.
 
 use rustix::io::Errno;
 
@@ -52,7 +53,7 @@ impl ReceiveFailure {
         (call + 1) << 32 | u64::from(self.errno.raw_os_error().unsigned_abs())
     }
 
-    /// What [`ReceiveFailure::to_bits`] gave; `None` for anything else.
+    /// Decodes the bits of [`ReceiveFailure::to_bits`]; `None` for anything else.
     pub fn from_bits(bits: u64) -> Option<Self> {
         let call = usize::try_from(bits >> 32).ok()?.checked_sub(1)?;
         let call = *ReceiveCall::ALL.get(call)?;
@@ -61,7 +62,7 @@ impl ReceiveFailure {
         Some(Self { call, errno: Errno::from_raw_os_error(number) })
     }
 
-    /// Whether the kernel's word is one that filters of system calls give.
+    /// Returns true if the error is one that filters of system calls give.
     pub fn is_refusal(self) -> bool {
         matches!(self.errno, Errno::PERM | Errno::ACCESS | Errno::NOSYS)
     }
@@ -79,13 +80,14 @@ pub struct ReceiveFailures {
     failures: u32,
     first_ns: u64,
     last_ns: u64,
-    /// What had been received when the row began.
+    /// Datagrams received when the row of failures began.
     received: u64,
     lasting: Option<ReceiveFailure>,
 }
 
 impl ReceiveFailures {
-    /// A call has failed at `now_ns`; `received` datagrams had come by then, ever. Successes need not be told.
+    /// A call has failed at `now_ns`; `received` datagrams had come by then, ever. Successes need
+    /// not be told.
     #[cold]
     pub fn on_failure(&mut self, now_ns: u64, received: u64, failure: ReceiveFailure) {
         debug_assert!(received >= self.received, "it is a count");
@@ -116,7 +118,7 @@ mod tests {
     const REFUSED: ReceiveFailure =
         ReceiveFailure { call: ReceiveCall::RecvMmsg, errno: Errno::PERM };
 
-    /// Whether failures every `step` last, if `received` tells what has come by each.
+    /// Returns true if failures every `step` last, where `received` tells what has come by each.
     fn lasts(step: u64, count: u64, received: impl Fn(u64) -> u64) -> bool {
         let mut failures = ReceiveFailures::default();
         for number in 0..count {

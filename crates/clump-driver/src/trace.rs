@@ -78,6 +78,9 @@ impl<D: Driver> Trace<D> {
     }
 
     /// Records to a file, which only its user reads: packets are in it. A link is not followed.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be created.
     pub fn to_file(inner: D, path: &Path, limits: TraceLimits) -> Result<Self, DriverError> {
         let failed = |e: io::Error| {
             let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);

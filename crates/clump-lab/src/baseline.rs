@@ -60,8 +60,8 @@ fn own_processors() -> Vec<usize> {
     clump_os::topology::affinity().unwrap_or_default()
 }
 
-/// Messages per second through a bare ring of 64-byte slots with one sender and one receiver: header
-/// and two words written, read and summed; room given back by the quarter.
+/// Messages per second through a bare ring of 64-byte slots with one sender and one receiver:
+/// header and two words written, read and summed; room given back by the quarter.
 ///
 /// # Errors
 /// There is no thread to be had.

@@ -5,9 +5,9 @@
 //! commands start this program again as a job (`clump run`), measure through the same interface
 //! that any program uses, and estimate with `clump-loggp`.
 //!
-//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::MeasurementPlan`] (extent
-//! of a measurement), [`report::LogpReport`] (its results), [`contrast::Contrast`] (clump beside a
-//! baseline).
+//! Types to know: [`pair::Pair`] (two ranks as the measurements see them),
+//! [`plan::MeasurementPlan`] (extent of a measurement), [`report::LogpReport`] (its results),
+//! [`contrast::Contrast`] (clump beside a baseline).
 //!
 //! # Invariants
 //! 1. Every claim about speed is a ratio to something measured in turn with it, in slices of at

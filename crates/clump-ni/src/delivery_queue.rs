@@ -154,8 +154,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Asks endpoints that have no room to wake this interface once they have; for one that has announced itself
-    /// asleep.
+    /// Asks endpoints that have no room to wake this interface once they have; for one that has
+    /// announced itself asleep.
     pub(crate) fn request_room(&self) {
         let full = self.all.values().filter(|delivery_queue| !delivery_queue.waiting.is_empty());
         for path in full.filter_map(|delivery_queue| delivery_queue.path.as_ref()) {
@@ -163,7 +163,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Whether messages wait for endpoints that are not open yet, which do not ring when they open.
+    /// Returns true if messages wait for endpoints that are not open yet, which do not ring when
+    /// they open.
     pub(crate) fn wants_opening(&self) -> bool {
         self.all.values().any(|delivery_queue| {
             delivery_queue.path.is_none() && !delivery_queue.waiting.is_empty()

@@ -1,6 +1,6 @@
 //! The work of a network interface, turn by turn: no thread, and no time but that of its [`Clock`].
-//! A thread ([`crate::NetworkInterface`]) or a simulation runs its turns, and puts it to sleep when a turn
-//! found nothing.
+//! A thread ([`crate::NetworkInterface`]) or a simulation runs its turns, and puts it to sleep when
+//! a turn found nothing.
 
 use crate::clock::{Clock, Wire, Work};
 use crate::close_handshakes::control_endpoint_name;
@@ -33,11 +33,12 @@ use std::time::Duration;
 
 /// Longest sleep: an actor that dies or changes a lock rings, so this is for unforeseen cases.
 const NAP: Duration = Duration::from_millis(100);
-/// Longest sleep while messages wait for endpoints that are not open yet: nobody rings when one opens.
+/// Longest sleep while messages wait for endpoints that are not open yet: nobody rings when one
+/// opens.
 const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
-/// Shortest sleep while all that was answered only has to be acknowledged. Setting a timer that is due before
-/// the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare: whoever misses it
-/// asks again sooner.
+/// Shortest sleep while all that was answered only has to be acknowledged. Setting a timer that is
+/// due before the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare:
+/// a requester that misses it asks again sooner.
 const MIN_NAP: Duration = Duration::from_millis(4);
 /// Turns between two checks of which ranks have died or finalized.
 const ATTEND_TURNS: u32 = 256;
@@ -218,23 +219,8 @@ impl<C: Clock> Server<C> {
                     watcher.on_executed(clock, arrived, arrival.payload.len());
                 }
                 _ if arrival.route.to == *control_endpoint => {
-                    let token = arrival.words().first().copied().unwrap_or(0);
-                    match (arrival.sort, &mut *submission_queue) {
-                        (Disposition::Message(FrameKind::Ask), _) => {
-                            let from = arrival.route.from;
-                            let rank = arrival.words().get(1).copied().unwrap_or(0) as u32;
-                            delivery_queues.handle_credit_request(
-                                &mut Wire { stack, clock },
-                                from,
-                                token,
-                                rank,
-                            );
-                        }
-                        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
-                            submission_queue.close_handshakes.on_answer(arrival.route.from, token);
-                        }
-                        _ => {}
-                    }
+                    let queue = submission_queue.as_mut();
+                    take_control(&arrival, queue, delivery_queues, &mut Wire { stack, clock });
                 }
                 _ => {
                     delivery_queues.deliver(&mut Wire { stack, clock }, &arrival);
@@ -322,7 +308,8 @@ impl<C: Clock> Server<C> {
         let announced = block.park().announce(self.memory.fence());
         let had_to_send = self.stack.wants_service();
         if self.delivery_queues.wants_room() {
-            // What was read before the announcement has made room; from now on its reader wakes this interface.
+            // What was read before the announcement has made room; from now on its reader wakes
+            // this interface.
             self.delivery_queues.request_room();
             self.delivery_queues
                 .handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
@@ -365,7 +352,7 @@ impl SleepAnnouncement {
     }
 }
 
-/// How long to sleep when the next timer is `due`; `in_time`: it is not to be late.
+/// Returns the time to sleep when the next timer is `due`; `in_time`: it is not to be late.
 fn nap(due: Option<Duration>, in_time: bool, wants_opening: bool) -> Duration {
     let due = due.unwrap_or(NAP).min(NAP);
     let nap = if in_time { due } else { due.max(MIN_NAP) };
@@ -417,6 +404,27 @@ fn take(engine: &mut Engine<NodeSegments>, arrival: &ArrivedMessage<'_>, out: &m
     let payload = if deposited == 0 { arrival.payload } else { &[] };
     let request = Request { from, handler: arrival.handler, words, payload, deposited };
     engine.handle_request(&request, out);
+}
+
+/// Handles a message to the control endpoint: a credit request, or an answer to a close handshake.
+fn take_control(
+    arrival: &ArrivedMessage<'_>,
+    submission_queue: Option<&mut SubmissionQueue>,
+    delivery_queues: &mut DeliveryQueue,
+    wire: &mut Wire<'_, impl Clock>,
+) {
+    let (from, words) = (arrival.route.from, arrival.words());
+    let token = words.first().copied().unwrap_or(0);
+    match (arrival.sort, submission_queue) {
+        (Disposition::Message(FrameKind::Ask), _) => {
+            let rank = words.get(1).copied().unwrap_or(0) as u32;
+            delivery_queues.handle_credit_request(wire, from, token, rank);
+        }
+        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
+            submission_queue.close_handshakes.on_answer(from, token);
+        }
+        _ => {}
+    }
 }
 
 /// Outlet of answers over the interface's stack.

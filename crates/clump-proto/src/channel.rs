@@ -144,8 +144,8 @@ impl Channel {
         self.handle_timeout_unheard(now, now);
     }
 
-    /// Does what is due at `now`, when only what had arrived by `heard` has been handed in. A caller that was away in
-    /// between knows of no silence: the answer may lie in its socket.
+    /// Does what is due at `now`, when only what had arrived by `heard` has been handed in. A
+    /// caller that was away in between knows of no silence: the answer may lie in its socket.
     pub fn handle_timeout_unheard(&mut self, now: Nanos, heard: Nanos) {
         debug_assert!(heard <= now, "nobody has heard what is to come");
         self.detect_lost(now, self.retransmit.backoff());

@@ -1,17 +1,20 @@
-//! How long the last units may stay unacknowledged before one is sent again to see whether they were lost.
+//! How long the last units may stay unacknowledged before one is sent again to see whether they
+//! were lost.
 //!
-//! Two round trips are enough where the peer always polls (RFC 8985, 7.2). On a busy machine its process waits for a
-//! processor now and then, for milliseconds, and then each such probe is for nothing. So what they come to decides:
-//! the wait grows with each one in vain, and shrinks again while there are none.
+//! Two round trips are enough where the peer always polls (RFC 8985, 7.2). On a busy machine its
+//! process waits for a processor now and then, for milliseconds, and then each such probe is for
+//! nothing. So what they come to decides: the wait grows with each one in vain, and shrinks again
+//! while there are none.
 
 use crate::Nanos;
 
 /// Longest wait: some time slices of a scheduler.
 const MAX_WAIT: Nanos = 16_000_000;
-/// After so many transmissions without a probe in vain the wait is halved: about one in so many is accepted.
+/// After so many transmissions without a probe in vain the wait is halved: about one in so many is
+/// accepted.
 const CALM: u64 = 4096;
-/// Growth after a probe in vain that follows another within [`CALM`]. The first one, which may be a pause of the
-/// program, adds a quarter.
+/// Growth after a probe in vain that follows another within [`CALM`]. The first one, which may be a
+/// pause of the program, adds a quarter.
 const GROWTH: Nanos = 4;
 
 /// The wait, and what became of the last probe.
@@ -19,9 +22,9 @@ const GROWTH: Nanos = 4;
 pub(crate) struct Probe {
     floor: Nanos,
     wait: Nanos,
-    /// How long nothing had come before the last one.
+    /// Time for which nothing had come before the last one.
     waited: Nanos,
-    /// When the last one was sent, if nothing has come since.
+    /// Time at which the last one was sent, if nothing has come since.
     sent: Option<Nanos>,
     /// Order of the transmissions at the last change of the wait.
     changed: u64,
@@ -32,7 +35,7 @@ impl Probe {
         Self { floor, wait: floor, waited: 0, sent: None, changed: 0 }
     }
 
-    /// How long to wait at least.
+    /// Returns the shortest wait.
     #[inline]
     pub(crate) fn wait(&self) -> Nanos {
         self.wait
@@ -48,9 +51,10 @@ impl Probe {
         self.sent = Some(now);
     }
 
-    /// Units were acknowledged after a silence. The probe was `in_vain` if a unit is known to have arrived before, or the
-    /// answer came sooner after it than the `least` round trip; and most likely if it came later than `late`, since then
-    /// the probe had to wait for the peer like all before it.
+    /// Units were acknowledged after a silence. The probe was `in_vain` if a unit is known to have
+    /// arrived before, or the answer came sooner after it than the `least` round trip; and most
+    /// likely if it came later than `late`, since then the probe had to wait for the peer like all
+    /// before it.
     pub(crate) fn on_news(
         &mut self,
         now: Nanos,
@@ -70,8 +74,8 @@ impl Probe {
             let first = calm > 0 || self.wait == self.floor;
             let wait = self.waited.max(self.wait).min(MAX_WAIT);
             let longer = if first { wait + wait / 4 } else { GROWTH * wait };
-            // What would have been enough, and as much again. Where a queue may have held the answer up, no more than
-            // that accounts for.
+            // What would have been enough, and as much again. Where a queue may have held the
+            // answer up, no more than that accounts for.
             let enough = if in_vain {
                 self.waited.saturating_add(took).saturating_mul(2)
             } else {

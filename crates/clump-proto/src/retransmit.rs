@@ -87,8 +87,8 @@ impl Retransmit {
         }
     }
 
-    /// Units were acknowledged: there is news. Some of them, `in_vain`, had been sent again after a silence though they
-    /// had arrived.
+    /// Units were acknowledged: there is news. Some of them, `in_vain`, had been sent again after a
+    /// silence though they had arrived.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Nanos, (order, in_vain): (u64, u32), rtt: &Rtt) {
         self.newest_order = self.newest_order.max(order);
@@ -192,7 +192,7 @@ impl Retransmit {
         (2 * rtt.smoothed() + self.ack_delay).max(self.probe.wait()).min(self.timeout_max)
     }
 
-    /// When something is to be done.
+    /// Returns the time at which something is to be done.
     #[inline]
     pub(crate) fn deadline(&self, send: &Send, rtt: &Rtt) -> Nanos {
         self.loss_at.min(self.silence_ends(send, rtt))
@@ -209,8 +209,9 @@ impl Retransmit {
         }
     }
 
-    /// Whether the silence has lasted too long now; then a unit must be sent again. RFC 9002, 6.2: this
-    /// alone finds nothing lost, and shrinks no window. What arrived after `heard` is not known yet.
+    /// Returns true if the silence has lasted too long now; then a unit must be sent again. RFC
+    /// 9002, 6.2: this alone finds nothing lost, and shrinks no window. Arrivals after `heard` are
+    /// not known yet.
     pub(crate) fn is_silent(
         &mut self,
         (now, heard): (Nanos, Nanos),

@@ -128,7 +128,8 @@ fn survives(pair: &mut Pair, units: u64) -> u64 {
     assert!(pair.run(SEC, |pair| pair.stats(0).black_holes == 1), "{pair:?}");
     pair.ends[0].unit_bytes = pair.ends[0].channel.datagram_bytes();
     assert_eq!(pair.ends[0].unit_bytes, 1232, "what everything falls back to");
-    // What was lost twice comes last, and buffers are given back in order: over a long path much later.
+    // What was lost twice comes last, and buffers are given back in order: over a long path much
+    // later.
     let before = pair.ends[1].delivered.len();
     assert!(pair.run(SEC, |pair| pair.ends[1].delivered.len() > before), "{pair:?}");
     let took = pair.now - from;

@@ -2,9 +2,9 @@
 //! requests.
 //!
 //! Takes requests one by one ([`Engine::handle_request`]), works on a [`Memory`], and gives answers
-//! to an [`ReplySink`]. No clock, no socket, no thread; every word of a request is checked before use.
-//! Answers that find no room are kept, and no further request of a requester with kept answers is
-//! executed: so kept memory is bounded by the requests that requesters may have outstanding.
+//! to an [`ReplySink`]. No clock, no socket, no thread; every word of a request is checked before
+//! use. Answers that find no room are kept, and no further request of a requester with kept answers
+//! is executed: so kept memory is bounded by the requests that requesters may have outstanding.
 
 mod account;
 mod claims;

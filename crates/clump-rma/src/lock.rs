@@ -91,8 +91,9 @@ impl Lock {
     ///
     /// # Errors
     /// Fails if the rank that held it died with it, or while the lock was on its way to that rank
-    /// ([`Refusal::HolderDied`]), and so for all ranks from then on; if the rank that exported it died
-    /// ([`Refusal::OwnerDead`]); if its home is lost; if a rank died and survivors do not continue.
+    /// ([`Refusal::HolderDied`]), and so for all ranks from then on; if the rank that exported it
+    /// died ([`Refusal::OwnerDead`]); if its home is lost; if a rank died and survivors do not
+    /// continue.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::TimedOut))
@@ -109,8 +110,8 @@ impl Lock {
 
     /// Takes the lock if it is free. Returns `None` while another rank holds it or waits for it.
     /// That is also the result after the death of the holder, until its node or the launcher has
-    /// told the home of the lock; from then on every try fails with [`Refusal::HolderDied`], as every
-    /// wait does.
+    /// told the home of the lock; from then on every try fails with [`Refusal::HolderDied`], as
+    /// every wait does.
     ///
     /// # Errors
     /// Fails as [`Lock::acquire`] does.

@@ -98,8 +98,8 @@ impl Rma {
     ///
     /// # Errors
     /// Fails if operations without an answer were refused since the last time, with the first of
-    /// them and its reason; if a node is lost ([`Refusal::NodeLost`]); if a rank is lost, and survivors
-    /// do not continue.
+    /// them and its reason; if a node is lost ([`Refusal::NodeLost`]); if a rank is lost, and
+    /// survivors do not continue.
     pub fn quiet(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         self.inner.notice_losses();

@@ -308,8 +308,8 @@ impl RankBlock {
         Some((u32::try_from(peer).ok()?, note as u32))
     }
 
-    /// Notes that this rank or interface receives nothing any more, and why, in bits that the driver knows. Slow path
-    /// only.
+    /// Notes that this rank or interface receives nothing any more, and why, in bits that the
+    /// driver knows. Slow path only.
     pub fn note_receive_failure(&self, bits: u64) {
         self.note.receive_failure.store(bits, Ordering::Release);
     }
@@ -319,7 +319,7 @@ impl RankBlock {
         self.note.receive_failure.load(Ordering::Acquire)
     }
 
-    /// Where the threads of this rank sleep.
+    /// Returns the place at which the threads of this rank sleep.
     #[inline]
     pub fn park(&self) -> &Park {
         &self.park

@@ -2,17 +2,17 @@
 //! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
 //! network.
 //!
-//! Layer 7: no crate depends on it. A seed decides everything ([`OneSidedPlan`]): the ranks, what programs
-//! send, and what the network does to it. A run is one thread and one queue of events, so a seed
-//! determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin soak --
-//! --seed N --seeds 1 --trace`.
+//! Layer 7: no crate depends on it. A seed decides everything ([`OneSidedPlan`]): the ranks, what
+//! programs send, and what the network does to it. A run is one thread and one queue of events, so
+//! a seed determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin
+//! soak -- --seed N --seeds 1 --trace`.
 //!
 //! A run begins with a period of faults. Then everything heals, and all that was sent must be
 //! settled; then all ranks close. An oracle that knows nothing of packets checks every message as
 //! it is handled or returned.
 //!
-//! Types to know: [`OneSidedPlan`], [`run`], [`RunSummary`], [`RunFailure`]; [`onesided`], where ranks use each
-//! other's memory; [`proxies`], paper 002's experiment.
+//! Types to know: [`OneSidedPlan`], [`run`], [`RunSummary`], [`RunFailure`]; [`onesided`], where
+//! ranks use each other's memory; [`proxies`], paper 002's experiment.
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.

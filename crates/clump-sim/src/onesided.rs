@@ -18,6 +18,7 @@ mod line;
 mod model;
 mod plan;
 mod program;
+mod quiet;
 mod world;
 
 use crate::summary::RunFailure;

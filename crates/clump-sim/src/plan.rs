@@ -15,7 +15,7 @@ pub const SECOND: Time = 1_000_000_000;
 
 /// Lengths of datagrams: Ethernet, jumbo frames, loopback.
 const DATAGRAMS: [usize; 3] = [1472, 8972, 65507];
-/// What every path carries: tunnels may carry less than Ethernet.
+/// Bytes that every path carries: tunnels may carry less than Ethernet.
 const SHORTEST_DATAGRAM: usize = 1232;
 
 /// A planned change to the cluster.
@@ -273,7 +273,8 @@ pub(crate) fn channel(random: &mut Random) -> Config {
     config
 }
 
-/// What a path carries that is narrower than its ends: something that Ethernet would not, half of the time.
+/// Draws the bytes that a path carries that is narrower than its ends: half of the time no more
+/// than Ethernet's.
 fn narrow(random: &mut Random, datagram: usize) -> usize {
     let most = if random.one_in(2) { DATAGRAMS[0].min(datagram) } else { datagram };
     random.between(SHORTEST_DATAGRAM as u64, most as u64) as usize

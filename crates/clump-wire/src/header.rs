@@ -22,8 +22,8 @@ pub enum PacketKind {
     Data = 1,
     /// Acknowledges only; is not acknowledged itself.
     Ack = 2,
-    /// Has the length that the path is hoped to carry; requests a [`PacketKind::ProbeAck`] (RFC 8899,
-    /// 4.1).
+    /// Has the length that the path is hoped to carry; requests a [`PacketKind::ProbeAck`] (RFC
+    /// 8899, 4.1).
     Probe = 3,
     /// Answers a probe; `unit` is the probe's length.
     ProbeAck = 4,

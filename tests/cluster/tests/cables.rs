@@ -242,8 +242,8 @@ fn narrowed(options: &str) {
     let job = job.start();
     job.await_ready(folder.path(), 0..4);
     let [other, end] = Cable::both(&job);
-    // Losing nothing, it hands packets over one by one: virtual cables let runs of joined packets pass whatever
-    // their length.
+    // Losing nothing, it hands packets over one by one: virtual cables let runs of joined packets
+    // pass whatever their length.
     other.does(&["lose", "0"]);
     end.does(&["shorten", "1280"]);
     let said = || std::fs::read_to_string(&errors).unwrap();

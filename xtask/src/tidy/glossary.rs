@@ -1,5 +1,5 @@
-//! The field's words: names that have a term in MPI, UCX, RDMA, QUIC or operating systems use it, and prose
-//! does without the riddles that stood for it.
+//! The field's words: names that have a term in MPI, UCX, RDMA, QUIC or operating systems use it,
+//! and prose does without the riddles that stood for it.
 
 use super::counted::Counted;
 use super::ratchet::Section;
@@ -78,6 +78,9 @@ pub fn sections(tree: &Tree) -> Vec<Section> {
 }
 
 /// Banned identifiers, and banned words of prose beyond the ratchet.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = prose(tree).findings(tree)?;
     for (file, source) in tree.rust().filter(|(f, _)| f.path != OWN) {

@@ -2,14 +2,13 @@
 //! the bytes that endpoints of other nodes have not consumed. Proxies put messages from other nodes
 //! into the endpoints' own lanes.
 
+mod account;
+
+use super::credit_bytes;
 use super::forward::{Forward, stamp};
-use super::{Accept, credit_bytes};
 use crate::error::Result;
 use clump_boot::Dispatch;
-use clump_net::original::{CONSUMED, Original};
-use clump_net::{
-    Disposition, FlowId, Flows, Progress, Pushed, QueuedMessage, REQUEST_COST, Refusal, Request,
-};
+use clump_net::{FlowId, Flows, Progress, Pushed, REQUEST_COST, Refusal, Request};
 use clump_os::clock;
 use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
@@ -22,9 +21,6 @@ use clump_trace::Sampler;
 use clump_wire::frame::{FrameKind, Route};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Interval between two checks of flows to a rank that is gone.
-const ASK_AGAIN_NS: u64 = 2_000_000;
 
 /// Returns the name under which ranks address proxy `which` of this node.
 pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
@@ -273,41 +269,6 @@ impl ProxyClient {
     pub fn housekeeping(&self) {
         self.inner().attend();
     }
-
-    /// Updates the account of flows with an arrived message; tells what the endpoint is to do with
-    /// it.
-    pub fn accept(&self, queued: &QueuedMessage) -> Accept {
-        let back = (queued.route.to, queued.route.from);
-        let cost = |payload: &[u8], kind| {
-            REQUEST_COST + if kind == FrameKind::Long { 0 } else { payload.len() as u64 }
-        };
-        match queued.sort {
-            Disposition::Message(FrameKind::Credit) => {
-                if let Some(flow) = self.inner().flows.between(back.0, back.1) {
-                    flow.on_consumed(queued.words.first().copied().unwrap_or(0));
-                }
-                Accept::Done
-            }
-            Disposition::Message(FrameKind::Returned) => {
-                let original = Original::unpack(queued.words.first().copied().unwrap_or(0));
-                if original.reason != CONSUMED
-                    && !original.reply
-                    && let Some(flow) = self.inner().flows.between(back.0, back.1)
-                {
-                    flow.refund(REQUEST_COST + queued.payload.len() as u64);
-                }
-                Accept::Handle
-            }
-            Disposition::Lost(kind, _) if !queued.reply => {
-                let (from, to) = (queued.route.from, queued.route.to);
-                if let Some(flow) = self.inner().flows.between(from, to) {
-                    flow.refund(cost(&queued.payload, kind));
-                }
-                Accept::Handle
-            }
-            Disposition::Message(_) | Disposition::Lost(..) => Accept::Handle,
-        }
-    }
 }
 
 /// Returns the head of a further fragment of a long message.
@@ -449,52 +410,6 @@ impl Inner {
             self.answer((FrameKind::Ask, 0), names, (&[total], &[]));
         }
         true
-    }
-
-    /// Watches `peer` for its death from now on, if it is a rank.
-    fn watch(&mut self, peer: u32) {
-        let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
-        if !known
-            && !self.watched.iter().any(|(rank, _)| *rank == peer)
-            && let Some(block) = self.node.rank(peer)
-        {
-            self.watched.push((peer, block));
-        }
-    }
-
-    fn attend(&mut self) {
-        let Self { watched, gone, left, .. } = self;
-        watched.retain(|(rank, block)| {
-            let Some(why) = super::gone(block) else { return true };
-            if let Some(place) = gone.get_mut(*rank as usize) {
-                *place = Some(why);
-            }
-            left.push(*rank);
-            false
-        });
-        if !self.left.is_empty() {
-            self.repeat_credit_requests();
-        }
-    }
-
-    /// Repeats credit requests for flows to such ranks: the earlier ones may have been lost with
-    /// them. Their proxies, or this node's, answer instead.
-    #[cold]
-    fn repeat_credit_requests(&mut self) {
-        let now = (self.clock)();
-        if !self.kept.is_empty() || now.saturating_sub(self.asked_at) < ASK_AGAIN_NS {
-            return;
-        }
-        self.asked_at = now;
-        let Self { left, flows, .. } = self;
-        left.retain(|rank| {
-            let mut outstanding = false;
-            for flow in flows.towards(*rank).filter(|flow| flow.outstanding() != 0) {
-                flow.on_consumed(0);
-                outstanding = true;
-            }
-            outstanding
-        });
     }
 }
 

@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// See [`Registry::endpoint_table`].
+/// The endpoint table of a rank, which its stack uses ([`Registry::endpoint_table`]).
 #[derive(Debug)]
 pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,

@@ -57,7 +57,8 @@ fn requests_to_itself_are_handled_without_a_lane_unless_words_are_to_be_copied()
             }
         }
         assert_eq!(own.counts([Counter::HandlerRuns]), [before[1] + 100]);
-        // Polls are counted now and then. The one after each request finds something in the lane, or not.
+        // Polls are counted now and then. The one after each request finds something in the lane,
+        // or not.
         own.ep.drain().unwrap();
         let empty = own.counts([Counter::PollsEmpty])[0] - before[0];
         assert_eq!(empty < 50, copied, "{empty} polls in vain");

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! byte 0        6        12     14     15   16       18     20     22      26      30
-//!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP | datagram or probe, padding
+//!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP |
+//! byte 30
+//!     | datagram or probe, padding
 //! ```
 //!
 //! Padding follows the datagram. Network order. The type is the first of two that IEEE 802 sets

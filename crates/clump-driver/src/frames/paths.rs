@@ -19,13 +19,13 @@ const MAX_COUNT: usize = 4096;
 const ASK_AFTER: u32 = 24;
 /// Frames sent in a row after which they count as not arriving.
 const CLOSE_AFTER: u32 = 64;
-/// Frames without an answer that was made with the key, after which one is asked for, again and again: other frames may
-/// be forged.
+/// Frames without an answer that was made with the key, after which one is asked for, again and
+/// again: other frames may be forged.
 const CONFIRM_AFTER: u32 = 256;
 /// And after which they are not believed to arrive, whatever else came.
 const DOUBT_AFTER: u32 = 1024;
-/// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame they would overtake
-/// it, and the protocol would take it for lost.
+/// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame
+/// they would overtake it, and the protocol would take it for lost.
 const AFTER_BURST: u32 = 16;
 /// First and longest pause between probes.
 const FIRST_PAUSE_NS: u64 = 200_000;
@@ -143,7 +143,8 @@ impl FramePaths {
         self.all[at].unheard = 0;
     }
 
-    /// It has answered question `number`: frames arrive there, if that was the last one. Whether it was.
+    /// It has answered question `number`: frames arrive there, if that was the last one. Whether it
+    /// was.
     pub(super) fn on_answer(&mut self, at: usize, number: u64) -> bool {
         let path = &mut self.all[at];
         if path.question != Some(number) {

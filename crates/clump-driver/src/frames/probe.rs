@@ -1,12 +1,12 @@
-//! Questions whether frames arrive, and answers: made with a key of the job, so that nobody else on the wire decides by
-//! what way datagrams go.
+//! Questions whether frames arrive, and answers: made with a key of the job, so that nobody else on
+//! the wire decides by what way datagrams go.
 //!
 //! ```text
 //! byte 0       8     24
 //!     | number | code |     the code: HMAC-SHA256, cut, over kind, number, and both addresses
 //! ```
-//! An answer has the number of its question. Only that to the question asked last is believed, so one that was
-//! recorded says nothing later.
+//! An answer has the number of its question. Only that to the question asked last is believed, so
+//! one that was recorded says nothing later.
 
 use super::format::FrameKind;
 use clump_os::secret::{Secret, scrubbed};
@@ -19,7 +19,7 @@ const CODE_BYTES: usize = 16;
 /// Bytes behind the beginning of the frame.
 pub(super) const PROBE_BYTES: usize = NUMBER_BYTES + CODE_BYTES;
 
-/// What makes and checks probes.
+/// The maker and checker of probes.
 #[derive(Debug)]
 pub(super) struct Probes {
     key: Secret<hmac::Key>,
@@ -28,7 +28,8 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// With a key that everybody knows, for drivers whose stack gives them none: probes are checked only.
+    /// With a key that everybody knows, for drivers whose stack gives them none: probes are checked
+    /// only.
     ///
     /// # Errors
     /// No memory for a key, or no random numbers.
@@ -37,7 +38,8 @@ impl Probes {
         Ok(Self { key: made(&[0; KEY_BYTES])?, number: clump_os::process::random()? })
     }
 
-    /// With this key from now on. Without memory for it there is none, and what needs one stays as it was.
+    /// With this key from now on. Without memory for it there is none, and what needs one stays as
+    /// it was.
     pub(super) fn take_key(&mut self, key: &[u8; KEY_BYTES]) {
         if let Ok(key) = made(key) {
             self.key = key;

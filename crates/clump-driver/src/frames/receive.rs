@@ -86,7 +86,8 @@ impl<L: FrameSocket> Frames<L> {
                     waited_ns: None,
                 })
             }
-            // Only whom we send to anyway is answered, and where we know it to be: strangers get nothing.
+            // Only peers that this driver sends to anyway are answered, and at the address known
+            // for them: strangers get nothing.
             (FrameKind::Ask | FrameKind::Answer, Some(at)) => {
                 self.receive_probe(kind, from, (at, bytes));
                 0

@@ -19,7 +19,8 @@ pub(super) const MESSAGES: usize = 16;
 /// 3.6 us into one buffer, 4.9 us into four by turns).
 const LARGE_BYTES: usize = 16_384;
 
-/// Late errors of earlier datagrams that one call skips. A socket keeps one at a time: after so many the call fails.
+/// Late errors of earlier datagrams that one call skips. A socket keeps one at a time: after so
+/// many the call fails.
 const LATE_ERRORS: usize = 8;
 
 impl Udp {

@@ -26,8 +26,8 @@ pub struct WorkloadRow {
     pub name: String,
     /// Unit of the figures.
     pub unit: &'static str,
-    /// One figure per implementation, in the order of [`ComparisonTable::names`]; `None` where it does not
-    /// support the workload.
+    /// One figure per implementation, in the order of [`ComparisonTable::names`]; `None` where it
+    /// does not support the workload.
     pub figures: Vec<Option<Median>>,
     /// Factor by which clump is better than each, by the median of the rounds' ratios; clump
     /// itself: 1.

@@ -4,8 +4,8 @@ use super::{Nanos, Stack};
 use clump_driver::{DriverError, ReceiveFailure};
 
 impl Stack {
-    /// The driver did not receive: it will be asked again, and what is missing will be sent again. A call that never
-    /// works is for whoever explains why a job does not go on.
+    /// The driver did not receive: it will be asked again, and what is missing will be sent again.
+    /// A call that never works is kept for the explanation why a job does not go on.
     #[cold]
     pub(super) fn on_receive_failed(&mut self, now: Nanos, error: &DriverError) {
         self.stats.receives_failed += 1;

@@ -105,7 +105,7 @@ impl Stack {
         connections.map(|connection| connection.channel.spurious()).sum()
     }
 
-    /// Whether a peer has been given up.
+    /// Returns true if a peer has been given up.
     pub fn is_lost(&self, peer: u32) -> bool {
         self.lost(peer).is_some()
     }

@@ -119,8 +119,8 @@ impl Flag {
     /// Waits until the flag compares in this way to `value`. Returns the flag's value.
     ///
     /// # Errors
-    /// Fails if its rank has died ([`Refusal::OwnerDead`]), if its node is lost, or if a rank died and
-    /// survivors do not continue.
+    /// Fails if its rank has died ([`Refusal::OwnerDead`]), if its node is lost, or if a rank died
+    /// and survivors do not continue.
     pub fn wait(&self, comparison: Comparison, value: u64) -> Result<u64> {
         let seen = self.wait_until(comparison, value, None)?;
         seen.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::TimedOut))

@@ -66,7 +66,7 @@ impl Lines {
     /// may overtake each other. A rank that arrived at a barrier has arrived at all before it, so
     /// the highest number counts.
     pub(crate) fn record_arrival(&self, node: usize, epoch: u64) {
-        // SYNC 9: pairs with heard
+        // SYNC 9: pairs with last_arrival_of
         let release = order(Site::BarrierArrive, Ordering::Release);
         self.nodes[node].epoch.fetch_max(epoch, release);
     }
@@ -74,7 +74,7 @@ impl Lines {
     /// Returns the last barrier of which `node` told this one.
     #[inline]
     pub(crate) fn last_arrival_of(&self, node: usize) -> u64 {
-        // SYNC 9: pairs with hear
+        // SYNC 9: pairs with record_arrival
         self.nodes[node].epoch.load(Ordering::Acquire)
     }
 

@@ -129,8 +129,9 @@ impl CallerLine {
         }
     }
 
-    /// Does what the backstop (`clump_net::SimInterface`) does while the rank computes. Returns true
-    /// if nothing was left to do, and `None` where proxies carry messages: those need no backstop.
+    /// Does what the backstop (`clump_net::SimInterface`) does while the rank computes. Returns
+    /// true if nothing was left to do, and `None` where proxies carry messages: those need no
+    /// backstop.
     pub(crate) fn run_backstop(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
         let LineTransport::Own(stack) = &mut self.way else { return None };
         while stack.receive(|| at, None, batch) > 0 {}

@@ -3,7 +3,7 @@
 use super::caller::{Caller, CallerEnvironment};
 use super::guards::wake;
 use super::layout::{Layout, PART, SLOT, TICKETS};
-use super::line::{CallerLine, OperationPayload};
+use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
 use crate::switch::Time;
 use clump_os::sync::Ordering;
@@ -361,7 +361,7 @@ impl Caller {
         part[at as usize..(at + len) as usize].copy_from_slice(data);
     }
 
-    fn put_long(
+    pub(super) fn put_long(
         &mut self,
         (owner, at, len): (u32, u64, u64),
         seed: u64,
@@ -408,66 +408,7 @@ impl Caller {
         CallerActivity::Nothing
     }
 
-    /// Begins a quiet of all nodes.
-    fn quiet(&mut self, next: Next, around: &mut CallerEnvironment<'_>) -> CallerActivity {
-        let mut cookies = Vec::new();
-        for node in 0..around.plan.nodes() {
-            if around.memory.is_node_lost(node) {
-                self.requester.lose(node);
-            }
-            match self.requester.quiet(node) {
-                Some((cookie, encoded)) => {
-                    if let Some(line) = &mut self.line {
-                        line.post(node, encoded, OperationPayload::Nothing);
-                    }
-                    cookies.push((node, cookie));
-                }
-                None if self.requester.is_lost(node) => {}
-                None => around.model.on_quiet(self.rank, node),
-            }
-        }
-        CallerActivity::Quiet { cookies, next }
-    }
-
-    fn grow_quiet(
-        &mut self,
-        mut cookies: Vec<(u32, u64)>,
-        next: Next,
-        around: &mut CallerEnvironment<'_>,
-    ) -> Option<CallerActivity> {
-        let before = cookies.len();
-        cookies.retain(|&(node, cookie)| {
-            let owner = around.layout.node_of.iter().position(|&other| other == node);
-            let place = (node, owner.unwrap_or(0) as u32);
-            let Some((completion, _)) = self.end_of(cookie, place, around) else { return true };
-            if let Completion::Done(_) = completion {
-                around.model.on_quiet(self.rank, node);
-            }
-            if let Some((_, why, segment, _)) = self.requester.failure(node) {
-                let owner = clump_rma::SegmentName::from_bits(segment).rank();
-                if !around.model.is_dead(owner) {
-                    let what = format!("operations of rank {} on rank {owner}", self.rank);
-                    around.model.complain(format!("{what} were refused: {why}"));
-                }
-            }
-            false
-        });
-        if !cookies.is_empty() {
-            let moved = cookies.len() < before;
-            self.doing = CallerActivity::Quiet { cookies, next };
-            return moved.then(|| std::mem::replace(&mut self.doing, CallerActivity::Nothing));
-        }
-        Some(match next {
-            Next::Nothing => CallerActivity::Nothing,
-            Next::Finish => {
-                CallerActivity::Leaving(self.line.as_mut().map_or(0, CallerLine::begin_close))
-            }
-            Next::PutLong { owner, at, len, seed } => self.put_long((owner, at, len), seed, around),
-            Next::Verify { owner, at, len } => self.verify((owner, at, len), around),
-        })
-    }
-
-    fn verify(
+    pub(super) fn verify(
         &mut self,
         (owner, at, len): (u32, u64, u64),
         around: &mut CallerEnvironment<'_>,

@@ -1,0 +1,63 @@
+//! Ownership of an endpoint: the threads that may use it, and how a call borrows its state.
+
+use crate::core::Core;
+use crate::error::{ErrorKind, Result};
+use crate::progress::{Guarded, Locked, Pollable};
+use std::cell::{RefCell, RefMut};
+use std::ops::DerefMut;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Threads that may use an endpoint: [`SingleThread`] (the one that opened it) or [`MultiThread`]
+/// (any).
+pub trait Ownership: Clone {
+    #[doc(hidden)]
+    type Cell: Pollable;
+    #[doc(hidden)]
+    fn cell(&self) -> &Self::Cell;
+    #[doc(hidden)]
+    type Guard<'a>: DerefMut<Target = Core>
+    where
+        Self: 'a;
+    /// Borrows the state for one call. Fails inside one of the endpoint's own handlers.
+    #[doc(hidden)]
+    fn core(&self) -> Result<Self::Guard<'_>>;
+}
+
+/// One thread holds the endpoint; no lock.
+#[derive(Debug, Clone)]
+pub struct SingleThread(pub(super) Rc<RefCell<Core>>);
+
+/// Threads share the endpoint; a lock per call.
+#[derive(Debug, Clone)]
+pub struct MultiThread(pub(super) Arc<Mutex<Guarded>>);
+
+impl Ownership for SingleThread {
+    type Cell = RefCell<Core>;
+
+    #[inline(always)]
+    fn cell(&self) -> &RefCell<Core> {
+        &self.0
+    }
+
+    type Guard<'a> = RefMut<'a, Core>;
+
+    #[inline(always)]
+    fn core(&self) -> Result<RefMut<'_, Core>> {
+        self.0.try_borrow_mut().map_err(|_| ErrorKind::InHandler.into())
+    }
+}
+
+impl Ownership for MultiThread {
+    type Cell = Mutex<Guarded>;
+
+    fn cell(&self) -> &Mutex<Guarded> {
+        &self.0
+    }
+
+    type Guard<'a> = Locked<'a>;
+
+    fn core(&self) -> Result<Locked<'_>> {
+        Ok(Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}

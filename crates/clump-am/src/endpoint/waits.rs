@@ -1,0 +1,59 @@
+//! What blocking calls of an endpoint wait for.
+
+use super::{Endpoint, Events, Ownership};
+use crate::error::Result;
+use crate::progress::WaitFor;
+use clump_shm::rank::WaitReason;
+
+/// The wait for a message. It counts the messages that the endpoint handles, by whichever poll: the
+/// loop that waits polls too.
+pub(super) struct Event<'a, H> {
+    pub(super) endpoint: &'a Endpoint<H>,
+    /// Messages that the endpoint had handled when the wait began; further ones are the event.
+    pub(super) before: u64,
+    pub(super) handled: u64,
+}
+
+impl<H: Ownership> WaitFor for Event<'_, H> {
+    fn done(&mut self) -> Result<bool> {
+        let mut core = self.endpoint.hold.core()?;
+        if self.handled == 0 {
+            core.poll_in_wait()?;
+        }
+        self.handled = core.handled().wrapping_sub(self.before);
+        Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
+    }
+
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
+    }
+}
+
+/// The wait for the end of all requests of the endpoint.
+pub(super) struct Drained<'a, H> {
+    pub(super) endpoint: &'a Endpoint<H>,
+    /// True if targets of this node were asked for early reports of consumption.
+    pub(super) asked: bool,
+}
+
+impl<H: Ownership> WaitFor for Drained<'_, H> {
+    fn done(&mut self) -> Result<bool> {
+        let mut core = self.endpoint.hold.core()?;
+        core.housekeeping()?;
+        let drained = core.is_drained();
+        if !drained && !std::mem::replace(&mut self.asked, true) {
+            core.request_drained();
+        }
+        Ok(drained)
+    }
+
+    fn announced(&mut self) {
+        if let Ok(core) = self.endpoint.hold.core() {
+            core.request_drained();
+        }
+    }
+
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
+    }
+}
