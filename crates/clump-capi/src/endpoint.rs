@@ -160,7 +160,7 @@ pub extern "C" fn clump_ep_close(ep: *mut clump_ep) -> c_int {
         match Slot::at(pointer) {
             None if ep.is_null() => {}
             Some(slot) if slot.is::<SharedEndpointHandle>() => {
-                drop(Slot::empty_of::<SharedEndpointHandle>(pointer)?)
+                drop(Slot::empty_of::<SharedEndpointHandle>(pointer)?);
             }
             _ => drop(Slot::empty_of::<ThreadEndpoint>(pointer)?),
         }

@@ -116,7 +116,7 @@ fn compare(args: &CompareArgs, folder: &Path) -> Result<()> {
     for peer in &missing {
         console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
     }
-    let turns = play(&implementations, &field, args.rounds, |what| console::err(what))?;
+    let turns = play(&implementations, &field, args.rounds, console::err)?;
     let table = ComparisonTable::of(&turns);
     if args.json {
         let all = serde_json::json!({ "table": table, "turns": turns });

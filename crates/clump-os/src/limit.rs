@@ -3,9 +3,10 @@
 //! The kernel returns `ENOMEM` or `EAGAIN`, not which limit it means: so those that are set are
 //! named.
 
+use crate::process::limit;
 use crate::signal;
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::fmt;
 
 /// Smallest stack of the main thread with which clump starts: reading the command line takes some
@@ -48,7 +49,7 @@ pub fn check() -> Result<(), TooLow> {
     let stack = ("stack size", "-s", Resource::Stack, MIN_STACK_BYTES);
     let data = ("private memory", "-d", Resource::Data, MIN_DATA_BYTES);
     for (what, option, resource, least) in [stack, data] {
-        if let Some(allowed) = getrlimit(resource).current.filter(|&allowed| allowed < least) {
+        if let Some(allowed) = limit(resource).current.filter(|&allowed| allowed < least) {
             return Err(TooLow { what, option, allowed, least });
         }
     }
@@ -109,7 +110,7 @@ const MEMORY: [Bytes; 3] = [
 /// Returns those of `limits` that are set, with their values.
 fn set(limits: &[Bytes]) -> Option<String> {
     let named = limits.iter().filter_map(|&(what, option, resource)| {
-        let allowed = getrlimit(resource).current?;
+        let allowed = limit(resource).current?;
         // Locked memory is limited everywhere; only a limit of 0 matters.
         let matters = option != "-l" || allowed == 0;
         matters.then(|| format!("the limit of {what}, {} KiB (ulimit {option})", allowed >> 10))

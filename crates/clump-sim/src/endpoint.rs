@@ -277,7 +277,7 @@ impl Endpoint {
                 environment.ledger().complain(format!("{kind:?} was handed to an endpoint"));
             }
             FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
-                self.take(environment, arrival, kind)
+                self.take(environment, arrival, kind);
             }
         }
     }

@@ -398,6 +398,8 @@ fn addresses_where_no_single_machine_can_be_reached_are_refused() {
         ("127.0.0.1,127.0.0.1", "twice"),
     ] {
         let ended = Job::of_program(&format!("-n 2 --nodes 2 --addresses {addresses}"), "true", []);
-        ended.finish().expect(2, &[why, "--addresses"]);
+        let ended = ended.finish();
+        assert_eq!(ended.code, 2, "{}", ended.err);
+        assert!(ended.err.contains(why) && ended.err.contains("--addresses"), "{}", ended.err);
     }
 }

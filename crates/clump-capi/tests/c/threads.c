@@ -82,7 +82,7 @@ static void intruders(void) {
     clump_ep *mine = clump_ep_open(cl, 5);
     EXPECT(mine != NULL);
     for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, intrude, mine);
-    for (int i = 0; i < 300000; i++) OK(clump_poll(mine));
+    for (int i = 0; i < 3000; i++) OK(clump_poll(mine));
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     OK(clump_ep_close(mine));

@@ -187,7 +187,7 @@ impl OneSidedCluster {
             }
             OneSidedFault::LinkChange { .. } | OneSidedFault::Partition { .. } => {}
             OneSidedFault::Compute { rank, span } => {
-                self.pause(rank, now, Mode::Computing(now + span))
+                self.pause(rank, now, Mode::Computing(now + span));
             }
             OneSidedFault::Freeze { actor, span } => {
                 match self.interface(actor) {

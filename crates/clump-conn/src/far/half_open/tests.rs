@@ -258,9 +258,11 @@ fn a_flood_by_one_that_holds_the_token_keeps_nobody_out_and_takes_bounded_memory
             eventually(|| count(&server, Counter::ConnGivenUp) > 0);
         });
         let invitation = invitation(&listener);
-        invitation.forget_old(clock::now_ns() + 2 * LIMIT_NS);
-        assert_eq!(lock(&invitation.half_open).all.capacity(), 0);
-        assert_eq!(invitation.kept(), (0, 0), "cookies and answers are given back");
+        // Hellos that were still queued at the socket may add some meanwhile.
+        eventually(|| {
+            invitation.forget_old(clock::now_ns() + 2 * LIMIT_NS);
+            invitation.kept() == (0, 0) && lock(&invitation.half_open).all.capacity() == 0
+        });
     }
 }
 
