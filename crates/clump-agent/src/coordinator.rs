@@ -251,7 +251,7 @@ impl Coordinator {
             match action {
                 SupervisorAction::Declare(death) => self.say_all(&Frame::Order(death.into())),
                 SupervisorAction::Signal(signal) => {
-                    self.say_all(&Frame::Order(AgentCommand::Signal(signal)))
+                    self.say_all(&Frame::Order(AgentCommand::Signal(signal)));
                 }
                 SupervisorAction::Kill => {
                     self.say_all(&Frame::Order(AgentCommand::Kill));

@@ -119,7 +119,7 @@ impl Agent {
                 SupervisorAction::Signal(signal) => self.obey(AgentCommand::Signal(signal)),
                 SupervisorAction::Kill => self.obey(AgentCommand::Kill),
                 SupervisorAction::Notice(text) => {
-                    self.outputs.say(&self.poller, &Frame::Notice(text))?
+                    self.outputs.say(&self.poller, &Frame::Notice(text))?;
                 }
                 SupervisorAction::Finished => self.obey(AgentCommand::Conclude),
             }

@@ -49,8 +49,9 @@ impl ForkMode {
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [mode, rounds, at] = &words[..] else { return Err("forker WAY ROUNDS AT".into()) };
+    let words: Vec<String> =
+        std::env::args_os().skip(1).filter_map(|word| word.into_string().ok()).collect();
+    let [mode, rounds, at] = &words[..] else { return Err("forker MODE ROUNDS AT".into()) };
     let mode = ForkMode::named(mode).ok_or("no such mode")?;
     let (rounds, at): (usize, usize) = (rounds.parse()?, at.parse()?);
     if at == 0 {
