@@ -15,6 +15,10 @@ pub const MIN_STACK_BYTES: u64 = 256 << 10;
 /// Smallest limit of private memory with which clump starts: agent and ranks take a few megabytes,
 /// and each thread its stack.
 pub const MIN_DATA_BYTES: u64 = 16 << 20;
+/// Smallest limit of address space with which clump starts: the program, its libraries, the stacks
+/// of its threads and the memory of a small node are mapped into it. An allocation that the kernel
+/// refuses ends a process without a message.
+pub const MIN_ADDRESS_BYTES: u64 = 64 << 20;
 
 /// A limit under which clump cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,8 @@ impl std::error::Error for TooLow {}
 pub fn check() -> Result<(), TooLow> {
     let stack = ("stack size", "-s", Resource::Stack, MIN_STACK_BYTES);
     let data = ("private memory", "-d", Resource::Data, MIN_DATA_BYTES);
-    for (what, option, resource, least) in [stack, data] {
+    let address = ("address space", "-v", Resource::As, MIN_ADDRESS_BYTES);
+    for (what, option, resource, least) in [stack, data, address] {
         if let Some(allowed) = limit(resource).current.filter(|&allowed| allowed < least) {
             return Err(TooLow { what, option, allowed, least });
         }

@@ -338,8 +338,3 @@ fn a_sender_is_woken_when_all_is_read() {
 fn a_sender_is_woken_when_there_is_room() {
     holds(2, room);
 }
-
-#[test]
-fn waiting_for_credit_must_fence() {
-    notices(Site::ParkFence, 3, drained);
-}
