@@ -3,6 +3,8 @@
 use crate::job::in_job;
 use crate::layout::{self, Layout, WrongCommand};
 use clap::{Args, Subcommand};
+use clump_os::console;
+use clump_os::printable::printable_lines;
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::output::NewFolders;
@@ -86,7 +88,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
 /// Ends a failed application without ranks as one with ranks: it failed, not clump.
 fn as_rank(ended: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     ended.or_else(|error| {
-        eprintln!("clump: {error:#}");
+        console::err(&format!("clump: {}", printable_lines(&format!("{error:#}"))));
         Ok(ExitCode::FAILURE)
     })
 }

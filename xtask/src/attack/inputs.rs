@@ -96,6 +96,12 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
             job.event = Some(Event { when, what: What::Signal("TERM") });
             Promise { may_be_silent: true, ..Promise::exactly(&[1, 2, 125, 143, -15]) }
         }
+        // The FIFO has no writer: the job waits until it is told to end.
+        InputKind::Fifo => {
+            let when = When::After(Duration::from_secs(1));
+            job.event = Some(Event { when, what: What::Signal("TERM") });
+            Promise { may_be_silent: verb == "valsort", ..Promise::exactly(&[1, 2, 125, 143, -15]) }
+        }
         InputKind::Standard => {
             job.input = Input::Pipe;
             Promise::exactly(&[1, 2, 125])
@@ -108,6 +114,8 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
         }
         _ => Promise::exactly(&[1, 2, 125]),
     };
+    // A checker's verdict is its output.
+    job.promise.may_be_silent |= verb == "valsort";
     if verb == "sort" {
         job.promise.absent.push(job.folder.work().join("sorted/manifest.json"));
     }
@@ -190,6 +198,10 @@ fn output(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     job.promise = Promise::exactly(&[1, 2, 125]);
     if makes && output.starts_with("/dev/null") {
         // As with every program: discarded output counts as written.
+        job.promise.codes.push(0);
+    }
+    if !makes && at == 0 {
+        // A folder with files of others is an output folder like any; those files stay.
         job.promise.codes.push(0);
     }
     Ok(job)

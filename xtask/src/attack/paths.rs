@@ -8,8 +8,9 @@ use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
-/// Bytes of an IP packet: the minimum that every host takes, usual tunnels, Ethernet.
-const BYTES: &[u32] = &[576, 1000, 1280, 1400, 1492, 1500];
+/// Bytes of an IP packet: the minimum that clump promises to get by with, which is that of IPv6;
+/// usual tunnels and overlays; Ethernet.
+const BYTES: &[u32] = &[1280, 1400, 1460, 1480, 1492, 1499, 1500];
 
 /// Returns the reason why paths cannot be changed here.
 pub fn missing(place: &AttackPlace) -> Option<String> {
