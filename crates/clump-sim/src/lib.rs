@@ -21,7 +21,7 @@
 //! 3. Once healed, everything is settled within a minute of virtual time.
 //!
 //! ```
-//! let outcome = clump_sim::run(clump_sim::Plan::new(1), false).unwrap();
+//! let outcome = clump_sim::run(clump_sim::ClusterPlan::new(1), false).unwrap();
 //! assert!(outcome.handled > 0);
 //! ```
 #![forbid(unsafe_code)]

@@ -23,8 +23,8 @@
 //! 3. Parsing reads each byte of heads once and no byte of payloads.
 //!
 //! ```
-//! use clump_wire::{Header, Kind, Packet};
-//! let header = Header { kind: Kind::Ack, ack: 7, ..Header::default() };
+//! use clump_wire::{Header, Packet, PacketKind};
+//! let header = Header { kind: PacketKind::Ack, ack: 7, ..Header::default() };
 //! let bytes = header.encode(1);
 //! let datagram = [&bytes[..], &1_u64.to_le_bytes(), &[0; 16]].concat();
 //! let packet = Packet::parse(&datagram).unwrap();
