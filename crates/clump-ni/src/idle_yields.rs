@@ -1,4 +1,4 @@
-//! For how long a proxy with nothing to do yields the processor before it sleeps.
+//! Yields of a proxy that has nothing to do, before it sleeps.
 
 use clump_shm::yielding::YieldPolicy;
 
@@ -15,8 +15,8 @@ impl IdleYields {
         Self { max_ns, yields: YieldPolicy::new(false) }
     }
 
-    /// Yields once, unless this has been idle for too long, or yields go to somebody who computes;
-    /// false when it is time to sleep.
+    /// Yields once, unless the proxy has been idle for too long or yields give the processor to a
+    /// program that computes. Returns false when it is time to sleep.
     pub(crate) fn step(&mut self, idle_ns: u64) -> bool {
         if idle_ns >= self.max_ns || !self.yields.is_worthwhile() {
             return false;

@@ -1,5 +1,5 @@
-//! How long the last units may stay unacknowledged before one is sent again to see whether they
-//! were lost.
+//! The wait before a probe: after so long without an acknowledgement one of the last units is sent
+//! again.
 //!
 //! Two round trips are enough where the peer always polls (RFC 8985, 7.2). On a busy machine its
 //! process waits for a processor now and then, for milliseconds, and then each such probe is for

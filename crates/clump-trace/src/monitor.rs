@@ -9,7 +9,7 @@
 //! round trip, each time the interface checks which peers are gone, however many messages it
 //! carried meanwhile. A long message counts once, and its first fragment is timed.
 //!
-//! Where ranks drive the network themselves an interface executes one-sided operations and nothing
+//! If ranks drive the network themselves, an interface executes one-sided operations and nothing
 //! else. Then the queue consists of those that have arrived and are not executed, and *delivery* is
 //! from the arrival of one until it is executed.
 //!

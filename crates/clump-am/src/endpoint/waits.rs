@@ -1,4 +1,4 @@
-//! What blocking calls of an endpoint wait for.
+//! Conditions that blocking calls of an endpoint wait for.
 
 use super::{Endpoint, Events, Ownership};
 use crate::error::Result;
