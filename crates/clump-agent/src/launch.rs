@@ -17,7 +17,6 @@ use agent_handle::AgentHandle;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
-use clump_os::printable::printable_lines;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
@@ -207,7 +206,7 @@ impl Launcher {
                     self.printer.on_wrote(rank, stream, &bytes);
                 }
                 Frame::Notice(text) => {
-                    self.printer.say(Stream::Errors, &notice(&text));
+                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
                 frame => {
@@ -257,7 +256,7 @@ impl Launcher {
                     }
                 }
                 Effect::Notice(text) => {
-                    self.printer.say(Stream::Errors, &notice(&text));
+                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
                 }
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
@@ -336,11 +335,6 @@ impl Launcher {
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
     }
-}
-
-/// Formats a notice for the user; it may contain names that others chose.
-fn notice(text: &str) -> String {
-    format!("clump: {}\n", printable_lines(text))
 }
 
 /// Starts an agent for every node. If one cannot be started, the others notice that the launcher

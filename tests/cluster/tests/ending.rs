@@ -148,12 +148,16 @@ fn a_lost_launcher_is_missed_though_nobody_reads() {
 #[test]
 fn what_a_caller_ignores_for_good_ends_nothing() {
     let clump = clump_cluster_tests::program("clump-under-test");
-    // As nohup does it. $PPID is the agent.
-    let rank = "kill -HUP $$ $PPID; sleep 0.1; echo alive";
+    // As nohup does it. $PPID is the agent: it would die, and its ranks with it, if it had not
+    // ignored the signal.
+    let rank = "kill -HUP $$ $PPID; grep SigIgn /proc/$PPID/status";
     let line = format!("trap '' HUP; exec {} run -n 2 sh -c '{rank}'", clump.display());
     let ended = Job::any("sh").with_args(&["-c", &line]).finish();
     ended.expect_clean();
-    assert_eq!(ended.out, "alive\nalive\n");
+    let masks = ended.out.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
+    let masks: Vec<u64> = masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect();
+    let hangup = 1_u64 << (signals::HANGUP - 1);
+    assert!(masks.len() == 2 && masks.iter().all(|mask| mask & hangup != 0), "{}", ended.out);
 }
 
 /// Runs a copy of `sleep` under a name that is no text, also where the kernel cuts it, and one
