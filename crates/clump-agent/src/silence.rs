@@ -4,10 +4,13 @@
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState};
 use clump_shm::shared::Shared;
+use clump_trace::{Counter, Counters};
 
 /// Node timeouts that such a silence may last before it is reported. A lost node is evicted after
 /// one.
 const TIMEOUTS: u64 = 5;
+/// Packets that the operating system must have refused to be named as the cause.
+const MIN_REFUSED: u64 = 4;
 
 /// Peers that have been reported.
 #[derive(Debug)]
@@ -50,10 +53,29 @@ fn is_fresh(node: &NodeMemory, id: u32, block: &Shared<RankBlock>) -> bool {
 fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
     let s = silent_ns as f64 / 1e9;
     let (who, whom) = (name(node, id), name(node, peer));
+    let cause = match refused_packets(node, id) {
+        Some(refused) => format!(
+            "the operating system of {who} has refused to send {refused} of its packets (a firewall's rule for what \
+             leaves that machine, or a filter of system calls, seccomp); allow UDP to the other nodes, and sendto, \
+             sendmsg and sendmmsg; it goes on trying"
+        ),
+        None => format!(
+            "{whom} is stopped, or packets between the two are lost (a firewall, or a path for IP packets of less than \
+             1260 bytes?); they go on trying"
+        ),
+    };
     format!(
-        "{who} has had no answer from {whom} for {s:.1} s, though agents hear each other: {whom} is stopped, or packets \
-         between the two are lost (a firewall, or a path for IP packets of less than 1260 bytes?); they go on trying"
+        "{who} has had no answer from {whom} for {s:.1} s, though agents hear each other: {cause}"
     )
+}
+
+/// Returns how many packets of `id` were refused, if that is most of them.
+fn refused_packets(node: &NodeMemory, id: u32) -> Option<u64> {
+    let block = node.rank(id)?;
+    let counters = Counters::over(block.counters());
+    let (refused, sent) =
+        (counters.get(Counter::NetSendsRefused), counters.get(Counter::NetPacketsSent));
+    (refused >= MIN_REFUSED && refused >= sent / 2).then_some(refused)
 }
 
 /// Returns the name of a rank or an interface for users.

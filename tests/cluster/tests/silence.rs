@@ -30,6 +30,25 @@ fn peers_whose_packets_are_all_lost_are_named() {
 }
 
 #[test]
+fn a_system_that_refuses_to_send_is_named() {
+    let (folder, prog) = (Folder::new(), program("prog"));
+    let errors = folder.path().join("errors");
+    let words =
+        ["--refuse".into(), "sendto=EPERM".into(), prog.into(), "barrier".into(), "5".into()];
+    let hinder = program("hinder");
+    let job = Job::of_program("-n 2 --nodes 2 --driver udp", hinder, words).with(|command| {
+        command.env("CLUMP_NODE_TIMEOUT_MS", "600");
+        command.stderr(Stdio::from(File::create(&errors).unwrap()));
+    });
+    let job = job.start();
+    let said = || std::fs::read_to_string(&errors).unwrap();
+    until("the notice", || said().contains("has had no answer from").then_some(()));
+    assert!(said().contains("has refused to send") && said().contains("sendto"), "{}", said());
+    job.signal(job.launcher(), signals::TERMINATE);
+    assert_eq!(job.finish().code, 143);
+}
+
+#[test]
 fn a_filter_that_refuses_to_receive_ends_the_job_and_is_named() {
     let path = |name: &str| program(name).display().to_string();
     let (hinder, clump, prog) = (path("hinder"), path("clump-under-test"), path("prog"));

@@ -1,10 +1,12 @@
 //! Attacks by one system call that is refused: to the whole job, or to its ranks only.
 
 use super::errand::{self, Errand};
+use super::event::{Event, What, When};
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
+use std::time::Duration;
 
 /// Calls that clump makes, or could make.
 const CALLS: &[&str] = &[
@@ -68,6 +70,13 @@ const ONLY_MISSING: &[&str] = &["getrandom", "epoll_pwait", "ppoll", "kill"];
 /// only.
 const FOR_STARTERS: &[&str] = &["recvfrom"];
 
+/// Calls that send packets. Their refusal with EPERM is a firewall's verdict, which may change: a
+/// job goes on trying and says so, until it is interrupted.
+const SENDERS: &[&str] = &["sendto", "sendmsg", "sendmmsg"];
+/// Time after which a job that goes on trying is interrupted, and its exit code then.
+const NUDGE: Duration = Duration::from_secs(5);
+const TERMINATED: i32 = 143;
+
 /// Draws a job.
 ///
 /// # Errors
@@ -105,5 +114,9 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
         check: job.promise.check.clone(),
         ..Promise::or_refusal(errand.code)
     };
+    if SENDERS.contains(&call) && errno == "EPERM" {
+        job.event = Some(Event { when: When::After(NUDGE), what: What::Signal("TERM") });
+        job.promise.codes.push(TERMINATED);
+    }
     Ok(job)
 }

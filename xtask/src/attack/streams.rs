@@ -68,6 +68,8 @@ fn promise(job: &mut Job, errand: &Errand) {
             job.promise.codes.clear();
         }
         job.promise.words.clear();
+        // A report that nobody gets says nothing about files that were complete before.
+        job.promise.absent.clear();
     }
     if writes && output.is_stuck() && errand.amount == Amount::Much {
         nudged = true;
