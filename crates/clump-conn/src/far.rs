@@ -304,17 +304,17 @@ impl Shared {
     fn let_in(&self, number: u64) {
         for invitation in self.invitations() {
             let between = &invitation.between;
-            let shown = lock(&invitation.half_open).take_shown(number, between.security);
+            let shown = lock(&invitation.half_open).take_arrived(number, between.security);
             let Some(half_open) = shown else { continue };
             let _ = self.poller.remove(&half_open.socket);
-            let Ok((link, seat)) = half_open.open(between, &self.alarm) else {
+            let Ok((link, reservation)) = half_open.open(between, &self.alarm) else {
                 self.counters().add(Counter::ConnRefused, 1);
                 return;
             };
             // An unwatched link would never be polled.
             if self.enter_link(link.clone()).is_err() {
                 self.counters().add(Counter::ConnRefused, 1);
-            } else if seat.take(PendingConnection::Far(link.clone())) {
+            } else if reservation.take(PendingConnection::Far(link.clone())) {
                 self.counters().add(Counter::ConnEstablished, 1);
                 self.wake();
             } else {

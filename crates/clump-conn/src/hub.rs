@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Maximum number of bytes of one fragment, so that no connection delays others for long.
-pub(crate) const MAX_PIECE: usize = 32 << 10;
+pub(crate) const MAX_FRAGMENT: usize = 32 << 10;
 
 /// The hub of each rank of this process, by the address of its context, while it has connections or
 /// listeners.

@@ -6,7 +6,7 @@
 //! incomplete message is returned for one message at a time only, and only while none is ready.
 
 use crate::port::Order;
-use crate::words::{FragmentHeader, PIECE_COST};
+use crate::words::{FRAGMENT_COST, FragmentHeader};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A violation of the protocol by the peer.
@@ -119,7 +119,7 @@ impl Inbound {
     ) -> Result<(), ProtocolViolation> {
         let FragmentHeader { number, bytes, offset } = fragment;
         let len = payload.count() as u64;
-        let cost = PIECE_COST + len;
+        let cost = FRAGMENT_COST + len;
         self.taken += cost;
         let end = offset.checked_add(len).ok_or(ProtocolViolation)?;
         let empty = len == 0 && bytes != 0;

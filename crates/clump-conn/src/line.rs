@@ -135,7 +135,7 @@ impl ConnectionLine {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let taken = match handler {
             _ if state.end == Some(End::Nonsense) => Ok(()),
-            ask::PIECE => match FragmentHeader::of(words) {
+            ask::FRAGMENT => match FragmentHeader::of(words) {
                 Some(fragment) => state.inbound.handle_fragment(fragment, payload),
                 None => Err(crate::inbound::ProtocolViolation),
             },

@@ -3,7 +3,7 @@
 //! Pure. Messages go one after the other; the peer's window bounds the data for which it has not
 //! returned credit.
 
-use crate::words::{FragmentHeader, PIECE_COST};
+use crate::words::{FRAGMENT_COST, FragmentHeader};
 
 /// Progress of a message that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,18 +67,18 @@ impl Outbound {
         let room = self.window.saturating_sub(outstanding);
         let left = (sending.bytes - sending.done).min(most as u64);
         // Many small fragments would cost more than waiting for space.
-        let least = (left + PIECE_COST).min(self.window / 8);
+        let least = (left + FRAGMENT_COST).min(self.window / 8);
         if room < least && outstanding != 0 {
             return None;
         }
-        let bytes = left.min(room.max(least).saturating_sub(PIECE_COST));
+        let bytes = left.min(room.max(least).saturating_sub(FRAGMENT_COST));
         let Sending { number, done, .. } = *sending;
         Some((FragmentHeader { number, bytes: sending.bytes, offset: done }, bytes as usize))
     }
 
     /// Records that a fragment of `bytes` bytes was sent.
     pub(crate) fn on_sent(&mut self, sending: &mut Sending, bytes: usize) {
-        self.sent += PIECE_COST + bytes as u64;
+        self.sent += FRAGMENT_COST + bytes as u64;
         sending.done += bytes as u64;
         sending.begun = true;
         if sending.is_done() {

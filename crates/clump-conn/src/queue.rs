@@ -168,26 +168,26 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_is_taken_once_and_free_when_nobody_wants_it() {
+    fn a_reservation_is_taken_once_and_free_when_nobody_wants_it() {
         let queue = Arc::new(Queue::new(1));
-        let seat = queue.reserve().unwrap();
+        let reservation = queue.reserve().unwrap();
         assert_eq!(queue.reserve().unwrap_err(), Queued::Full);
         assert_eq!(queue.push(visitor()), Queued::Full);
-        let other_way = seat.clone();
-        drop(seat);
+        let other_way = reservation.clone();
+        drop(reservation);
         assert_eq!(queue.reserve().unwrap_err(), Queued::Full, "one way is left");
         drop(other_way);
-        let (seat, other_way) = {
-            let seat = queue.reserve().unwrap();
-            (seat.clone(), seat)
+        let (reservation, other_way) = {
+            let reservation = queue.reserve().unwrap();
+            (reservation.clone(), reservation)
         };
-        assert!(seat.take(visitor()) && !other_way.take(visitor()));
-        drop((seat, other_way));
+        assert!(reservation.take(visitor()) && !other_way.take(visitor()));
+        drop((reservation, other_way));
         assert_eq!(queue.reserve().unwrap_err(), Queued::Full, "it waits to be accepted");
         assert!(queue.pop().is_some() && queue.pop().is_none());
-        let seat = queue.reserve().unwrap();
+        let reservation = queue.reserve().unwrap();
         queue.close();
-        assert!(!seat.take(visitor()));
+        assert!(!reservation.take(visitor()));
         assert_eq!(queue.reserve().unwrap_err(), Queued::Closed);
     }
 }

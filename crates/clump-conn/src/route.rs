@@ -2,7 +2,7 @@
 
 use crate::error::{End, Peer};
 use crate::far::FarLink;
-use crate::hub::{Hub, MAX_PIECE};
+use crate::hub::{Hub, MAX_FRAGMENT};
 use crate::line::{ConnectionLine, Rest};
 use crate::outbound::Sending;
 use crate::words::ask;
@@ -40,7 +40,7 @@ pub(crate) trait ConnectionTransport {
 
     /// Returns the maximum number of bytes of one fragment.
     fn max_fragment(&self) -> usize {
-        MAX_PIECE
+        MAX_FRAGMENT
     }
 }
 
@@ -88,7 +88,7 @@ impl ConnectionTransport for (&Hub, &LocalRoute) {
     }
 
     fn max_fragment(&self) -> usize {
-        self.0.endpoint.max_medium().min(MAX_PIECE)
+        self.0.endpoint.max_medium().min(MAX_FRAGMENT)
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn push(
         let at = fragment.offset.saturating_sub(skipped) as usize;
         let payload = message.get(at..at + bytes).unwrap_or_default();
         let words = [fragment.number, fragment.bytes, fragment.offset];
-        if transport.send(line, ask::PIECE, &words, payload)? == SendAttempt::Full {
+        if transport.send(line, ask::FRAGMENT, &words, payload)? == SendAttempt::Full {
             return Ok(false);
         }
         line.state().outbound.on_sent(sending, bytes);

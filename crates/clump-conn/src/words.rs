@@ -10,7 +10,7 @@ pub(crate) mod ask {
     pub(crate) const CONNECT: u8 = 16;
     /// `to from number bytes offset` and a payload: a fragment of message `number`, which has
     /// `bytes` bytes.
-    pub(crate) const PIECE: u8 = 17;
+    pub(crate) const FRAGMENT: u8 = 17;
     /// `to from cost`: total cost of the data that the program has received.
     pub(crate) const CREDIT: u8 = 18;
     /// `to from messages`: total number of messages that the sender sends.
@@ -37,7 +37,7 @@ pub(crate) mod refusal {
 }
 
 /// Cost of a fragment in the window besides its bytes, for the memory that it takes.
-pub(crate) const PIECE_COST: u64 = 64;
+pub(crate) const FRAGMENT_COST: u64 = 64;
 
 /// Position of a fragment in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

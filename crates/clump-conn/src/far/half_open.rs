@@ -42,7 +42,7 @@ pub(crate) struct HalfOpen {
     pub(crate) socket: UdpSocket,
     pub(crate) terms: LinkParameters,
     pub(crate) order: Order,
-    pub(crate) seat: Arc<QueueReservation>,
+    pub(crate) reservation: Arc<QueueReservation>,
     /// The client's key, which identifies the handshake.
     pub(crate) client: [u8; KEY_BYTES],
     /// The handshake socket that answered.
@@ -83,7 +83,7 @@ impl HalfOpen {
     ) -> crate::error::Result<(Arc<FarLink>, Arc<QueueReservation>)> {
         let line = Arc::new(ConnectionLine::new(self.order, 0));
         let link = FarLink::open(self.socket.into(), &self.terms, between, line, alarm.clone())?;
-        Ok((Arc::new(link), self.seat))
+        Ok((Arc::new(link), self.reservation))
     }
 }
 
@@ -111,16 +111,17 @@ impl HalfOpens {
 
     /// Returns the place of a client that came by another handshake socket already, and has not
     /// sent its first packet.
-    pub(crate) fn seat_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<QueueReservation>> {
-        let known = self.all.iter().find(|one| one.client == *client && !one.seat.is_taken());
-        known.map(|one| one.seat.clone())
+    pub(crate) fn reservation_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<QueueReservation>> {
+        let known =
+            self.all.iter().find(|one| one.client == *client && !one.reservation.is_taken());
+        known.map(|one| one.reservation.clone())
     }
 
     /// Returns a place for a client from `ip`.
     ///
     /// # Errors
     /// The verdict that explains why there is none.
-    pub(crate) fn seat(
+    pub(crate) fn reserve(
         &mut self,
         queue: &Arc<Queue>,
         ip: IpAddr,
@@ -160,7 +161,7 @@ impl HalfOpens {
     }
 
     /// Takes out the one that is watched under `number`, if its client has sent its first packet.
-    pub(crate) fn take_shown(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
+    pub(crate) fn take_arrived(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
         let at = self.all.iter().position(|one| one.number == number)?;
         self.all[at].has_client_packet(security).then(|| self.all.remove(at))
     }
@@ -169,7 +170,7 @@ impl HalfOpens {
     /// handshake socket.
     pub(crate) fn forget_old(&mut self, now_ns: u64) {
         let before = self.all.len();
-        self.all.retain(|one| !one.seat.is_taken());
+        self.all.retain(|one| !one.reservation.is_taken());
         let waiting = self.all.len();
         self.all.retain(|one| now_ns.saturating_sub(one.opened_ns) < LIMIT_NS);
         self.given_up += (waiting - self.all.len()) as u64;

@@ -175,8 +175,8 @@ impl HandshakeSocket {
         // In all cases below, this hello is worthless afterwards.
         cookies.spend(fresh);
         drop(cookies);
-        let seat = match self.seat(&hello, from, now_ns) {
-            Ok(seat) => seat,
+        let reservation = match self.reserve(&hello, from, now_ns) {
+            Ok(reservation) => reservation,
             Err(BUSY) => {
                 hellos.put_off += 1;
                 return put_off(&hello, BUSY);
@@ -186,7 +186,7 @@ impl HandshakeSocket {
                 return hello.refuse(&invitation.secret, verdict);
             }
         };
-        let Ok((answer, half_open)) = self.welcome(hello, from, seat, watch, now_ns) else {
+        let Ok((answer, half_open)) = self.welcome(hello, from, reservation, watch, now_ns) else {
             // Without a socket no answer is sent; the client's attempt times out.
             hellos.refused += 1;
             return None;
@@ -202,7 +202,7 @@ impl HandshakeSocket {
     ///
     /// # Errors
     /// The verdict that explains why there is none.
-    fn seat(
+    fn reserve(
         &self,
         hello: &Hello,
         from: SocketAddr,
@@ -212,17 +212,17 @@ impl HandshakeSocket {
             return Err(NOBODY);
         }
         let mut half_open = lock(&self.invitation.half_open);
-        if let Some(seat) = half_open.seat_of(hello.key()) {
-            return Ok(seat);
+        if let Some(reservation) = half_open.reservation_of(hello.key()) {
+            return Ok(reservation);
         }
-        half_open.seat(&self.invitation.queue, from.ip(), now_ns)
+        half_open.reserve(&self.invitation.queue, from.ip(), now_ns)
     }
 
     fn welcome(
         &self,
         hello: Hello,
         from: SocketAddr,
-        seat: Arc<QueueReservation>,
+        reservation: Arc<QueueReservation>,
         watch: &dyn Fn(&UdpSocket) -> Option<u64>,
         now_ns: u64,
     ) -> Result<(Packet, HalfOpen)> {
@@ -242,7 +242,7 @@ impl HandshakeSocket {
             socket,
             terms: LinkParameters { me: SERVER, epoch, peer: from, peer_epoch, key },
             order: Order::of_bit(u64::from(code)),
-            seat,
+            reservation,
             client,
             handshake_socket: self.local,
             opened_ns: now_ns,

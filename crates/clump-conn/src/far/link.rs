@@ -164,7 +164,7 @@ impl FarLink {
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let request = Request { flow: *flow, tag: 0, kind, handler, words };
         let pushed = stack.request(clock::ticked_ns, &request, payload);
-        if handler != ask::PIECE {
+        if handler != ask::FRAGMENT {
             stack.service(clock::ticked_ns(), true);
         } else if stack.wants_service() && !self.unsettled.swap(true, Ordering::AcqRel) {
             // It may wait to be batched with others, but not until this thread calls again.

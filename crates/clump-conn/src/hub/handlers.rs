@@ -17,7 +17,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
         on_connect(&mine, token, words);
     };
     endpoint.set_handler(Handler(ask::CONNECT), connect);
-    for handler in [ask::PIECE, ask::CREDIT, ask::FINISH, ask::CLOSE] {
+    for handler in [ask::FRAGMENT, ask::CREDIT, ask::FINISH, ask::CLOSE] {
         let mine = book.clone();
         endpoint.set_handler(Handler(handler), move |token, words, payload| {
             let Some((number, known)) = addressed(&mine, words, token.from()) else { return };
@@ -106,7 +106,7 @@ fn on_returned(book: &HubState, message: &Returned) {
             return;
         }
         // Answers name the connection here second, as requests do.
-        (false, ask::CONNECT | ask::PIECE | ask::CREDIT | ask::FINISH | ask::CLOSE)
+        (false, ask::CONNECT | ask::FRAGMENT | ask::CREDIT | ask::FINISH | ask::CLOSE)
         | (true, tell::QUEUED) => word(1),
         _ => return,
     };

@@ -112,14 +112,14 @@ proptest! {
 
 /// Otherwise overlapping fragments would return credit for ever.
 #[test]
-fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
+fn fragments_that_overlap_are_refused_before_they_fill_the_memory() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
     let sent = (1..MAX_COUNT).take_while(|&at| {
         inbound.handle_fragment(fragment(0, MAX_COUNT, at), &[0; 1000][..]).is_ok()
     });
     assert!(
         sent.count() <= 100,
-        "100 pieces of 1000 bytes are what a message of {MAX_COUNT} bytes has"
+        "100 fragments of 1000 bytes are what a message of {MAX_COUNT} bytes has"
     );
     assert!(inbound.memory_bytes() as u64 <= MAX_COUNT);
 }
@@ -140,7 +140,7 @@ fn only_one_message_may_be_longer_than_the_window() {
 }
 
 #[test]
-fn rules_of_pieces() {
+fn rules_of_fragments() {
     let mut inbound = Inbound::new(Order::Ordered, WINDOW, MAX_COUNT);
     inbound.handle_fragment(fragment(0, 4, 0), &b"ab"[..]).unwrap();
     for (bad, payload) in [
@@ -176,7 +176,7 @@ fn rules_of_pieces() {
 #[test]
 fn a_peer_that_ignores_the_window_is_refused() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
-    let fits = WINDOW / (PIECE_COST + 100);
+    let fits = WINDOW / (FRAGMENT_COST + 100);
     for number in 0..fits {
         inbound.handle_fragment(fragment(number, 100, 0), &[0; 100][..]).unwrap();
     }

@@ -52,7 +52,12 @@ fn ip(last: u8) -> IpAddr {
     [10, 0, 0, last].into()
 }
 
-fn half_open(number: u64, from: IpAddr, seat: Arc<QueueReservation>, opened_ns: u64) -> HalfOpen {
+fn half_open(
+    number: u64,
+    from: IpAddr,
+    reservation: Arc<QueueReservation>,
+    opened_ns: u64,
+) -> HalfOpen {
     let peer = SocketAddr::new(from, 9);
     let key = clump_net::seal::JobKey::new(&mut [1; 32]).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -65,7 +70,7 @@ fn half_open(number: u64, from: IpAddr, seat: Arc<QueueReservation>, opened_ns: 
         socket,
         terms,
         order: Order::Any,
-        seat,
+        reservation,
         client,
         handshake_socket: peer,
         opened_ns,
@@ -75,8 +80,8 @@ fn half_open(number: u64, from: IpAddr, seat: Arc<QueueReservation>, opened_ns: 
 /// Takes as many places as `ip` gets at that moment.
 fn fill(all: &mut HalfOpens, queue: &Arc<Queue>, ip: IpAddr, now_ns: u64) -> usize {
     let mut got = 0;
-    while let Ok(seat) = all.seat(queue, ip, now_ns) {
-        all.enter(half_open(now_ns + got, ip, seat, now_ns));
+    while let Ok(reservation) = all.reserve(queue, ip, now_ns) {
+        all.enter(half_open(now_ns + got, ip, reservation, now_ns));
         got += 1;
         assert!(got < 100, "it never ends");
     }
@@ -89,16 +94,16 @@ fn no_source_takes_all_places_and_the_oldest_makes_room() {
     let (queue, mut all) = (Arc::new(Queue::new(8)), HalfOpens::default());
     let got: Vec<_> = (1..6).map(|last| fill(&mut all, &queue, ip(last), NOW)).collect();
     assert_eq!(got, [4, 2, 1, 1, 0], "half of what is free, and the next half of the rest");
-    assert_eq!(all.seat(&queue, ip(1), NOW + GRACE_NS - 1).unwrap_err(), BUSY);
+    assert_eq!(all.reserve(&queue, ip(1), NOW + GRACE_NS - 1).unwrap_err(), BUSY);
     // A source without a place takes that of the source with the most; one with some, its own
     // oldest.
-    let seat = all.seat(&queue, ip(5), NOW + GRACE_NS).unwrap();
-    all.enter(half_open(900, ip(5), seat, NOW + GRACE_NS));
+    let reservation = all.reserve(&queue, ip(5), NOW + GRACE_NS).unwrap();
+    all.enter(half_open(900, ip(5), reservation, NOW + GRACE_NS));
     let of =
         |all: &HalfOpens, last| all.all.iter().filter(|h| h.terms.peer.ip() == ip(last)).count();
     assert_eq!([1, 2, 3, 4, 5].map(|last| of(&all, last)), [3, 2, 1, 1, 1]);
-    let seat = all.seat(&queue, ip(3), NOW + GRACE_NS).unwrap();
-    all.enter(half_open(901, ip(3), seat, NOW + GRACE_NS));
+    let reservation = all.reserve(&queue, ip(3), NOW + GRACE_NS).unwrap();
+    all.enter(half_open(901, ip(3), reservation, NOW + GRACE_NS));
     assert_eq!([1, 2, 3, 4, 5].map(|last| of(&all, last)), [3, 2, 1, 1, 1]);
     assert_eq!((all.len(), all.given_up, queue.free()), (8, 2, Ok(0)));
     all.forget_old(NOW + LIMIT_NS);
