@@ -128,7 +128,8 @@ impl Lock {
         lock.pass_over_withdrawn(|rank| self.is_dead(rank));
         match lock.claim_free(rank) {
             Claim::None => match lock.pass_over_withdrawn(|_| false) {
-                LockHead::Held(holder) if self.is_dead(holder) => {
+                LockHead::Broken(_) => Err(self.refused(Refusal::HolderDied)),
+                LockHead::Held(holder) if self.is_dead(holder) && lock.break_held(holder) => {
                     Err(self.refused(Refusal::HolderDied))
                 }
                 _ => Ok(None),

@@ -5,11 +5,13 @@
 //! others. A claim takes the position behind the last. The lock belongs to the position at the
 //! head, and moves on by one step of the head. Every step is one compare-and-swap, so a rank that
 //! dies leaves no step half done. A rank that dies or gives up while waiting is passed over by the
-//! next rank that works on the lock. A rank that dies while it holds the lock is found by its name.
+//! next rank that works on the lock. A rank that dies while it holds the lock is found by its name;
+//! the first that finds it marks the head, so that a release of the dead rank that is still under
+//! way comes either before all refusals or not at all.
 //! A rank that overwrites a lock can block only the ranks that wait for it.
 //!
 //! ```text
-//! head | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
+//! head (broken: 1 bit) | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
 //! ```
 
 use clump_os::sync::{AtomicU64, Ordering};
@@ -19,6 +21,9 @@ const FRONT: usize = 8;
 const HEAD: usize = 0;
 const TAIL: usize = 1;
 const WORD: usize = 2;
+
+/// Bit of the head: its holder died with the lock, which nobody gets any more.
+const BROKEN: u64 = 1 << 63;
 
 const WAITING: u64 = 1;
 const HELD: u64 = 2;
@@ -54,6 +59,8 @@ pub enum LockHead {
     Offered(u32),
     /// This rank has it.
     Held(u32),
+    /// This rank died with it, and [`QueueLock::break_held`] has ended it.
+    Broken(u32),
 }
 
 fn pack(position: u64, state: u64, rank: u32) -> u64 {
@@ -97,7 +104,25 @@ impl<'a> QueueLock<'a> {
     /// Returns the position that has the lock, or would.
     pub fn head(&self) -> u64 {
         // SYNC 13: pairs with advance
-        self.words[HEAD].load(Ordering::SeqCst)
+        self.words[HEAD].load(Ordering::SeqCst) & !BROKEN
+    }
+
+    /// Returns true if its holder died with it.
+    fn is_broken(&self) -> bool {
+        self.words[HEAD].load(Ordering::SeqCst) & BROKEN != 0
+    }
+
+    /// Ends the lock for good if `holder`, which has died, still has it. Returns false if it was
+    /// released before.
+    pub fn break_held(&self, holder: u32) -> bool {
+        let head = self.head();
+        if self.slot(head).load(Ordering::Acquire) != pack(head, HELD, holder) {
+            return false;
+        }
+        let (new, old) = (Ordering::SeqCst, Ordering::SeqCst);
+        // Of this step and that of a release, one fails.
+        let seen = self.words[HEAD].compare_exchange(head, head | BROKEN, new, old);
+        seen.is_ok() || seen == Err(head | BROKEN)
     }
 
     /// Claims the position behind the last for `rank`.
@@ -175,7 +200,7 @@ impl<'a> QueueLock<'a> {
     }
 
     /// Releases the lock, with its word. Returns false when `rank` does not hold it at that
-    /// position.
+    /// position, or the lock was broken.
     pub fn release(&self, position: u64, rank: u32, word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
@@ -190,7 +215,7 @@ impl<'a> QueueLock<'a> {
     /// or `next` does not wait behind it.
     pub fn hand_over(&self, position: u64, (rank, next): (u32, u32), word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
-        if !held || self.head() != position {
+        if !held || self.head() != position || self.is_broken() {
             return false;
         }
         // While it is behind the head, only the rank that hands over reads its state.
@@ -236,6 +261,7 @@ impl<'a> QueueLock<'a> {
             }
             let rank = rank_of(slot);
             match state_of(slot) {
+                HELD if self.is_broken() => return LockHead::Broken(rank),
                 HELD => return LockHead::Held(rank),
                 WAITING if !is_dead(rank) => return LockHead::Offered(rank),
                 _ => {}
@@ -322,6 +348,26 @@ mod tests {
         assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
         let Claim::At(position) = lock.claim_free(4) else { panic!("not free") };
         assert_eq!(lock.enter(position, 4), Some(7));
+    }
+
+    #[test]
+    fn a_broken_lock_is_nobodys_any_more_and_a_released_one_cannot_break() {
+        let words = words(4);
+        let lock = QueueLock::over(&words).unwrap();
+        for rank in [1, 2, 3] {
+            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
+        }
+        assert!(lock.enter(0, 1).is_some() && !lock.break_held(2));
+        assert!(lock.release(0, 1, 5) && !lock.break_held(1), "it was released");
+        assert!(!lock.break_held(2), "it is offered, not held");
+        assert_eq!(lock.enter(1, 2), Some(5));
+        assert!(lock.break_held(2) && lock.break_held(2));
+        assert!(!lock.hand_over(1, (2, 3), 7) && !lock.release(1, 2, 7));
+        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 2), LockHead::Broken(2));
+        assert_eq!((lock.enter(2, 3), lock.claim_free(4)), (None, Claim::None));
+        assert!(lock.give_up(2, 3));
+        assert_eq!(lock.claim(4), Claim::At(3));
+        assert_eq!((lock.enter(3, 4), lock.head()), (None, 1));
     }
 
     #[test]

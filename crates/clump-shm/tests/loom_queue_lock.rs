@@ -99,3 +99,24 @@ fn a_lock_handed_to_the_next_is_seen_by_nobody_else() {
         assert_eq!(shared.word(), 3);
     });
 }
+
+#[test]
+fn a_release_under_way_is_seen_by_all_or_by_nobody() {
+    loom::model(|| {
+        let shared = shared();
+        let lock = QueueLock::over(&shared.words).unwrap();
+        // Rank 0 has died; its release is executed while two others find that it died.
+        assert_eq!((lock.claim(0), lock.claim(1)), (Claim::At(0), Claim::At(1)));
+        assert_eq!(lock.enter(0, 0), Some(0));
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            let lock = QueueLock::over(&other.words).unwrap();
+            lock.break_held(0)
+        });
+        let released = lock.release(0, 0, 7);
+        let broken = thread.join().unwrap();
+        assert_ne!(released, broken);
+        assert_eq!(lock.break_held(0), broken);
+        assert_eq!(lock.enter(1, 1), released.then_some(7));
+    });
+}

@@ -70,8 +70,8 @@ const ONLY_MISSING: &[&str] = &["getrandom", "epoll_pwait", "ppoll", "kill"];
 /// only.
 const FOR_STARTERS: &[&str] = &["recvfrom"];
 
-/// Calls that send packets. Their refusal with EPERM is a firewall's verdict, which may change: a
-/// job goes on trying and says so, until it is interrupted.
+/// Calls that send packets. A firewall's verdict is a refusal too, and may change: a job goes on
+/// trying and says so, until it is interrupted.
 const SENDERS: &[&str] = &["sendto", "sendmsg", "sendmmsg"];
 /// Time after which a job that goes on trying is interrupted, and its exit code then.
 const NUDGE: Duration = Duration::from_secs(5);
@@ -114,7 +114,7 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
         check: job.promise.check.clone(),
         ..Promise::or_refusal(errand.code)
     };
-    if SENDERS.contains(&call) && errno == "EPERM" {
+    if SENDERS.contains(&call) {
         job.event = Some(Event { when: When::After(NUDGE), what: What::Signal("TERM") });
         job.promise.codes.push(TERMINATED);
     }

@@ -15,6 +15,8 @@ const NUDGE: Duration = Duration::from_secs(2);
 const TERMINATED: i32 = 143;
 const HUNG_UP: i32 = 129;
 const UNREAD: i32 = 141;
+/// Exit code of a launcher that could not write what it was asked for.
+const UNREPORTED: i32 = 125;
 
 /// Draws a job.
 ///
@@ -70,6 +72,12 @@ fn promise(job: &mut Job, errand: &Errand) {
         job.promise.words.clear();
         // A report that nobody gets says nothing about files that were complete before.
         job.promise.absent.clear();
+    }
+    let reports = if same { output } else { errors };
+    if reports.fails() && job.command.iter().any(|word| word == "--stats") {
+        // The statistics that were asked for could not be written.
+        job.promise.codes.push(UNREPORTED);
+        job.promise.may_be_silent = true;
     }
     if writes && output.is_stuck() && errand.amount == Amount::Much {
         nudged = true;

@@ -2,11 +2,13 @@
 
 mod schedule;
 
+use super::waits::queue_lock;
 use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width};
 use crate::error::Refusal;
+use crate::lock::{LockTurn, TurnStatus};
 use crate::memory::Memory;
-use crate::protocol::{MAX_PIECE, ask, atomic_handler, tell};
+use crate::protocol::{MAX_PIECE, ask, atomic_handler, how, tell};
 use clump_net::REQUEST_COST;
 use clump_os::map::{Mapping, sealed_memory};
 use clump_shm::cells::Cells;
@@ -127,6 +129,31 @@ fn who_listens_at_a_port_is_told() {
     let told: Vec<_> = wire.answers.iter().map(|a| (a.handler, a.words.clone())).collect();
     let value = |cookie, name| (tell::VALUE, vec![cookie, name]);
     assert_eq!(told, [value(1, Name::new(0, 5, 1).to_bits()), value(2, 0), value(3, 0)]);
+}
+
+#[test]
+fn a_release_of_a_dead_rank_comes_too_late_once_others_know() {
+    for known in [false, true] {
+        let (mut engine, mut wire) = (engine(), Wire::default());
+        send(&mut engine, &mut wire, ask::LOCK, &[own(), 0, 5, how::WAITS], &[]);
+        assert_eq!(wire.answers.pop().map(|answer| answer.handler), Some(tell::GRANTED));
+        engine.memory.dead.push(1);
+        let turn = |engine: &mut Engine<Bench>, rank| {
+            let at = SegmentName::new(0, 0, 1);
+            let lock = queue_lock(&mut engine.memory, RANKS, at, 0).unwrap();
+            LockTurn::new(rank, 0).poll(lock, |rank| rank == 1)
+        };
+        if known {
+            assert_eq!(turn(&mut engine, 2), TurnStatus::HolderDied);
+        }
+        send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 0, 0, 0, 9, 0], &[]);
+        let after = turn(&mut engine, 3);
+        if known {
+            assert_eq!(after, TurnStatus::HolderDied);
+        } else {
+            assert_eq!(after, TurnStatus::Taken(1, 9));
+        }
+    }
 }
 
 #[test]

@@ -152,7 +152,10 @@ impl<M: Memory> Engine<M> {
         let dead = self.memory.dead();
         match queue_lock(&mut self.memory, self.ranks, segment, offset) {
             Ok(lock) => match lock.pass_over_withdrawn(|_| false) {
-                LockHead::Held(holder) if dead.contains(&holder) => Refusal::HolderDied,
+                LockHead::Broken(_) => Refusal::HolderDied,
+                LockHead::Held(holder) if dead.contains(&holder) && lock.break_held(holder) => {
+                    Refusal::HolderDied
+                }
                 _ => Refusal::LockBusy,
             },
             Err(why) => why,
@@ -212,10 +215,9 @@ impl<M: Memory> Engine<M> {
             // Claims before it may have been given up, or be of ranks that died.
             self.pass_on(segment, offset);
         }
-        let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
-        match lock.pass_over_withdrawn(|_| false) {
-            LockHead::Held(rank) if self.memory.dead().contains(&rank) => Err(Refusal::HolderDied),
-            _ => Ok(WaitStatus::NotYet),
+        match self.why_taken(segment, offset) {
+            Refusal::LockBusy => Ok(WaitStatus::NotYet),
+            why => Err(why),
         }
     }
 

@@ -43,7 +43,10 @@ impl LockTurn {
         }
         // Claims before this one may have been given up because their ranks died.
         match lock.pass_over_withdrawn(&is_dead) {
-            LockHead::Held(holder) if is_dead(holder) => TurnStatus::HolderDied,
+            LockHead::Broken(_) => TurnStatus::HolderDied,
+            LockHead::Held(holder) if is_dead(holder) && lock.break_held(holder) => {
+                TurnStatus::HolderDied
+            }
             // They were given up: it is this rank's turn now, and no other rank would wake it.
             LockHead::Offered(next) if next == self.rank => {
                 self.enter(lock).unwrap_or(TurnStatus::NotYet)

@@ -37,6 +37,8 @@ struct LockState {
     word: u64,
     /// Rank that died with it, or may have.
     broken_by: Option<u32>,
+    /// True once a rank was told that its holder had died: it must not be granted any more.
+    refused_for_good: bool,
     /// Ranks that may have a claim at home or on its way there.
     asking: u64,
     last_position: Option<u64>,
@@ -279,6 +281,9 @@ impl Model {
         let wrong = match lock {
             LockState { holder: Some(holder), .. } => format!("while rank {holder} has it"),
             LockState { broken_by: Some(dead), .. } => format!("with which rank {dead} died"),
+            LockState { refused_for_good: true, .. } => {
+                "after a rank was told that its holder had died".to_owned()
+            }
             LockState { last_position: Some(last), .. } if *last >= position => {
                 format!("at position {position}, after {last}")
             }
@@ -329,7 +334,8 @@ impl Model {
     /// Records that a rank was told that a holder died with the lock.
     pub(crate) fn on_holder_died(&mut self, home: u32, rank: u32) {
         self.counts.holders_dead += 1;
-        let lock = &self.locks[home as usize];
+        let lock = &mut self.locks[home as usize];
+        lock.refused_for_good = true;
         if lock.asking & self.dead == 0 {
             self.complain(format!(
                 "rank {rank} was told that the lock of rank {home} is a dead rank's, but none has asked for it"

@@ -54,9 +54,9 @@ fn main() -> Result<()> {
     let [mode, rounds, at] = &words[..] else { return Err("forker MODE ROUNDS AT".into()) };
     let mode = ForkMode::named(mode).ok_or("no such mode")?;
     let (rounds, at): (usize, usize) = (rounds.parse()?, at.parse()?);
-    if at == 0 {
-        // Before there is anything to inherit.
-        fork(mode, || Ok(()))?;
+    // Before there is anything to inherit.
+    if at == 0 && fork(mode, || Ok(()))? {
+        return Ok(());
     }
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;

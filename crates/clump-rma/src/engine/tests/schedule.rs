@@ -434,7 +434,8 @@ impl World {
         if self.engine.memory.dead.is_empty() {
             assert_eq!((head, self.seen.grants), (LockHead::Free, self.word as u32));
         } else if head != LockHead::Free {
-            assert!(matches!(head, LockHead::Held(rank) if self.is_known_dead(rank)), "{head:?}");
+            let (LockHead::Held(rank) | LockHead::Broken(rank)) = head else { panic!("{head:?}") };
+            assert!(self.is_known_dead(rank), "{head:?}");
         } else {
             assert!(!self.broken, "a rank died with the lock, and it is free");
         }
