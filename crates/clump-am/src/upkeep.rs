@@ -150,7 +150,13 @@ impl Core {
         self.check_links();
         self.finish_retiring()?;
         // Replies that are not read yet may still have to be sent, or returned.
-        self.inbox.free_retired(|link| !link.is_stuck() && link.path.is_drained());
+        self.inbox.free_retired(|link| {
+            let done = !link.is_stuck() && link.path.is_drained();
+            if done {
+                link.path.conclude();
+            }
+            done
+        });
         if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::cluster;
 mod itself;
+mod reuse;
 
 use clump_am::{
     Endpoint, Error, ErrorKind, Handler, Name, RankContext, Reason, Returned, Settings, Tag,
@@ -248,22 +249,6 @@ fn what_a_closed_endpoint_did_not_read_comes_back_and_the_rest_does_not() {
 }
 
 #[test]
-fn an_index_is_used_again_under_another_name() {
-    let node = cluster::node(1, false);
-    let context = cluster::context(&node, 0, Settings::default());
-    let first = Endpoint::open(&context, TAG).unwrap();
-    let old = first.name();
-    drop(first);
-    let second = Endpoint::open(&context, TAG).unwrap();
-    assert_ne!(second.name(), old);
-    assert_eq!(second.name().index(), old.index());
-    let log = Log::on(&second);
-    let dest = second.map(&old, TAG).unwrap();
-    second.request(dest, PING, &[]).unwrap();
-    assert_eq!(log.reasons(), [Reason::NoSuchEndpoint]);
-}
-
-#[test]
 fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
     both_ways(|settings| {
         use clump_shm::job::{Death, DeathCause};
@@ -399,40 +384,6 @@ fn threads_share_a_shared_endpoint() {
         }
     });
     ep.poll_until(|| hits.load(Relaxed) == 8000).unwrap();
-}
-
-#[test]
-fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
-    let node = cluster::node(2, false);
-    let settings = Settings::default();
-    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
-    let staying = Endpoint::open(&b, TAG).unwrap();
-    let hits = Rc::new(Cell::new(0));
-    let count = hits.clone();
-    staying.set_handler(PING, move |token, words, _| {
-        count.set(count.get() + 1);
-        token.reply(PONG, words)
-    });
-    // Each endpoint sends and receives requests, and closes with a reply to its own unread.
-    for round in 0..100u64 {
-        let passing = Endpoint::open(&a, TAG).unwrap();
-        passing.set_handler(PONG, |_, _, _| ());
-        let to = passing.map(&staying.name(), TAG).unwrap();
-        let back = staying.map(&passing.name(), TAG).unwrap();
-        let log = Log::on(&staying);
-        staying.request(back, PING, &[round]).unwrap();
-        passing.request(to, PING, &[round]).unwrap();
-        passing.drain().unwrap();
-        assert_eq!(log.reasons(), [Reason::BadHandler]);
-        let _ = passing.try_request(to, PING, &[round]).unwrap();
-        while hits.get() < 2 * (round + 1) {
-            staying.poll().unwrap();
-        }
-        drop(passing);
-        staying.drain().unwrap();
-        staying.unmap(back).unwrap();
-        staying.drain().unwrap();
-    }
 }
 
 #[test]

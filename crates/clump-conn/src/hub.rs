@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Maximum number of bytes of one fragment, so that no connection delays others for long.
 pub(crate) const MAX_FRAGMENT: usize = 32 << 10;
 
+/// Time between two attempts to open an endpoint.
+const NAP: Duration = Duration::from_millis(1);
+
 /// The hub of each rank of this process, by the address of its context, while it has connections or
 /// listeners.
 static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
@@ -123,6 +126,12 @@ impl HubState {
     }
 }
 
+/// Returns true if peers have yet to let go of a closed endpoint of this rank.
+fn is_passing(error: &clump_am::Error) -> bool {
+    use clump_shm::Error::NoFreeEndpoint;
+    matches!(error.kind(), ErrorKind::Memory(NoFreeEndpoint { most, open }) if open < most)
+}
+
 impl Hub {
     /// Returns the hub of this rank, and opens it first if need be.
     ///
@@ -142,6 +151,21 @@ impl Hub {
         let hub = Arc::new(Self::open(context)?);
         hubs.push((place, Arc::downgrade(&hub)));
         Ok(hub)
+    }
+
+    /// Returns the hub of this rank as [`Hub::of`] does. Waits until `until` while all that lacks is
+    /// that peers let go of endpoints that this rank has closed: a hub closes with its last
+    /// connection, and a rank that connects again and again would use up its endpoints.
+    ///
+    /// # Errors
+    /// As [`Hub::of`].
+    pub(crate) fn within(rank: &impl AsContext, until: u64) -> Result<Arc<Self>> {
+        loop {
+            match Self::of(rank) {
+                Err(error) if is_passing(&error) && clock::now_ns() < until => clock::pass(NAP),
+                other => return other,
+            }
+        }
     }
 
     fn open(context: &Arc<RankContext>) -> Result<Self> {

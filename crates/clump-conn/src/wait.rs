@@ -38,6 +38,10 @@ pub(crate) fn wait(
     until: Option<u64>,
     ready: impl FnMut() -> clump_am::Result<bool>,
 ) -> Result<bool> {
+    if until.is_some_and(|until| clock::now_ns() >= until) {
+        // Without time to wait nothing would be polled, and a loop of such calls never end.
+        hub.step()?;
+    }
     let mut what = Until { hub, watched, ready, until, over: false };
     loop {
         let waited = hub.endpoint.block_on(&mut what);

@@ -32,9 +32,11 @@ struct OwnerLine {
     answer: AtomicU32,
 }
 
-/// The replying endpoint knows the lane, and will free it once the requester has closed.
+/// The replying endpoint knows the lane, and will free it once the requester has closed, or say that
+/// it has no use for it any more.
 const TAKEN_UP: u32 = 1;
-/// The requester closed before the replying endpoint came to know the lane.
+/// The requester closed before the replying endpoint came to know the lane, or that one has no use
+/// for it any more.
 const WITHDRAWN: u32 = 2;
 
 #[derive(Debug, Default)]
@@ -129,8 +131,14 @@ impl LaneControl {
         answer.is_ok() || answer == Err(TAKEN_UP)
     }
 
+    /// Ends the use of the lane by the replying endpoint, which has taken it up and will send no
+    /// more.
+    pub fn conclude(&self) {
+        self.owner.answer.store(WITHDRAWN, Ordering::Release);
+    }
+
     /// Withdraws the lane for the closed requester; returns false when the replying endpoint knows
-    /// it.
+    /// it, and may still send.
     pub fn withdraw(&self) -> bool {
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         let answer = self.owner.answer.compare_exchange(0, WITHDRAWN, new, old);

@@ -43,11 +43,16 @@ pub enum Error {
     /// The ranks of a node do not follow each other.
     #[error("the ranks of each node must have consecutive numbers, and every node must have ranks")]
     NodeMap,
-    /// All endpoints of the rank are open.
-    #[error("this rank has {most} endpoints open or not yet let go by their peers; close some")]
+    /// All endpoints of the rank are open, or were, and peers may still send to them.
+    #[error(
+        "this rank can have {most} endpoints: {open} are open, and peers have yet to let go of the others, which are \
+         closed; close some, or let the peers poll"
+    )]
     NoFreeEndpoint {
         /// The limit.
         most: usize,
+        /// Endpoints that are open.
+        open: usize,
     },
     /// A segment does not fit.
     #[error("a segment of {asked} bytes does not fit: {free} bytes of this rank's space are left")]

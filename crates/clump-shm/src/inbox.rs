@@ -85,13 +85,14 @@ impl<L> Inbox<L> {
     /// # Errors
     /// All indices are in use, or address space has run out.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
-        let most = ENDPOINTS;
+        let (most, mut open) = (ENDPOINTS, 0);
         for index in 0..most {
             let g = *node.geometry();
             let offset = g.endpoint(rank as usize, index);
             let header = node.map(offset, ENDPOINT_HEADER)?;
             let block: Shared<EndpointBlock> = place(&header, 0)?;
             if block.is_open() {
+                open += 1;
                 continue;
             }
             let map = node.map(offset, g.endpoint_bytes())?;
@@ -100,7 +101,7 @@ impl<L> Inbox<L> {
             }
             return Self::take(node, rank, index, tag, map);
         }
-        Err(Error::NoFreeEndpoint { most })
+        Err(Error::NoFreeEndpoint { most, open })
     }
 
     fn take(node: &NodeMemory, rank: u32, index: usize, tag: u64, map: Mapping) -> Result<Self> {

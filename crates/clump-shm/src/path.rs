@@ -341,6 +341,16 @@ impl Path {
         }
     }
 
+    /// Ends a path of replies, with its last reply read: its requester has retired, and may close
+    /// before it frees the lane.
+    pub fn conclude(&self) {
+        if let PathKind::Lane(lane) = &self.way
+            && !self.lost_lane()
+        {
+            lane.control().conclude();
+        }
+    }
+
     /// Tells the target that this path sends no more, so that its lane can be used again.
     pub fn retire(&self) {
         if let PathKind::Lane(lane) = &self.way {

@@ -3,11 +3,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of a test may give up")]
 
+use clump_am::{Endpoint, Handler, Tag};
 use clump_conn::{
     Connection, End, Error, Listener, Order, Port, Received, Refusal, SendAttempt, wait_any,
 };
 use clump_node_tests::{Seat, Shape, run};
+use clump_os::clock;
+use clump_os::sync::{AtomicBool, Ordering};
+use clump_shm::geometry::ENDPOINTS;
 use clump_shm::job::{Death, DeathCause};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Time limit, many times the usual duration.
@@ -201,6 +208,55 @@ fn who_finds_the_queue_full_or_nobody_is_told() {
             }
         });
     }
+}
+
+#[test]
+fn a_connect_waits_for_endpoints_that_peers_have_yet_to_let_go() {
+    let tag = Tag(9);
+    let shared = Arc::new((OnceLock::new(), AtomicBool::new(false)));
+    run(&Shape::of(2, 1), 4, move |seat| {
+        let (target, closed) = &*shared;
+        if seat.rank() == 0 {
+            let listener = Listener::bind(&seat.context, Port(7)).unwrap();
+            let answering = Endpoint::open(&seat.context, tag).unwrap();
+            answering.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
+            target.set(answering.name()).unwrap();
+            seat.meet();
+            // Without polling it cannot notice that its senders have closed.
+            let mut answered = 0;
+            while answered < ENDPOINTS {
+                answered += answering.poll().unwrap();
+            }
+            while !closed.load(Ordering::Acquire) {
+                clock::yield_now();
+            }
+            let accepted = loop {
+                answering.try_drain().unwrap();
+                if let Some(accepted) = listener.accept_within(Duration::ZERO).unwrap() {
+                    break accepted;
+                }
+            };
+            assert_eq!(accepted.recv().unwrap(), None);
+        } else {
+            seat.meet();
+            let all: Vec<_> =
+                (0..ENDPOINTS).map(|_| Endpoint::open(&seat.context, tag).unwrap()).collect();
+            for endpoint in &all {
+                let answered = Rc::new(Cell::new(false));
+                let seen = answered.clone();
+                endpoint.set_handler(Handler(2), move |_, _, _| seen.set(true));
+                let dest = endpoint.map(target.get().unwrap(), tag).unwrap();
+                endpoint.request(dest, Handler(1), &[]).unwrap();
+                endpoint.poll_until(|| answered.get()).unwrap();
+            }
+            drop(all);
+            closed.store(true, Ordering::Release);
+            let node = seat.context.node().node_of(0);
+            let connected =
+                Connection::connect_within(&seat.context, node, Port(7), Order::Any, LONG);
+            connected.unwrap().close().unwrap();
+        }
+    });
 }
 
 #[test]

@@ -35,8 +35,8 @@ impl Connection {
         order: Order,
         limit: Duration,
     ) -> Result<Self> {
-        let hub = Hub::of(rank)?;
         let until = after(limit);
+        let hub = Hub::within(rank, until)?;
         let (place, nodes) = (ConnectTarget::Node(node), hub.context.node().nnodes());
         if port.0 == 0 {
             return Err(Error::NoSuchPort);

@@ -44,7 +44,8 @@ impl Connection {
         limit: Duration,
         between: &Between,
     ) -> Result<Self> {
-        let hub = Hub::of(rank)?;
+        let until = after(limit);
+        let hub = Hub::within(rank, until)?;
         let between = Between { security: token.security, ..between.clone() };
         let Some(&first) = token.addresses.first() else {
             return Err(Error::BadToken("it has no address"));
@@ -56,17 +57,16 @@ impl Connection {
         let endpoints = candidate_addresses(token)?;
         let handshake = Handshake::begin(&token.secret, words, endpoints.len())
             .ok_or_else(|| unusable("no random numbers".into()))?;
-        let met =
-            match (ConnectAttempt { handshake, endpoints, token }).until(&hub, after(limit))? {
-                Heard::HandshakeReply(met) => met,
-                Heard::Nothing => return Err(Error::NoAnswer { place, port, limit }),
-                Heard::Refused(FULL | BUSY) => {
-                    return Err(Error::Refused { place, port, why: Refusal::QueueFull });
-                }
-                Heard::Refused(_) => {
-                    return Err(Error::Refused { place, port, why: Refusal::NoListener });
-                }
-            };
+        let met = match (ConnectAttempt { handshake, endpoints, token }).until(&hub, until)? {
+            Heard::HandshakeReply(met) => met,
+            Heard::Nothing => return Err(Error::NoAnswer { place, port, limit }),
+            Heard::Refused(FULL | BUSY) => {
+                return Err(Error::Refused { place, port, why: Refusal::QueueFull });
+            }
+            Heard::Refused(_) => {
+                return Err(Error::Refused { place, port, why: Refusal::NoListener });
+            }
+        };
         let peer = SocketAddr::new(met.from.ip(), met.words.port);
         let peer_epoch = met.words.epoch;
         let terms = LinkParameters { me: CLIENT, epoch: own, peer, peer_epoch, key: met.key };

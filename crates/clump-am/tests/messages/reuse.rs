@@ -1,0 +1,85 @@
+//! Indices of closed endpoints: when they are used again.
+
+use super::{Log, PING, PONG, TAG};
+use crate::cluster;
+use clump_am::{Endpoint, Reason, Settings};
+use std::cell::Cell;
+use std::rc::Rc;
+
+#[test]
+fn an_index_is_used_again_under_another_name() {
+    let node = cluster::node(1, false);
+    let context = cluster::context(&node, 0, Settings::default());
+    let first = Endpoint::open(&context, TAG).unwrap();
+    let old = first.name();
+    drop(first);
+    let second = Endpoint::open(&context, TAG).unwrap();
+    assert_ne!(second.name(), old);
+    assert_eq!(second.name().index(), old.index());
+    let log = Log::on(&second);
+    let dest = second.map(&old, TAG).unwrap();
+    second.request(dest, PING, &[]).unwrap();
+    assert_eq!(log.reasons(), [Reason::NoSuchEndpoint]);
+}
+
+#[test]
+fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
+    let node = cluster::node(2, false);
+    let settings = Settings::default();
+    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+    let staying = Endpoint::open(&b, TAG).unwrap();
+    let hits = Rc::new(Cell::new(0));
+    let count = hits.clone();
+    staying.set_handler(PING, move |token, words, _| {
+        count.set(count.get() + 1);
+        token.reply(PONG, words)
+    });
+    // Each endpoint sends and receives requests, and closes with a reply to its own unread.
+    for round in 0..100u64 {
+        let passing = Endpoint::open(&a, TAG).unwrap();
+        passing.set_handler(PONG, |_, _, _| ());
+        let to = passing.map(&staying.name(), TAG).unwrap();
+        let back = staying.map(&passing.name(), TAG).unwrap();
+        let log = Log::on(&staying);
+        staying.request(back, PING, &[round]).unwrap();
+        passing.request(to, PING, &[round]).unwrap();
+        passing.drain().unwrap();
+        assert_eq!(log.reasons(), [Reason::BadHandler]);
+        let _ = passing.try_request(to, PING, &[round]).unwrap();
+        while hits.get() < 2 * (round + 1) {
+            staying.poll().unwrap();
+        }
+        drop(passing);
+        staying.drain().unwrap();
+        staying.unmap(back).unwrap();
+        staying.drain().unwrap();
+    }
+}
+
+#[test]
+fn an_endpoint_that_unmaps_before_it_closes_is_let_go() {
+    let node = cluster::node(2, false);
+    let settings = Settings::default();
+    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+    let staying = Endpoint::open(&b, TAG).unwrap();
+    staying.set_handler(PING, |token, words, _| token.reply(PONG, words));
+    // More than there are indices.
+    for round in 0..100 {
+        let passing = Endpoint::open(&a, TAG).unwrap();
+        let answered = Rc::new(Cell::new(false));
+        let seen = answered.clone();
+        passing.set_handler(PONG, move |_, _, _| seen.set(true));
+        let to = passing.map(&staying.name(), TAG).unwrap();
+        passing.request(to, PING, &[round]).unwrap();
+        while !answered.get() {
+            staying.poll().unwrap();
+            passing.poll().unwrap();
+        }
+        // It has read the reply, and says so.
+        passing.try_drain().unwrap();
+        passing.unmap(to).unwrap();
+        // The other sees the lane retired, and the endpoint still open.
+        staying.drain().unwrap();
+        staying.try_drain().unwrap();
+    }
+}
