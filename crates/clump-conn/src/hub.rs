@@ -153,9 +153,9 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Returns the hub of this rank as [`Hub::of`] does. Waits until `until` while all that lacks is
-    /// that peers let go of endpoints that this rank has closed: a hub closes with its last
-    /// connection, and a rank that connects again and again would use up its endpoints.
+    /// Returns the hub of this rank as [`Hub::of`] does, but waits until `until` for peers to let
+    /// go of endpoints that this rank has closed: a hub closes with its last connection, so a rank
+    /// that connects again and again can use up its endpoints.
     ///
     /// # Errors
     /// As [`Hub::of`].

@@ -32,8 +32,8 @@ struct OwnerLine {
     answer: AtomicU32,
 }
 
-/// The replying endpoint knows the lane, and will free it once the requester has closed, or say that
-/// it has no use for it any more.
+/// The replying endpoint knows the lane, and will free it once the requester has closed, or say
+/// that it has no use for it any more.
 const TAKEN_UP: u32 = 1;
 /// The requester closed before the replying endpoint came to know the lane, or that one has no use
 /// for it any more.

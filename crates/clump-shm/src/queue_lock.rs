@@ -7,11 +7,13 @@
 //! dies leaves no step half done. A rank that dies or gives up while waiting is passed over by the
 //! next rank that works on the lock. A rank that dies while it holds the lock is found by its name;
 //! the first that finds it marks the head, so that a release of the dead rank that is still under
-//! way comes either before all refusals or not at all.
-//! A rank that overwrites a lock can block only the ranks that wait for it.
+//! way comes either before all refusals or not at all. A rank that overwrites a lock can block only
+//! the ranks that wait for it.
 //!
 //! ```text
-//! head (broken: 1 bit) | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
+//! head (1 bit: broken) | tail (a hint) | word | 5 spare | slots
+//!
+//! slot: position + 1 (46 bits), state (2), rank (16)
 //! ```
 
 use clump_os::sync::{AtomicU64, Ordering};
