@@ -147,10 +147,11 @@ static void deaths(void) {
     if (rank == 2) OK(clump_lock_acquire(lock));
     OK(clump_barrier(cl));
     if (rank == 2) {
-        OK(clump_rma_wait_until_u64(all[2], 0, CLUMP_EQUAL, 1, NULL));
+        /* The others have left the barrier. */
+        OK(clump_rma_wait_until_u64(all[2], 0, CLUMP_EQUAL, 3, NULL));
         kill(getpid(), SIGKILL);
     }
-    if (rank == 0) OK(clump_rma_signal(all[2], 0, 1, 0));
+    OK(clump_rma_signal(all[2], 0, 1, 1));
     FAILS(CLUMP_ERR_HOLDER_DIED, clump_lock_acquire(lock));
     /* Its memory on its own node is there as long as a process has it mapped. */
     if (!clump_target_is_near(all[2])) {
