@@ -4,7 +4,6 @@ use crate::access::DriverAccess;
 use crate::frame::Key;
 use crate::rank::Refusal;
 use crate::spec::{AddressTable, BoundAddress, BoundAddresses, NodePlan};
-use clump_am::NetworkResources;
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};
 use clump_ni::NetworkInterface;
@@ -12,6 +11,7 @@ use clump_os::alarm::Alarm;
 use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::ProcessAddress;
+use clump_transport::{NetworkResources, NetworkTuning};
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -135,8 +135,7 @@ impl NodeNetwork {
                 key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
                 security: self.security,
                 polling: (1, 1),
-                window: (config.net_window != 0).then_some(config.net_window as usize),
-                faults: clump_am::faults(config),
+                tuning: NetworkTuning::configured(config),
             };
             NetworkInterface::start(memory, which as u32, seat, spin_ns).map_err(|e| refused(&e))
         };

@@ -2,7 +2,7 @@
 //! space.
 
 use crate::error::{ErrorKind, Result};
-use crate::network::{Dispatch, Network, NetworkResources};
+use clump_boot::Dispatch;
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, WaitReason};
@@ -10,6 +10,7 @@ use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
 use clump_shm::waiter::SpinPolicy;
 use clump_trace::Counters;
+use clump_transport::{Network, NetworkResources};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

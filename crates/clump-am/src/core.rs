@@ -167,7 +167,7 @@ impl Core {
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
         let network = context.network();
         if let Some(network) = network {
-            network.registry.enter(inbox.name(), inbox.block().clone());
+            network.enter(inbox.name(), inbox.block().clone());
         }
         let remote = network.map(|network| Box::new(Remote::new(network)));
         let handler_context = HandlerContext {
@@ -292,7 +292,7 @@ impl Core {
         let segment = segment::announce(context.node(), context.rank(), block, at)?;
         self.handler_context.segment = Some(segment.clone());
         if let Some(network) = self.handler_context.context.network() {
-            network.registry.set_segment(self.handler_context.name, Some(segment.clone()));
+            network.set_segment(self.handler_context.name, Some(segment.clone()));
         }
         Ok(segment)
     }

@@ -35,6 +35,16 @@ impl From<clump_shm::Error> for Error {
     }
 }
 
+impl From<clump_transport::Error> for Error {
+    #[cold]
+    fn from(error: clump_transport::Error) -> Self {
+        match error {
+            clump_transport::Error::Memory(error) => error.into(),
+            clump_transport::Error::Unusable(why) => ErrorKind::Network(why).into(),
+        }
+    }
+}
+
 /// Errors of this crate. Refusals by a *peer* are not among them: such messages are returned to
 /// handler 0 ([`crate::Returned`]).
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 //! Active Messages II: endpoints, virtual networks, requests and replies.
 //!
-//! Layer 3: programs use it through the facade `clump`, the collectives use it directly; it sends
-//! and receives through `clump-shm` and counts in `clump-trace`. Semantics are those of paper 000,
-//! section 2.2, and the AM-II specification it cites, with two additions: handlers may queue
-//! requests ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
+//! Layer 4: programs use it through the facade `clump`, the collectives use it directly; it sends
+//! and receives through `clump-shm` within a node and `clump-transport` between nodes. Semantics
+//! are those of paper 000, section 2.2, and the AM-II specification it cites, with two additions:
+//! handlers may queue requests ([`Token::defer`]), and blocking calls sleep instead of polling for
+//! ever.
 //!
 //! Types to know: [`Endpoint`] (used by one thread), [`SharedEndpoint`] (used by any thread),
 //! [`EndpointCell`] (holds an endpoint that moves between threads), [`Token`] (a handler's right to
@@ -35,7 +36,6 @@ mod endpoint;
 mod endpoint_cell;
 mod error;
 mod handler;
-mod network;
 mod payload;
 mod peer;
 mod progress;
@@ -49,7 +49,6 @@ mod upkeep;
 mod vain;
 mod view;
 
-pub use clump_driver::FaultPlan;
 pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use context::{RankContext, Settings};
@@ -60,11 +59,6 @@ pub use endpoint::{
 pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell, this_thread};
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Handler, HandlerFailure, HandlerResult};
-pub use network::{
-    Accept, Dispatch, Forward, Network, NetworkResources, ProxyClient, ProxyClientClock, Spill,
-    count_stack, credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_receive_failure,
-    note_unanswered, peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
-};
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on, poll_also};

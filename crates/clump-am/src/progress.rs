@@ -6,10 +6,10 @@
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::network::Network;
 use clump_shm::rank::{RankState, WaitReason};
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters};
+use clump_transport::Network;
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};

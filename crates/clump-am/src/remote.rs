@@ -6,7 +6,6 @@ use crate::core::{Body, Core, HandlerContext, SendAttempt};
 use crate::dispatch::{failed, hand_over};
 use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, HandlerFailure};
-use crate::network::{Network, reason_of};
 use crate::payload::Payload;
 use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
@@ -19,6 +18,7 @@ use clump_net::{
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, SlotKind};
 use clump_trace::{Counter, Flow, Role, Size};
+use clump_transport::Network;
 use clump_wire::frame::FrameKind;
 use requester::Requesters;
 pub(crate) use requester::{ReplyAttempt, Requester};
@@ -106,7 +106,7 @@ impl Core {
                 Ok(SendAttempt::Full)
             }
             Pushed::Lost(refusal) => {
-                self.return_to_sender(dest, reason_of(refusal), handler, words, body);
+                self.return_to_sender(dest, Reason::from(refusal), handler, words, body);
                 Ok(SendAttempt::Sent)
             }
         }
@@ -221,7 +221,7 @@ impl Core {
         let kind = match arrival.sort {
             Disposition::Message(kind) => kind,
             Disposition::Lost(kind, refusal) => {
-                self.take_lost(arrival, kind, reason_of(refusal))?;
+                self.take_lost(arrival, kind, Reason::from(refusal))?;
                 return Ok(true);
             }
         };
@@ -400,13 +400,11 @@ impl Core {
         let Some(remote) = self.remote.take() else { return };
         let Some(network) = self.handler_context.context.network() else { return };
         let name = self.handler_context.name;
-        network.return_queued(remote.later);
+        network.return_queued(remote.later.into());
         for requester in &remote.requesters.all {
             for reply in &requester.stash {
-                let names = (name.to_bits(), requester.name.to_bits());
-                let body = (reply.words.as_slice(), reply.payload.as_slice());
-                let head = (reply.kind, reply.handler);
-                network.reply_anyway(requester.name.rank(), head, names, body);
+                let (from, to) = (name.to_bits(), requester.name.to_bits());
+                network.reply_anyway(requester.name.rank(), &reply.between(from, to));
             }
         }
         // A peer that waits for this endpoint to consume its requests gets no other report.
@@ -416,7 +414,7 @@ impl Core {
         }
         network.close_endpoint(name.index(), name.to_bits());
         network.service();
-        network.registry.set_segment(name, None);
+        network.set_segment(name, None);
     }
 }
 

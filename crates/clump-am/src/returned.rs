@@ -2,6 +2,7 @@
 
 use crate::handler::Handler;
 use crate::token::LayerPayload;
+use clump_net::Refusal;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, SlotKind};
 use clump_trace::Counter;
@@ -31,6 +32,12 @@ pub enum Reason {
     Congestion = 9,
     /// The requester of a reply closed its endpoint before it read the reply.
     ReplyRejected = 10,
+}
+
+impl From<Refusal> for Reason {
+    fn from(refusal: Refusal) -> Self {
+        Self::from_bits(refusal as u8).unwrap_or(Self::PeerLost)
+    }
 }
 
 impl Reason {

@@ -8,12 +8,12 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::dispatch::Caller;
 use crate::error::Result;
-use crate::network::Network;
 use crate::progress::{Pollable, WaitFor, activity_of_bundle, sleep};
 use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
 use clump_shm::rank::WaitReason;
 use clump_shm::waiter::WaitStep;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
+use clump_transport::Network;
 use std::cell::RefCell;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! libclump: the C interface of clump.
 //!
-//! Layer 7: C and C++ programs call it; it calls the facade `clump` and the layers below. Built as
+//! Layer 8: C and C++ programs call it; it calls the facade `clump` and the layers below. Built as
 //! a shared and as a static library. The headers in `include/` are generated from these sources
 //! (`cargo run -p clump-capi --example headers`), except those marked as written by hand. docs/c.md
 //! is the introduction.

@@ -1,6 +1,6 @@
 //! Barrier, broadcast, all-gather and all-reduce.
 //!
-//! Layer 4: the facade, and later the shared-memory and global-address-space layers, use it; it
+//! Layer 5: the facade, and later the shared-memory and global-address-space layers, use it; it
 //! communicates through one endpoint per rank (`clump-am`) and the barrier lines of the node
 //! (`clump-shm`). It is a layer of its own because both layers above need it and do not know each
 //! other (docs/adr/0003).

@@ -19,7 +19,7 @@ use crate::hub::lock;
 use crate::port::Port;
 use crate::queue::{PendingConnection, Queue};
 use crate::token::{MAX_ADDRESSES, Token};
-use clump_am::{FaultPlan, RankContext};
+use clump_am::RankContext;
 use clump_boot::Config;
 use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
@@ -27,6 +27,7 @@ use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, udp};
 use clump_trace::{Counter, Counters};
+use clump_transport::FaultPlan;
 use clump_wire::Security;
 use handshake_socket::{HandshakeSocket, Invitation};
 use std::collections::HashMap;
@@ -62,7 +63,7 @@ impl Between {
         Ok(Self {
             silence: Duration::from_millis(config.conn_silence_ms),
             security: Security::Aead,
-            faults: clump_am::faults(&config),
+            faults: clump_transport::faults(&config),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Connections: a process binds a port and listens, others connect by node and port, and messages
 //! go both ways; within a job, and between jobs that share a token (paper 002, section 2.3).
 //!
-//! Layer 5: programs use it through the facade `clump`. Within a job it is a user of active
+//! Layer 6: programs use it through the facade `clump`. Within a job it is a user of active
 //! messages (`clump-am`): one endpoint carries all connections of a rank, over shared memory and
 //! the network alike. Between jobs each connection has a stack of its own (`clump-net`) beside the
 //! rank's. Ports lie in the memory of a node (`clump-shm`); ranks of other nodes ask its network

@@ -4,15 +4,14 @@
 //! before, for ranks that wait for it are likely to have the processor; but not where they compute
 //! ([`IdleYields`]).
 
-use crate::clock::MachineClock;
 use crate::idle_yields::IdleYields;
 use crate::server::Server;
-use clump_am::{NetworkResources, Result};
 use clump_net::Batch;
 use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::node::NodeMemory;
+use clump_transport::{MachineClock, NetworkResources, Result};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -37,7 +36,7 @@ impl NetworkInterface {
         seat: NetworkResources,
         spin_ns: u64,
     ) -> Result<Self> {
-        let refused = |why: &str| clump_am::ErrorKind::Network(why.into());
+        let refused = |why: &str| clump_transport::Error::Unusable(why.into());
         let id = memory.interface_id(memory.node()) + which;
         let alarm = memory
             .alarm(id)

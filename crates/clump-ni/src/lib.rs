@@ -1,6 +1,6 @@
 //! The network interface of a node: threads of its agent that drive stacks of their own.
 //!
-//! Layer 5: agents start it. The first interface of a node executes the one-sided operations of
+//! Layer 6: agents start it. The first interface of a node executes the one-sided operations of
 //! other nodes' ranks on its memory ([`clump_rma::engine`]; papers 002, 003). Where ranks drive no
 //! stacks themselves, all interfaces are *proxies* (paper 002): ranks hand them messages through
 //! lanes, as to each other, and they put messages from other nodes into the lanes of the target
@@ -26,18 +26,11 @@
 //!    once.
 #![forbid(unsafe_code)]
 
-mod clock;
-mod close_handshakes;
-mod delivery_queue;
 mod idle_yields;
 mod interface;
-mod monitor;
 mod node_endpoints;
-mod relayed;
-mod routes;
 mod server;
-mod submission_queue;
 
-pub use clock::{Clock, MachineClock, Work};
+pub use clump_transport::{Clock, MachineClock, Work};
 pub use interface::NetworkInterface;
 pub use server::{Server, SleepAnnouncement, Wiring};

@@ -1,6 +1,5 @@
 //! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
-use crate::routes::Routes;
 use clump_net::{EndpointTable, Refusal};
 use clump_rma::protocol::{TAG, deposit_place};
 use clump_rma::{Memory, NodeSegments};
@@ -10,6 +9,7 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
+use clump_transport::Routes;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -143,7 +143,7 @@ impl EndpointTable for NodeEndpoints {
         if Some(to) == self.executes {
             return Ok(());
         }
-        self.with_segment(to, |segment| clump_am::fits(segment, offset, bytes))
+        self.with_segment(to, |segment| clump_transport::fits(segment, offset, bytes))
     }
 
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
@@ -208,7 +208,7 @@ mod tests {
             yield_ns: 1,
         };
         let memory = NodeMemory::create(&config).unwrap();
-        let control_endpoint = crate::close_handshakes::control_endpoint_name(2).to_bits();
+        let control_endpoint = clump_transport::control_endpoint_name(2).to_bits();
         let endpoints =
             NodeEndpoints::new(&memory, None, control_endpoint, Routes::new(memory.clone(), 0));
         let first = Name::new(0, 0, 1).to_bits();

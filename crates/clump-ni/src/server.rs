@@ -2,17 +2,8 @@
 //! A thread ([`crate::NetworkInterface`]) or a simulation runs its turns, and puts it to sleep when
 //! a turn found nothing.
 
-use crate::clock::{Clock, Wire, Work};
-use crate::close_handshakes::control_endpoint_name;
-use crate::delivery_queue::DeliveryQueue;
-use crate::monitor::Watcher;
 use crate::node_endpoints::{INDEX, NodeEndpoints};
-use crate::routes::Routes;
-use crate::submission_queue::SubmissionQueue;
-use clump_am::{
-    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_narrowed,
-    note_receive_failure, note_unanswered, peer_address, remote_interfaces, remote_ranks,
-};
+
 use clump_net::{
     ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Pushed, Stack, Words,
 };
@@ -27,6 +18,11 @@ use clump_shm::park::Announced;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
+use clump_transport::{
+    Clock, DeliveryQueue, Error, Result, Routes, SubmissionQueue, Watcher, Wire, Work,
+    control_endpoint_name, count_stack, credit_bytes, gone, gone_peers, note_narrowed,
+    note_receive_failure, note_unanswered, peer_address, remote_interfaces, remote_ranks,
+};
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -95,7 +91,7 @@ impl<C: Clock> Server<C> {
     ) -> Result<Self> {
         let node = memory.node();
         let id = memory.interface_id(node) + which;
-        let missing = || ErrorKind::Network("this node's interface has no address".into());
+        let missing = || Error::Unusable("this node's interface has no address".into());
         let block = memory.rank(id).ok_or_else(missing)?;
         let place = block.place().ok_or_else(missing)?;
         let watcher = Watcher::new(block, &clock);

@@ -1,7 +1,7 @@
 //! One-sided operations: put, get and atomics on memory that another rank exports, executed without
 //! its taking part.
 //!
-//! Layer 4: programs use it through the facade `clump`. Among the ranks of a node an operation is a
+//! Layer 5: programs use it through the facade `clump`. Among the ranks of a node an operation is a
 //! load, a store or an atomic on mapped memory. On another node the network interface executes it,
 //! a thread of that node's agent, even while every rank there computes (papers 002, 003).
 //!

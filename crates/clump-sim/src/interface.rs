@@ -79,7 +79,7 @@ impl SimInterface {
                 epoch,
                 security: trade.security,
                 channel: trade.channel.clone(),
-                credit_bytes: clump_am::credit_bytes(memory),
+                credit_bytes: clump_transport::credit_bytes(memory),
                 peers,
             };
             let driver = match time {
@@ -88,7 +88,7 @@ impl SimInterface {
             };
             trade.switch.lock().attach(me, true);
             let stack = Stack::new(config, trade.key, Box::new(driver), endpoints);
-            stack.map_err(|e| clump_am::ErrorKind::Network(e.to_string()).into())
+            stack.map_err(|e| clump_transport::Error::Unusable(e.to_string()))
         });
         let server = server.map_err(|e| anyhow::anyhow!("no interface: {e}"))?;
         let id = memory.interface_id(memory.node()) + which;

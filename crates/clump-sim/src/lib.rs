@@ -2,7 +2,7 @@
 //! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
 //! network.
 //!
-//! Layer 7: no crate depends on it. A seed decides everything ([`OneSidedPlan`]): the ranks, what
+//! Layer 8: no crate depends on it. A seed decides everything ([`OneSidedPlan`]): the ranks, what
 //! programs send, and what the network does to it. A run is one thread and one queue of events, so
 //! a seed determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin
 //! soak -- --seed N --seeds 1 --trace`.

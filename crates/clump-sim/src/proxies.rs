@@ -15,7 +15,7 @@ mod world;
 
 pub use crate::time::Costs;
 pub use cell::{Bounds, ProxyCell, StageTime};
-pub use clump_am::Dispatch;
+pub use clump_transport::Dispatch;
 pub use tables::{ProxyReport, Scaled, Scaling, TableOptions, report};
 
 use crate::switch::Time;

@@ -2,7 +2,6 @@
 //! its one endpoint.
 
 use crate::switch::Time;
-use clump_am::{Accept, Dispatch, Forward, ProxyClient, Spill};
 use clump_net::QueuedMessage;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::inbox::Inbox;
@@ -10,6 +9,7 @@ use clump_shm::lane::Peek;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::slot::INLINE;
+use clump_transport::{Accept, Dispatch, Forward, ProxyClient, Spill};
 use std::sync::Arc;
 
 /// A simulated rank's proxy client and inbox, with a virtual clock.

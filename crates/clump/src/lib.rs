@@ -1,6 +1,6 @@
 //! clump: active messages, and libraries built on them, for clusters of ordinary machines.
 //!
-//! Layer 6, the facade that a program imports. Start a program under `clump run -n N`; started
+//! Layer 7, the facade that a program imports. Start a program under `clump run -n N`; started
 //! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`am::Endpoint`] and

@@ -1,7 +1,7 @@
 //! The runtime object of a process.
 
 use crate::{Error, Result};
-use clump_am::{AsContext, NetworkResources, RankContext, Settings};
+use clump_am::{AsContext, RankContext, Settings};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
@@ -9,6 +9,7 @@ use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_transport::{NetworkResources, NetworkTuning};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,8 +95,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
         key: net.key,
         security: net.security,
         polling: (small(config.net_poll_min), small(config.net_poll_max)),
-        window: (config.net_window != 0).then_some(config.net_window as usize),
-        faults: clump_am::faults(&config),
+        tuning: NetworkTuning::configured(&config),
     };
     Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control)))
 }

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
-use clump_am::{Dispatch, FaultPlan, NetworkResources, RankContext, Settings};
+use clump_am::{RankContext, Settings};
 use clump_ni::NetworkInterface;
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
@@ -13,6 +13,7 @@ use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::job::Death;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::{ProcessAddress, RankState};
+use clump_transport::{Dispatch, FaultPlan, NetworkResources, NetworkTuning};
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -205,8 +206,10 @@ fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkResources
         key: Secret::taking(&mut [7; 32]).unwrap(),
         security: Security::Crc,
         polling: (4, 16),
-        window: None,
-        faults: shape.faults.clone().map(|plan| (plan, seed)),
+        tuning: NetworkTuning {
+            faults: shape.faults.clone().map(|plan| (plan, seed)),
+            ..Default::default()
+        },
     }
 }
 

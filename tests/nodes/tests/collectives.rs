@@ -7,11 +7,12 @@
     reason = "helpers of a test may give up"
 )]
 
-use clump_am::{Dispatch, Error, ErrorKind};
+use clump_am::{Error, ErrorKind};
 use clump_coll::{Max, Min, Sum, Team, Xor};
 use clump_node_tests::{Seat, Shape};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{Death, DeathCause};
+use clump_transport::Dispatch;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;

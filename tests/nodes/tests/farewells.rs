@@ -1,9 +1,10 @@
 //! Ranks that leave: delayed by the messages they sent themselves, and by nothing that others did.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_am::{Dispatch, Endpoint, Handler, Name, Tag};
+use clump_am::{Endpoint, Handler, Name, Tag};
 use clump_node_tests::{Seat, Shape, run};
 use clump_shm::rank::RankState;
+use clump_transport::Dispatch;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -2,10 +2,10 @@
 //! dead one gets an error.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_am::Dispatch;
 use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{Barrier, Rma, Segment};
 use clump_shm::job::{Death, DeathCause};
+use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

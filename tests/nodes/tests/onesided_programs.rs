@@ -2,9 +2,9 @@
 //! ranks, so it knows the expected result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
-use clump_am::Dispatch;
 use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{Comparison, Pending, Rma, Strides, Target};
+use clump_transport::Dispatch;
 use std::time::Duration;
 
 const WORDS: u64 = 24;

@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "crates/clump-net",
     "crates/clump-shm",
     "crates/clump-rma",
+    "crates/clump-transport",
     "crates/clump-am",
 ];
 

@@ -4,11 +4,10 @@
 use super::Handling;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::network::Accept;
-use crate::network::forward::{Forward, Spill};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::Header;
+use clump_transport::{Accept, Forward, Spill};
 
 impl Core {
     /// Returns the number of messages of other nodes that proxies have brought and that wait to be

@@ -3,6 +3,7 @@
 use crate::core::HandlerContext;
 use clump_net::Pushed;
 use clump_shm::name::Name;
+use clump_transport::Reply;
 use clump_wire::frame::FrameKind;
 use std::collections::{HashMap, VecDeque};
 
@@ -57,6 +58,14 @@ pub(super) struct StashedReply {
     pub(super) payload: Vec<u8>,
 }
 
+impl StashedReply {
+    /// Returns the reply as transports take it.
+    pub(super) fn between(&self, from: u64, to: u64) -> Reply<'_> {
+        let Self { kind, handler, words, payload } = self;
+        Reply { kind: *kind, handler: *handler, from, to, words, payload }
+    }
+}
+
 impl Requester {
     fn new(name: Name) -> Self {
         Self { name, consumed: 0, reported: 0, asked: None, stash: VecDeque::new() }
@@ -76,9 +85,9 @@ impl Requester {
         payload: &[u8],
     ) -> ReplyAttempt {
         let Some(network) = handler_context.context.network() else { return ReplyAttempt::Refused };
-        let names = (handler_context.name.to_bits(), self.name.to_bits());
-        let peer = self.name.rank();
-        match network.reply(peer, (kind, handler), names, (words, payload)) {
+        let (from, to) = (handler_context.name.to_bits(), self.name.to_bits());
+        let reply = Reply { kind, handler, from, to, words, payload };
+        match network.reply(self.name.rank(), &reply) {
             Pushed::Accepted => ReplyAttempt::Sent,
             Pushed::Lost(_) => ReplyAttempt::Refused,
             Pushed::Full => {
@@ -92,7 +101,7 @@ impl Requester {
     /// Reports to the requester the bytes consumed, if a report is due.
     pub(super) fn report(&mut self, handler_context: &HandlerContext) {
         let Some(network) = handler_context.context.network() else { return };
-        let due = self.consumed - self.reported >= network.credit / 4
+        let due = self.consumed - self.reported >= network.credit() / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
         if due {
             self.reported = self.consumed;

@@ -1,11 +1,12 @@
 //! Ranks as threads of one process, on nodes of their own memory, joined by UDP sockets on
 //! loopback.
 
-use clump_am::{FaultPlan, NetworkResources, RankContext, Settings};
+use clump_am::{RankContext, Settings};
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::ProcessAddress;
+use clump_transport::{FaultPlan, NetworkResources, NetworkTuning};
 use clump_wire::Security;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -72,8 +73,7 @@ pub fn contexts(
             key: Secret::taking(&mut [7; 32]).unwrap(),
             security: between.security,
             polling: (4, 16),
-            window: None,
-            faults: between.faults.clone(),
+            tuning: NetworkTuning { faults: between.faults.clone(), ..Default::default() },
         };
         let node = &nodes[node_of[rank as usize] as usize];
         let context = RankContext::with_network(node, rank, settings, seat).unwrap();

@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_am::{FaultPlan, RankContext, Settings};
+use clump_am::{RankContext, Settings};
 use clump_conn::{Between, Security};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_transport::FaultPlan;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

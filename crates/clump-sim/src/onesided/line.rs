@@ -5,7 +5,6 @@ use crate::driver::SimDriver;
 use crate::interface::InterfaceEnvironment;
 use crate::proxy_client_rank::ProxyClientRank;
 use crate::switch::{Time, address_of};
-use clump_am::{Dispatch, gone_peers};
 use clump_net::original::Original;
 use clump_net::{
     ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Pushed,
@@ -15,6 +14,7 @@ use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::{EncodedRequest, Requester, Successor};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
+use clump_transport::{Dispatch, gone_peers};
 use clump_wire::frame::FrameKind;
 use std::collections::VecDeque;
 
@@ -269,7 +269,7 @@ fn own_stack(
         epoch: 1,
         security: trade.security,
         channel: trade.channel.clone(),
-        credit_bytes: clump_am::credit_bytes(memory),
+        credit_bytes: clump_transport::credit_bytes(memory),
         peers: others.map(peer).collect(),
     };
     let driver = Box::new(SimDriver::new(trade.switch, rank));

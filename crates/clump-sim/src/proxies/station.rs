@@ -9,6 +9,7 @@ use crate::switch::Time;
 use clump_net::{Disposition, FlowId, Pushed, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
+use clump_transport::{Reply, credit_bytes};
 use clump_wire::frame::FrameKind;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -189,11 +190,13 @@ impl Station {
 
     /// Reports to a sender what was consumed, when that is due, as endpoints do.
     fn report(&mut self, from: u64) {
-        let credit = clump_am::credit_bytes(&self.memory);
+        let credit = credit_bytes(&self.memory);
         let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(credit));
         if let Some(consumed) = due {
-            let names = (self.client_rank.name.to_bits(), from);
-            self.client_rank.client.reply_anyway((FrameKind::Credit, 0), names, (&[consumed], &[]));
+            let (kind, words) = (FrameKind::Credit, &[consumed][..]);
+            let (to, from) = (from, self.client_rank.name.to_bits());
+            let report = Reply { kind, handler: 0, from, to, words, payload: &[] };
+            self.client_rank.client.reply_anyway(&report);
         }
     }
 
@@ -257,11 +260,10 @@ impl Station {
     fn send_answers(&mut self, now: Time, tally: &mut Tally) -> bool {
         while let Some(answer) = self.answers.front() {
             let kind = if answer.bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
-            let names = (self.client_rank.name.to_bits(), answer.to);
-            let peer = Name::from_bits(answer.to).rank();
-            let (words, payload) = ([now], vec![0; answer.bytes]);
-            let pushed =
-                self.client_rank.client.reply(peer, (kind, ANSWER), names, (&words, &payload));
+            let (from, to) = (self.client_rank.name.to_bits(), answer.to);
+            let (words, payload) = (&[now][..], &vec![0; answer.bytes][..]);
+            let reply = Reply { kind, handler: ANSWER, from, to, words, payload };
+            let pushed = self.client_rank.client.reply(Name::from_bits(to).rank(), &reply);
             if pushed != Pushed::Accepted {
                 return false;
             }

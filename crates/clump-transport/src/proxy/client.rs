@@ -3,10 +3,12 @@
 //! into the endpoints' own lanes.
 
 mod account;
+mod transport;
 
-use super::credit_bytes;
 use super::forward::{Forward, stamp};
+use crate::credit::credit_bytes;
 use crate::error::Result;
+use crate::transport::Reply;
 use clump_boot::Dispatch;
 use clump_net::{FlowId, Flows, Progress, Pushed, REQUEST_COST, Refusal, Request};
 use clump_os::clock;
@@ -31,8 +33,8 @@ pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
 /// share.
 pub type ProxyClientClock = Box<dyn Fn() -> u64 + Send>;
 
-/// A rank's lanes to its node's proxies. [`crate::Network`] has one for a rank; a simulation has
-/// one of its own, with its own time.
+/// A rank's lanes to its node's proxies. [`crate::Network`] has one for a rank; a simulation
+/// has one of its own, with its own time.
 #[derive(Debug)]
 pub struct ProxyClient {
     inner: Mutex<Inner>,
@@ -191,13 +193,7 @@ impl ProxyClient {
     }
 
     /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
-    pub fn reply(
-        &self,
-        peer: u32,
-        head: (FrameKind, u8),
-        names: (u64, u64),
-        body: (&[u64], &[u8]),
-    ) -> Pushed {
+    pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
         let mut inner = self.inner();
         if let Some(Some(refusal)) = inner.gone.get(peer as usize) {
             return Pushed::Lost(*refusal);
@@ -205,27 +201,16 @@ impl ProxyClient {
         if !inner.flush() {
             return Pushed::Full;
         }
-        inner.answer(head, names, body);
+        inner.answer(reply);
         Pushed::Accepted
     }
 
     /// Sends a reply, and stores it if there is no room. For messages whose number is bounded by
     /// the requests of peers.
-    pub fn reply_anyway(&self, head: (FrameKind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
+    pub fn reply_anyway(&self, reply: &Reply<'_>) {
         let mut inner = self.inner();
         inner.flush();
-        inner.answer(head, names, body);
-    }
-
-    /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
-    /// asked to report.
-    pub(crate) fn request_consumption_report(&self, flow: FlowId) -> bool {
-        self.inner().ask(flow)
-    }
-
-    /// Forgets an endpoint that is closed.
-    pub(crate) fn forget(&self, name: u64) {
-        self.inner().flows.forget(name);
+        inner.answer(reply);
     }
 
     /// Sends stored messages. Returns false if some are left.
@@ -258,11 +243,6 @@ impl ProxyClient {
             path.request_credit(CreditRequest::Room);
         }
         kept
-    }
-
-    /// Returns the bytes of stored messages.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.inner().kept_bytes
     }
 
     /// Checks which ranks of other nodes have died or finalized.
@@ -375,12 +355,8 @@ impl Inner {
     }
 
     /// Sends a reply, and stores the fragments that find no room.
-    fn answer(
-        &mut self,
-        (kind, handler): (FrameKind, u8),
-        (from, to): (u64, u64),
-        (words, payload): (&[u64], &[u8]),
-    ) {
+    fn answer(&mut self, message: &Reply<'_>) {
+        let Reply { kind, handler, from, to, words, payload } = *message;
         let route = Route { from, to, tag: 0 };
         let (reply, ordered, lost) = (true, false, None);
         self.next_message = self.next_message.wrapping_add(1);
@@ -405,9 +381,9 @@ impl Inner {
         let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.outstanding() != 0) else {
             return false;
         };
-        let names = (flow.from, flow.to);
+        let (kind, handler, from, to) = (FrameKind::Ask, 0, flow.from, flow.to);
         if let Some(total) = flow.poll_credit_request() {
-            self.answer((FrameKind::Ask, 0), names, (&[total], &[]));
+            self.answer(&Reply { kind, handler, from, to, words: &[total], payload: &[] });
         }
         true
     }

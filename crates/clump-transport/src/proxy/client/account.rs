@@ -2,7 +2,8 @@
 //! ranks that are gone.
 
 use super::{Inner, ProxyClient};
-use crate::network::{self, Accept};
+use crate::peers;
+use crate::transport::Accept;
 use clump_net::original::{CONSUMED, Original};
 use clump_net::{Disposition, QueuedMessage, REQUEST_COST};
 use clump_wire::frame::FrameKind;
@@ -63,7 +64,7 @@ impl Inner {
     pub(super) fn attend(&mut self) {
         let Self { watched, gone, left, .. } = self;
         watched.retain(|(rank, block)| {
-            let Some(why) = network::gone(block) else { return true };
+            let Some(why) = peers::gone(block) else { return true };
             if let Some(place) = gone.get_mut(*rank as usize) {
                 *place = Some(why);
             }

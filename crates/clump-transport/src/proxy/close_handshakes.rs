@@ -6,14 +6,14 @@
 //! have delivered the messages of that rank. Messages of other ranks do not matter: an endpoint
 //! that does not read delays only its own senders.
 
-use crate::clock::Clock;
+use super::clock::Clock;
 use clump_net::{Mark, Stack};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_wire::frame::FrameKind;
 
 /// Returns the name of a proxy's control endpoint, by which proxies communicate.
-pub(crate) fn control_endpoint_name(id: u32) -> Name {
+pub fn control_endpoint_name(id: u32) -> Name {
     Name::new(id, 1, 1)
 }
 
@@ -36,7 +36,7 @@ struct ClosingRank {
 
 /// The close handshakes in progress at a proxy.
 #[derive(Debug)]
-pub(crate) struct CloseHandshakes {
+pub struct CloseHandshakes {
     memory: NodeMemory,
     me: Name,
     all: Vec<ClosingRank>,
@@ -58,7 +58,7 @@ impl CloseHandshakes {
     }
 
     /// Notes a peer's report that it has delivered what it was asked about.
-    pub(crate) fn on_answer(&mut self, from: u64, token: u64) {
+    pub fn on_answer(&mut self, from: u64, token: u64) {
         let peer = Name::from_bits(from).rank();
         for leaving in self.all.iter_mut().filter(|leaving| leaving.token == token) {
             if let CloseStage::Asked(missing) = &mut leaving.stage {

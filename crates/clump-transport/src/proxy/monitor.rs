@@ -1,6 +1,6 @@
 //! Measurements that an interface records about its own work ([`clump_trace::monitor`]).
 
-use crate::clock::Clock;
+use super::clock::Clock;
 use clump_net::Stack;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
@@ -19,7 +19,7 @@ struct Pending {
 
 /// The recorder of an interface's measurements.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub struct Watcher {
     block: Shared<RankBlock>,
     /// Time of the clock that all processes of the machine share, when this process's own was 0.
     zero: u64,
@@ -33,10 +33,11 @@ pub(crate) struct Watcher {
 
 /// Time at which a message was taken, on the interface's own clock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taking(u64);
+pub struct Taking(u64);
 
 impl Watcher {
-    pub(crate) fn new(block: Shared<RankBlock>, clock: &impl Clock) -> Self {
+    /// Creates the recorder of the interface whose block this is.
+    pub fn new(block: Shared<RankBlock>, clock: &impl Clock) -> Self {
         let now = clock.now_ns();
         let zero = now.saturating_sub(clock.ticked_ns());
         let (pending, dice) = (HashMap::new(), Sampler::new(now));
@@ -52,13 +53,13 @@ impl Watcher {
     }
 
     /// Records a turn with work, from `began` to `now`.
-    pub(crate) fn on_turn(&self, began: u64, now: u64) {
+    pub fn on_turn(&self, began: u64, now: u64) {
         self.gauges().add(Gauge::Busy, now.saturating_sub(began));
     }
 
     /// Records that a message of a rank is about to be packed.
     #[inline]
-    pub(crate) fn on_taking(&mut self, clock: &impl Clock) -> Taking {
+    pub fn on_taking(&mut self, clock: &impl Clock) -> Taking {
         let now = clock.ticked_ns();
         self.change_queue(now, 1);
         Taking(now)
@@ -66,19 +67,19 @@ impl Watcher {
 
     /// Records that a message found no room, and stays in its lane.
     #[cold]
-    pub(crate) fn on_left(&mut self, clock: &impl Clock) {
+    pub fn on_left(&mut self, clock: &impl Clock) {
         self.change_queue(clock.ticked_ns(), -1);
     }
 
     /// Converts to the clock that all processes of the machine share.
-    pub(crate) fn shared_ns(&self, taking: Taking) -> u64 {
+    pub fn shared_ns(&self, taking: Taking) -> u64 {
         self.zero + taking.0
     }
 
     /// Records that a message was packed; `handed_over` is the time at which its rank handed it
     /// over, if it is timed.
     #[inline]
-    pub(crate) fn on_taken(
+    pub fn on_taken(
         &mut self,
         stack: &Stack,
         peer: u32,
@@ -116,7 +117,7 @@ impl Watcher {
     }
 
     /// Records that the stack has sent what it could.
-    pub(crate) fn on_sent(&mut self, stack: &Stack, clock: &impl Clock) {
+    pub fn on_sent(&mut self, stack: &Stack, clock: &impl Clock) {
         let Self { block, pending, .. } = self;
         let gauges = Gauges::over(block.gauges());
         let mut left = 0;
@@ -138,7 +139,7 @@ impl Watcher {
 
     /// Records that a message that had arrived at `arrived` was put into the lane of its endpoint.
     #[inline]
-    pub(crate) fn on_brought(&mut self, clock: &impl Clock, arrived: u64, bytes: usize) {
+    pub fn on_brought(&mut self, clock: &impl Clock, arrived: u64, bytes: usize) {
         self.brought += 1;
         let gauges = Gauges::over(self.block.gauges());
         gauges.set(Gauge::Brought, self.brought);
@@ -150,7 +151,7 @@ impl Watcher {
 
     /// Records that one-sided operations have arrived, at an interface that does nothing else.
     #[inline]
-    pub(crate) fn on_operations(&self, arrived: u64, count: usize) {
+    pub fn on_operations(&self, arrived: u64, count: usize) {
         if count > 0 {
             self.change_queue(arrived, i64::try_from(count).unwrap_or(i64::MAX));
         }
@@ -159,7 +160,7 @@ impl Watcher {
     /// Records that a one-sided operation was executed. With `arrived` it was in the queue, since
     /// then.
     #[inline]
-    pub(crate) fn on_executed(&mut self, clock: &impl Clock, arrived: Option<u64>, bytes: usize) {
+    pub fn on_executed(&mut self, clock: &impl Clock, arrived: Option<u64>, bytes: usize) {
         self.executed += 1;
         let gauges = Gauges::over(self.block.gauges());
         gauges.set(Gauge::Executed, self.executed);
@@ -173,7 +174,7 @@ impl Watcher {
 
     /// Records that all arrivals are handled; those that were no operations were counted as such.
     #[inline]
-    pub(crate) fn on_none_left(&self, clock: &impl Clock) {
+    pub fn on_none_left(&self, clock: &impl Clock) {
         let left = self.gauges().get(Gauge::Queue);
         if left > 0 {
             self.change_queue(clock.ticked_ns(), -i64::try_from(left).unwrap_or(i64::MAX));
@@ -181,7 +182,7 @@ impl Watcher {
     }
 
     /// Records the round trips that channels measure, at intervals.
-    pub(crate) fn on_housekeeping(&self, stack: &Stack) {
+    pub fn on_housekeeping(&self, stack: &Stack) {
         for srtt in stack.round_trips() {
             self.gauges().time(Stage::Wire, false, srtt / 2);
         }

@@ -137,12 +137,26 @@ impl EndpointTable for RankEndpoints {
     }
 
     fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        self.with_segment(to, |segment| super::fits(segment, offset, bytes))
+        self.with_segment(to, |segment| fits(segment, offset, bytes))
     }
 
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
         self.with_segment(to, |segment| {
             if segment.write(offset, data) { Ok(()) } else { Err(Refusal::BadLength) }
         })
+    }
+}
+
+/// Checks that a deposit lies inside a segment.
+///
+/// # Errors
+/// The offset or the end lies outside of it.
+pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(), Refusal> {
+    if segment.holds(offset, bytes) {
+        Ok(())
+    } else if offset <= segment.len() as u64 {
+        Err(Refusal::BadLength)
+    } else {
+        Err(Refusal::BadOffset)
     }
 }

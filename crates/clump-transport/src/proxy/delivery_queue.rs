@@ -1,9 +1,10 @@
 //! The delivery queues of an interface: messages from other nodes, put into the lanes of this
 //! node's endpoints as by a rank of this node.
 
-use crate::clock::{Clock, Wire, Work};
-use crate::close_handshakes::control_endpoint_name;
-use clump_am::{Forward, Spill, gone};
+use super::clock::{Clock, Wire, Work};
+use super::close_handshakes::control_endpoint_name;
+use super::forward::{Forward, Spill};
+use crate::peers::gone;
 use clump_net::{ArrivedMessage, Disposition, QueuedMessage, Refusal};
 use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
@@ -63,7 +64,7 @@ impl EndpointDelivery {
 
 /// The delivery queues of all endpoints of a node.
 #[derive(Debug)]
-pub(crate) struct DeliveryQueue {
+pub struct DeliveryQueue {
     memory: NodeMemory,
     /// Name of this interface as a sender on its node.
     me: Name,
@@ -78,7 +79,8 @@ pub(crate) struct DeliveryQueue {
 }
 
 impl DeliveryQueue {
-    pub(crate) fn new(memory: &NodeMemory, me: Name) -> Self {
+    /// Creates the queue of the interface that sends under the name `me`.
+    pub fn new(memory: &NodeMemory, me: Name) -> Self {
         Self {
             memory: memory.clone(),
             me,
@@ -91,22 +93,18 @@ impl DeliveryQueue {
     }
 
     /// Returns true if messages wait for room.
-    pub(crate) fn wants_room(&self) -> bool {
+    pub fn wants_room(&self) -> bool {
         self.waiting > 0
     }
 
     /// Returns the number of messages that wait now, and of all that ever had to.
-    pub(crate) fn held(&self) -> (usize, u64) {
+    pub fn held(&self) -> (usize, u64) {
         (self.waiting, self.came)
     }
 
     /// Delivers a message from another node to its endpoint.
     #[inline]
-    pub(crate) fn deliver(
-        &mut self,
-        wire: &mut Wire<'_, impl Clock>,
-        arrival: &ArrivedMessage<'_>,
-    ) {
+    pub fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, arrival: &ArrivedMessage<'_>) {
         let (kind, lost) = match arrival.sort {
             Disposition::Message(kind) => (kind, None),
             Disposition::Lost(kind, why) => (kind, Some(why)),
@@ -118,7 +116,7 @@ impl DeliveryQueue {
     }
 
     /// Delivers a returned message, or a report, to the endpoint that had sent something.
-    pub(crate) fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, queued: &QueuedMessage) {
+    pub fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, queued: &QueuedMessage) {
         self.deliver(wire, &queued.arrival());
     }
 
@@ -132,7 +130,7 @@ impl DeliveryQueue {
         let Self { memory, me, all, waiting, came, beside, .. } = self;
         let encoded = forward.encode(payload, beside);
         let Some((header, words, bytes)) = encoded else { return };
-        let Some(delivery_queue) = outlet_of(memory, *me, all, to) else {
+        let Some(delivery_queue) = endpoint_delivery(memory, *me, all, to) else {
             return return_to_sender(wire, forward, payload, Refusal::NoSuchEndpoint);
         };
         let ready = match &mut delivery_queue.path {
@@ -156,7 +154,7 @@ impl DeliveryQueue {
 
     /// Asks endpoints that have no room to wake this interface once they have; for one that has
     /// announced itself asleep.
-    pub(crate) fn request_room(&self) {
+    pub fn request_room(&self) {
         let full = self.all.values().filter(|delivery_queue| !delivery_queue.waiting.is_empty());
         for path in full.filter_map(|delivery_queue| delivery_queue.path.as_ref()) {
             path.request_credit(CreditRequest::Room);
@@ -165,14 +163,14 @@ impl DeliveryQueue {
 
     /// Returns true if messages wait for endpoints that are not open yet, which do not ring when
     /// they open.
-    pub(crate) fn wants_opening(&self) -> bool {
+    pub fn wants_opening(&self) -> bool {
         self.all.values().any(|delivery_queue| {
             delivery_queue.path.is_none() && !delivery_queue.waiting.is_empty()
         })
     }
 
     /// There may be room again, and endpoints may have opened.
-    pub(crate) fn handle_room(&mut self, wire: &mut Wire<'_, impl Clock>) {
+    pub fn handle_room(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, me, all, waiting, questions, .. } = self;
         let mut refused = Vec::new();
         *waiting = 0;
@@ -193,7 +191,7 @@ impl DeliveryQueue {
 
     /// Handles the question of another proxy: when will all messages that have arrived so far from
     /// a rank of its node lie in the lanes of endpoints?
-    pub(crate) fn handle_credit_request(
+    pub fn handle_credit_request(
         &mut self,
         wire: &mut Wire<'_, impl Clock>,
         from: u64,
@@ -226,7 +224,7 @@ impl DeliveryQueue {
 
     /// Returns to sender the messages that endpoints that have closed, and ranks that are gone,
     /// have not read.
-    pub(crate) fn return_unread(&mut self, wire: &mut Wire<'_, impl Clock>) {
+    pub fn return_unread(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, all, waiting, questions, .. } = self;
         all.retain(|_, delivery_queue| {
             let why = memory.rank(delivery_queue.name.rank()).and_then(|block| gone(&block));
@@ -265,7 +263,7 @@ impl DeliveryQueue {
 /// Returns the delivery queue of the endpoint of that name; `None` if it cannot be one of this
 /// node.
 #[inline]
-fn outlet_of<'a>(
+fn endpoint_delivery<'a>(
     memory: &NodeMemory,
     me: Name,
     all: &'a mut HashMap<u64, EndpointDelivery>,

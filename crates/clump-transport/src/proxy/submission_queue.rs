@@ -1,12 +1,13 @@
 //! The submission queue of a proxy: messages that ranks of this node hand over, to be sent to other
 //! nodes.
 
-use crate::clock::{Clock, Wire, Work};
-use crate::close_handshakes::CloseHandshakes;
-use crate::monitor::Watcher;
-use crate::relayed::{RelayedMessage, RelayedMessages};
-use crate::routes::Routes;
-use clump_am::{Forward, Spill, gone, stamped};
+use super::clock::{Clock, Wire, Work};
+use super::close_handshakes::CloseHandshakes;
+use super::forward::{Forward, Spill, stamped};
+use super::monitor::Watcher;
+use super::relayed::{RelayedMessage, RelayedMessages};
+use super::routes::Routes;
+use crate::peers::gone;
 use clump_net::{Progress, Pushed, QueuedMessage, Refusal, RelayedFragment, Stack};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::Inbox;
@@ -22,17 +23,18 @@ const BUDGET: usize = 64;
 
 /// The messages that ranks hand to a proxy.
 #[derive(Debug)]
-pub(crate) struct SubmissionQueue {
+pub struct SubmissionQueue {
     inbox: Inbox<()>,
     memory: NodeMemory,
     routes: Routes,
     begun: RelayedMessages,
     scratch: Vec<u8>,
-    pub(crate) close_handshakes: CloseHandshakes,
+    /// Close handshakes of ranks in progress.
+    pub close_handshakes: CloseHandshakes,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
-    pub(crate) lost: Vec<QueuedMessage>,
+    pub lost: Vec<QueuedMessage>,
     /// Number of times a message had to stay in its lane, because its channel was full.
-    pub(crate) full: u64,
+    pub full: u64,
     /// Messages left by the last poll: a lane holds one at most, the first.
     left: Vec<Left>,
 }
@@ -61,7 +63,7 @@ impl SubmissionQueue {
     ///
     /// # Errors
     /// Fails if address space has run out.
-    pub(crate) fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
+    pub fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
         let inbox = Inbox::open(memory, id, 0)?;
         let close_handshakes = CloseHandshakes::new(memory, id);
         let (memory, begun) = (memory.clone(), RelayedMessages::default());
@@ -71,7 +73,7 @@ impl SubmissionQueue {
 
     /// Takes the messages that ranks have handed over, as far as there is room. Returns their
     /// number.
-    pub(crate) fn poll(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
+    pub fn poll(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
         // A doorbell that belongs to no lane was rung by a rank that writes nonsense.
         let _ = self.inbox.process_doorbells();
         self.left.clear();
@@ -342,7 +344,7 @@ impl SubmissionQueue {
     }
 
     /// Gives up the messages that ranks had begun that are gone.
-    pub(crate) fn drop_lost_ranks(&mut self, wire: &mut Wire<'_, impl Clock>) {
+    pub fn drop_lost_ranks(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { begun, memory, .. } = self;
         let left =
             begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
@@ -354,7 +356,7 @@ impl SubmissionQueue {
     }
 
     /// Arms notification on all lanes, before a sleep is announced.
-    pub(crate) fn arm_notifications(&mut self) {
+    pub fn arm_notifications(&mut self) {
         self.inbox.arm_all_notifications();
     }
 
@@ -369,7 +371,7 @@ impl SubmissionQueue {
     /// Returns true if anything that can be taken has arrived meanwhile; called after the
     /// announcement. A message left because its channel is full waits for the channel: for a packet
     /// or a timer, which end a sleep by themselves.
-    pub(crate) fn anything_waiting(&mut self, stack: &Stack) -> bool {
+    pub fn anything_waiting(&mut self, stack: &Stack) -> bool {
         if !self.inbox.anything_waiting() {
             return false;
         }

@@ -5,20 +5,21 @@ use clump_shm::node::NodeMemory;
 
 /// Routes from one interface to all endpoints.
 #[derive(Debug, Clone)]
-pub(crate) struct Routes {
+pub struct Routes {
     memory: NodeMemory,
     /// The number of this interface on its node.
     which: u32,
 }
 
 impl Routes {
-    pub(crate) fn new(memory: NodeMemory, which: u32) -> Self {
+    /// Creates the routes from interface number `which` of its node.
+    pub fn new(memory: NodeMemory, which: u32) -> Self {
         Self { memory, which }
     }
 
     /// Returns the stack of an endpoint. Where proxies drive the network it is the peer of this
     /// interface on the endpoint's node, else the endpoint's rank, or the interface that is meant.
-    pub(crate) fn stack_of(&self, name: u64) -> u32 {
+    pub fn stack_of(&self, name: u64) -> u32 {
         let rank = Name::from_bits(name).rank();
         if self.memory.proxies() == 0 {
             return rank;

@@ -49,7 +49,9 @@ impl Clock for MachineClock {
 }
 
 /// A stack, and the clock that its work advances.
-pub(crate) struct Wire<'a, C> {
-    pub(crate) stack: &'a mut Stack,
-    pub(crate) clock: &'a C,
+pub struct Wire<'a, C> {
+    /// The stack.
+    pub stack: &'a mut Stack,
+    /// Its source of time.
+    pub clock: &'a C,
 }

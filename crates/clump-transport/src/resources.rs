@@ -1,0 +1,137 @@
+//! What a stack is built from: sockets, the job's key, and its tuning.
+
+use crate::credit::credit_bytes;
+use crate::error::{Error, Result};
+use clump_driver::{Clock, Fault, FaultPlan, PeerPaths, Timestamps, UdpOptions};
+use clump_net::seal::JobKey;
+use clump_net::{EndpointTable, PeerAddress, Stack, StackConfig};
+use clump_os::secret::Secret;
+use clump_proto::Congestion;
+use clump_shm::node::NodeMemory;
+use clump_wire::Security;
+use std::os::fd::OwnedFd;
+
+/// Peers that have a connected socket of their own.
+const MAX_CONNECTIONS: usize = 16;
+
+/// Settings of a stack that have defaults.
+#[derive(Debug, Clone)]
+pub struct NetworkTuning {
+    /// Bytes in flight to each peer; `None`: found by congestion control.
+    pub window: Option<usize>,
+    /// Faults to inject, and their seed.
+    pub faults: Option<(FaultPlan, u64)>,
+    /// True if control messages go ahead of bulk.
+    pub control_first: bool,
+}
+
+impl Default for NetworkTuning {
+    fn default() -> Self {
+        Self { window: None, faults: None, control_first: true }
+    }
+}
+
+impl NetworkTuning {
+    /// Returns what the settings of the job ask for.
+    pub fn configured(config: &clump_boot::Config) -> Self {
+        let window = (config.net_window != 0).then_some(config.net_window as usize);
+        Self { window, faults: faults(config), control_first: config.net_control_first }
+    }
+}
+
+/// Returns the faults that the network is to inject, and their seed, if the settings ask for any.
+pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
+    let chance = |ppm: u64| ppm as f64 / 1e6;
+    let plan = FaultPlan {
+        // Loss on arrival: a stream without any other fault goes out as it does without loss.
+        loss_on_arrival: chance(config.net_loss_ppm),
+        duplication: chance(config.net_duplicate_ppm),
+        reordering: chance(config.net_reorder_ppm),
+        corruption: chance(config.net_corrupt_ppm),
+        delay_ns: config.net_delay_ns,
+        ..FaultPlan::default()
+    };
+    (plan != FaultPlan::default()).then_some((plan, config.net_seed))
+}
+
+/// Resources that a rank needs to talk to other nodes.
+#[derive(Debug)]
+pub struct NetworkResources {
+    /// Its sockets: UDP, bound to the addresses that the others know, in order.
+    pub sockets: Vec<OwnedFd>,
+    /// Descriptors that a driver with more direct access needs besides, one for each socket; empty
+    /// for UDP.
+    pub direct: Vec<OwnedFd>,
+    /// The key of the job.
+    pub key: Secret<[u8; 32]>,
+    /// Protection of packets.
+    pub security: Security,
+    /// Minimum and maximum number of polls of shared memory between two polls of the network.
+    pub polling: (u32, u32),
+    /// Its other settings.
+    pub tuning: NetworkTuning,
+}
+
+/// Returns the path that two stacks use while all are well, modulo the number of paths. Both stacks
+/// compute the same, and pairs of stacks are spread evenly over the paths.
+fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
+    let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
+        // Interfaces talk to those of their own number.
+        (Some(here), Some(there)) => me - node.interface_id(here) + here + there,
+        _ => me.wrapping_add(peer),
+    };
+    sum as usize
+}
+
+impl NetworkResources {
+    /// Builds the stack of interface `me` in incarnation `epoch`, with its peers and its endpoint
+    /// table.
+    ///
+    /// # Errors
+    /// The socket or the key cannot be used.
+    pub fn into_stack(
+        self,
+        node: &NodeMemory,
+        (me, epoch): (u32, u32),
+        peers: Vec<PeerAddress>,
+        endpoints: Box<dyn EndpointTable>,
+    ) -> Result<Stack> {
+        let Self { sockets, direct, mut key, security, tuning, .. } = self;
+        let NetworkTuning { window, faults, control_first } = tuning;
+        let refused = |why: &dyn std::fmt::Display| Error::Unusable(why.to_string());
+        let options = UdpOptions {
+            connections: MAX_CONNECTIONS,
+            // A packet's wait in a crowded socket buffer is not a delay of the path.
+            timestamps: Timestamps::Crowds,
+            ..UdpOptions::default()
+        };
+        let paths = peers.iter().filter(|_| sockets.len() > 1).filter_map(|peer| {
+            let addresses = node.rank(peer.id)?.place()?.addresses().collect();
+            Some(PeerPaths { addresses, preferred: preferred_path(node, me, peer.id) })
+        });
+        let paths: Vec<_> = paths.collect();
+        let driver = clump_driver::take_all(sockets, direct, options, paths);
+        let driver = driver.map_err(|e| refused(&e))?;
+        let driver = match faults {
+            None => driver,
+            Some((plan, seed)) => {
+                Box::new(Fault::new(driver, seed ^ u64::from(me) << 32, plan, Clock::Steady))
+            }
+        };
+        let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
+        let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
+        let config = StackConfig {
+            me,
+            epoch,
+            security,
+            channel: clump_proto::Config {
+                congestion,
+                control_first,
+                ..clump_proto::Config::default()
+            },
+            credit_bytes: credit_bytes(node),
+            peers,
+        };
+        Ok(Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))?)
+    }
+}
