@@ -8,21 +8,20 @@ mod close;
 mod decide;
 mod opening;
 
-use crate::event::{Event, RankStatus};
 use crate::frame::{Assembler, Frame, Stream};
 use crate::heartbeat_socket::HeartbeatSocket;
 use crate::narrow::Narrow;
 use crate::net::NodeNetwork;
-use crate::outcome::{ProcessEnd, RankActivity};
+use crate::outcome::RankActivity;
 use crate::output::Outputs;
 use crate::rank::{Rank, RankEnvironment, Refusal};
 use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
 use crate::spec::AddressTable;
 use crate::spec::JobSpec;
-use crate::supervisor::RankSupervisor;
-use crate::sweep;
+use crate::{rank_state, sweep};
 use clump_boot::boot::{self, SeatNews};
+use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
 use clump_ni::NetworkInterface;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{ChildEvent, ChildEvents};
@@ -302,7 +301,7 @@ impl Agent {
         }
         self.poller.remove(seat)?;
         let closed = news == SeatNews::Closed;
-        match RankStatus::of(&self.node.memory, rank) {
+        match rank_state::status_of(&self.node.memory, rank) {
             // Ranks of other nodes must hear of that before its process ends.
             RankStatus::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),
             RankStatus::Joined if closed && self.is_replaced(rank) => {
@@ -331,9 +330,9 @@ impl Agent {
             match change {
                 ChildEvent::Ended(exit) if self.ranks[at].end.is_none() => {
                     self.poller.remove(&self.ranks[at].child.pidfd)?;
-                    let standing = RankStatus::of(&self.node.memory, rank);
-                    let end = ProcessEnd::from(exit);
-                    self.ranks[at].end = Some((end, standing.into()));
+                    let standing = rank_state::status_of(&self.node.memory, rank);
+                    let end = rank_state::end_of(exit);
+                    self.ranks[at].end = Some((end, rank_state::state_of(standing)));
                     self.tell(Event::Ended { rank, end, standing })?;
                     self.act()?;
                 }

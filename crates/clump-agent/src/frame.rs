@@ -8,9 +8,9 @@
 //! An agent sends only as much output as the launcher has room for ([`Frame::Room`]), so that no
 //! other frame ever waits behind output that is not read.
 
-use crate::event::{AgentCommand, Event};
 use crate::outcome::{JobOutcome, NodeOutcome};
 use crate::spec::{AddressTable, BoundAddresses, JobSpec, NodePlan};
+use clump_control::{AgentCommand, Event};
 use clump_os::secret::Secret;
 use std::io::{Read, Write};
 
@@ -205,9 +205,9 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::RankStatus;
-    use crate::outcome::{DeathManner, JobEnd, ProcessEnd};
+    use crate::outcome::JobEnd;
     use crate::spec::BoundAddress;
+    use clump_control::{DeathManner, ProcessEnd, RankStatus};
 
     fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);

@@ -4,9 +4,9 @@
 //! not sealed with the key of the job for exactly this pair of agents and their incarnations, or
 //! that is a replay, is ignored.
 
-use crate::failure_detector::{DetectorAction, FailureDetector};
 use crate::frame::Key;
 use crate::spec::AddressTable;
+use clump_control::{DetectorAction, FailureDetector};
 use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_os::OsError;
@@ -143,7 +143,7 @@ impl HeartbeatSocket {
         let (head, sealed) = datagram.split_at_mut(sealed_at);
         if header.number > peer.heard && peer.opener.open(header.number, head, sealed).is_some() {
             peer.heard = header.number;
-            self.detector.on_heard(peer.node, now_ns);
+            self.detector.handle_heard(peer.node, now_ns);
         }
     }
 
@@ -198,8 +198,8 @@ impl HeartbeatSocket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure_detector::STARTING;
     use crate::spec::BoundAddress;
+    use clump_control::STARTING;
 
     const MS: u64 = 1_000_000;
     const SILENCE: u64 = 1200 * MS;

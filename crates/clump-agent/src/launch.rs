@@ -3,7 +3,9 @@
 //! If an agent dies, it cleans up in its place.
 
 mod agent_handle;
+mod agent_starter;
 mod conclude;
+mod fork_starter;
 mod wired;
 
 use crate::coordinator::{Coordinator, Effect};
@@ -14,12 +16,17 @@ use crate::print::Printer;
 use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
 use agent_handle::AgentHandle;
+use agent_starter::{AgentRequest, AgentStarter};
 use clump_boot::Config;
+use clump_boot::boot::VARIABLES;
+use clump_control::{EndRequest, EndRequests};
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
+use fork_starter::ForkStarter;
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// The hidden subcommand with which the launcher starts itself as an agent.
@@ -34,10 +41,6 @@ mod token {
     pub(super) const KIND: u64 = !0 << 32;
 }
 
-/// Time that agents have to end a job before the launcher does it: they themselves need 300 ms.
-const PATIENCE_NS: u64 = 700_000_000;
-/// Time that agents have to end a job after the user has asked twice.
-const NO_PATIENCE_NS: u64 = 300_000_000;
 /// Longest time that the launcher tries to kill what is left.
 const SWEEP_NS: u64 = 2_000_000_000;
 /// Delay until the launcher searches again for what a lost agent has left while the job goes on;
@@ -73,10 +76,8 @@ struct Launcher {
     spared: Vec<u32>,
     ranks: u32,
     outcome: Option<JobOutcome>,
-    /// First signal of the user, number of the user's signals, and the launcher's deadline.
-    asked: Option<u8>,
-    times: u32,
-    deadline_ns: Option<u64>,
+    /// Requests to end the job, and the launcher's deadline.
+    requests: EndRequests,
     /// Reason why nothing more can be shown, if so.
     unwritten: Option<OsError>,
     /// True once the job is over and only the remaining output is shown.
@@ -104,10 +105,10 @@ impl Launcher {
         let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
         let node_timeout_ms = config.node_timeout_ms;
         let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
-        let agents = start_agents(spec, node_timeout_ms, networks.as_ref())?;
+        let agents = start_agents(&mut ForkStarter, spec, node_timeout_ms, networks.as_ref())?;
         let mut launcher = Self {
             coordinator: (spec.nodes > 1).then(|| {
-                let pids: Vec<u32> = agents.iter().map(|link| link.agent.pid).collect();
+                let pids: Vec<u32> = agents.iter().map(|link| link.pid()).collect();
                 Coordinator::new(spec, &pids, node_timeout_ms, clock::now_ns())
             }),
             agents,
@@ -117,9 +118,7 @@ impl Launcher {
             spared,
             ranks: spec.ranks,
             outcome: None,
-            asked: None,
-            times: 0,
-            deadline_ns: None,
+            requests: EndRequests::default(),
             unwritten: None,
             concluding: false,
             clear: None,
@@ -134,7 +133,7 @@ impl Launcher {
     fn run(&mut self) -> anyhow::Result<JobOutcome> {
         // Frames that an agent sent before it ended are still in its socket.
         while self.agents.iter().any(|link| link.end().is_none()) {
-            if self.deadline_ns.is_some_and(|at| at <= clock::now_ns()) {
+            if self.requests.is_late(clock::now_ns()) {
                 return self.take_over();
             }
             self.turn()?;
@@ -156,7 +155,8 @@ impl Launcher {
         let now = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
         let clearing = self.clear.map(|(at, _)| at);
-        let due = [self.deadline_ns, decision, clearing].into_iter().flatten().min();
+        let due =
+            [self.requests.next_deadline_ns(), decision, clearing].into_iter().flatten().min();
         let left = due.map(|at| Duration::from_nanos(at.saturating_sub(now)));
         for ready in self.poller.wait(left)? {
             let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
@@ -179,7 +179,8 @@ impl Launcher {
         if self.unwritten.is_none() {
             self.unwritten = self.printer.failure(Stream::Output);
             if self.unwritten.is_some() && !self.concluding {
-                self.end_job(signal::TERMINATE)?;
+                let request = self.requests.handle_request(signal::TERMINATE, clock::now_ns());
+                self.end_job(signal::TERMINATE, request)?;
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
@@ -191,7 +192,7 @@ impl Launcher {
             self.agents.iter_mut().try_for_each(|link| link.on_output_drained(&self.poller))?;
         }
         let all_ended = self.agents.iter().all(|link| link.end().is_some());
-        if self.times > 0 && all_ended && self.printer.is_full() {
+        if self.requests.times() > 0 && all_ended && self.printer.is_full() {
             self.printer.give_up();
         }
         Ok(())
@@ -224,7 +225,7 @@ impl Launcher {
     /// Records agents that have ended.
     fn reap(&mut self) -> anyhow::Result<()> {
         while let Ok(ChildEvents::Of(pid, change)) = process::changed() {
-            let link = self.agents.iter_mut().find(|link| link.agent.pid == pid);
+            let link = self.agents.iter_mut().find(|link| link.pid() == pid);
             if let (Some(link), ChildEvent::Ended(exit)) = (link, change) {
                 link.on_ended(&self.poller, exit)?;
             }
@@ -239,7 +240,7 @@ impl Launcher {
         let now = clock::now_ns();
         for (node, link) in (0..).zip(&self.agents) {
             if let Some(how) = link.end()
-                && coordinator.on_lost(node, how, now)
+                && coordinator.handle_lost(node, how, now)
             {
                 self.clear = Some((now, SWEEP_AGAIN_NS));
             }
@@ -274,7 +275,7 @@ impl Launcher {
         let now = clock::now_ns();
         let Some((_, again)) = self.clear.filter(|(at, _)| *at <= now) else { return };
         let mut spared = self.spared.clone();
-        spared.extend(self.agents.iter().map(|link| link.agent.pid));
+        spared.extend(self.agents.iter().map(|link| link.pid()));
         let again = if sweep::kill_below(&spared).is_empty() { again * 2 } else { SWEEP_AGAIN_NS };
         self.clear = (again < SWEEP_NS).then_some((now + again, again));
         // Errors recur, and are reported at the end.
@@ -283,28 +284,23 @@ impl Launcher {
 
     fn handle_user_signal(&mut self) -> anyhow::Result<()> {
         while let Some(signal) = self.signals.next() {
-            self.asked.get_or_insert(signal);
-            self.end_job(signal)?;
+            let request = self.requests.handle_signal(signal, clock::now_ns());
+            self.end_job(signal, request)?;
         }
         Ok(())
     }
 
-    /// Ends the job; the second time, at once.
-    fn end_job(&mut self, signal: u8) -> anyhow::Result<()> {
-        self.times += 1;
-        let (frame, spin_policy) = match self.times {
-            1 => (Frame::Interrupt(signal), PATIENCE_NS),
-            _ => (Frame::Kill, NO_PATIENCE_NS),
+    /// Passes a request to end the job on. Agents that do not obey run into the deadline.
+    fn end_job(&mut self, signal: u8, request: EndRequest) -> anyhow::Result<()> {
+        let frame = match request {
+            EndRequest::Interrupt(signal) => Frame::Interrupt(signal),
+            EndRequest::Kill => Frame::Kill,
         };
-        // Agents that do not obey run into the deadline.
         match &mut self.coordinator {
-            Some(coordinator) => coordinator.on_interrupt(signal, clock::now_ns()),
+            Some(coordinator) => coordinator.handle_interrupt(signal, clock::now_ns()),
             None => self.agents.iter_mut().try_for_each(|link| link.say(&self.poller, &frame))?,
         }
-        self.act()?;
-        let deadline = clock::now_ns() + spin_policy;
-        self.deadline_ns = Some(self.deadline_ns.map_or(deadline, |at| at.min(deadline)));
-        Ok(())
+        self.act()
     }
 
     /// Ends the job in place of agents that did not in time.
@@ -312,9 +308,10 @@ impl Launcher {
         self.agents.iter().for_each(AgentHandle::kill);
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         self.agents.clear();
-        (self.coordinator, self.deadline_ns) = (None, None);
+        self.coordinator = None;
+        self.requests.handle_taken_over();
         self.printer.give_up();
-        let signal = self.asked.unwrap_or(signal::TERMINATE);
+        let signal = self.requests.signal().unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
         let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed };
         let mut outcome = JobOutcome::without_ranks(128_u8.saturating_add(signal), ending);
@@ -327,7 +324,7 @@ impl Launcher {
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
         let agent = self.agents.first();
-        let pid = agent.map_or(0, |link| link.agent.pid);
+        let pid = agent.map_or(0, |link| link.pid());
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
         let signal = agent.and_then(|link| link.signal());
         let ending = JobEnd::AgentLost { pid, how, signal, ranks: self.ranks, killed };
@@ -340,21 +337,26 @@ impl Launcher {
 /// Starts an agent for every node. If one cannot be started, the others notice that the launcher
 /// ends.
 fn start_agents(
+    starter: &mut dyn AgentStarter,
     spec: &JobSpec,
     node_timeout_ms: u64,
     networks: Option<&Networks>,
 ) -> anyhow::Result<Vec<AgentHandle>> {
     let job_id = process::random()?;
     let key = (spec.nodes > 1).then(Key::random).transpose()?;
-    let start = |node: u32| {
+    // This process may itself be a rank of another job.
+    let without = VARIABLES.map(OsString::from);
+    let mut start = |node: u32| {
         let mut plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
         if let Some(namespaces) = networks.and_then(|networks| wired::of(networks, node)) {
             plan.namespaces = Some(namespaces);
             plan.addresses =
                 (0..spec.cables).map(|c| netns::cable_address(node, c).into()).collect();
         }
+        let request = AgentRequest { plan: &plan, reads_input: node == 0, without: &without };
+        let started = starter.start(&request)?;
         let job = Frame::Start(Box::new((spec.clone(), plan)));
-        AgentHandle::start(node == 0, key.as_ref(), &job)
+        Ok(AgentHandle::new(started, key.as_ref(), &job)?)
     };
-    (0..spec.nodes.max(1)).map(start).collect()
+    (0..spec.nodes.max(1)).map(&mut start).collect()
 }

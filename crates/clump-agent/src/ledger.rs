@@ -2,12 +2,12 @@
 //! rules and from what each node knows. Pure.
 
 use crate::outcome::{
-    DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, NodeOutcome, ProcessEnd,
-    RankActivity, RankOutcome,
+    DeathReport, JobEnd, JobOutcome, LossReport, NodeOutcome, RankActivity, RankOutcome,
 };
-use crate::spec::{JobSpec, OnDeath};
-use crate::supervisor::RankSupervisor;
-use clump_shm::job::DeathCause;
+use crate::spec::JobSpec;
+use clump_control::{
+    DeathManner, JobVerdict, OnDeath, ProcessEnd, RankDeath, RankEnd, RankSupervisor,
+};
 use clump_trace::{Counter, Monitor, Snapshot, Summary};
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Ledger<'_> {
             }
             let started = if lost { here.len() } else { part.pids.len() };
             for (at, rank) in here.take(started).enumerate() {
-                let (end, clean, _) = self.watch.end_of(rank);
+                let RankEnd { end, clean, .. } = self.watch.end_of(rank);
                 let pid = part.pids.get(at).copied().unwrap_or(0);
                 ranks.push(RankOutcome { pid, end: end.unwrap_or(ProcessEnd::Unknown), clean });
             }
@@ -98,24 +98,22 @@ impl Ledger<'_> {
         }
         let doing: Vec<RankActivity> =
             self.parts.iter().flatten().flat_map(|part| part.doing.iter().cloned()).collect();
-        if let Some(death) = self.watch.first_death() {
-            let manner = DeathManner::from(death.how);
-            let ending = match (death.how, self.losses.first()) {
-                (DeathCause::NodeLost, Some(loss)) => {
-                    JobEnd::NodeLost(Box::new(self.loss(loss, doing)))
-                }
-                _ => JobEnd::Death(Box::new(self.death(death.rank, manner, &doing))),
-            };
-            return (manner.exit_code(), ending);
-        }
-        if let Some(signal) = self.watch.interrupted() {
-            let killed = self.count(None, |_, killed| killed);
-            return (128_u8.saturating_add(signal), JobEnd::Interrupted { signal, doing, killed });
-        }
-        (0, JobEnd::Clean)
+        let verdict = self.watch.verdict();
+        let ending = match (verdict, self.losses.first()) {
+            (JobVerdict::Clean, _) => JobEnd::Clean,
+            (JobVerdict::Interrupted(signal), _) => {
+                JobEnd::Interrupted { signal, doing, killed: self.count(None, |end| end.killed) }
+            }
+            (JobVerdict::Death(RankDeath { manner: DeathManner::NodeLost, .. }), Some(loss)) => {
+                JobEnd::NodeLost(Box::new(self.loss(loss, doing)))
+            }
+            (JobVerdict::Death(death), _) => JobEnd::Death(Box::new(self.death(death, &doing))),
+        };
+        (verdict.exit_code(), ending)
     }
 
-    fn death(&self, rank: u32, manner: DeathManner, doing: &[RankActivity]) -> DeathReport {
+    fn death(&self, death: RankDeath, doing: &[RankActivity]) -> DeathReport {
+        let RankDeath { rank, manner } = death;
         let is_first = |doing: &&RankActivity| doing.rank == rank;
         let nothing = RankActivity { rank, what: String::new(), for_ms: 0 };
         let node = (0..self.spec.nodes).find(|&node| self.spec.ranks_of(node).contains(&rank));
@@ -135,7 +133,7 @@ impl Ledger<'_> {
             last: doing.iter().find(is_first).cloned().unwrap_or(nothing),
             others: doing.iter().filter(|doing| !is_first(doing)).cloned().collect(),
             returned: self.count(Some(rank), returned),
-            killed: self.count(Some(rank), |_, killed| killed),
+            killed: self.count(Some(rank), |end| end.killed),
             continued: self.spec.on_death == OnDeath::Continue,
         }
     }
@@ -150,7 +148,7 @@ impl Ledger<'_> {
             at_ms: self.at_ms(),
             others: doing,
             returned: self.count(None, returned),
-            killed: self.count(None, |_, killed| killed),
+            killed: self.count(None, |end| end.killed),
             continued: self.spec.on_death == OnDeath::Continue,
         }
     }
@@ -165,16 +163,16 @@ impl Ledger<'_> {
     }
 
     /// Counts ranks other than `first` by how they ended and whether they were killed.
-    fn count(&self, first: Option<u32>, which: fn(Option<ProcessEnd>, bool) -> bool) -> u32 {
+    fn count(&self, first: Option<u32>, which: fn(RankEnd) -> bool) -> u32 {
         let others = (0..self.spec.ranks).filter(|&rank| Some(rank) != first);
         let ends = others.map(|rank| self.watch.end_of(rank));
-        let counted = ends.filter(|(end, _, killed)| which(*end, *killed)).count();
+        let counted = ends.filter(|end| which(*end)).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 }
 
-fn returned(end: Option<ProcessEnd>, killed: bool) -> bool {
-    !killed && matches!(end, Some(ProcessEnd::Exit(code)) if code != 0)
+fn returned(end: RankEnd) -> bool {
+    !end.killed && matches!(end.end, Some(ProcessEnd::Exit(code)) if code != 0)
 }
 
 /// Merges one more node's value of a setting: nodes may have different drivers.

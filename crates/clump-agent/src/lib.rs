@@ -5,9 +5,10 @@
 //! but a stream of [`frame`]s, so that the agent may one day run on another machine. Above this
 //! crate is the command line; below are the node's memory (`clump-shm`) and the operating system.
 //!
+//! The rules of dying, of failure detection and of membership are in `clump-control`.
+//!
 //! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (the result),
-//! [`supervisor::RankSupervisor`] (the rules of dying, as a pure state machine),
-//! [`coordinator::Coordinator`] (decides over several nodes, pure too), [`frame::Frame`] (the
+//! [`coordinator::Coordinator`] (a job over several nodes, without sockets), [`frame::Frame`] (the
 //! protocol of launcher and agents).
 //!
 //! # Invariants
@@ -29,13 +30,10 @@ mod access;
 mod agent;
 pub mod coordinator;
 pub mod display;
-pub mod event;
-pub mod failure_detector;
 pub mod frame;
 mod heartbeat_socket;
 mod launch;
 mod ledger;
-pub mod membership_arbiter;
 mod narrow;
 mod net;
 pub mod outcome;
@@ -43,19 +41,20 @@ mod output;
 mod placement;
 mod print;
 mod rank;
+mod rank_state;
 mod receiving;
 pub mod report;
 pub mod scene;
 mod silence;
 pub mod spec;
 mod spin_policy;
-pub mod supervisor;
 mod sweep;
 mod wiring;
 
 pub use access::{MAX_LISTENERS, loopback_listeners};
 pub use agent::agent_main;
+pub use clump_control::OnDeath;
 pub use display::Display;
 pub use launch::launch;
 pub use outcome::JobOutcome;
-pub use spec::{Bind, JobSpec, OnDeath};
+pub use spec::{Bind, JobSpec};

@@ -1,89 +1,9 @@
 //! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
-use clump_shm::job::{Death, DeathCause};
+use clump_control::{DeathManner, ProcessEnd};
 use clump_trace::{Monitor, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The cause of a rank's death ([`DeathCause`], for the wire and for JSON).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeathManner {
-    /// Killed by this signal.
-    Signal(u8),
-    /// Exited with this code.
-    Exit(u8),
-    /// Left without finalizing.
-    NoFinalize,
-    /// Ended without joining although others joined.
-    NeverJoined,
-    /// Stopped while all others had ended.
-    Stopped,
-    /// Still running when its time was over.
-    Lingered,
-    /// Its node was lost.
-    NodeLost,
-    /// Its process runs another program.
-    Replaced,
-}
-
-impl From<DeathCause> for DeathManner {
-    fn from(how: DeathCause) -> Self {
-        match how {
-            DeathCause::Signal(n) => DeathManner::Signal(n),
-            DeathCause::Exit(code) => DeathManner::Exit(code),
-            DeathCause::NoFinalize => DeathManner::NoFinalize,
-            DeathCause::NeverJoined => DeathManner::NeverJoined,
-            DeathCause::Stopped => DeathManner::Stopped,
-            DeathCause::Lingered => DeathManner::Lingered,
-            DeathCause::NodeLost => DeathManner::NodeLost,
-            DeathCause::Replaced => DeathManner::Replaced,
-        }
-    }
-}
-
-impl From<DeathManner> for DeathCause {
-    fn from(manner: DeathManner) -> Self {
-        match manner {
-            DeathManner::Signal(n) => DeathCause::Signal(n),
-            DeathManner::Exit(code) => DeathCause::Exit(code),
-            DeathManner::NoFinalize => DeathCause::NoFinalize,
-            DeathManner::NeverJoined => DeathCause::NeverJoined,
-            DeathManner::Stopped => DeathCause::Stopped,
-            DeathManner::Lingered => DeathCause::Lingered,
-            DeathManner::NodeLost => DeathCause::NodeLost,
-            DeathManner::Replaced => DeathCause::Replaced,
-        }
-    }
-}
-
-impl DeathManner {
-    /// Returns the exit code of a job whose first failing rank died like this.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            DeathManner::Signal(n) => 128_u8.saturating_add(n),
-            DeathManner::Exit(code) => code,
-            DeathManner::NoFinalize | DeathManner::NeverJoined | DeathManner::Replaced => 1,
-            DeathManner::Stopped => 128 + clump_os::signal::KILL,
-            // As timeout(1) says it.
-            DeathManner::Lingered => 124,
-            // As when clump itself fails: no rank did anything wrong.
-            DeathManner::NodeLost => 125,
-        }
-    }
-}
-
-/// The end of a rank's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProcessEnd {
-    /// With this code.
-    Exit(u8),
-    /// By this signal.
-    Signal(u8),
-    /// Not at all: it could not be killed.
-    Unknown,
-}
 
 /// One rank at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,12 +219,5 @@ impl JobOutcome {
         matches!(death.manner, DeathManner::Exit(_))
             && death.killed == 0
             && self.survivors.is_empty()
-    }
-}
-
-impl DeathReport {
-    /// Returns the death as the node's memory represents it.
-    pub fn death(&self) -> Death {
-        Death { rank: self.rank, how: self.manner.into() }
     }
 }

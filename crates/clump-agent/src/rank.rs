@@ -1,13 +1,13 @@
 //! Starting the ranks of a node.
 
 use crate::net::NodeNetwork;
-use crate::outcome::ProcessEnd;
 use crate::placement::Placement;
 use crate::spec::{JobSpec, NodePlan};
 use clump_boot::boot::{
     self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE,
     RankIdentity,
 };
+use clump_control::ProcessEnd;
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, Input, Program};
 use clump_shm::node::NodeMemory;

@@ -1,6 +1,7 @@
 //! The report of a job's end: at most [`MAX_LINES`] lines, the answer in the first.
 
-use crate::outcome::{DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, RankActivity};
+use crate::outcome::{DeathReport, JobEnd, JobOutcome, LossReport, RankActivity};
+use clump_control::{DeathManner, NOTICE_NS, RanksLeft};
 use clump_os::printable::{printable, printable_lines};
 use clump_os::{limit, signal};
 use std::fmt::Write;
@@ -58,7 +59,7 @@ fn calm(outcome: &JobOutcome) -> Option<Vec<String>> {
 }
 
 fn of_death(program: &str, death: &DeathReport) -> Vec<String> {
-    let how = clump_shm::job::DeathCause::from(death.manner);
+    let how = crate::rank_state::cause_of(death.manner);
     let mut lines = vec![format!("rank {} of `{program}` {how}", death.rank)];
     let (seconds, last) = (seconds(death.at_ms), &death.last);
     lines.push(format!(
@@ -225,6 +226,19 @@ pub fn rank_list(ranks: &[usize]) -> String {
         at = end + 1;
     }
     out
+}
+
+/// Describes ranks that run on although all others have ended.
+pub(crate) fn lingering(left: &RanksLeft) -> String {
+    const S: u64 = 1_000_000_000;
+    let which = rank_list(&left.ranks);
+    let (is, are) = (format!("rank {which} is"), format!("ranks {which} are"));
+    let who = if left.ranks.len() == 1 { is } else { are };
+    let bound = match left.linger_ns {
+        Some(ns) => format!("it ends {} s after the last clean end", ns / S),
+        None => "`--linger SECONDS` bounds that".into(),
+    };
+    format!("{who} still running, all others ended {} s ago; {bound}", NOTICE_NS / S)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The description of a job that the launcher sends to the agents.
 
 use clump_boot::NetDriver;
+use clump_control::OnDeath;
 use clump_os::printable::printable;
 use clump_shm::rank::FurtherAddresses;
 use clump_wire::Security;
@@ -8,16 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
-
-/// Policy for the other ranks when a rank dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnDeath {
-    /// The job ends.
-    End,
-    /// They go on; their messages to the dead rank are returned to sender.
-    Continue,
-}
 
 /// Binding of ranks to CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -160,7 +160,7 @@ fn check(site: &Site) -> Result<StepOutcome> {
 /// Tests the pure crates, which need no job, no network and hardly any time.
 fn units(site: &Site) -> Result<StepOutcome> {
     let mut args = vec!["test", "--lib", "--bins"];
-    for package in ["clump-wire", "clump-loggp", "clump-proto", "xtask"] {
+    for package in ["clump-wire", "clump-loggp", "clump-proto", "clump-control", "xtask"] {
         args.extend(["--package", package]);
     }
     let mut command = cargo(&site.root, &args);

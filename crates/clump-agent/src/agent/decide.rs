@@ -1,16 +1,16 @@
 //! Decisions about the job, by this agent or by the launcher, and their execution.
 
 use super::{Agent, Result, SWEEP_NS};
-use crate::event::{AgentCommand, Event, RankStatus};
-use crate::failure_detector;
 use crate::frame::Frame;
 use crate::heartbeat_socket::HeartbeatSocket;
 use crate::receiving::CODE;
-use crate::supervisor::{RankSupervisor, SupervisorAction};
-use clump_os::process::Exit;
+use crate::{rank_state, report};
+use clump_control::{
+    AgentCommand, DetectorAction, Event, RankStatus, RankSupervisor, SupervisorAction,
+};
 use clump_os::{clock, signal};
 use clump_shm::job::Death;
-use clump_shm::rank::{RankState, WaitReason};
+use clump_shm::rank::WaitReason;
 
 impl Agent {
     /// Reports an event to the process that decides: this one or the launcher.
@@ -31,7 +31,7 @@ impl Agent {
     pub(super) fn kill_now(&mut self) {
         self.set_scene();
         if let Some(watch) = &mut self.watch {
-            watch.on_kill();
+            watch.handle_kill();
         }
     }
 
@@ -40,18 +40,11 @@ impl Agent {
     pub(super) fn on_launcher_lost(&mut self) {
         let now_ns = clock::now_ns();
         let mut watch = self.watch.take().unwrap_or_else(|| {
-            // Ranks of other nodes count as ended: their agents end them.
-            let mut watch = RankSupervisor::new(self.spec.ranks, self.spec.on_death, None);
-            for rank in 0..self.spec.ranks {
-                let runs = self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
-                if !runs {
-                    watch.on_ended(rank, Exit::Code(0), RankState::Finalized, now_ns);
-                }
-            }
-            watch
+            let runs = |rank| self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
+            RankSupervisor::of_orphaned_node(self.spec.ranks, self.spec.on_death, runs, now_ns)
         });
         self.set_scene();
-        watch.on_interrupt(signal::TERMINATE, now_ns);
+        watch.handle_interrupt(signal::TERMINATE, now_ns);
         self.watch = Some(watch);
     }
 
@@ -79,9 +72,9 @@ impl Agent {
         }
         for action in said {
             match action {
-                failure_detector::DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
-                failure_detector::DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
-                failure_detector::DetectorAction::Beat => {}
+                DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
+                DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
+                DetectorAction::Beat => {}
             }
         }
         let own = self.heartbeats.as_ref().and_then(HeartbeatSocket::receive_failure);
@@ -118,7 +111,8 @@ impl Agent {
                 SupervisorAction::Declare(death) => self.obey(death.into()),
                 SupervisorAction::Signal(signal) => self.obey(AgentCommand::Signal(signal)),
                 SupervisorAction::Kill => self.obey(AgentCommand::Kill),
-                SupervisorAction::Notice(text) => {
+                SupervisorAction::Notice(left) => {
+                    let text = report::lingering(&left);
                     self.outputs.say(&self.poller, &Frame::Notice(text))?;
                 }
                 SupervisorAction::Finished => self.obey(AgentCommand::Conclude),
@@ -138,13 +132,14 @@ impl Agent {
                     if let RankStatus::Finalized(barrier) = standing {
                         memory.mirror_last_barrier(rank, barrier);
                     }
-                    block.mirror_state(standing.into());
+                    block.mirror_state(rank_state::state_of(standing));
                 }
             }
             AgentCommand::Declare(rank, manner) => {
                 // Recorded before any rank can react.
                 self.set_scene();
-                self.node.memory.declare_dead(Death { rank, how: manner.into() });
+                let how = rank_state::cause_of(manner);
+                self.node.memory.declare_dead(Death { rank, how });
             }
             AgentCommand::Signal(signal) => {
                 self.set_scene();

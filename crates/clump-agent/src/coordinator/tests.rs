@@ -1,8 +1,9 @@
 //! Jobs over several nodes, by hand-made frames and times.
 
 use super::*;
-use crate::outcome::{DeathManner, JobEnd, ProcessEnd};
-use crate::spec::{BoundAddress, OnDeath};
+use crate::outcome::JobEnd;
+use crate::spec::BoundAddress;
+use clump_control::{AgentCommand, DeathManner, Event, OnDeath, ProcessEnd, RankStatus};
 
 const MS: u64 = 1_000_000;
 
@@ -69,7 +70,7 @@ fn leave(c: &mut Coordinator, node: u32, now_ns: u64) {
     let pids = vec![100 + 2 * node, 101 + 2 * node];
     let part = NodeOutcome { node, host: "h".into(), pids, ..NodeOutcome::default() };
     c.handle_frame(node, Frame::Part(Box::new(part)), now_ns);
-    assert!(!c.on_lost(node, "exited with code 0", now_ns), "in good order");
+    assert!(!c.handle_lost(node, "exited with code 0", now_ns), "in good order");
 }
 
 #[test]
@@ -135,8 +136,8 @@ fn a_death_is_declared_on_all_nodes_and_ends_the_job() {
 #[test]
 fn a_lost_node_ends_the_job_or_is_lived_without() {
     let mut c = running(OnDeath::End);
-    assert!(c.on_lost(1, "was killed by signal 9", 10 * MS));
-    assert!(!c.on_lost(1, "again", 10 * MS));
+    assert!(c.handle_lost(1, "was killed by signal 9", 10 * MS));
+    assert!(!c.handle_lost(1, "again", 10 * MS));
     let deaths = [2, 3].map(|rank| order(0, AgentCommand::Declare(rank, DeathManner::NodeLost)));
     assert_eq!(effects(&mut c), deaths, "nothing is said to the lost");
     assert_eq!(next(&mut c), (260, vec![order(0, AgentCommand::Kill)]));
@@ -150,7 +151,7 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
     assert_eq!(outcome.ranks.len(), 4);
 
     let mut c = running(OnDeath::Continue);
-    c.on_lost(0, "was killed by signal 9", 10 * MS);
+    c.handle_lost(0, "was killed by signal 9", 10 * MS);
     assert_eq!(
         effects(&mut c),
         [0, 1].map(|rank| order(1, AgentCommand::Declare(rank, DeathManner::NodeLost)))
@@ -167,7 +168,7 @@ fn a_node_that_nobody_hears_is_cut_off_and_named() {
     c.handle_frame(0, Frame::Event(Event::Silent(1)), 1500 * MS);
     assert_eq!(effects(&mut c), []);
     assert_eq!(next(&mut c), (1750, vec![Effect::CutOff(1)]), "within two seconds");
-    c.on_lost(1, "was killed by signal 9", 1751 * MS);
+    c.handle_lost(1, "was killed by signal 9", 1751 * MS);
     next(&mut c);
     let JobEnd::NodeLost(loss) = c.close(1760 * MS).ending else { panic!() };
     assert!(loss.how.contains("was not heard by node 0"), "{}", loss.how);
@@ -185,7 +186,7 @@ fn a_node_that_is_heard_again_stays() {
 fn the_user_ends_the_job_before_it_has_started() {
     let mut c = starting(OnDeath::End);
     bind(&mut c, 0);
-    c.on_interrupt(2, 10 * MS);
+    c.handle_interrupt(2, 10 * MS);
     assert_eq!(effects(&mut c), both(AgentCommand::Signal(2)));
     let (at, said) = next(&mut c);
     assert_eq!((at, &said[2..]), (310, &both(AgentCommand::Conclude)[..]));

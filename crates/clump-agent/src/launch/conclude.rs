@@ -1,6 +1,6 @@
 //! The end of a job as the user sees it: remaining output, report, exit code.
 
-use super::{Launcher, NO_PATIENCE_NS, OWN_FAILURE};
+use super::{Launcher, OWN_FAILURE};
 use crate::display::Display;
 use crate::frame::Stream;
 use crate::outcome::{JobEnd, JobOutcome};
@@ -22,7 +22,7 @@ impl Launcher {
         display: &Display,
     ) -> anyhow::Result<()> {
         self.concluding = true;
-        if let Some(why) = self.unwritten.as_ref().filter(|_| self.asked.is_none()) {
+        if let Some(why) = self.unwritten.as_ref().filter(|_| self.requests.signal().is_none()) {
             (outcome.code, outcome.ending) = unwritten(why);
         }
         self.printer.finish();
@@ -65,11 +65,10 @@ impl Launcher {
     /// Waits until everything is shown. A reader may take its time, as with any program; after the
     /// user's signal a reader that does not read is not waited for.
     fn await_shown(&mut self) -> anyhow::Result<()> {
-        let asked = self.times;
-        self.deadline_ns = (asked > 0).then(|| clock::now_ns() + NO_PATIENCE_NS);
+        let asked = self.requests.times();
+        self.requests.handle_concluding(clock::now_ns());
         while !self.printer.is_empty() {
-            let late = self.deadline_ns.is_some_and(|at| at <= clock::now_ns());
-            if late || self.times > asked {
+            if self.requests.is_late(clock::now_ns()) || self.requests.times() > asked {
                 self.printer.give_up();
                 break;
             }

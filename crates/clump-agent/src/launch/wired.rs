@@ -1,14 +1,16 @@
 //! The launcher's side of network namespaces for virtual nodes.
 
-use super::agent_handle::start_self;
+use super::fork_starter::start_self;
 use crate::frame::{Frame, write_key};
 use crate::spec::Namespaces;
 use crate::wiring::MADE;
 use anyhow::{Context, bail};
+use clump_boot::boot::VARIABLES;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::Networks;
 use clump_os::process::{self, Input};
 use clump_os::scm_message;
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -20,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Has a process of its own create network namespaces, joined by so many cables each.
 pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     const WHAT: &str = "nodes cannot have network namespaces of their own (--netns)";
-    let (_maker, ours) = start_self(Input::Empty, true).context(WHAT)?;
+    let (_maker, ours) =
+        start_self(Input::Empty, &VARIABLES.map(OsString::from), true).context(WHAT)?;
     let mut stream = UnixStream::from(ours);
     let mut request = Vec::new();
     Frame::Wire(count, cables).append_to(&mut request);

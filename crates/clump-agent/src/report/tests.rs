@@ -1,5 +1,6 @@
 use super::*;
-use crate::outcome::{ProcessEnd, RankOutcome};
+use crate::outcome::RankOutcome;
+use clump_control::ProcessEnd;
 
 fn doing(rank: u32, what: &str, for_ms: u64) -> RankActivity {
     RankActivity { rank, what: what.into(), for_ms }
@@ -108,4 +109,14 @@ fn names_that_others_chose_are_shown_without_what_a_terminal_obeys() {
     for part in [r"`p\x0a\x1b[31m`", r"(h\x1b]0;x\x07)", r"s\x1b[2J (pid 9)", r"in \u{9b}2J"] {
         assert!(text.contains(part), "{text}");
     }
+}
+
+#[test]
+fn ranks_that_run_on_are_named_with_the_option_that_bounds_them() {
+    let left = |linger_ns| RanksLeft { ranks: vec![1, 2], linger_ns };
+    let text = lingering(&left(None));
+    assert!(text.starts_with("ranks 1, 2 are still running") && text.contains("--linger"));
+    assert!(
+        lingering(&left(Some(9_000_000_000))).ends_with("it ends 9 s after the last clean end")
+    );
 }

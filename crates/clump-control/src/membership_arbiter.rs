@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 /// The standing suspicions, and the nodes to evict for them.
 #[derive(Debug)]
 pub struct MembershipArbiter {
-    patience_ns: u64,
+    weighing_ns: u64,
     /// Reporter, suspected node.
-    accusations: BTreeSet<(u32, u32)>,
+    suspicions: BTreeSet<(u32, u32)>,
     decide_ns: Option<u64>,
 }
 
@@ -26,33 +26,36 @@ pub struct Eviction {
 }
 
 impl MembershipArbiter {
-    /// Waits for `patience_ns` after the first suspicion.
-    pub fn new(patience_ns: u64) -> Self {
-        Self { patience_ns, accusations: BTreeSet::new(), decide_ns: None }
+    /// Weighs suspicions for `weighing_ns` after the first one.
+    pub fn new(weighing_ns: u64) -> Self {
+        Self { weighing_ns, suspicions: BTreeSet::new(), decide_ns: None }
     }
 
     /// Records that node `reporter` does not hear node `suspected`.
-    pub fn on_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
+    pub fn handle_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
         if reporter != suspected {
-            self.accusations.insert((reporter, suspected));
-            self.decide_ns.get_or_insert(now_ns + self.patience_ns);
+            self.suspicions.insert((reporter, suspected));
+            self.decide_ns.get_or_insert(now_ns + self.weighing_ns);
         }
+        self.check_invariants();
     }
 
     /// Records that `reporter` hears `suspected` again.
-    pub fn on_heard(&mut self, reporter: u32, suspected: u32) {
-        self.accusations.remove(&(reporter, suspected));
-        if self.accusations.is_empty() {
+    pub fn handle_heard(&mut self, reporter: u32, suspected: u32) {
+        self.suspicions.remove(&(reporter, suspected));
+        if self.suspicions.is_empty() {
             self.decide_ns = None;
         }
+        self.check_invariants();
     }
 
     /// Removes a node that is out of the job, with suspicions by it and of it.
-    pub fn on_gone(&mut self, node: u32) {
-        self.accusations.retain(|&(reporter, suspected)| reporter != node && suspected != node);
-        if self.accusations.is_empty() {
+    pub fn handle_gone(&mut self, node: u32) {
+        self.suspicions.retain(|&(reporter, suspected)| reporter != node && suspected != node);
+        if self.suspicions.is_empty() {
             self.decide_ns = None;
         }
+        self.check_invariants();
     }
 
     /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
@@ -67,21 +70,30 @@ impl MembershipArbiter {
             return verdicts;
         }
         while let Some(verdict) = self.worst() {
-            self.on_gone(verdict.node);
+            self.handle_gone(verdict.node);
             verdicts.push(verdict);
         }
+        debug_assert!(self.suspicions.is_empty(), "5: those that stay hear each other");
+        self.check_invariants();
         verdicts
+    }
+
+    /// Asserts what always holds; the number is the crate's invariant.
+    pub fn check_invariants(&self) {
+        debug_assert_eq!(self.suspicions.is_empty(), self.decide_ns.is_none(), "5: a deadline");
+        debug_assert!(self.suspicions.iter().all(|(by, of)| by != of), "no node suspects itself");
     }
 
     fn worst(&self) -> Option<Eviction> {
         let suspected: BTreeSet<u32> =
-            self.accusations.iter().map(|&(_, suspected)| suspected).collect();
+            self.suspicions.iter().map(|&(_, suspected)| suspected).collect();
         let against =
-            |node| self.accusations.iter().filter(|&&(_, suspected)| suspected == node).count();
-        let by = |node| self.accusations.iter().filter(|&&(reporter, _)| reporter == node).count();
+            |node| self.suspicions.iter().filter(|&&(_, suspected)| suspected == node).count();
+        let by = |node| self.suspicions.iter().filter(|&&(reporter, _)| reporter == node).count();
         let weight = |node: u32| (against(node), std::cmp::Reverse(by(node)), node);
         let node = suspected.into_iter().max_by_key(|&node| weight(node))?;
-        let reporters = self.accusations.iter().filter(|&&(_, suspected)| suspected == node);
+        let reporters = self.suspicions.iter().filter(|&&(_, suspected)| suspected == node);
+        debug_assert!(against(node) > 0, "an evicted node is suspected");
         Some(Eviction { node, reporters: reporters.map(|&(reporter, _)| reporter).collect() })
     }
 }
@@ -91,10 +103,10 @@ mod tests {
     use super::*;
 
     /// Returns the nodes evicted after these suspicions.
-    fn decided(accusations: &[(u32, u32)]) -> Vec<u32> {
+    fn decided(suspicions: &[(u32, u32)]) -> Vec<u32> {
         let mut arbiter = MembershipArbiter::new(10);
-        for (at, &(reporter, suspected)) in (100..).zip(accusations) {
-            arbiter.on_silent(reporter, suspected, at);
+        for (at, &(reporter, suspected)) in (100..).zip(suspicions) {
+            arbiter.handle_silent(reporter, suspected, at);
         }
         assert!(arbiter.handle_timeout(109).is_empty(), "too early");
         let verdicts = arbiter.handle_timeout(110);
@@ -134,14 +146,14 @@ mod tests {
     #[test]
     fn who_is_heard_again_in_time_stays() {
         let mut arbiter = MembershipArbiter::new(10);
-        arbiter.on_silent(0, 1, 100);
-        arbiter.on_silent(0, 0, 100);
-        arbiter.on_heard(0, 1);
+        arbiter.handle_silent(0, 1, 100);
+        arbiter.handle_silent(0, 0, 100);
+        arbiter.handle_heard(0, 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
         assert!(arbiter.handle_timeout(200).is_empty());
-        arbiter.on_silent(0, 1, 300);
+        arbiter.handle_silent(0, 1, 300);
         assert_eq!(arbiter.next_deadline_ns(), Some(310));
-        arbiter.on_gone(1);
+        arbiter.handle_gone(1);
         assert!(arbiter.handle_timeout(400).is_empty());
     }
 }

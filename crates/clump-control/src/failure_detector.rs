@@ -1,7 +1,7 @@
 //! Failure detection by heartbeats, without sockets: heartbeats and times in, heartbeats to send
 //! and silent peers out.
 //!
-//! The agent reports each heartbeat ([`FailureDetector::on_heard`]), wakes the detector at
+//! The agent reports each heartbeat ([`FailureDetector::handle_heard`]), wakes the detector at
 //! [`FailureDetector::next_deadline_ns`] ([`FailureDetector::handle_timeout`], after it has read
 //! its sockets), and executes [`FailureDetector::poll_action`].
 //!
@@ -69,9 +69,18 @@ impl FailureDetector {
         }
     }
 
+    /// Asserts what always holds of the peers.
+    pub fn check_invariants(&self) {
+        debug_assert!(self.beat_ns > 0, "time passes between heartbeats");
+        for peer in &self.peers {
+            debug_assert!(!peer.silent || peer.missed > MISSED, "rule 2: silence is noticed awake");
+        }
+    }
+
     /// Records an authenticated heartbeat of `node`.
-    pub fn on_heard(&mut self, node: u32, now_ns: u64) {
+    pub fn handle_heard(&mut self, node: u32, now_ns: u64) {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.node == node) else { return };
+        debug_assert!(now_ns >= peer.heard_ns, "time runs forward");
         (peer.heard_ns, peer.missed, peer.known) = (now_ns, 0, true);
         if std::mem::take(&mut peer.silent) {
             self.actions.push_back(DetectorAction::Heard(node));
@@ -100,6 +109,8 @@ impl FailureDetector {
                 self.actions.push_back(DetectorAction::Silent(peer.node));
             }
         }
+        debug_assert!(self.next_ns > now_ns, "the next check lies ahead");
+        self.check_invariants();
     }
 
     /// Returns the next action of the agent.
@@ -129,7 +140,7 @@ mod tests {
         let mut said = Vec::new();
         while detector.next_deadline_ns() <= until {
             let now = detector.next_deadline_ns();
-            heard.iter().for_each(|&node| detector.on_heard(node, now));
+            heard.iter().for_each(|&node| detector.handle_heard(node, now));
             detector.handle_timeout(now);
             said.extend(
                 actions(detector)
@@ -164,7 +175,7 @@ mod tests {
         let mut detector = FailureDetector::new([1, 2], SILENCE, 0);
         assert_eq!(run(&mut detector, &[1, 2], 1000 * MS), []);
         assert_eq!(run(&mut detector, &[1], 60_000 * MS), [(2200 * MS, DetectorAction::Silent(2))]);
-        detector.on_heard(2, 60_001 * MS);
+        detector.handle_heard(2, 60_001 * MS);
         assert_eq!(actions(&mut detector), [DetectorAction::Heard(2)]);
         assert_eq!(run(&mut detector, &[1, 2], 61_000 * MS), []);
     }
@@ -176,7 +187,7 @@ mod tests {
             run(&mut detector, &[2], 60_000 * MS),
             [(STARTING * SILENCE, DetectorAction::Silent(1))]
         );
-        detector.on_heard(1, 60_001 * MS);
+        detector.handle_heard(1, 60_001 * MS);
         assert_eq!(actions(&mut detector), [DetectorAction::Heard(1)]);
         assert_eq!(
             run(&mut detector, &[2], 90_000 * MS),
@@ -189,7 +200,7 @@ mod tests {
         let mut detector = FailureDetector::new([1], SILENCE, 0);
         for round in 1..100 {
             assert_eq!(run(&mut detector, &[], round * 1100 * MS), []);
-            detector.on_heard(1, round * 1100 * MS);
+            detector.handle_heard(1, round * 1100 * MS);
         }
     }
 
@@ -216,7 +227,7 @@ mod tests {
         // heartbeat.
         let mut detector = FailureDetector::new([1], SILENCE, 0);
         for look in 1..200 {
-            detector.on_heard(1, look * 900 * MS);
+            detector.handle_heard(1, look * 900 * MS);
             detector.handle_timeout(look * 900 * MS);
         }
         assert!(actions(&mut detector).iter().all(|a| *a == DetectorAction::Beat));

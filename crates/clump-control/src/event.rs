@@ -4,11 +4,7 @@
 //! On one node the agent itself decides; on several nodes the launcher does, so that all nodes
 //! agree.
 
-use crate::outcome::{DeathManner, ProcessEnd};
-use clump_os::process::Exit;
-use clump_shm::job::Death;
-use clump_shm::node::NodeMemory;
-use clump_shm::rank::RankState;
+use crate::death::{DeathManner, ProcessEnd, RankDeath};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened on a node.
@@ -44,6 +40,22 @@ pub enum Event {
     Heard(u32),
 }
 
+impl Event {
+    /// Returns the rank that this is about.
+    pub fn rank(self) -> Option<u32> {
+        match self {
+            Event::Joined(rank)
+            | Event::Leaving(rank)
+            | Event::Finalized(rank, _)
+            | Event::Replaced(rank)
+            | Event::Ended { rank, .. }
+            | Event::Stopped(rank)
+            | Event::Continued(rank) => Some(rank),
+            Event::Interrupted(_) | Event::Silent(_) | Event::Heard(_) => None,
+        }
+    }
+}
+
 /// A command to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,7 +72,13 @@ pub enum AgentCommand {
     Conclude,
 }
 
-/// Wire format of [`RankState`].
+impl From<RankDeath> for AgentCommand {
+    fn from(death: RankDeath) -> Self {
+        AgentCommand::Declare(death.rank, death.manner)
+    }
+}
+
+/// State of a rank, as its block in the node's memory has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankStatus {
@@ -72,42 +90,4 @@ pub enum RankStatus {
     Finalized(u64),
     /// Declared dead.
     Dead,
-}
-
-impl RankStatus {
-    /// Returns the state in the block of `rank`, of this node.
-    pub(crate) fn of(node: &NodeMemory, rank: u32) -> Self {
-        match node.rank(rank).map(|block| block.state()) {
-            None | Some(RankState::Absent) => RankStatus::Absent,
-            Some(RankState::Joined) => RankStatus::Joined,
-            Some(RankState::Finalized) => RankStatus::Finalized(node.last_barrier(rank)),
-            Some(RankState::Dead) => RankStatus::Dead,
-        }
-    }
-}
-
-impl From<RankStatus> for RankState {
-    fn from(standing: RankStatus) -> Self {
-        match standing {
-            RankStatus::Absent => RankState::Absent,
-            RankStatus::Joined => RankState::Joined,
-            RankStatus::Finalized(_) => RankState::Finalized,
-            RankStatus::Dead => RankState::Dead,
-        }
-    }
-}
-
-impl From<Exit> for ProcessEnd {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Code(code) => ProcessEnd::Exit(code),
-            Exit::Signal(signal) => ProcessEnd::Signal(signal),
-        }
-    }
-}
-
-impl From<Death> for AgentCommand {
-    fn from(death: Death) -> Self {
-        AgentCommand::Declare(death.rank, death.how.into())
-    }
 }

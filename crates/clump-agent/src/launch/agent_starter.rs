@@ -1,0 +1,145 @@
+//! Ways to start agents: the line between what is decided and how a process comes to be.
+//!
+//! - The launcher decides which node runs where ([`NodePlan`], `JobSpec`) and everything after.
+//! - An [`AgentStarter`] brings an agent to its machine and connects two streams of bytes with it:
+//!   nothing else has to pass between the two machines, in particular no descriptor.
+//! - The agent reads the key of the job, then its job, from its stream, and starts ranks.
+//!
+//! The key never is an argument, a variable or a file. An agent whose stream ends, ends its ranks.
+//! So a starter that runs a client (a remote shell, a resource manager's) has to hand on standard
+//! input and output, and may itself be killed at any time.
+
+use crate::spec::NodePlan;
+use clump_os::process::{self, Child, Exit};
+use clump_os::signal;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// A way to start agents and to connect their control streams.
+pub(super) trait AgentStarter {
+    /// Starts the agent of a node.
+    ///
+    /// # Errors
+    /// Fails if it cannot be started; that it cannot be reached later is the end of its streams.
+    fn start(&mut self, request: &AgentRequest<'_>) -> anyhow::Result<StartedAgent>;
+}
+
+/// The agent that is wanted.
+#[derive(Debug)]
+pub(super) struct AgentRequest<'a> {
+    /// Its node, and where that lies.
+    pub(super) plan: &'a NodePlan,
+    /// True if it gets the user's standard input, which its first rank reads.
+    pub(super) reads_input: bool,
+    /// Variables of the launcher's environment that it must not have.
+    pub(super) without: &'a [OsString],
+}
+
+/// An agent that has been started, or is being started: its streams may not lead anywhere yet.
+#[derive(Debug)]
+pub(super) struct StartedAgent {
+    /// The process of this machine that stands for it.
+    pub(super) process: AgentProcess,
+    /// The streams of frames.
+    pub(super) streams: ControlStreams,
+}
+
+/// A process of this machine whose end is the agent's: the agent itself, or the client that
+/// reaches it.
+#[derive(Debug)]
+pub(super) struct AgentProcess(Child);
+
+impl AgentProcess {
+    pub(super) fn new(child: Child) -> Self {
+        Self(child)
+    }
+
+    /// Returns its number, under which its end is reported ([`process::changed`]).
+    pub(super) fn pid(&self) -> u32 {
+        self.0.pid
+    }
+
+    /// Returns a descriptor that becomes readable at its end.
+    pub(super) fn end(&self) -> &OwnedFd {
+        &self.0.pidfd
+    }
+
+    /// Kills it. Its streams end then, so an agent elsewhere ends as well.
+    pub(super) fn kill(&self) {
+        let _ = process::signal_by_fd(&self.0.pidfd, signal::KILL);
+    }
+
+    /// Describes its end, as follows "the agent"; also the signal that killed it, if one did.
+    pub(super) fn describe(exit: Exit) -> (String, Option<u8>) {
+        match exit {
+            Exit::Code(code) => (format!("exited with code {code}"), None),
+            Exit::Signal(n) => {
+                let text = format!("was killed by signal {n} {}", signal::name(n));
+                (text.trim_end().into(), Some(n))
+            }
+        }
+    }
+}
+
+/// Frames from an agent and to it: two descriptors, which may be those of one socket.
+#[derive(Debug)]
+pub(super) struct ControlStreams {
+    pub(super) from_agent: File,
+    /// None once it has been closed.
+    to_agent: Option<File>,
+}
+
+impl ControlStreams {
+    /// Makes streams of the ends of two pipes.
+    pub(super) fn of_pipes(from_agent: OwnedFd, to_agent: OwnedFd) -> Self {
+        Self { from_agent: from_agent.into(), to_agent: Some(to_agent.into()) }
+    }
+
+    /// Makes streams of one socket.
+    ///
+    /// # Errors
+    /// Fails if no descriptor is left for the second stream.
+    pub(super) fn of_socket(socket: OwnedFd) -> std::io::Result<Self> {
+        let second = socket.try_clone()?;
+        Ok(Self::of_pipes(socket, second))
+    }
+
+    /// Makes reads and writes return at once.
+    ///
+    /// # Errors
+    /// Fails if a descriptor cannot be changed.
+    pub(super) fn set_nonblocking(&self) -> std::io::Result<()> {
+        for stream in self.to_agent.iter().chain([&self.from_agent]) {
+            UnixStream::from(OwnedFd::from(stream.try_clone()?)).set_nonblocking(true)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the stream to the agent, which ends its ranks then.
+    pub(super) fn close_to_agent(&mut self) {
+        if let Some(stream) = self.to_agent.take() {
+            // A socket has two directions. A pipe refuses this, and ends when it is dropped.
+            let _ = UnixStream::from(OwnedFd::from(stream)).shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Returns the descriptor of the stream to the agent, unless it has been closed.
+    pub(super) fn to_agent(&self) -> Option<&File> {
+        self.to_agent.as_ref()
+    }
+}
+
+/// Writes to the agent.
+impl Write for ControlStreams {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.to_agent.as_mut().ok_or(ErrorKind::BrokenPipe)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

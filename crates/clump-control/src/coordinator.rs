@@ -1,0 +1,356 @@
+//! The decisions of a launcher with several nodes, without sockets or processes.
+//!
+//! The launcher feeds [`JobCoordinator`] with what its agents report, with lost agents
+//! ([`JobCoordinator::handle_lost`]) and with the user's signals
+//! ([`JobCoordinator::handle_interrupt`]), wakes it at [`JobCoordinator::next_deadline_ns`]
+//! ([`JobCoordinator::handle_timeout`]), and executes [`JobCoordinator::poll_decision`] until it
+//! returns nothing more.
+//!
+//! 1. Ranks start when all nodes are reached: then every address is known.
+//! 2. The end of a job is decided here alone, by [`RankSupervisor`], so all nodes hear of the same
+//!    deaths in the same order.
+//! 3. A node that other nodes do not hear is evicted as the [`MembershipArbiter`] decides, and
+//!    then lost.
+//! 4. A node whose agent is gone is lost; one that does not obey an order to end within [`END_NS`]
+//!    is cut off and then lost.
+
+use crate::death::OnDeath;
+use crate::event::{AgentCommand, Event, RankStatus};
+use crate::membership_arbiter::{Eviction, MembershipArbiter};
+use crate::supervisor::{RankSupervisor, RanksLeft, SupervisorAction};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Time that an agent has to end its node: it needs 2 s at most to kill what it can.
+pub const END_NS: u64 = 4_000_000_000;
+/// Part of the node timeout for weighing suspicions. Agents suspect after three quarters, and
+/// check twelve times in that.
+const WEIGHING_SHARE: u64 = 8;
+
+/// Something that the launcher has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Send this node the addresses of all: its ranks start.
+    Start(u32),
+    /// Send this node this command.
+    Command(u32, AgentCommand),
+    /// Tell the user.
+    Notice(RanksLeft),
+    /// End the agent of this node, which cannot be reached or does not respond.
+    CutOff(u32),
+}
+
+/// Reason why a node was cut off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CutOffReason {
+    /// These nodes did not hear it any more.
+    Silent(Vec<u32>),
+    /// It did not answer when the job was to end.
+    Disobedient,
+}
+
+/// Meaning of the end of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentLoss {
+    /// None: it had reported its node's part of the outcome, or was lost before.
+    InOrder,
+    /// The job, which had not started yet, cannot start.
+    BeforeStart,
+    /// Its node was lost, with these ranks that had not ended.
+    Running(Vec<u32>),
+}
+
+/// One node as the coordinator sees it.
+#[derive(Debug)]
+struct CoordinatedNode {
+    ranks: Range<u32>,
+    /// True once it has bound its sockets.
+    reached: bool,
+    /// True once it has reported its part of the outcome.
+    reported: bool,
+    cut_off: Option<CutOffReason>,
+    lost: bool,
+}
+
+/// The life of a job over several nodes.
+#[derive(Debug)]
+pub struct JobCoordinator {
+    watch: RankSupervisor,
+    arbiter: MembershipArbiter,
+    nodes: Vec<CoordinatedNode>,
+    decisions: VecDeque<Decision>,
+    /// True once ranks have been started.
+    started: bool,
+    refused: bool,
+    concluded: bool,
+    end_by: Option<u64>,
+    started_ns: u64,
+    ended_ns: Option<u64>,
+}
+
+impl JobCoordinator {
+    /// Creates the coordinator of a job with these ranks on its nodes.
+    pub fn new(
+        ranks_of_nodes: impl IntoIterator<Item = Range<u32>>,
+        (on_death, linger_ms): (OnDeath, Option<u64>),
+        node_timeout_ns: u64,
+        now_ns: u64,
+    ) -> Self {
+        let node = |ranks| CoordinatedNode {
+            ranks,
+            reached: false,
+            reported: false,
+            cut_off: None,
+            lost: false,
+        };
+        let nodes: Vec<CoordinatedNode> = ranks_of_nodes.into_iter().map(node).collect();
+        let ranks = nodes.iter().map(|node| node.ranks.end).max().unwrap_or(0);
+        debug_assert!(
+            nodes.windows(2).all(|pair| pair[0].ranks.end == pair[1].ranks.start),
+            "every rank is on one node"
+        );
+        Self {
+            watch: RankSupervisor::new(ranks, on_death, linger_ms),
+            arbiter: MembershipArbiter::new(node_timeout_ns / WEIGHING_SHARE),
+            nodes,
+            decisions: VecDeque::new(),
+            started: false,
+            refused: false,
+            concluded: false,
+            end_by: None,
+            started_ns: now_ns,
+            ended_ns: None,
+        }
+    }
+
+    /// Records that a node has bound its sockets. When all have, ranks start.
+    pub fn handle_reached(&mut self, number: u32, now_ns: u64) {
+        let Some(node) = self.present(number) else { return };
+        node.reached = true;
+        let all = self.nodes.iter().all(|node| node.reached);
+        if all && !self.started && !self.concluded {
+            self.started = true;
+            self.started_ns = now_ns;
+            let here = self.nodes_left();
+            self.decisions.extend(here.into_iter().map(Decision::Start));
+        }
+        self.act(now_ns);
+    }
+
+    /// Handles an event of a node.
+    pub fn handle_event(&mut self, from: u32, event: Event, now_ns: u64) {
+        let Some(node) = self.present(from) else { return };
+        // What happens to a rank is reported by its own node.
+        if event.rank().is_some_and(|rank| !node.ranks.contains(&rank)) {
+            return;
+        }
+        match event {
+            // An agent that is killing everything may well be silent.
+            Event::Silent(node) if self.is_member(node) && !self.is_ending() => {
+                self.arbiter.handle_silent(from, node, now_ns);
+            }
+            Event::Heard(node) => self.arbiter.handle_heard(from, node),
+            _ => {}
+        }
+        self.watch.handle(event, now_ns);
+        let news = match event {
+            Event::Joined(rank) => Some((rank, RankStatus::Joined)),
+            Event::Finalized(rank, barrier) => Some((rank, RankStatus::Finalized(barrier))),
+            Event::Ended { rank, standing: standing @ RankStatus::Finalized(_), .. } => {
+                Some((rank, standing))
+            }
+            _ => None,
+        };
+        if let Some((rank, status)) = news {
+            for node in self.nodes_left().into_iter().filter(|&node| node != from) {
+                let mirror = AgentCommand::Mirror(rank, status);
+                self.decisions.push_back(Decision::Command(node, mirror));
+            }
+        }
+        self.act(now_ns);
+    }
+
+    /// Records that the job cannot be started, or must not go on: a node says why.
+    pub fn handle_refused(&mut self, from: u32, now_ns: u64) {
+        if self.present(from).is_some() {
+            self.refused = true;
+            self.conclude(now_ns);
+            self.act(now_ns);
+        }
+    }
+
+    /// Records that a node has reported its part of the outcome.
+    pub fn handle_reported(&mut self, from: u32, now_ns: u64) {
+        if let Some(node) = self.present(from) {
+            node.reported = true;
+            self.act(now_ns);
+        }
+    }
+
+    /// Records that the agent of a node is gone; what it sent last has been handled.
+    pub fn handle_lost(&mut self, number: u32, now_ns: u64) -> AgentLoss {
+        let Some(node) = self.present(number) else { return AgentLoss::InOrder };
+        node.lost = true;
+        let (reported, here) = (node.reported, node.ranks.clone());
+        self.arbiter.handle_gone(number);
+        if reported {
+            return AgentLoss::InOrder;
+        }
+        if !self.started && !self.refused {
+            self.refused = true;
+            self.conclude(now_ns);
+            self.act(now_ns);
+            return AgentLoss::BeforeStart;
+        }
+        let runs = |rank: &u32| self.watch.end_of(*rank).end.is_none();
+        let lost = here.clone().filter(runs).collect();
+        self.watch.handle_node_lost(here, now_ns);
+        self.act(now_ns);
+        AgentLoss::Running(lost)
+    }
+
+    /// Ends the job for the user; the second time, at once.
+    pub fn handle_interrupt(&mut self, signal: u8, now_ns: u64) {
+        self.watch.handle_interrupt(signal, now_ns);
+        self.act(now_ns);
+    }
+
+    /// Returns the time for the next call of [`JobCoordinator::handle_timeout`].
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        let times = [self.watch.next_deadline_ns(), self.arbiter.next_deadline_ns(), self.end_by];
+        times.into_iter().flatten().min()
+    }
+
+    /// Handles deadlines that have passed.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.watch.handle_timeout(now_ns);
+        self.act(now_ns);
+        for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns) {
+            self.cut_off(node, CutOffReason::Silent(reporters));
+        }
+        if self.end_by.is_some_and(|at| at <= now_ns) {
+            self.end_by = None;
+            for node in self.nodes_left() {
+                self.cut_off(node, CutOffReason::Disobedient);
+            }
+        }
+        self.check_invariants();
+    }
+
+    /// Returns the launcher's next task.
+    pub fn poll_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop_front()
+    }
+
+    /// Returns the rules of dying, for what they know at the end.
+    pub fn supervisor(&self) -> &RankSupervisor {
+        &self.watch
+    }
+
+    /// Returns true if this node is lost, or none of the job.
+    pub fn is_lost(&self, number: u32) -> bool {
+        self.nodes.get(number as usize).is_none_or(|node| node.lost)
+    }
+
+    /// Returns the reason why a node was cut off, if it was.
+    pub fn cut_off_reason(&self, number: u32) -> Option<&CutOffReason> {
+        self.nodes.get(number as usize)?.cut_off.as_ref()
+    }
+
+    /// Returns the time when ranks started, in ns.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    /// Returns the time when the job was over, in ns.
+    pub fn ended_ns(&self) -> Option<u64> {
+        self.ended_ns
+    }
+
+    /// Asserts what always holds; numbers are the crate's invariants.
+    pub fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        self.watch.check_invariants();
+        self.arbiter.check_invariants();
+        debug_assert_eq!(self.concluded, self.ended_ns.is_some(), "3: an end has a time");
+        debug_assert!(!self.watch.is_finished() || self.concluded, "4: all ends are told");
+        let to_lost = self.decisions.iter().any(|decision| match decision {
+            Decision::Start(node) | Decision::Command(node, _) => self.is_lost(*node),
+            Decision::CutOff(_) | Decision::Notice(_) => false,
+        });
+        debug_assert!(!to_lost, "6: nothing is said to the lost");
+    }
+
+    fn is_ending(&self) -> bool {
+        self.watch.is_killing() || self.concluded
+    }
+
+    /// Returns true for a node that can still be suspected.
+    fn is_member(&self, number: u32) -> bool {
+        let node = self.nodes.get(number as usize);
+        node.is_some_and(|node| !node.lost && node.cut_off.is_none())
+    }
+
+    fn present(&mut self, number: u32) -> Option<&mut CoordinatedNode> {
+        self.nodes.get_mut(number as usize).filter(|node| !node.lost)
+    }
+
+    fn nodes_left(&self) -> Vec<u32> {
+        let left = (0..).zip(&self.nodes).filter(|(_, node)| !node.lost);
+        left.map(|(number, _)| number).collect()
+    }
+
+    /// Cuts a node off, unless it has ended.
+    fn cut_off(&mut self, number: u32, why: CutOffReason) {
+        let Some(node) = self.present(number) else { return };
+        if !node.reported && node.cut_off.is_none() {
+            node.cut_off = Some(why);
+            self.decisions.push_back(Decision::CutOff(number));
+        }
+    }
+
+    /// Executes the supervisor's decisions.
+    fn act(&mut self, now_ns: u64) {
+        // A node may have been lost with things still to be told.
+        let mut waiting = std::mem::take(&mut self.decisions);
+        waiting.retain(|decision| match decision {
+            Decision::Start(node) | Decision::Command(node, _) => !self.is_lost(*node),
+            Decision::CutOff(_) | Decision::Notice(_) => true,
+        });
+        self.decisions = waiting;
+        while let Some(action) = self.watch.poll_action() {
+            match action {
+                SupervisorAction::Declare(death) => self.command_all(death.into()),
+                SupervisorAction::Signal(signal) => self.command_all(AgentCommand::Signal(signal)),
+                SupervisorAction::Kill => {
+                    self.command_all(AgentCommand::Kill);
+                    self.end_by.get_or_insert(now_ns + END_NS);
+                    if !self.started {
+                        self.conclude(now_ns); // no rank will be started, so none will end
+                    }
+                }
+                SupervisorAction::Notice(left) => {
+                    self.decisions.push_back(Decision::Notice(left));
+                }
+                SupervisorAction::Finished => self.conclude(now_ns),
+            }
+        }
+        self.check_invariants();
+    }
+
+    fn conclude(&mut self, now_ns: u64) {
+        if !self.concluded {
+            self.concluded = true;
+            self.ended_ns = Some(now_ns);
+            self.end_by.get_or_insert(now_ns + END_NS);
+            self.command_all(AgentCommand::Conclude);
+        }
+    }
+
+    fn command_all(&mut self, command: AgentCommand) {
+        let here = self.nodes_left();
+        self.decisions.extend(here.into_iter().map(|node| Decision::Command(node, command)));
+    }
+}

@@ -1,0 +1,305 @@
+//! A model of agents and their launcher: heartbeats over links that lose, delay and are cut, and
+//! reliable control streams. It has no rules of its own: it runs those of the crate.
+
+use clump_control::{
+    AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, JobCoordinator,
+    OnDeath, ProcessEnd, RankStatus,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+pub const MS: u64 = 1_000_000;
+/// Time without a sign after which a node counts as lost.
+pub const TIMEOUT: u64 = 2_000 * MS;
+/// Longest delay of a datagram, and of a frame on a control stream.
+const DELAY: u64 = 5 * MS;
+
+/// A sequence of numbers that look random, repeatable by its seed.
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// Returns a number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+/// A fault, from the time at which it happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Fault {
+    /// The agent of this node is stopped: it neither sends nor receives.
+    Stop(u32),
+    /// It goes on.
+    Continue(u32),
+    /// The agent of this node is killed; its stream ends.
+    Kill(u32),
+    /// Nothing passes from the first of these nodes to the second.
+    Cut(u32, u32),
+    /// It does again.
+    Mend(u32, u32),
+    /// This rank is killed.
+    RankDies(u32),
+    /// This rank ends as it should.
+    RankEnds(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Wake(u32),
+    Beat { from: u32, to: u32 },
+    Report(u32, EventKey),
+    Gone(u32),
+    Fault(usize),
+    Launcher,
+}
+
+/// An event by number, since events have no order.
+type EventKey = usize;
+
+struct Agent {
+    detector: FailureDetector,
+    started: bool,
+    stopped: bool,
+    alive: bool,
+    concluded: bool,
+    /// Heartbeats that arrived while it was stopped, or before it had started.
+    unread: BTreeSet<u32>,
+    commands: Vec<AgentCommand>,
+}
+
+/// Agents of a job over several nodes with two ranks each, and their launcher.
+pub struct Cluster {
+    pub rules: JobCoordinator,
+    now: u64,
+    nodes: u32,
+    agents: Vec<Agent>,
+    steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
+    serial: u64,
+    launcher_due: Option<u64>,
+    events: Vec<Event>,
+    cut: BTreeSet<(u32, u32)>,
+    faults: Vec<Fault>,
+    random: Sequence,
+    /// Heartbeats of 1,000 that are lost.
+    loss: u64,
+    /// Nodes that were cut off, and when.
+    pub evicted: Vec<(u32, u64)>,
+}
+
+impl Cluster {
+    pub fn new(nodes: u32, on_death: OnDeath, loss: u64, seed: u64) -> Self {
+        let ranks = (0..nodes).map(|node| 2 * node..2 * node + 2);
+        let mut cluster = Self {
+            rules: JobCoordinator::new(ranks, (on_death, None), TIMEOUT, 0),
+            now: 0,
+            nodes,
+            agents: Vec::new(),
+            steps: BinaryHeap::new(),
+            serial: 0,
+            launcher_due: None,
+            events: Vec::new(),
+            cut: BTreeSet::new(),
+            faults: Vec::new(),
+            random: Sequence(seed),
+            loss,
+            evicted: Vec::new(),
+        };
+        for node in 0..nodes {
+            let peers = (0..nodes).filter(|&other| other != node);
+            let start = cluster.random.below(100) * MS;
+            cluster.agents.push(Agent {
+                detector: FailureDetector::new(peers, TIMEOUT * 3 / 4, start),
+                started: false,
+                stopped: false,
+                alive: true,
+                concluded: false,
+                unread: BTreeSet::new(),
+                commands: Vec::new(),
+            });
+            cluster.rules.handle_reached(node, 0);
+            cluster.at(start, Step::Wake(node));
+        }
+        for rank in 0..2 * nodes {
+            cluster.report(rank / 2, Event::Joined(rank));
+        }
+        cluster.at(0, Step::Launcher);
+        cluster
+    }
+
+    /// Plans a fault.
+    pub fn plan(&mut self, at_ns: u64, fault: Fault) {
+        self.faults.push(fault);
+        self.at(at_ns, Step::Fault(self.faults.len() - 1));
+    }
+
+    fn at(&mut self, at_ns: u64, step: Step) {
+        self.serial += 1;
+        self.steps.push(Reverse((at_ns.max(self.now), self.serial, step)));
+    }
+
+    fn report(&mut self, node: u32, event: Event) {
+        self.events.push(event);
+        let (at, key) = (self.now + DELAY, self.events.len() - 1);
+        self.at(at, Step::Report(node, key));
+    }
+
+    /// Runs until `until_ns`.
+    pub fn run(&mut self, until_ns: u64) {
+        while let Some(Reverse((at, _, _))) = self.steps.peek()
+            && *at <= until_ns
+        {
+            let Some(Reverse((at, _, step))) = self.steps.pop() else { return };
+            assert!(at >= self.now, "time runs forward");
+            self.now = at;
+            self.step(step);
+            self.launcher();
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Wake(node) => self.wake(node),
+            Step::Beat { from, to } => {
+                let agent = &mut self.agents[to as usize];
+                if self.cut.contains(&(from, to)) || !agent.alive {
+                } else if agent.stopped || !agent.started {
+                    agent.unread.insert(from);
+                } else {
+                    agent.detector.handle_heard(from, self.now);
+                }
+            }
+            Step::Report(node, key) => {
+                self.rules.handle_event(node, self.events[key], self.now);
+            }
+            Step::Gone(node) => {
+                let loss = self.rules.handle_lost(node, self.now);
+                let concluded = self.agents[node as usize].concluded;
+                assert_eq!(loss == AgentLoss::InOrder, concluded, "{loss:?}");
+            }
+            Step::Fault(number) => self.fault(self.faults[number]),
+            Step::Launcher => {
+                self.launcher_due = None;
+                self.rules.handle_timeout(self.now);
+            }
+        }
+    }
+
+    fn wake(&mut self, node: u32) {
+        let now = self.now;
+        let agent = &mut self.agents[node as usize];
+        if !agent.alive || agent.stopped {
+            return;
+        }
+        agent.started = true;
+        // An agent reads its sockets before it looks who is silent.
+        for from in std::mem::take(&mut agent.unread) {
+            agent.detector.handle_heard(from, now);
+        }
+        agent.detector.handle_timeout(now);
+        agent.detector.check_invariants();
+        let next = agent.detector.next_deadline_ns();
+        while let Some(action) = self.agents[node as usize].detector.poll_action() {
+            match action {
+                DetectorAction::Beat => {
+                    for to in (0..self.nodes).filter(|&to| to != node) {
+                        if self.random.below(1000) >= self.loss {
+                            let delay = 1 + self.random.below(DELAY);
+                            self.at(now + delay, Step::Beat { from: node, to });
+                        }
+                    }
+                }
+                DetectorAction::Silent(other) => self.report(node, Event::Silent(other)),
+                DetectorAction::Heard(other) => self.report(node, Event::Heard(other)),
+            }
+        }
+        let late = self.random.below(10) * MS;
+        self.at(next + late, Step::Wake(node));
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        match fault {
+            Fault::Stop(node) => self.agents[node as usize].stopped = true,
+            Fault::Continue(node) => {
+                self.agents[node as usize].stopped = false;
+                self.at(self.now, Step::Wake(node));
+            }
+            Fault::Kill(node) => self.kill(node),
+            Fault::Cut(from, to) => drop(self.cut.insert((from, to))),
+            Fault::Mend(from, to) => drop(self.cut.remove(&(from, to))),
+            Fault::RankDies(rank) => {
+                let (end, standing) = (ProcessEnd::Signal(9), RankStatus::Joined);
+                self.report(rank / 2, Event::Ended { rank, end, standing });
+            }
+            Fault::RankEnds(rank) => {
+                let (end, standing) = (ProcessEnd::Exit(0), RankStatus::Finalized(1));
+                self.report(rank / 2, Event::Ended { rank, end, standing });
+            }
+        }
+    }
+
+    fn kill(&mut self, node: u32) {
+        if std::mem::replace(&mut self.agents[node as usize].alive, false) {
+            self.at(self.now + DELAY, Step::Gone(node));
+        }
+    }
+
+    fn launcher(&mut self) {
+        while let Some(decision) = self.rules.poll_decision() {
+            match decision {
+                Decision::Start(_) | Decision::Notice(_) => {}
+                Decision::CutOff(node) => {
+                    self.evicted.push((node, self.now));
+                    self.kill(node);
+                }
+                Decision::Command(node, command) => self.obey(node, command),
+            }
+        }
+        self.rules.check_invariants();
+        let due = self.rules.next_deadline_ns();
+        if let Some(at) = due.filter(|_| due != self.launcher_due) {
+            self.at(at, Step::Launcher);
+        }
+        self.launcher_due = due;
+    }
+
+    fn obey(&mut self, node: u32, command: AgentCommand) {
+        let agent = &mut self.agents[node as usize];
+        agent.commands.push(command);
+        if agent.stopped || !agent.alive {
+            return;
+        }
+        match command {
+            AgentCommand::Kill => {
+                for rank in [2 * node, 2 * node + 1] {
+                    let (end, standing) = (ProcessEnd::Signal(9), RankStatus::Joined);
+                    self.report(node, Event::Ended { rank, end, standing });
+                }
+            }
+            AgentCommand::Conclude => {
+                agent.concluded = true;
+                self.rules.handle_reported(node, self.now);
+                self.kill(node);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the deaths that a node was told of, in order.
+    pub fn deaths_told(&self, node: u32) -> Vec<u32> {
+        let told = self.agents[node as usize].commands.iter();
+        told.filter_map(|command| match command {
+            AgentCommand::Declare(rank, _) => Some(*rank),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Returns the nodes that are neither lost nor cut off.
+    pub fn members(&self) -> Vec<u32> {
+        (0..self.nodes).filter(|&node| self.agents[node as usize].alive).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! Nodes that die, stop, are cut off or lose heartbeats: who is evicted, and when.
+
+use crate::cluster::{Cluster, Fault, MS, Sequence, TIMEOUT};
+use clump_control::OnDeath;
+use proptest::prelude::*;
+
+/// Time after which every node has been heard.
+const SETTLED: u64 = 1_000 * MS;
+/// Longest time from a fault to its consequences: the timeout, and delays.
+const NOTICED: u64 = TIMEOUT + 50 * MS;
+
+/// Cuts all links between two groups, both ways.
+fn part(cluster: &mut Cluster, at_ns: u64, group: &[u32], others: &[u32]) {
+    for (&a, &b) in group.iter().flat_map(|a| others.iter().map(move |b| (a, b))) {
+        cluster.plan(at_ns, Fault::Cut(a, b));
+        cluster.plan(at_ns, Fault::Cut(b, a));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn without_faults_no_node_is_evicted_though_heartbeats_are_lost(
+        seed: u64, nodes in 2_u32..9, loss in 0_u64..100,
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::End, loss, seed);
+        cluster.run(60_000 * MS);
+        prop_assert_eq!(&cluster.evicted, &[]);
+    }
+
+    #[test]
+    fn a_stopped_node_is_evicted_alone_and_in_time(
+        seed: u64, nodes in 2_u32..9, at in 0_u64..500, loss in 0_u64..50,
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, loss, seed);
+        let victim = Sequence(seed).below(nodes.into()) as u32;
+        let at = SETTLED + at * MS;
+        cluster.plan(at, Fault::Stop(victim));
+        cluster.run(at + NOTICED);
+        let evicted: Vec<u32> = cluster.evicted.iter().map(|(node, _)| *node).collect();
+        prop_assert_eq!(evicted, [victim]);
+        cluster.run(at + 20_000 * MS);
+        prop_assert_eq!(cluster.evicted.len(), 1);
+        for node in cluster.members() {
+            prop_assert_eq!(cluster.deaths_told(node), [2 * victim, 2 * victim + 1]);
+        }
+    }
+
+    #[test]
+    fn a_node_stopped_for_a_moment_stays(seed: u64, nodes in 2_u32..9, ms in 0_u64..1000) {
+        let mut cluster = Cluster::new(nodes, OnDeath::End, 0, seed);
+        cluster.plan(SETTLED, Fault::Stop(nodes - 1));
+        cluster.plan(SETTLED + ms * MS, Fault::Continue(nodes - 1));
+        cluster.run(20_000 * MS);
+        prop_assert_eq!(&cluster.evicted, &[]);
+    }
+
+    #[test]
+    fn nodes_that_stay_hear_each_other_however_the_network_is_cut(
+        seed: u64, nodes in 2_u32..8, cuts in proptest::collection::vec((0_u32..8, 0_u32..8), 1..12),
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, 0, seed);
+        let cuts: Vec<_> =
+            cuts.into_iter().filter(|(a, b)| a != b && *a < nodes && *b < nodes).collect();
+        for &(a, b) in &cuts {
+            cluster.plan(SETTLED, Fault::Cut(a, b));
+        }
+        cluster.run(30_000 * MS);
+        let members = cluster.members();
+        for (a, b) in cuts {
+            prop_assert!(!(members.contains(&a) && members.contains(&b)), "{:?}", members);
+        }
+        prop_assert!(!members.is_empty(), "a part of the job goes on");
+        let told: Vec<_> = members.iter().map(|&node| cluster.deaths_told(node)).collect();
+        prop_assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "all hear the same");
+    }
+
+    #[test]
+    fn a_cut_that_is_mended_in_time_costs_no_node(seed: u64, ms in 0_u64..1300) {
+        let mut cluster = Cluster::new(4, OnDeath::End, 0, seed);
+        for (a, b) in [(0, 2), (2, 0), (1, 3)] {
+            cluster.plan(SETTLED, Fault::Cut(a, b));
+            cluster.plan(SETTLED + ms * MS, Fault::Mend(a, b));
+        }
+        cluster.run(20_000 * MS);
+        prop_assert_eq!(&cluster.evicted, &[]);
+    }
+
+    #[test]
+    fn every_rank_is_declared_once_in_one_order_whatever_dies(
+        seed: u64, goes_on: bool, faults in proptest::collection::vec((0_u64..8_000, 0_u32..10), 1..10),
+    ) {
+        let on_death = if goes_on { OnDeath::Continue } else { OnDeath::End };
+        let mut cluster = Cluster::new(5, on_death, 20, seed);
+        for (ms, what) in faults {
+            let fault = match what % 4 {
+                0 => Fault::Kill(what / 2),
+                1 => Fault::RankDies(what),
+                2 => Fault::RankEnds(what),
+                _ => Fault::Stop(what / 2),
+            };
+            cluster.plan(SETTLED + ms * MS, fault);
+        }
+        cluster.run(60_000 * MS);
+        let longest = (0..5).map(|node| cluster.deaths_told(node)).max_by_key(Vec::len);
+        let longest = longest.unwrap_or_default();
+        let mut once = longest.clone();
+        once.sort_unstable();
+        once.dedup();
+        prop_assert_eq!(once.len(), longest.len(), "{:?}", longest);
+        for node in 0..5 {
+            let told = cluster.deaths_told(node);
+            prop_assert_eq!(&longest[..told.len()], &told[..], "node {}", node);
+        }
+        let first = cluster.rules.supervisor().first_death().map(|death| death.rank);
+        prop_assert_eq!(first, longest.first().copied());
+    }
+}
+
+#[test]
+fn a_job_that_is_cut_in_two_goes_on_in_one_part() {
+    for seed in 0..20 {
+        let mut cluster = Cluster::new(6, OnDeath::Continue, 0, seed);
+        part(&mut cluster, SETTLED, &[0, 1, 2], &[3, 4, 5]);
+        cluster.run(30_000 * MS);
+        assert_eq!(cluster.members(), [0, 1, 2], "the part that reads the user's input");
+    }
+}
+
+#[test]
+fn a_job_whose_agents_obey_no_more_is_over_nevertheless() {
+    let mut cluster = Cluster::new(3, OnDeath::End, 0, 1);
+    (0..3).for_each(|node| cluster.plan(SETTLED, Fault::Stop(node)));
+    cluster.run(SETTLED);
+    cluster.rules.handle_interrupt(15, SETTLED);
+    cluster.plan(SETTLED, Fault::Mend(0, 1));
+    cluster.run(SETTLED + 10_000 * MS);
+    assert!(cluster.members().is_empty(), "all are cut off");
+    assert!(cluster.rules.supervisor().is_finished());
+}
