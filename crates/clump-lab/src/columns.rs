@@ -2,10 +2,10 @@
 
 use crate::contrast::Contrast;
 use crate::goals::IDLE_NETWORK;
+use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::{Context, Result};
 use clump_loggp::{Estimate, Median};
 use serde::Serialize;
-use std::fmt::{self, Display, Formatter};
 
 /// Figures of one job.
 #[derive(Debug, Serialize)]
@@ -29,8 +29,8 @@ impl Column {
         };
         Ok(Self {
             name,
-            estimate: serde_json::from_value(part("/estimate")?)?,
-            over_bare: serde_json::from_value(part("/round_trip_ns/ratio")?)?,
+            estimate: serde_json::from_value(part("/data/estimate")?)?,
+            over_bare: serde_json::from_value(part("/data/round_trip_ns/ratio")?)?,
         })
     }
 }
@@ -47,53 +47,49 @@ pub struct Columns {
     pub idle_network: Contrast,
 }
 
-/// A row: its name, its figure of a column, digits.
-type Row = (&'static str, fn(&Column) -> f64, usize);
+/// A row: its name, its figure of a column, unit and digits.
+type Row = (&'static str, fn(&Column) -> Median, (&'static str, usize));
 
-/// Printed form, in 100 columns.
-#[derive(Debug)]
-pub struct ColumnsText<'a>(pub &'a Columns);
+const ROWS: [Row; 7] = [
+    ("RTT   request to reply handled", |c| c.estimate.rtt, ("ns", 0)),
+    ("L     rest of half of it", |c| c.estimate.l, ("ns", 0)),
+    ("o_s   processor time of a send", |c| c.estimate.o_s, ("ns", 0)),
+    ("o_r   of a receive", |c| c.estimate.o_r, ("ns", 0)),
+    ("g     interval", |c| c.estimate.g, ("ns", 0)),
+    ("G     time per byte", |c| c.estimate.big_g, ("ns", 3)),
+    ("RTT over the bare round trip", |c| c.over_bare, ("", 2)),
+];
 
-impl Display for ColumnsText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Columns { security, columns, idle_network } = self.0;
-        writeln!(
-            f,
-            "LogP of both paths, packets protected by {security}; ns (paper 000, table 2)"
-        )?;
-        write!(f, "{:<32}", "parameter")?;
-        for column in columns {
-            write!(f, "{:>15}", column.name)?;
+impl Columns {
+    /// Returns the table in the form that all instruments have.
+    ///
+    /// # Errors
+    /// Fails if it has no JSON form.
+    pub fn report(&self) -> Result<InstrumentReport> {
+        let columns = self.columns.iter().map(|column| ReportColumn::ours(column.name));
+        let mut table = ReportTable::new("parameter", columns.collect());
+        for (name, figure, unit) in ROWS {
+            let figures = self.columns.iter().map(|column| Some(figure(column).into()));
+            table.row(name, unit, figures.collect());
         }
-        writeln!(f)?;
-        let rows: [Row; 7] = [
-            ("RTT   request to reply handled", |c| c.estimate.rtt.value, 0),
-            ("L     rest of half of it", |c| c.estimate.l.value, 0),
-            ("o_s   processor time of a send", |c| c.estimate.o_s.value, 0),
-            ("o_r   of a receive", |c| c.estimate.o_r.value, 0),
-            ("g     interval", |c| c.estimate.g.value, 0),
-            ("G     time per byte", |c| c.estimate.big_g.value, 3),
-            ("RTT over the bare round trip", |c| c.over_bare.value, 2),
+        let columns = vec![
+            ReportColumn::ours("network idle"),
+            ReportColumn::baseline("without"),
+            ReportColumn::ratio("ratio").in_unit("", 3),
         ];
-        for (name, figure, digits) in rows {
-            write!(f, "{name:<32}")?;
-            for column in columns {
-                write!(f, "{:>15.digits$}", figure(column))?;
-            }
-            writeln!(f)?;
-        }
-        let Contrast { ours, baseline, ratio } = idle_network;
-        let verdict = if ratio.value <= IDLE_NETWORK { "met" } else { "missed" };
-        writeln!(
-            f,
-            "\nshared-memory round trip with the network enabled but idle: {:.0} ns; without: {:.0} ns",
-            ours.value, baseline.value
-        )?;
-        writeln!(
-            f,
-            "ratio of {} turns of both: {:.3} ({:.3} to {:.3}); goal <= {IDLE_NETWORK} {verdict}",
-            ratio.samples, ratio.value, ratio.low, ratio.high
+        let mut idle = ReportTable::new("shared-memory round trip", columns);
+        let met = self.idle_network.ratio.value <= IDLE_NETWORK;
+        idle.row(
+            format!("{} turns of both", self.idle_network.ratio.samples),
+            ("ns", 0),
+            figures_of(&self.idle_network, 1.0),
         )
+        .goal(format!("<= {IDLE_NETWORK}"), met);
+        let title = "LogP of both paths (paper 000, table 2)".into();
+        let report = InstrumentReport::new("logp", title, self)?;
+        let mut report = report.with("security", self.security);
+        report.tables = vec![table, idle];
+        Ok(report)
     }
 }
 
@@ -113,14 +109,14 @@ mod tests {
             ..MeasurementPlan::quick()
         };
         let report = logp::run(&mut FakePair::default(), &plan, Breakdown::unknown()).unwrap();
-        let json = serde_json::to_value(&report).unwrap();
+        let json = serde_json::json!({ "data": report });
         let names = ["shm alone", "shm, net idle", "net, shm idle", "net alone"];
         let columns = Columns {
             security: "aead",
             columns: names.map(|name| Column::of(name, &json).unwrap()).into(),
             idle_network: Contrast::of(&[(400.0, 380.0); 21]).unwrap(),
         };
-        let text = ColumnsText(&columns).to_string();
+        let text = crate::render::text(&columns.report().unwrap());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert!(names.iter().all(|name| text.contains(name)) && text.contains("1.053"), "{text}");
         assert!(text.contains("met") && !text.contains("missed"));

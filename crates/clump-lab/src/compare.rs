@@ -16,17 +16,14 @@ use crate::pair::meeting::{self, PairRole, meet};
 use crate::pair::{BulkPath, Pair, Scope};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
-use clump_os::scratch::Scratch;
-use clump_os::{clock, console, signal};
+use clump_os::clock;
 use clump_wire::Security;
 use implementation::Implementation;
 use peer::Peer;
 use score::Score;
 use serde::Serialize;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use table::ComparisonTable;
 
 /// Returns the payload sizes of the bandwidth workloads.
 pub const fn sizes(scope: Scope) -> &'static [usize] {
@@ -50,96 +47,25 @@ pub struct Venue {
 /// Ranks of the second barrier: more than most machines have cores.
 pub const CROWD: usize = 16;
 
-/// Options of `clump lab compare`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct CompareArgs {
-    /// Through shared memory, or between two nodes over TCP and UDP
-    #[arg(long, value_enum, default_value = "shm")]
-    pub scope: Scope,
-    /// Protection of clump's packets between nodes (aead or crc); peers have none
-    #[arg(long, default_value = "aead")]
-    pub security: Security,
-    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
-    #[arg(long)]
-    pub netns: bool,
-    /// Turns of every implementation; figures are medians over them.
-    #[arg(long, default_value = "5", value_parser = crate::some())]
-    pub rounds: usize,
-    /// One JSON object instead of text.
-    #[arg(long)]
-    pub json: bool,
-    /// A Markdown table instead of text, as in BENCHMARKS.md.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
-    /// Set in the ranks that the comparison starts.
-    #[arg(long, hide = true)]
-    pub as_rank: bool,
-    /// The peer whose programs the ranks run.
-    #[arg(long, hide = true, value_enum)]
-    pub peer: Option<Peer>,
-}
-
 /// Slices of one figure of one turn, as in `peers/mpi_bench.c`.
 const SLICES: usize = 15;
 /// Length of a slice.
 const SLICE: Duration = Duration::from_millis(4);
 
-/// Runs the command. Returns the exit code.
-///
-/// # Errors
-/// Fails if a rank or a peer cannot be run, or if the results cannot be written.
-pub fn run(args: &CompareArgs) -> Result<u8> {
-    if args.as_rank {
-        match args.peer {
-            Some(peer) => peer_main(peer, args)?,
-            None => rank_main(args)?,
-        }
-        return Ok(0);
-    }
-    let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
-    let done = compare(args, folder.path());
-    match folder.interrupted() {
-        // Any failure is due to the signal.
-        Some(signal) => {
-            drop(folder);
-            let name = signal::name(signal);
-            console::err(&format!("clump: the comparison was interrupted ({name})"));
-            Ok(128_u8.saturating_add(signal))
-        }
-        None => done.map(|()| 0),
-    }
-}
-
-fn compare(args: &CompareArgs, folder: &Path) -> Result<()> {
-    let field = Venue { scope: args.scope, security: args.security, netns: args.netns };
-    let (implementations, missing) = implementation::gather(&field, folder);
-    for peer in &missing {
-        console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
-    }
-    let turns = play(&implementations, &field, args.rounds, console::err)?;
-    let table = ComparisonTable::of(&turns);
-    if args.json {
-        let all = serde_json::json!({ "table": table, "turns": turns });
-        console::out(&format!("{all}\n"))?;
-    } else if args.markdown {
-        console::out(&table.markdown())?;
-    } else {
-        console::out(&table.text(&missing))?;
-    }
-    Ok(())
-}
-
 /// Runs clump's side of the workloads, as `peers/mpi_bench.c` does for MPI. Prints a score on rank
 /// 0.
-fn rank_main(args: &CompareArgs) -> Result<()> {
+///
+/// # Errors
+/// Fails if the job ends, or a measurement does.
+pub fn rank_main(field: &Venue) -> Result<()> {
     let cl = clump::init()?;
     let rank = cl.rank();
     let mut score = Score::default();
     if cl.nranks() == 2 {
-        let mut part = meet(&cl, args.scope, args.security)?;
+        let mut part = meet(&cl, field.scope, field.security)?;
         match &mut part {
             PairRole::Issuer(issuer) => {
-                score = pair_games(&mut **issuer, sizes(args.scope))?;
+                score = pair_games(&mut **issuer, sizes(field.scope))?;
                 issuer.finish()?;
             }
             PairRole::Server(server) => server.serve()?,
@@ -157,16 +83,19 @@ fn rank_main(args: &CompareArgs) -> Result<()> {
 
 /// Runs a peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses,
 /// processors and network of their ranks. Prints a score on rank 1.
-fn peer_main(peer: Peer, args: &CompareArgs) -> Result<()> {
+///
+/// # Errors
+/// Fails if the peer is not installed or does not answer.
+pub fn peer_main(peer: Peer, field: &Venue) -> Result<()> {
     let cl = clump::init()?;
     ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
     let name = peer.program().0;
     let program = process::find(name).with_context(|| format!("{name} is not installed"))?;
     let mut score = Score::default();
     let suited = |command: Command| {
-        if args.netns { process::with_own_sys(&command) } else { command }
+        if field.netns { process::with_own_sys(&command) } else { command }
     };
-    for question in peer.questions(args.scope) {
+    for question in peer.questions(field.scope) {
         let address = meeting::address(&cl)?.to_string();
         let port = if cl.rank() == 0 { implementation::free_port(&address)? } else { 0 };
         let server = match cl.rank() {

@@ -1,22 +1,21 @@
-//! `clump lab enemy`: the loss of throughput of a job between two nodes under a flood of an
+//! `clump lab flood`: the loss of throughput of a job between two nodes under a flood of an
 //! attacker's packets.
 //!
 //! Slices of one job take turns: without an attacker; with an attacker that sends as many packets
 //! to a socket outside the job, which shows the cost of its own work to the machine; with an
 //! attacker that sends to the receiving rank. [`live`] has the ranks' side, [`attack`] the
-//! attacker, [`command`] starts them. Besides, [`price`] measures the cost of a packet of each kind
+//! attacker. Besides, [`price`] measures the cost of a packet of each kind
 //! to a stack, for any sender.
 
 pub mod attack;
-pub mod command;
 pub mod live;
 pub mod price;
 
 use crate::contrast::Contrast;
+use crate::schema::{FigureRole, InstrumentReport, ReportColumn, ReportTable, plain};
 use anyhow::{Context, Result, ensure};
 use price::Price;
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display, Formatter};
 
 /// Share of throughput that has to remain.
 const GOAL: f64 = 0.9;
@@ -117,9 +116,9 @@ impl FloodReport {
         let FloodedJob { rate, sent, thrown, .. } = *said;
         ensure!(
             rate >= STRONG_ENOUGH * f64::from(wanted),
-            "the enemy sent {rate:.0} packets per second, not {wanted}: this machine is too busy"
+            "the attacker sent {rate:.0} packets per second, not {wanted}: this machine is too busy"
         );
-        ensure!(thrown > 0, "of {sent} packets none was thrown away: the attack did not arrive");
+        ensure!(thrown > 0, "of {sent} packets none was discarded: the attack did not arrive");
         let (bytes, messages) = (Throughput::of(&said.bytes)?, Throughput::of(&said.messages)?);
         let kinds = u32::try_from(prices.len()).unwrap_or(u32::MAX).max(1);
         let mean = prices.iter().map(|price| price.alone_ns).sum::<f64>() / f64::from(kinds);
@@ -128,60 +127,48 @@ impl FloodReport {
     }
 }
 
-/// Printed form, in 100 columns.
-#[derive(Debug)]
-pub struct FloodText<'a>(pub &'a FloodReport);
-
-impl Display for FloodText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let FloodReport { security, rate, sent, thrown, bytes, messages, prices, processor } =
-            self.0;
-        writeln!(
-            f,
-            "an enemy beside a job on two nodes, packets protected by {security}\n\
-             {rate:.0} packets/s: noise, cut short, of another job, of another incarnation, forged\n\
-             {sent} sent to the job, {thrown} arrived and were thrown away\n"
-        )?;
-        writeln!(
-            f,
-            "{:<15}{:>11}{:>12}{:>11}   of left alone    of next to it",
-            "", "left alone", "next to it", "attacked"
-        )?;
-        let verdict = |ratio: f64| if ratio >= GOAL { "met" } else { "missed" };
-        let rows = [("64 KiB, MB/s", bytes), ("one word, M/s", messages)];
-        for (name, Throughput { attacked, machine, packets }) in rows {
-            let [whole, part] = [attacked.ratio.value, packets.ratio.value];
-            writeln!(
-                f,
-                "{name:<15}{:>11.2}{:>12.2}{:>11.2}{whole:>9.2} {:<7}{part:>9.2} {}",
-                attacked.baseline.value / 1e6,
-                machine.ours.value / 1e6,
-                attacked.ours.value / 1e6,
-                verdict(whole),
-                verdict(part),
-            )?;
+impl FloodReport {
+    /// Returns the report in the form that all instruments have.
+    ///
+    /// # Errors
+    /// Fails if it has no JSON form.
+    pub fn report(&self) -> Result<InstrumentReport> {
+        let mut columns = ["left alone", "beside it", "attacked"].map(ReportColumn::ours).to_vec();
+        columns[0].role = FigureRole::Baseline;
+        columns.extend(["of alone", "of beside"].map(ReportColumn::ratio));
+        let mut table = ReportTable::new("throughput", columns);
+        let rows = [("64 KiB", "MB/s", &self.bytes), ("one word", "M/s", &self.messages)];
+        for (name, unit, Throughput { attacked, machine, packets }) in rows {
+            let medians = [attacked.baseline, machine.ours, attacked.ours];
+            let ratios = [attacked.ratio, packets.ratio];
+            let figures = medians.map(|median| median.scaled(1e-6, 0.0)).into_iter().chain(ratios);
+            let row = table.row(name, (unit, 2), figures.map(|m| Some(m.into())).collect());
+            for ratio in ratios {
+                row.goal(format!(">= {GOAL}"), ratio.value >= GOAL);
+            }
         }
-        writeln!(
-            f,
-            "\ngoal: {GOAL} at least\n\
-             next to it: the same enemy on the same machine sends to a socket that is no part of the job;\n\
-             what that takes is his own work, which an enemy elsewhere does on his own processors\n"
-        )?;
-        writeln!(
-            f,
-            "{:<26}{:>12}{:>16}{:>22}",
-            "a packet thrown away, ns", "alone", "in a crowd", "the kernel's, alone"
-        )?;
-        for Price { name, alone_ns, crowd_ns, kernel_ns } in prices {
-            writeln!(f, "{name:<26}{alone_ns:>12.0}{crowd_ns:>16.0}{kernel_ns:>22.0}")?;
+        table.notes = vec![
+            format!("{} packets sent to the job, {} discarded by it", self.sent, self.thrown),
+            "of them: noise, truncated, of another job, of another incarnation, forged".into(),
+            "beside it: as many packets to a socket outside the job, which is the attacker's own work"
+                .into(),
+        ];
+        let columns = ["alone", "in a crowd", "the kernel's, alone"].map(ReportColumn::ours);
+        let mut prices = ReportTable::new("a packet discarded", columns.into());
+        for Price { name, alone_ns, crowd_ns, kernel_ns } in &self.prices {
+            prices.row(*name, ("ns", 0), plain([*alone_ns, *crowd_ns, *kernel_ns]));
         }
-        writeln!(
-            f,
-            "all kinds, each packet alone: {:.1} % of a processor (<= {:.0} % {})",
-            processor * 100.0,
-            DEAREST * 100.0,
-            if *processor <= DEAREST { "met" } else { "missed" }
-        )
+        let share = ReportColumn::ours("each packet alone");
+        let mut processor = ReportTable::new("share of a processor", vec![share]);
+        processor
+            .row("all kinds", ("%", 1), plain([self.processor * 100.0]))
+            .goal(format!("<= {:.0} %", DEAREST * 100.0), self.processor <= DEAREST);
+        let title = "a job on two nodes under an attacker's flood".into();
+        let mut report = InstrumentReport::new("flood", title, self)?
+            .with("security", self.security)
+            .with("packets/s", format!("{:.0}", self.rate));
+        report.tables = vec![table, prices, processor];
+        Ok(report)
     }
 }
 
@@ -195,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enemy_that_did_not_come_is_not_believed() {
+    fn an_attack_that_did_not_take_place_is_not_believed() {
         assert!(FloodReport::of("aead", 50_000, &said(40_000.0, 1000), vec![]).is_err());
         assert!(FloodReport::of("aead", 50_000, &said(50_000.0, 0), vec![]).is_err());
         let nothing = FloodedJob { bytes: Vec::new(), ..said(50_000.0, 1000) };
@@ -211,7 +198,7 @@ mod tests {
         assert!((report.processor - 0.075).abs() < 1e-9);
         assert!((report.bytes.attacked.ratio.value - 0.85).abs() < 1e-9);
         assert!((report.bytes.machine.ratio.value - 0.9).abs() < 1e-9);
-        let text = FloodText(&report).to_string();
+        let text = crate::render::text(&report.report().unwrap());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert_eq!(
             (text.matches(" missed").count(), text.matches(" met").count()),

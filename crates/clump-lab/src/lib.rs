@@ -5,8 +5,11 @@
 //! commands start this program again as a job (`clump run`), measure through the same interface
 //! that any program uses, and estimate with `clump-loggp`.
 //!
+//! [`command`] has the command lines; the other modules are the instruments, and know none. Each
+//! gives its results as a [`schema::InstrumentReport`], and [`render`] prints all of them.
+//!
 //! Types to know: [`pair::Pair`] (two ranks as the measurements see them),
-//! [`plan::MeasurementPlan`] (extent of a measurement), [`report::LogpReport`] (its results),
+//! [`plan::MeasurementPlan`] (extent of a measurement), [`schema::InstrumentReport`] (results of any instrument),
 //! [`contrast::Contrast`] (clump beside a baseline).
 //!
 //! # Invariants
@@ -20,59 +23,25 @@
 pub mod bare;
 pub mod baseline;
 pub mod columns;
+pub mod command;
 pub mod compare;
 pub mod contrast;
 pub mod flood;
 pub mod goals;
 pub mod launch;
 pub mod logp;
-pub mod logp_command;
+pub mod logp_tables;
 pub mod loss;
 pub mod measure;
 pub mod pair;
 pub mod plan;
 pub mod plot;
+pub mod render;
 pub mod report;
+pub mod schema;
 pub mod steps;
-pub mod steps_command;
 pub mod svg;
-pub mod text;
 pub mod urgent;
 pub mod wire;
 
-/// The commands of the laboratory, for `clump lab` to mount.
-#[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
-    /// LogP signature and table of shared memory and of the network, beside the bare machine
-    Logp(logp_command::LogpArgs),
-    /// Steps of a send and of a receive, with their costs
-    Steps(steps_command::StepsArgs),
-    /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
-    Compare(compare::CompareArgs),
-    /// Cost of lost packets and of many senders at once between nodes
-    Loss(loss::command::LossArgs),
-    /// Loss of throughput of a job between nodes under an attacker's flood of packets
-    Enemy(flood::command::FloodArgs),
-    /// Cost of small messages and locks between nodes during bulk transfers
-    Urgent(urgent::command::UrgentArgs),
-}
-
-/// Returns a parser of numbers other than 0 on the command line: with no turns nothing is measured.
-fn some() -> clap::builder::RangedU64ValueParser<usize> {
-    clap::builder::RangedU64ValueParser::new().range(1..)
-}
-
-/// Runs a command. Returns the exit code for the program.
-///
-/// # Errors
-/// Fails as the command does.
-pub fn main(command: &Command) -> anyhow::Result<u8> {
-    match command {
-        Command::Logp(args) => logp_command::run(args),
-        Command::Steps(args) => steps_command::run(args),
-        Command::Compare(args) => compare::run(args),
-        Command::Loss(args) => loss::command::run(args),
-        Command::Enemy(args) => flood::command::run(args),
-        Command::Urgent(args) => urgent::command::run(args),
-    }
-}
+pub use command::{Command, main};

@@ -171,9 +171,9 @@ fn bandwidths<P: Pair>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logp_tables::Extent;
     use crate::pair::fake::FakePair;
     use crate::pair::{PairNetwork, Scope};
-    use crate::text::{Extent, LogpText};
     use clump_wire::Security;
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         assert!((report.round_trip_ns.ratio.value - expected).abs() < 0.02);
         assert_eq!(report.bandwidth.len(), 4);
         for extent in [Extent::Table, Extent::Everything] {
-            let text = LogpText(&report, extent).to_string();
+            let text = crate::render::text(&report.report(extent).unwrap());
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
             assert!(widest <= 100, "{widest} columns\n{text}");
             assert!(text.contains("o_s") && text.contains("two-line ping-pong"));
@@ -210,7 +210,7 @@ mod tests {
             pair.link = Some(link);
             let report = run(&mut pair, &plan, Breakdown::unknown()).unwrap();
             assert_eq!((report.placement, report.paths.len()), (None, Call::ALL.len()));
-            let text = LogpText(&report, Extent::Everything).to_string();
+            let text = crate::render::text(&report.report(Extent::Everything).unwrap());
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
             assert!(widest <= 100, "{widest} columns\n{text}");
             for word in [security.name(), "10.0.0.1", "GSO/GRO", "write/read, blocking"] {

@@ -3,16 +3,15 @@
 //! Jobs with and without loss take turns; the loss is that of the driver's fault wrapper, which
 //! every rank puts around its socket when the configuration demands it: packets are discarded as
 //! they arrive, so that their sender does the same as without loss. The figures are worked out here
-//! from the output of the jobs' ranks ([`live`]); [`command`] starts them.
+//! from the output of the jobs' ranks ([`live`]).
 
-pub mod command;
 pub mod live;
 
 use crate::contrast::Contrast;
+use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of, plain};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display, Formatter};
 
 /// Packets lost of a million, and the required share of the lossless goodput.
 pub const LOSSES: [(u32, f64); 2] = [(10_000, 0.9), (50_000, 0.7)];
@@ -192,82 +191,96 @@ pub struct LossReport {
     pub incast: IncastFigures,
 }
 
-/// Printed form, in 100 columns.
-#[derive(Debug)]
-pub struct LossText<'a>(pub &'a LossReport);
-
-impl Display for LossText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let LossReport { security, goodput, tail, incast } = self.0;
-        let verdict = |met| if met { "met" } else { "missed" };
-        writeln!(f, "loss between two nodes, packets protected by {security}")?;
-        writeln!(
-            f,
-            "{:<22}{:>14}{:>14}{:>9}{:>14}   goal",
-            "goodput, 64 KiB", "with loss", "without", "ratio", "sent again"
-        )?;
-        for Goodput { loss_ppm, goal, bytes_per_s, resent } in goodput {
-            let Contrast { ours, baseline, ratio } = bytes_per_s;
-            writeln!(
-                f,
-                "{:<22}{:>9.2} GB/s{:>9.2} GB/s{:>9.2}{:>12.2} %   >= {goal:.1} {}",
-                format!("{} % lost", f64::from(*loss_ppm) / 1e4),
-                ours.value / 1e9,
-                baseline.value / 1e9,
-                ratio.value,
-                resent * 100.0,
-                verdict(ratio.value >= *goal)
-            )?;
-        }
-        let [p50, p99, p999, worst] = tail.percentiles_ns.map(|ns| ns / 1e3);
-        writeln!(
-            f,
-            "\n{} round trips, {} % lost ({} packets sent again), us:",
-            tail.count,
-            f64::from(TRIP_LOSS) / 1e4,
-            tail.resent
-        )?;
-        writeln!(
-            f,
-            "  median {p50:.1}, 99 % {p99:.1}, 99.9 % {p999:.1}, worst {worst:.1}; \
-             without loss median {:.1}, 99 % {:.1}",
-            tail.lossless_ns.value / 1e3,
-            tail.lossless_p99_ns / 1e3
-        )?;
-        writeln!(
-            f,
-            "  99 % <= 3 srtt + 50 us = {:.1}: {}",
-            tail.limit_ns / 1e3,
-            verdict(tail.percentiles_ns[1] <= tail.limit_ns)
-        )?;
-        let (over, unfair) = (incast.over_alone(), incast.unfairness());
-        writeln!(
-            f,
-            "\nincast: {} senders together {:.2} GB/s, one alone {:.2} GB/s: {over:.2} x (>= {COLLAPSE} {})",
-            incast.together.len(),
-            incast.together.iter().sum::<f64>() / 1e9,
-            incast.alone / 1e9,
-            verdict(over >= COLLAPSE)
-        )?;
-        writeln!(
-            f,
-            "  the one farthest from their mean: {:.0} % (<= {:.0} % {})",
-            unfair * 100.0,
-            UNFAIR * 100.0,
-            verdict(unfair <= UNFAIR)
-        )?;
-        let Some(on_processor) = incast.unfairness_on_processor() else { return Ok(()) };
-        let (ran, queued) = (|times: &Times| times.ran, |times: &Times| times.queued);
-        writeln!(
-            f,
-            "  senders ran for {:.0} % of the time and waited {:.0} % for a processor (farthest {:.0} %);\n  \
-             of what they sent in a second on one, the farthest is {:.0} % from the mean",
-            mean(incast.times.iter().map(ran)) * 100.0,
-            mean(incast.times.iter().map(queued)) * 100.0,
-            farthest(&incast.times.iter().map(|times| times.ran * 1e9).collect::<Vec<_>>()) * 100.0,
-            on_processor * 100.0
-        )
+impl LossReport {
+    /// Returns the report in the form that all instruments have.
+    ///
+    /// # Errors
+    /// Fails if it has no JSON form.
+    pub fn report(&self) -> Result<InstrumentReport> {
+        let title = "packets lost between nodes, and many senders".into();
+        let report = InstrumentReport::new("loss", title, self)?;
+        let mut report = report.with("security", self.security);
+        report.tables = vec![self.goodput_table(), self.tail.table(), self.incast.table()];
+        Ok(report)
     }
+
+    fn goodput_table(&self) -> ReportTable {
+        let mut columns = vec![
+            ReportColumn::ours("with loss"),
+            ReportColumn::baseline("without"),
+            ReportColumn::ratio("ratio"),
+        ];
+        columns.push(ReportColumn::ours("sent again").in_unit("%", 2));
+        let mut table = ReportTable::new("goodput, 64 KiB", columns);
+        for Goodput { loss_ppm, goal, bytes_per_s, resent } in &self.goodput {
+            let mut figures = figures_of(bytes_per_s, 1e-9);
+            figures.push(Some((resent * 100.0).into()));
+            let name = format!("{} % lost", f64::from(*loss_ppm) / 1e4);
+            let met = bytes_per_s.ratio.value >= *goal;
+            table.row(name, ("GB/s", 2), figures).goal(format!(">= {goal:.1}"), met);
+        }
+        table
+    }
+}
+
+impl Tail {
+    fn table(&self) -> ReportTable {
+        let columns = ["median", "99 %", "99.9 %", "worst"].map(ReportColumn::ours);
+        let mut table = ReportTable::new(format!("{} round trips", self.count), columns.into());
+        let lossless = [self.lossless_ns.value, self.lossless_p99_ns].map(|ns| ns / 1e3);
+        let figures = plain(lossless).into_iter().chain([None, None]).collect();
+        table.row("without loss", ("us", 1), figures);
+        let name = format!("{} % lost", f64::from(TRIP_LOSS) / 1e4);
+        let limit = format!("99 % <= 3 srtt + 50 us = {:.1} us", self.limit_ns / 1e3);
+        table
+            .row(name, ("us", 1), plain(self.percentiles_ns.map(|ns| ns / 1e3)))
+            .goal(limit, self.percentiles_ns[1] <= self.limit_ns);
+        table.notes.push(format!("{} packets sent again", self.resent));
+        table
+    }
+}
+
+impl IncastFigures {
+    fn table(&self) -> ReportTable {
+        let (senders, over, unfair) = (self.together.len(), self.over_alone(), self.unfairness());
+        let columns = vec![
+            ReportColumn::ours("together"),
+            ReportColumn::baseline("one alone"),
+            ReportColumn::ratio("ratio"),
+        ];
+        let mut table = ReportTable::new("incast", columns);
+        let sum = self.together.iter().sum::<f64>();
+        table
+            .row(
+                format!("{senders} senders"),
+                ("GB/s", 2),
+                plain([sum / 1e9, self.alone / 1e9, over]),
+            )
+            .goal(format!(">= {COLLAPSE}"), over >= COLLAPSE);
+        let mut farthest_from_mean = |name: &str, share: f64| {
+            let figures = vec![Some((share * 100.0).into()), None, None];
+            table.row(name, ("%", 0), figures);
+        };
+        farthest_from_mean("farthest from their mean", unfair);
+        if let Some(on_processor) = self.unfairness_on_processor() {
+            let ran: Vec<f64> = self.times.iter().map(|times| times.ran).collect();
+            let queued = self.times.iter().map(|times| times.queued);
+            farthest_from_mean("  of a second on a processor", on_processor);
+            farthest_from_mean("  time on a processor, mean", mean(ran.iter().copied()));
+            farthest_from_mean("    farthest from it", farthest_share(&ran));
+            farthest_from_mean("  waited for one, mean", mean(queued));
+        }
+        if let Some(row) = table.rows.get_mut(1) {
+            row.goal(format!("<= {:.0} %", UNFAIR * 100.0), unfair <= UNFAIR);
+        }
+        table
+    }
+}
+
+/// Returns the largest deviation of shares from their mean, as a share of it.
+fn farthest_share(shares: &[f64]) -> f64 {
+    // Shares are below 1, where rates are not told from 0.
+    farthest(&shares.iter().map(|share| share * 1e9).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -336,7 +349,7 @@ mod tests {
                 times: vec![Times { ran: 0.2, queued: 0.6 }; 8],
             },
         };
-        let text = LossText(&report).to_string();
+        let text = crate::render::text(&report.report().unwrap());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert_eq!(
             (text.matches("missed").count(), text.matches(" met").count()),

@@ -1,5 +1,6 @@
 //! Steps of a send and a receive (paper 000, 4.3 and figure 4).
 
+use crate::schema::{Figure, ReportColumn, ReportTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +36,26 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
+    /// Returns the tables of both sides, if anything was measured.
+    pub fn tables(&self) -> Vec<ReportTable> {
+        let mut tables = Vec::new();
+        for (side, steps) in [("send", &self.send), ("receive", &self.receive)] {
+            let instructions = ReportColumn::ours("instructions").in_unit("", 0);
+            let columns = vec![ReportColumn::ours("time"), instructions];
+            let mut table = ReportTable::new(format!("a short {side}, step by step"), columns);
+            for StepCost { name, ns, instructions } in steps {
+                let figures = [*ns, *instructions].map(|value| value.map(Figure::from));
+                table.row(format!("  {name}"), ("ns", 1), figures.into());
+            }
+            tables.push(table);
+        }
+        tables.retain(|table| !table.rows.is_empty());
+        if let Some(last) = tables.last_mut() {
+            last.notes.push(self.note.clone());
+        }
+        tables
+    }
+
     /// Returns a breakdown for tests and for machines on which nothing could be timed.
     pub fn unknown() -> Self {
         Self { send: Vec::new(), receive: Vec::new(), note: InstructionCounts::stored().note() }

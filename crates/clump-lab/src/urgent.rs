@@ -1,16 +1,15 @@
 //! `clump lab urgent`: the cost of small messages and locks between nodes during bulk transfers,
 //! with control ahead of data and without (paper 003, section 4).
 //!
-//! Jobs with and without take turns; [`live`] is the work of their ranks, [`command`] starts them.
+//! Jobs with and without take turns; [`live`] is the work of their ranks.
 
-pub mod command;
 pub mod live;
 
 use crate::contrast::Contrast;
+use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::{Context, Result};
 use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display, Formatter};
 
 /// Output of one job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,29 +84,37 @@ pub struct UrgentReport {
     pub rows: Vec<OperationRow>,
 }
 
-impl Display for UrgentReport {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "small messages between two nodes, bulk going as well, {}", self.security)?;
-        writeln!(
-            f,
-            "{:<26}{:>9}{:>12}{:>12}{:>8}{:>12}{:>12}{:>8}{:>10}",
-            "us", "idle", "ahead", "in line", "ratio", "p99 ahead", "in line", "ratio", "bulk"
-        )?;
+impl UrgentReport {
+    /// Returns the report in the form that all instruments have.
+    ///
+    /// # Errors
+    /// Fails if it has no JSON form.
+    pub fn report(&self) -> Result<InstrumentReport> {
+        let columns = vec![
+            ReportColumn::ours("idle"),
+            ReportColumn::ours("ahead"),
+            ReportColumn::baseline("in line"),
+            ReportColumn::ratio("ratio"),
+            ReportColumn::ours("p99 ahead"),
+            ReportColumn::baseline("in line"),
+            ReportColumn::ratio("ratio"),
+            ReportColumn::ratio("bulk"),
+        ];
+        let mut table = ReportTable::new("", columns);
         for OperationRow { what, idle_ns, loaded_ns, p99_ns, bulk_bytes_per_s, .. } in &self.rows {
-            writeln!(
-                f,
-                "{what:<26}{:>9.1}{:>12.1}{:>12.1}{:>8.2}{:>12.1}{:>12.1}{:>8.2}{:>10.2}",
-                idle_ns.value / 1e3,
-                loaded_ns.ours.value / 1e3,
-                loaded_ns.baseline.value / 1e3,
-                loaded_ns.ratio.value,
-                p99_ns.ours.value / 1e3,
-                p99_ns.baseline.value / 1e3,
-                p99_ns.ratio.value,
-                bulk_bytes_per_s.ratio.value,
-            )?;
+            let mut figures = vec![Some(idle_ns.scaled(1e-3, 0.0).into())];
+            figures.extend(figures_of(loaded_ns, 1e-3));
+            figures.extend(figures_of(p99_ns, 1e-3));
+            figures.push(Some(bulk_bytes_per_s.ratio.into()));
+            table.row(*what, ("us", 1), figures);
         }
-        writeln!(f, "ratios: ahead over in line; bulk: goodput of rank 0, the same ratio")
+        let notes = "ratios: ahead over in line; bulk: goodput of rank 0, the same ratio";
+        table.notes.push(notes.into());
+        let title = "small messages between two nodes during bulk transfers".into();
+        let report = InstrumentReport::new("urgent", title, self)?;
+        let mut report = report.with("security", self.security);
+        report.tables.push(table);
+        Ok(report)
     }
 }
 
@@ -130,7 +137,9 @@ mod tests {
         assert!((row.bulk_bytes_per_s.ratio.value - 0.8).abs() < 1e-9);
         assert_eq!(row.ahead, 9);
         assert!(OperationRow::of("nothing", &[]).is_err());
-        let text = UrgentReport { security: "aead", rows: vec![row] }.to_string();
+        let report = UrgentReport { security: "aead", rows: vec![row] }.report().unwrap();
+        let text = crate::render::text(&report);
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert!(text.contains("a lock") && text.contains("0.25"), "{text}");
     }
 }

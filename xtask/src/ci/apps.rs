@@ -113,7 +113,7 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
         return Ok(plain(false, &ended.why));
     }
     let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
-    let round_trip = report["estimate"]["rtt"]["value"].as_f64();
+    let round_trip = report["data"]["estimate"]["rtt"]["value"].as_f64();
     println!("round trip of a short message: {:.0} ns", round_trip.unwrap_or(f64::NAN));
     // No time is a bound here; a machine without any noise or with much of it gives numbers all
     // the same.

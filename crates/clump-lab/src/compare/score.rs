@@ -64,7 +64,7 @@ impl Display for Workload {
             Workload::Rate => write!(f, "one-way rate, 8 B"),
             #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
             Workload::Bandwidth(bytes) => {
-                write!(f, "bandwidth, {}", crate::text::bytes(*bytes as f64))
+                write!(f, "bandwidth, {}", crate::render::bytes(*bytes as f64))
             }
             Workload::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
         }

@@ -1,9 +1,11 @@
 //! The comparison as text, Markdown and JSON.
 
-use super::ImplementationTurns;
 use super::implementation::Missing;
 use super::score::Workload;
+use super::{ImplementationTurns, Venue};
 use crate::contrast::Contrast;
+use crate::schema::{Figure, FigureRole, InstrumentReport, ReportColumn, ReportTable};
+use anyhow::Result;
 use clump_loggp::Median;
 use serde::Serialize;
 use std::fmt::Write;
@@ -64,25 +66,39 @@ impl ComparisonTable {
         Self { names, rows: workloads.unwrap_or_default().into_iter().map(row).collect() }
     }
 
-    /// Formats the table in 100 columns.
-    pub fn text(&self, missing: &[Missing]) -> String {
-        let mut out = format!("{:<24}{:<6}", "medians over rounds", "");
-        for name in &self.names {
-            let _ = write!(out, "{name:>11}");
+    /// Returns the table in the form that all instruments have; `turns` are what it is of.
+    ///
+    /// # Errors
+    /// Fails if it has no JSON form.
+    pub fn report(
+        &self,
+        field: &Venue,
+        missing: &[Missing],
+        turns: &[ImplementationTurns],
+    ) -> Result<InstrumentReport> {
+        let mut columns: Vec<ReportColumn> =
+            self.names.iter().cloned().map(ReportColumn::baseline).collect();
+        if let Some(own) = columns.first_mut() {
+            own.role = FigureRole::Ours;
         }
-        let _ = writeln!(out, "{:>16}", "over the best");
+        columns.push(ReportColumn::ratio("over the best"));
+        let mut table = ReportTable::new("medians over rounds", columns);
         for row in &self.rows {
-            let _ = write!(out, "{:<24}{:<6}", row.name, row.unit);
-            for figure in &row.figures {
-                let _ = write!(out, "{:>11}", number(figure.map(|m| m.value)));
-            }
-            let better = row.over_best().map_or_else(|| "-".into(), |x| format!("{x:.2} x"));
-            let _ = writeln!(out, "{better:>16}");
+            let figures = row.figures.iter().map(|figure| figure.map(Figure::from));
+            let best = row.over_best().map(Figure::from);
+            let figures: Vec<_> = figures.chain([best]).collect();
+            let own = figures.first().copied().flatten().map_or(0.0, |figure| figure.value);
+            let digits = if own < 10.0 { 2 } else { 1 };
+            table.row(row.name.clone(), (row.unit, digits), figures);
         }
-        for peer in missing {
-            let _ = writeln!(out, "{}: {}", peer.name, peer.remedy);
-        }
-        out
+        table.notes.extend(missing.iter().map(|peer| format!("{}: {}", peer.name, peer.remedy)));
+        let data = serde_json::json!({ "table": self, "turns": turns });
+        let title = format!("clump beside other implementations through {}", field.scope.text());
+        let mut report = InstrumentReport::new("compare", title, &data)?
+            .with("security", field.security)
+            .with("netns", field.netns);
+        report.tables.push(table);
+        Ok(report)
     }
 
     /// Formats the table for BENCHMARKS.md.
@@ -130,6 +146,8 @@ fn number(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::compare::score::Score;
+    use crate::pair::Scope;
+    use clump_wire::Security;
 
     fn result(name: &str, rounds: &[&str]) -> ImplementationTurns {
         let rounds = rounds.iter().map(|text| Score::parse(text, 2).unwrap()).collect();
@@ -156,12 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn text_and_markdown_show_every_contestant() {
+    fn text_and_markdown_show_every_implementation() {
         let table = ComparisonTable::of(&results());
         let missing = [Missing { name: "Open MPI", remedy: "not installed".into() }];
-        let text = table.text(&missing);
+        let field = Venue { scope: Scope::Shm, security: Security::Aead, netns: false };
+        let text = crate::render::text(&table.report(&field, &missing, &results()).unwrap());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
-        assert!(text.contains("2.50 x") && text.contains("Open MPI: not installed"));
+        assert!(text.contains("2.50") && text.contains("Open MPI: not installed"));
         let markdown = table.markdown();
         assert_eq!(markdown.lines().count(), 2 + table.rows.len());
         let cells = |l: &str| l.matches('|').count();

@@ -1,12 +1,12 @@
 //! `clump lab loss`: options and jobs.
 
-use super::live::{self, LossWorkload};
-use super::{
-    Goodput, IncastFigures, LOSSES, LossReport, LossText, RoundTripFigures, SENDERS, StreamFigures,
-    TRIP_LOSS, Tail,
-};
 use crate::compare::process;
 use crate::launch::{self, JobShape};
+use crate::loss::live::{self, LossWorkload};
+use crate::loss::{
+    Goodput, IncastFigures, LOSSES, LossReport, RoundTripFigures, SENDERS, StreamFigures,
+    TRIP_LOSS, Tail,
+};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
@@ -27,7 +27,7 @@ pub struct LossArgs {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with loss and without; figures are medians over them
-    #[arg(long, default_value = "5", value_parser = crate::some())]
+    #[arg(long, default_value = "5", value_parser = super::some())]
     pub rounds: usize,
     /// Chooses the packets that are lost
     #[arg(long, default_value_t = 1)]
@@ -68,11 +68,7 @@ pub fn run(args: &LossArgs) -> Result<u8> {
     let tail = Tail::of(&lossy, &lossless)?;
     let incast: IncastFigures = job(args, LossWorkload::Incast, 0, args.seed)?;
     let report = LossReport { security: args.security.name(), goodput, tail, incast };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", LossText(&report));
-    }
+    super::show(&report.report()?, args.json)?;
     Ok(0)
 }
 
@@ -85,9 +81,9 @@ fn job<T: DeserializeOwned>(
 ) -> Result<T> {
     let ranks = if workload == LossWorkload::Incast { 1 + SENDERS } else { 2 };
     let shape = JobShape { ranks, nodes: ranks, security: args.security, netns: args.netns };
-    let value = workload.to_possible_value().context("every game has a name")?;
+    let value = workload.to_possible_value().context("every workload has a name")?;
     let mut command = launch::job(shape, 0)?;
-    command.args(["lab", "loss", "--game", value.get_name()]);
+    command.args(["lab", "loss", "--workload", value.get_name()]);
     command.args(["--security", args.security.name()]);
     command.env(LOSS_VARIABLE, loss_ppm.to_string()).env(SEED_VARIABLE, seed.to_string());
     let what = || format!("a job with {loss_ppm} packets lost of a million ({})", value.get_name());

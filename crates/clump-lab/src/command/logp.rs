@@ -1,17 +1,17 @@
 //! `clump lab logp`: options, jobs, the ranks' work, output.
 
-use crate::columns::{self, Column, Columns};
+use crate::columns::{Column, Columns};
 use crate::compare::process;
 use crate::contrast::Contrast;
 use crate::launch::{self, JobShape};
 use crate::logp;
+use crate::logp_tables::Extent;
 use crate::pair::Scope;
 use crate::pair::meeting::{PairRole, meet};
 use crate::plan::MeasurementPlan;
 use crate::report::LogpReport;
 use crate::steps;
 use crate::svg;
-use crate::text::{Extent, LogpText};
 use anyhow::{Context, Result, bail, ensure};
 use clump_wire::Security;
 use std::path::PathBuf;
@@ -196,11 +196,7 @@ fn all(args: &LogpArgs) -> Result<u8> {
     };
     let idle_network = Contrast::measure(TURNS, || trip(&multi), || trip(&alone))?;
     let columns = Columns { security: security.name(), columns: table, idle_network };
-    if args.json {
-        println!("{}", serde_json::to_string(&columns)?);
-    } else {
-        print!("{}", columns::ColumnsText(&columns));
-    }
+    super::show(&columns.report()?, args.json)?;
     Ok(0)
 }
 
@@ -246,12 +242,8 @@ pub fn show(report: &LogpReport, args: &LogpArgs) -> Result<()> {
         let drawing = svg::signature(&report.measurement.signature, &report.estimate);
         std::fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
     }
-    if args.json {
-        println!("{}", serde_json::to_string(report)?);
-    } else {
-        print!("{}", LogpText(report, if args.table { Extent::Table } else { Extent::Everything }));
-    }
-    Ok(())
+    let extent = if args.table { Extent::Table } else { Extent::Everything };
+    super::show(&report.report(extent)?, args.json)
 }
 
 #[cfg(test)]

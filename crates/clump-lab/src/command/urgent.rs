@@ -1,9 +1,9 @@
 //! `clump lab urgent`: options and jobs.
 
-use super::live::{self, UrgentWorkload};
-use super::{OperationRow, UrgentJob, UrgentReport};
 use crate::compare::process;
 use crate::launch::{self, JobShape};
+use crate::urgent::live::{self, UrgentWorkload};
+use crate::urgent::{OperationRow, UrgentJob, UrgentReport};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
@@ -21,7 +21,7 @@ pub struct UrgentArgs {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with control ahead and without; figures are medians over them
-    #[arg(long, default_value = "7", value_parser = crate::some())]
+    #[arg(long, default_value = "7", value_parser = super::some())]
     pub rounds: usize,
     /// One JSON object instead of text
     #[arg(long)]
@@ -59,20 +59,16 @@ pub fn run(args: &UrgentArgs) -> Result<u8> {
         rows.push(OperationRow::of(what, &turns)?);
     }
     let report = UrgentReport { security: args.security.name(), rows };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{report}");
-    }
+    super::show(&report.report()?, args.json)?;
     Ok(0)
 }
 
 /// Runs a job for the output of its rank 0.
 fn job(args: &UrgentArgs, workload: UrgentWorkload, ahead: bool) -> Result<UrgentJob> {
     let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
-    let value = workload.to_possible_value().context("every game has a name")?;
+    let value = workload.to_possible_value().context("every workload has a name")?;
     let mut command = launch::job(shape, 0)?;
-    command.args(["lab", "urgent", "--game", value.get_name()]);
+    command.args(["lab", "urgent", "--workload", value.get_name()]);
     command.env(VARIABLE, if ahead { "1" } else { "0" });
     let what = || format!("a job of `{}`", value.get_name());
     let text = process::run(&mut command).with_context(what)?;

@@ -1,12 +1,12 @@
-//! `clump lab enemy`: options, and the job.
+//! `clump lab flood`: options, and the job.
 
-use super::{FloodReport, FloodText, FloodedJob, live, price};
 use crate::compare::process;
+use crate::flood::{FloodReport, FloodedJob, live, price};
 use crate::launch::{self, JobShape};
 use anyhow::{Context, Result};
 use clump_wire::Security;
 
-/// Options of `clump lab enemy`.
+/// Options of `clump lab flood`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct FloodArgs {
     /// Protection of packets between nodes: aead or crc
@@ -34,16 +34,12 @@ pub fn run(args: &FloodArgs) -> Result<u8> {
     let prices = price::measure(args.security)?;
     let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: false };
     let mut command = launch::job(shape, 0)?;
-    command.args(["lab", "enemy", "--security", args.security.name()]);
+    command.args(["lab", "flood", "--security", args.security.name()]);
     command.args(["--rate", &args.rate.to_string()]);
     let what = "a job that is attacked";
     let text = process::run(&mut command).context(what)?;
     let said: FloodedJob = serde_json::from_str(&text).context(what)?;
     let report = FloodReport::of(args.security.name(), args.rate, &said, prices)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", FloodText(&report));
-    }
+    super::show(&report.report()?, args.json)?;
     Ok(0)
 }

@@ -1,0 +1,62 @@
+//! The commands of the laboratory: options, jobs, printing. What they measure is in the other
+//! modules of this crate, which know no command line.
+
+pub mod compare;
+pub mod flood;
+pub mod logp;
+pub mod loss;
+pub mod steps;
+pub mod urgent;
+
+use crate::schema::InstrumentReport;
+use anyhow::Result;
+
+/// The commands of the laboratory, for `clump lab` to mount.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// LogP signature and table of shared memory and of the network, beside the bare machine
+    Logp(logp::LogpArgs),
+    /// Steps of a send and of a receive, with their costs
+    Steps(steps::StepsArgs),
+    /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
+    Compare(compare::CompareArgs),
+    /// Cost of lost packets and of many senders at once between nodes
+    Loss(loss::LossArgs),
+    /// Loss of throughput of a job between nodes under an attacker's flood of packets
+    Flood(flood::FloodArgs),
+    /// Cost of small messages and locks between nodes during bulk transfers
+    Urgent(urgent::UrgentArgs),
+}
+
+/// Returns a parser of numbers other than 0 on the command line: with no turns nothing is measured.
+fn some() -> clap::builder::RangedU64ValueParser<usize> {
+    clap::builder::RangedU64ValueParser::new().range(1..)
+}
+
+/// Runs a command. Returns the exit code for the program.
+///
+/// # Errors
+/// Fails as the command does.
+pub fn main(command: &Command) -> Result<u8> {
+    match command {
+        Command::Logp(args) => logp::run(args),
+        Command::Steps(args) => steps::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Loss(args) => loss::run(args),
+        Command::Flood(args) => flood::run(args),
+        Command::Urgent(args) => urgent::run(args),
+    }
+}
+
+/// Prints a report, as one JSON object or as text.
+///
+/// # Errors
+/// Fails if it cannot be written.
+fn show(report: &InstrumentReport, json: bool) -> Result<()> {
+    let text = if json {
+        format!("{}\n", serde_json::to_string(report)?)
+    } else {
+        crate::render::text(report)
+    };
+    Ok(clump_os::console::out(&text)?)
+}

@@ -1,0 +1,86 @@
+//! `clump lab compare`: options, and the turns.
+
+use crate::compare::peer::Peer;
+use crate::compare::table::ComparisonTable;
+use crate::compare::{self, Venue, implementation};
+use crate::pair::Scope;
+use anyhow::Result;
+use clump_os::scratch::Scratch;
+use clump_os::{console, signal};
+use clump_wire::Security;
+use std::path::Path;
+
+/// Options of `clump lab compare`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompareArgs {
+    /// Through shared memory, or between two nodes over TCP and UDP
+    #[arg(long, value_enum, default_value = "shm")]
+    pub scope: Scope,
+    /// Protection of clump's packets between nodes (aead or crc); peers have none
+    #[arg(long, default_value = "aead")]
+    pub security: Security,
+    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
+    #[arg(long)]
+    pub netns: bool,
+    /// Turns of every implementation; figures are medians over them.
+    #[arg(long, default_value = "5", value_parser = super::some())]
+    pub rounds: usize,
+    /// One JSON object instead of text.
+    #[arg(long)]
+    pub json: bool,
+    /// A Markdown table instead of text, as in BENCHMARKS.md.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Set in the ranks that the comparison starts.
+    #[arg(long, hide = true)]
+    pub as_rank: bool,
+    /// The peer whose programs the ranks run.
+    #[arg(long, hide = true, value_enum)]
+    pub peer: Option<Peer>,
+}
+
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a rank or a peer cannot be run, or if the results cannot be written.
+pub fn run(args: &CompareArgs) -> Result<u8> {
+    if args.as_rank {
+        match args.peer {
+            Some(peer) => compare::peer_main(peer, &args.venue())?,
+            None => compare::rank_main(&args.venue())?,
+        }
+        return Ok(0);
+    }
+    let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
+    let done = measure(args, folder.path());
+    match folder.interrupted() {
+        // Any failure is due to the signal.
+        Some(signal) => {
+            drop(folder);
+            let name = signal::name(signal);
+            console::err(&format!("clump: the comparison was interrupted ({name})"));
+            Ok(128_u8.saturating_add(signal))
+        }
+        None => done.map(|()| 0),
+    }
+}
+
+fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
+    let field = args.venue();
+    let (implementations, missing) = implementation::gather(&field, folder);
+    for peer in &missing {
+        console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
+    }
+    let turns = compare::play(&implementations, &field, args.rounds, console::err)?;
+    let table = ComparisonTable::of(&turns);
+    if args.markdown {
+        return Ok(console::out(&table.markdown())?);
+    }
+    super::show(&table.report(&field, &missing, &turns)?, args.json)
+}
+
+impl CompareArgs {
+    fn venue(&self) -> Venue {
+        Venue { scope: self.scope, security: self.security, netns: self.netns }
+    }
+}

@@ -1,0 +1,126 @@
+//! Reports as text: the only place that knows how tables look.
+
+use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportRow, ReportTable};
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Formats a report for a terminal of 100 columns.
+pub fn text(report: &InstrumentReport) -> String {
+    let mut out = report.title.clone();
+    if !report.parameters.is_empty() {
+        let settings = report.parameters.iter().map(|p| format!("{} {}", p.name, p.value));
+        out += &format!(" ({})", settings.collect::<Vec<_>>().join(", "));
+    }
+    out.push('\n');
+    if !report.machine.optimized {
+        out += "this program was built without optimization: the figures say nothing\n";
+    }
+    for table in &report.tables {
+        out += &format!("\n{}", table_text(table));
+    }
+    out
+}
+
+fn table_text(table: &ReportTable) -> String {
+    let mut out = String::new();
+    if !table.rows.is_empty() {
+        let mut grid = Table::new();
+        grid.load_preset(presets::NOTHING);
+        let headings = table.columns.iter().map(|column| column.name.clone());
+        let has_goals = table.rows.iter().any(|row| !row.goals.is_empty());
+        let goal = has_goals.then(|| "goal".to_owned());
+        grid.set_header([table.title.clone()].into_iter().chain(headings).chain(goal));
+        for row in &table.rows {
+            let cells = table.columns.iter().zip(&row.figures);
+            let cells = cells.map(|(column, figure)| cell(row, column, *figure));
+            let goals = has_goals.then(|| goals(row));
+            grid.add_row([row.name.clone()].into_iter().chain(cells).chain(goals));
+        }
+        for column in grid.column_iter_mut() {
+            let at = column.index;
+            let figures = (1..=table.columns.len()).contains(&at);
+            column.set_padding((0, if figures || at == 0 { 2 } else { 0 }));
+            let alignment = if figures { CellAlignment::Right } else { CellAlignment::Left };
+            column.set_cell_alignment(alignment);
+        }
+        for line in grid.lines() {
+            out += line.trim_end();
+            out.push('\n');
+        }
+    }
+    for note in &table.notes {
+        out += note;
+        out.push('\n');
+    }
+    out
+}
+
+fn cell(row: &ReportRow, column: &ReportColumn, figure: Option<Figure>) -> String {
+    let Some(Figure { value, .. }) = figure else { return "-".into() };
+    let (unit, digits) = (column.unit.as_ref().unwrap_or(&row.unit), column.digits);
+    let digits = digits.unwrap_or(row.digits);
+    format!("{value:.digits$} {unit}").trim_end().into()
+}
+
+/// Formats the goals of a row; one that holds for several figures is said once.
+fn goals(row: &ReportRow) -> String {
+    let mut out = String::new();
+    let mut last = None;
+    for check in &row.goals {
+        let verdict = if check.met { "met" } else { "missed" };
+        let comma = if out.is_empty() { "" } else { ", " };
+        let goal = if last == Some(&check.goal) { "" } else { &check.goal };
+        let space = if goal.is_empty() { "" } else { " " };
+        out += &format!("{comma}{goal}{space}{verdict}");
+        last = Some(&check.goal);
+    }
+    out
+}
+
+/// Formats a size in a suitable unit.
+pub fn bytes(size: f64) -> String {
+    match size {
+        n if n < 1024.0 => format!("{n:.0} B"),
+        n if n < 1024.0 * 1024.0 => format!("{:.1} KiB", n / 1024.0).replace(".0 ", " "),
+        n => format!("{:.1} MiB", n / (1024.0 * 1024.0)).replace(".0 ", " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::plain;
+
+    #[test]
+    fn rows_have_units_and_say_which_goals_are_met() {
+        let columns = vec![
+            ReportColumn::ours("clump"),
+            ReportColumn::baseline("bare"),
+            ReportColumn::ratio("ratio"),
+        ];
+        let mut table = ReportTable::new("round trips", columns);
+        table.row("short", ("us", 1), plain([5.25, 7.0, 0.75])).goal("<= 0.80", true);
+        table.row("long", ("ms", 0), vec![Some(3.0.into()), None, None]).goal("<= 2 ms", false);
+        table.notes.push("as usual".into());
+        let mut report = InstrumentReport::new("test", "a test".into(), &()).unwrap();
+        report.tables.push(table);
+        let said = text(&report.with("security", "aead"));
+        assert!(said.starts_with("a test (security aead)\n"), "{said}");
+        let short = said.lines().find(|line| line.starts_with("short")).unwrap();
+        let words: Vec<&str> = short.split_whitespace().collect();
+        assert_eq!(words, ["short", "5.2", "us", "7.0", "us", "0.75", "<=", "0.80", "met"]);
+        assert!(said.contains("<= 2 ms missed") && said.ends_with("as usual\n"), "{said}");
+    }
+
+    #[test]
+    fn a_report_survives_json() {
+        let mut report = InstrumentReport::new("test", "a test".into(), &[1, 2]).unwrap();
+        report.tables.push(ReportTable::new("nothing", vec![ReportColumn::ratio("r")]));
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<InstrumentReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn sizes_are_said_in_their_unit() {
+        assert_eq!([64.0, 1536.0, 4_194_304.0].map(bytes), ["64 B", "1.5 KiB", "4 MiB"]);
+    }
+}
