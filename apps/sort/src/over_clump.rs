@@ -119,15 +119,15 @@ impl ClumpRank {
         let stream = Rc::new(RefCell::new(Stream::default()));
         let at = stream.clone();
         endpoint
-            .set_handler(BATCH, move |_, words, payload| at.borrow_mut().batch(words, &payload));
+            .set_handler(BATCH, move |_, words, payload| at.borrow_mut().batch(words, &payload))?;
         let at = stream.clone();
-        endpoint.set_handler(END, move |_, words, _| at.borrow_mut().end(words));
+        endpoint.set_handler(END, move |_, words, _| at.borrow_mut().end(words))?;
         let at = stream.clone();
-        endpoint.set_handler(ABANDON, move |_, words, _| at.borrow_mut().abandon(words));
+        endpoint.set_handler(ABANDON, move |_, words, _| at.borrow_mut().abandon(words))?;
         let at = stream.clone();
         endpoint.on_returned(move |message| {
             at.borrow_mut().returned.get_or_insert_with(|| format!("{message:?}"));
-        });
+        })?;
         let names = clump.all_gather(endpoint.name())?;
         let peers = names
             .iter()

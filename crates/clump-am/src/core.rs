@@ -1,7 +1,8 @@
 //! The state of an endpoint: what it sends with and what it receives with.
 
 use crate::context::RankContext;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::failures::Failures;
 use crate::handler::{Handler, HandlerTable};
 use crate::peer::{Dest, MappedPeer, PeerPath, Tag};
 use crate::remote::Remote;
@@ -41,6 +42,8 @@ pub(crate) struct Deferred {
 pub(crate) struct Backlog {
     pub(crate) deferred: VecDeque<Deferred>,
     pub(crate) returned: VecDeque<Returned>,
+    /// Errors of polls behind sends that succeeded.
+    pub(crate) failures: Failures,
     /// Upper bound of the reply queues that hold stored replies.
     pub(crate) stuck_links: usize,
     /// Upper bound of the requesters on other nodes whose replies wait.
@@ -83,6 +86,13 @@ impl HandlerContext {
         let bytes = header.words() as u64 * 8;
         counters.add(Counter::bytes(role, Size::Short, Flow::Received), bytes);
         counters.bump(Counter::HandlerRuns);
+    }
+
+    /// Keeps an error for the next poll, because what the program called has succeeded.
+    #[cold]
+    pub(crate) fn keep_failure(&mut self, error: Error) {
+        self.backlog.failures.keep(error);
+        self.backlog.busy = true;
     }
 
     /// Queues a message of this endpoint for its handler 0.

@@ -67,11 +67,18 @@ impl Core {
         self.poll_for(Caller::Wait)
     }
 
-    /// Polls after a send. Sends follow each other closely, and arrivals from the network can wait
-    /// meanwhile.
+    /// Polls after a message was sent, and returns how many were handled. Sends follow each other
+    /// closely, and arrivals from the network can wait meanwhile. An error, which is not the sent
+    /// message's, is kept for the next poll.
     #[inline(always)]
-    pub(crate) fn poll_after_send(&mut self) -> Result<usize> {
-        self.poll_for(Caller::Send)
+    pub(crate) fn poll_after_send(&mut self) -> usize {
+        match self.poll_for(Caller::Send) {
+            Ok(handled) => handled,
+            Err(error) => {
+                self.handler_context.keep_failure(error);
+                0
+            }
+        }
     }
 
     #[inline(always)]
@@ -120,6 +127,11 @@ impl Core {
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
         if self.handler_context.backlog.busy {
+            if caller != Caller::Send
+                && let Some(error) = self.handler_context.backlog.failures.next()
+            {
+                return Err(error);
+            }
             self.run_deferred()?;
         }
         if !has_come(self.schedule.due, self.schedule.polls) {

@@ -1,27 +1,26 @@
 //! The endpoint as programs use it.
 
+mod handlers;
 mod ownership;
+mod sends;
+mod shared_core;
 mod waits;
 
 pub use ownership::{MultiThread, Ownership, SingleThread};
 
 use crate::context::RankContext;
-use crate::core::{Body, Core, SendAttempt};
-use crate::error::{ErrorKind, Result};
-use crate::handler::{Handler, HandlerResult};
-use crate::payload::Payload;
+use crate::core::Core;
+use crate::error::Result;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, Guarded, WaitFor, block_on, enroll};
-use crate::returned::Returned;
-use crate::send::{Outgoing, send_slowly};
-use crate::token::{MAX_ARGUMENTS, Token};
+use crate::progress::{Condition, WaitFor, block_on, enroll};
 use crate::vain::{give_way, note_arrival};
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
+use shared_core::SharedCore;
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use waits::{Drained, Event};
 
 /// An object that knows the rank it belongs to: the runtime object of a program.
@@ -88,28 +87,8 @@ impl Endpoint<SingleThread> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
         let name = core.inbox.name();
-        let hold = MultiThread(Arc::new(Mutex::new(Guarded(core))));
+        let hold = MultiThread(Arc::new(SharedCore::new(core)));
         Ok(Endpoint { context, name, hold, events: Default::default() })
-    }
-
-    /// Sets the handler of that number: it is called with a token, the words, and the payload. The
-    /// poll that runs it returns its errors. Setting handler 0 has no effect.
-    pub fn set_handler<R: HandlerResult>(
-        &self,
-        handler: Handler,
-        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
-    ) {
-        // Inside a handler the table is in use; programs set handlers before they communicate.
-        if let Ok(mut core) = self.hold.0.try_borrow_mut() {
-            core.table.set(handler, run);
-        }
-    }
-
-    /// Sets handler 0, for returned messages.
-    pub fn on_returned(&self, run: impl FnMut(&Returned) + 'static) {
-        if let Ok(mut core) = self.hold.0.try_borrow_mut() {
-            core.on_returned = Some(Box::new(run));
-        }
     }
 
     /// Borrows the state for one call.
@@ -120,23 +99,6 @@ impl Endpoint<SingleThread> {
     /// Sets the events that end an [`Endpoint::wait`].
     pub fn set_event_mask(&self, events: Events) {
         self.events.set(events);
-    }
-}
-
-impl Endpoint<MultiThread> {
-    /// Sets the handler of that number; it may run on any thread that uses the endpoint.
-    pub fn set_handler<R: HandlerResult>(
-        &self,
-        handler: Handler,
-        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
-    ) {
-        self.hold.0.lock().unwrap_or_else(PoisonError::into_inner).0.table.set(handler, run);
-    }
-
-    /// Sets handler 0, for returned messages.
-    pub fn on_returned(&self, run: impl FnMut(&Returned) + Send + 'static) {
-        let mut core = self.hold.0.lock().unwrap_or_else(PoisonError::into_inner);
-        core.0.on_returned = Some(Box::new(run));
     }
 }
 
@@ -205,136 +167,14 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.export(bytes)
     }
 
-    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no
-    /// room (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a
-    /// request to this endpoint itself may have been handled when this returns.
-    ///
-    /// # Errors
-    /// The table has no such destination; more than eight words; as for [`Endpoint::poll_until`].
-    #[inline(always)]
-    pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
-        let mut core = self.hold.core()?;
-        let sent = core.request_short(dest, handler, words)?;
-        drop(core);
-        match sent {
-            SendAttempt::Sent => Ok(()),
-            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
-        }
-    }
-
-    /// Sends a short request as [`Endpoint::request`] does, for callers whose handlers may change
-    /// the memory in which `words` lie, as in C: where there is room, they are copied before any
-    /// handler runs, also on the way to this endpoint itself.
-    ///
-    /// # Errors
-    /// As for [`Endpoint::request`].
-    #[inline(always)]
-    pub fn request_copied(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
-        let mut core = self.hold.core()?;
-        let sent = core.attempt_short(dest, handler, words)?;
-        core.poll_after_send()?;
-        drop(core);
-        match sent {
-            SendAttempt::Sent => Ok(()),
-            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
-        }
-    }
-
-    /// Sends a short request if there is room now. Does not poll.
-    ///
-    /// # Errors
-    /// The table has no such destination; more than eight words; inside one of the endpoint's
-    /// handlers.
-    #[inline(always)]
-    pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<SendAttempt> {
-        self.hold.core()?.attempt_short(dest, handler, words)
-    }
-
-    /// Sends words and a payload of at most [`Endpoint::max_medium`] bytes, which is copied; the
-    /// handler gets it as its third argument.
-    ///
-    /// # Errors
-    /// The payload is too long; as for [`Endpoint::request`].
-    pub fn request_bulk(
-        &self,
-        dest: Dest,
-        handler: Handler,
-        payload: &[u8],
-        words: &[u64],
-    ) -> Result<()> {
-        self.send(dest, handler, words, Body::Medium(payload))
-    }
-
-    /// Sends words and a payload if there is room now. Does not poll.
-    ///
-    /// # Errors
-    /// The payload is too long; as for [`Endpoint::try_request`].
-    pub fn try_request_bulk(
-        &self,
-        dest: Dest,
-        handler: Handler,
-        payload: &[u8],
-        words: &[u64],
-    ) -> Result<SendAttempt> {
-        self.hold.core()?.attempt(dest, handler, words, Body::Medium(payload))
-    }
-
-    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler`
-    /// there.
-    ///
-    /// # Errors
-    /// As for [`Endpoint::request`]. If a handler that runs while this waits for room fails, a
-    /// payload that is partly packed is still sent whole, and then the error returned.
-    pub fn request_long(
-        &self,
-        dest: Dest,
-        handler: Handler,
-        offset: u64,
-        payload: &[u8],
-        words: &[u64],
-    ) -> Result<()> {
-        let progress = std::cell::Cell::default();
-        self.send(dest, handler, words, Body::Long(offset, payload, &progress))
-    }
-
-    fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
-        if words.len() > MAX_ARGUMENTS {
-            return Err(ErrorKind::TooManyWords(words.len()).into());
-        }
-        let mut core = self.hold.core()?;
-        let sent = core.attempt(dest, handler, words, body)?;
-        let polled = core.poll_after_send();
-        drop(core);
-        match (sent, polled) {
-            (SendAttempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
-            (SendAttempt::Full, Err(error)) if body.is_begun() => {
-                // A partly packed payload has to be sent whole: an ordered flow would wait for it.
-                self.send_slowly(dest, handler, words, body)?;
-                Err(error)
-            }
-            (_, polled) => polled.map(drop),
-        }
-    }
-
-    #[cold]
-    fn send_slowly(
-        &self,
-        dest: Dest,
-        handler: Handler,
-        words: &[u64],
-        body: Body<'_>,
-    ) -> Result<()> {
-        let message = Outgoing { dest, handler, words, body };
-        send_slowly(&self.hold, self.hold.cell(), &self.context, message)
-    }
-
     /// Handles what has arrived; returns how many messages. Does not wait for any; a program that
     /// does nothing but poll in vain yields to others that want its processor, for some 200 us at
     /// most if nothing arrives.
     ///
     /// # Errors
-    /// A handler fails; a message is returned and handler 0 is not set; a peer sent or wrote what
-    /// no correct sender does; inside one of the endpoint's handlers.
+    /// A handler fails, or has failed in a call that sent something meanwhile; a message is returned
+    /// and handler 0 is not set; a peer sent or wrote what no correct sender does; inside one of the
+    /// endpoint's handlers.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
         let mut core = self.hold.core()?;

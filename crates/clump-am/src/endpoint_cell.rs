@@ -297,23 +297,15 @@ impl<'a> BorrowedEndpoint<'a> {
             }
             _ => self.core.attempt(dest, handler, words, body)?,
         };
-        let polled = self.core.poll_after_send();
+        self.core.poll_after_send();
         if sent == SendAttempt::Sent {
-            return polled.map(drop);
+            return Ok(());
         }
         let (context, endpoint_cell) =
             (self.core.handler_context.context.clone(), self.space.endpoint_cell);
         drop(self);
         let message = Outgoing { dest, handler, words, body };
-        match polled {
-            Ok(_) => send_slowly(&endpoint_cell, bundle, &context, message),
-            Err(error) if body.is_begun() => {
-                // A partly packed payload has to be sent whole: an ordered flow would wait for it.
-                send_slowly(&endpoint_cell, bundle, &context, message)?;
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
+        send_slowly(&endpoint_cell, bundle, &context, message)
     }
 
     /// Sends if there is room now. Does not poll. If a long payload is partly packed, the rest is
@@ -388,12 +380,15 @@ impl<'a> BorrowedEndpoint<'a> {
     }
 
     /// Sets the handler of that number.
+    ///
+    /// # Errors
+    /// Handler 0, which is for returned messages.
     pub fn set_handler<R: HandlerResult>(
         &mut self,
         handler: Handler,
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
-    ) {
-        self.core.table.set(handler, run);
+    ) -> Result<()> {
+        self.core.table.set(handler, run)
     }
 
     /// Sets handler 0, for returned messages.

@@ -111,6 +111,9 @@ pub enum ErrorKind {
     /// Handler 0 is for returned messages.
     #[error("handler 0 is reserved for returned messages; set it with on_returned")]
     HandlerReserved,
+    /// A handler replied to a reply, or a second time.
+    #[error("there is nothing to reply to: the message is a reply, or was replied to")]
+    NotRequested,
     /// The endpoint has a segment.
     #[error("this endpoint has a segment of {0} bytes already")]
     HasSegment(u64),

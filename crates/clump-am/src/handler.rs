@@ -1,9 +1,11 @@
 //! Handlers and their table.
 
 use crate::core::HandlerContext;
+use crate::error::{ErrorKind, Result};
 use crate::payload::Payload;
 use crate::returned::Reason;
 use crate::token::{ReplyTo, Token};
+use crate::words::FromWords;
 use clump_shm::name::Name;
 use std::marker::PhantomData;
 
@@ -35,7 +37,7 @@ impl HandlerResult for () {
     }
 }
 
-impl<E: std::fmt::Display + 'static> HandlerResult for Result<(), E> {
+impl<E: std::fmt::Display + 'static> HandlerResult for std::result::Result<(), E> {
     #[inline(always)]
     fn failure(self) -> Option<Box<HandlerFailure>> {
         self.err().map(|e| Box::new(HandlerFailure::Said(e.to_string())))
@@ -47,6 +49,32 @@ impl HandlerResult for Option<Box<HandlerFailure>> {
     fn failure(self) -> Option<Box<HandlerFailure>> {
         self
     }
+}
+
+/// Returns a handler of words and payload that decodes the words for `run`. A message with another
+/// number of words, or with a payload, is returned to its sender.
+pub(crate) fn typed<W: FromWords, R: HandlerResult>(
+    mut run: impl FnMut(Token<'_>, W) -> R + 'static,
+) -> impl FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<HandlerFailure>> + 'static {
+    move |token, words, payload| match W::decode(words) {
+        Some(words) if payload.is_empty() => run(token, words).failure(),
+        _ => bad_arguments(),
+    }
+}
+
+/// Returns a handler as [`typed`] does, whose messages may have a payload.
+pub(crate) fn typed_bulk<W: FromWords, R: HandlerResult>(
+    mut run: impl FnMut(Token<'_>, W, Payload<'_>) -> R + 'static,
+) -> impl FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<HandlerFailure>> + 'static {
+    move |token, words, payload| match W::decode(words) {
+        Some(words) => run(token, words, payload).failure(),
+        None => bad_arguments(),
+    }
+}
+
+#[cold]
+fn bad_arguments() -> Option<Box<HandlerFailure>> {
+    Some(Box::new(HandlerFailure::Refused(Reason::BadArguments)))
 }
 
 /// A handler as tables keep it. The parts of its token are passed in registers: a token assembled
@@ -116,13 +144,21 @@ impl HandlerTable {
         Self { entries: Box::new([const { None }; 256]) }
     }
 
+    /// Sets a handler.
+    ///
+    /// # Errors
+    /// Handler 0, which is for returned messages.
     pub(crate) fn set<R: HandlerResult>(
         &mut self,
         handler: Handler,
         function: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
-    ) {
+    ) -> Result<()> {
+        if handler.0 == 0 {
+            return Err(ErrorKind::HandlerReserved.into());
+        }
         let entry = Entry { function, outcome: PhantomData::<fn() -> R> };
         self.entries[usize::from(handler.0)] = Some(Box::new(entry));
+        Ok(())
     }
 
     #[inline(always)]

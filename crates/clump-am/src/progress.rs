@@ -11,9 +11,7 @@ use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters};
 use clump_transport::Network;
 use std::cell::{Cell, RefCell};
-use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest sleep without a wake-up: the condition may be one that no message announces.
@@ -95,59 +93,6 @@ pub struct Guarded(pub(crate) Core);
 // SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only
 // handlers that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
-
-/// A locked core.
-#[derive(Debug)]
-pub struct Locked<'a>(pub(crate) MutexGuard<'a, Guarded>);
-
-impl Deref for Locked<'_> {
-    type Target = Core;
-    fn deref(&self) -> &Core {
-        &self.0.0
-    }
-}
-
-impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Core {
-        &mut self.0.0
-    }
-}
-
-impl Pollable for Mutex<Guarded> {
-    fn poll_once(&self) -> Result<usize> {
-        self.try_lock().map_or(Ok(0), |mut core| core.0.poll_in_wait())
-    }
-
-    fn in_bundle(&self) -> bool {
-        false
-    }
-
-    fn housekeeping(&self) -> Result<()> {
-        self.try_lock().map_or(Ok(()), |mut core| core.0.housekeeping())
-    }
-
-    fn force_network_poll(&self) {
-        if let Ok(mut core) = self.try_lock() {
-            core.0.force_network_poll();
-        }
-    }
-
-    fn activity(&self) -> u64 {
-        self.try_lock().map_or(0, |core| core.0.activity())
-    }
-
-    fn arm_notifications(&self) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.arm_all_notifications();
-    }
-
-    fn request_room(&self) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).0.request_room_for_backlog();
-    }
-
-    fn anything_waiting(&self) -> bool {
-        self.lock().unwrap_or_else(PoisonError::into_inner).0.anything_waiting()
-    }
-}
 
 thread_local! {
     static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = const { RefCell::new(Vec::new()) };

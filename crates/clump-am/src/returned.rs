@@ -11,7 +11,8 @@ use clump_trace::Counter;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// The request was addressed to handler 0, which takes no requests.
+    /// The handler takes another number of words, or no payload; or it is handler 0, which takes no
+    /// requests.
     BadArguments = 1,
     /// Nothing was ever opened under that name.
     NoSuchEndpoint = 2,
@@ -77,7 +78,7 @@ impl Reason {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Reason::BadArguments => "bad arguments: handler 0 takes no requests",
+            Reason::BadArguments => "bad arguments: its handler takes others",
             Reason::NoSuchEndpoint => "no such endpoint",
             Reason::BadTag => "bad tag",
             Reason::BadHandler => "no handler of that number",

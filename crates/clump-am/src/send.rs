@@ -4,6 +4,7 @@ use crate::context::RankContext;
 use crate::core::{Body, SendAttempt};
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
+use crate::failures::Failures;
 use crate::handler::Handler;
 use crate::peer::Dest;
 use crate::progress::{NAP, NAP_FOR_ROOM, Pollable, Room, block_on};
@@ -23,7 +24,8 @@ pub(crate) struct Outgoing<'a> {
 /// meanwhile. If there is no room until the rank's send timeout, the message is returned.
 ///
 /// # Errors
-/// Polling finds an error. If a handler fails, a payload that is partly packed is still sent whole.
+/// Polling finds an error, and nothing was sent. Of a payload that is partly packed the rest is
+/// sent all the same; the next poll returns the error.
 #[cold]
 pub(crate) fn send_slowly<H: Ownership>(
     hold: &H,
@@ -60,7 +62,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     let nap = if own_stack { NAP_FOR_ROOM } else { NAP };
     let nap = send_timeout.map_or(nap, |send_timeout| nap.min(send_timeout));
     let mut room = Room { attempt, ask, peer, nap };
-    let mut first = Ok(());
+    let mut failures = Failures::default();
     while let Err(error) = block_on(context, bundle, &mut room) {
         // These errors concern one message, which is gone; any other error persists.
         let passing = matches!(
@@ -69,10 +71,17 @@ pub(crate) fn send_slowly<H: Ownership>(
                 | ErrorKind::Unclaimed { .. }
                 | ErrorKind::CorruptPacket(_)
         );
-        first = first.and(Err(error));
         if !passing || !body.is_begun() {
-            return first;
+            return Err(error);
         }
+        failures.keep(error);
     }
-    hold.core()?.deliver_returned().and(first)
+    let mut core = hold.core()?;
+    while let Some(error) = failures.next() {
+        core.handler_context.keep_failure(error);
+    }
+    if let Err(error) = core.deliver_returned() {
+        core.handler_context.keep_failure(error);
+    }
+    Ok(())
 }

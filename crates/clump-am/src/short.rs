@@ -64,14 +64,20 @@ impl Core {
                     }
                 } else {
                     let Self { inbox, table, handler_context, .. } = self;
-                    if run_own(peer, &mut inbox.hot, table, handler_context, handler, words)? {
-                        break 'sent SendAttempt::Sent;
+                    match run_own(peer, &mut inbox.hot, table, handler_context, handler, words) {
+                        Ok(true) => break 'sent SendAttempt::Sent,
+                        Ok(false) => {}
+                        // Its handler ran, and failed: the request was sent.
+                        Err(error) => {
+                            handler_context.keep_failure(error);
+                            break 'sent SendAttempt::Sent;
+                        }
                     }
                 }
             }
             self.attempt_rarely(dest, handler, words)?
         };
-        self.poll_after_send()?;
+        self.poll_after_send();
         Ok(sent)
     }
 

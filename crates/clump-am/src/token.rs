@@ -7,11 +7,13 @@ use crate::peer::Dest;
 use crate::remote::{ReplyAttempt, Requester};
 use crate::reply_queue::ReplyQueue;
 use crate::returned::{Reason, Returned};
+use crate::words::Words;
 use clump_net::Progress;
 use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
+use std::borrow::Borrow;
 use std::cell::Cell;
 
 /// Most requests that handlers of one endpoint may have queued.
@@ -72,7 +74,7 @@ impl<'a> ReplyTo<'a> {
 }
 
 /// A handler's view of the message that it handles. Replying uses the token up, so there is at most
-/// one reply; a handler of a reply has a token too, but no requester to reply to.
+/// one reply; a handler of a reply has a token too, but replying with it is an error.
 #[derive(Debug)]
 pub struct Token<'a> {
     pub(crate) from: Name,
@@ -120,10 +122,7 @@ impl Token<'_> {
             return Ok(());
         }
         match parcel {
-            LayerPayload::Short => {
-                self.answer_short(handler, words);
-                Ok(())
-            }
+            LayerPayload::Short => self.answer_short(handler, words),
             LayerPayload::Medium(payload) => self.answer_medium(handler, payload, words),
             LayerPayload::Long(offset, payload) => {
                 self.answer_long(handler, offset, payload, words)
@@ -131,18 +130,18 @@ impl Token<'_> {
         }
     }
 
-    /// Replies with up to eight words. In a handler of a reply this does nothing: replies are not
-    /// replied to (paper 000, 2.2).
+    /// Replies with up to eight words.
     ///
     /// # Errors
-    /// More than eight words.
+    /// The message is a reply: replies are not replied to (paper 000, 2.2); more than eight words.
     #[inline(always)]
-    pub fn reply(self, handler: Handler, words: &[u64]) -> Result<()> {
+    pub fn reply(self, handler: Handler, words: impl Words) -> Result<()> {
+        let words = words.encode();
+        let words = words.borrow();
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        self.answer_short(handler, words);
-        Ok(())
+        self.answer_short(handler, words)
     }
 
     /// Replies with words of one slot, and uses up the right to reply, if nothing prevents it.
@@ -162,16 +161,18 @@ impl Token<'_> {
     }
 
     #[inline(always)]
-    fn answer_short(self, handler: Handler, words: &[u64]) {
+    fn answer_short(self, handler: Handler, words: &[u64]) -> Result<()> {
         let header = Header::short(handler.0, words.len());
-        self.send(header, words, &[], Size::Short, words.len() as u64 * 8);
+        self.send(header, words, &[], Size::Short, words.len() as u64 * 8)
     }
 
     /// Replies with words and a payload of at most `max_medium` bytes.
     ///
     /// # Errors
-    /// More than eight words; the payload is too long.
-    pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
+    /// The payload is too long; as for [`Token::reply`].
+    pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: impl Words) -> Result<()> {
+        let words = words.encode();
+        let words = words.borrow();
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
@@ -188,22 +189,24 @@ impl Token<'_> {
         }
         let len = payload.len() as u32;
         let header = Header::new(SlotKind::Medium, handler.0, words.len(), len);
-        self.send(header, words, payload, Size::Medium, payload.len() as u64);
-        Ok(())
+        self.send(header, words, payload, Size::Medium, payload.len() as u64)
     }
 
     /// Deposits `payload` in the requester's segment and replies with words. The reply is returned
     /// to handler 0 of this endpoint if the segment does not hold it.
     ///
     /// # Errors
-    /// More than eight words; the payload is longer than any segment; the segment cannot be mapped.
+    /// The payload is longer than any segment; the segment cannot be mapped; as for
+    /// [`Token::reply`].
     pub fn reply_long(
         self,
         handler: Handler,
         offset: u64,
         payload: &[u8],
-        words: &[u64],
+        words: impl Words,
     ) -> Result<()> {
+        let words = words.encode();
+        let words = words.borrow();
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
@@ -228,7 +231,7 @@ impl Token<'_> {
         let header = Header::new(SlotKind::Long, handler.0, all.len(), 0);
         let mut this = self;
         let link = match &mut this.back {
-            ReplyTo::None => return Ok(()),
+            ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => link,
             ReplyTo::Remote(_) => {
                 this.send_remote(header, all, payload, Size::Long, payload.len() as u64);
@@ -237,8 +240,7 @@ impl Token<'_> {
         };
         if !link.path.is_open() {
             // Its segment may belong to another endpoint by now.
-            this.send(header, all, &[], Size::Long, 0);
-            return Ok(());
+            return this.send(header, all, &[], Size::Long, 0);
         }
         let refused = match link.path.segment()? {
             Some(segment) if segment.write(offset, payload) => None,
@@ -256,23 +258,31 @@ impl Token<'_> {
             ));
             return Ok(());
         }
-        this.send(header, all, &[], Size::Long, payload.len() as u64);
-        Ok(())
+        this.send(header, all, &[], Size::Long, payload.len() as u64)
     }
 
     #[inline(always)]
-    fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
+    fn send(
+        self,
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+        size: Size,
+        bytes: u64,
+    ) -> Result<()> {
         let link = match self.back {
-            ReplyTo::None => return,
+            ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => link,
-            ReplyTo::Remote(_) => return self.send_remote(header, words, payload, size, bytes),
+            ReplyTo::Remote(_) => {
+                self.send_remote(header, words, payload, size, bytes);
+                return Ok(());
+            }
         };
         if !link.path.is_open() {
             let to = (self.handler_context.context.rank(), self.from);
-            let why = (Reason::ReplyRejected, true);
-            return self
-                .handler_context
-                .return_to_sender(Returned::of(to, why, header, words, payload));
+            let back = Returned::of(to, (Reason::ReplyRejected, true), header, words, payload);
+            self.handler_context.return_to_sender(back);
+            return Ok(());
         }
         // Sent first, counted afterwards: the requester waits for it.
         let stashed = link.send(header, words, payload);
@@ -283,6 +293,7 @@ impl Token<'_> {
             self.handler_context.backlog.stuck_links += 1;
             self.handler_context.backlog.busy = true;
         }
+        Ok(())
     }
 
     #[inline(never)]
@@ -315,7 +326,7 @@ impl Token<'_> {
     ///
     /// # Errors
     /// More than eight words; too many queued requests.
-    pub fn defer(&mut self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
+    pub fn defer(&mut self, dest: Dest, handler: Handler, words: impl Words) -> Result<()> {
         self.defer_bulk(dest, handler, None, words)
     }
 
@@ -328,8 +339,10 @@ impl Token<'_> {
         dest: Dest,
         handler: Handler,
         payload: Option<&[u8]>,
-        words: &[u64],
+        words: impl Words,
     ) -> Result<()> {
+        let words = words.encode();
+        let words = words.borrow();
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }

@@ -27,7 +27,8 @@ impl Core {
         let backlog = &mut self.handler_context.backlog;
         backlog.busy = backlog.stuck_links != 0
             || !backlog.deferred.is_empty()
-            || !backlog.returned.is_empty();
+            || !backlog.returned.is_empty()
+            || !backlog.failures.is_empty();
         Ok(())
     }
 

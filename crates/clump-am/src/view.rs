@@ -105,10 +105,11 @@ impl Endpoint {
     }
 
     /// Completes a push through an [`InlineLane`]: rings the target's doorbell (`ring`), and polls
-    /// (`poll`). Returns how many messages were handled.
+    /// (`poll`). Returns how many messages were handled. Errors of that poll are kept for the next
+    /// one, as in [`Endpoint::request`].
     ///
     /// # Errors
-    /// As for [`Endpoint::request`].
+    /// Inside one of the endpoint's handlers.
     #[cold]
     pub fn after_push(&self, dest: Dest, ring: bool, poll: bool) -> Result<usize> {
         let mut core = self.borrow()?;
@@ -118,6 +119,6 @@ impl Endpoint {
         {
             path.ring_doorbell();
         }
-        if poll { core.poll_after_send() } else { Ok(0) }
+        Ok(if poll { core.poll_after_send() } else { 0 })
     }
 }

@@ -61,9 +61,12 @@ fn tags_let_in_one_everybody_or_nobody() {
     let (to, _) = cell(&context, Access::Nobody);
     let heard = Arc::new(AtomicU64::new(0));
     let count = heard.clone();
-    to.enter().unwrap().set_handler(ASK, move |_, _, _| {
-        count.fetch_add(1, Relaxed);
-    });
+    to.enter()
+        .unwrap()
+        .set_handler(ASK, move |_, _, _| {
+            count.fetch_add(1, Relaxed);
+        })
+        .unwrap();
     for (access, tag, arrives) in [
         (Access::Nobody, Tag(0), false),
         (Access::Everyone, Tag(0), true),
@@ -120,9 +123,12 @@ fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
     let ((from, _), (to, _)) = (cell(&context, Access::Nobody), cell(&context, Access::Everyone));
     let heard = Arc::new(AtomicU64::new(0));
     let count = heard.clone();
-    to.enter().unwrap().set_handler(ASK, move |_, _, _| {
-        count.fetch_add(1, Relaxed);
-    });
+    to.enter()
+        .unwrap()
+        .set_handler(ASK, move |_, _, _| {
+            count.fetch_add(1, Relaxed);
+        })
+        .unwrap();
     let dest = map(&from, &to, Tag(0));
     let send =
         || from.enter().unwrap().send(&*from, (dest, ASK), &[], LayerPayload::Short).unwrap();
@@ -155,12 +161,15 @@ fn handlers_are_inside_and_come_in_no_second_time() {
         }
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (note, same) = (seen.clone(), Arc::downgrade(&cell));
-        cell.enter().unwrap().set_handler(ASK, move |_, _, _| {
-            let same = same.upgrade().unwrap();
-            assert!(same.is_inside());
-            let kinds = [same.enter().map(drop), same.try_enter().map(drop), same.close()];
-            note.lock().unwrap().extend(kinds.map(|kind| kind.unwrap_err().to_string()));
-        });
+        cell.enter()
+            .unwrap()
+            .set_handler(ASK, move |_, _, _| {
+                let same = same.upgrade().unwrap();
+                assert!(same.is_inside());
+                let kinds = [same.enter().map(drop), same.try_enter().map(drop), same.close()];
+                note.lock().unwrap().extend(kinds.map(|kind| kind.unwrap_err().to_string()));
+            })
+            .unwrap();
         let dest = map(&cell, &cell, TAG);
         cell.enter().unwrap().send(&*cell, (dest, ASK), &[], LayerPayload::Short).unwrap();
         poll(&cell);
@@ -177,11 +186,14 @@ fn threads_share_a_berth_that_is_nobodys() {
     let (cell, _) = cell(&context, Access::Tag(TAG));
     let heard = Arc::new(AtomicU64::new(0));
     let (count, busy) = (heard.clone(), AtomicBool::new(false));
-    cell.enter().unwrap().set_handler(ASK, move |_, words, _| {
-        assert!(!busy.swap(true, Relaxed), "two handlers of one endpoint at once");
-        count.fetch_add(words[0], Relaxed);
-        busy.store(false, Relaxed);
-    });
+    cell.enter()
+        .unwrap()
+        .set_handler(ASK, move |_, words, _| {
+            assert!(!busy.swap(true, Relaxed), "two handlers of one endpoint at once");
+            count.fetch_add(words[0], Relaxed);
+            busy.store(false, Relaxed);
+        })
+        .unwrap();
     let dest = map(&cell, &cell, TAG);
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -217,8 +229,9 @@ fn a_handler_may_refuse_what_it_was_sent() {
                     }
                     let odd = words[0] % 2 == 1 || payload.len() == 3;
                     odd.then(|| Box::new(HandlerFailure::Refused(Reason::Congestion)))
-                });
-                ep.set_handler(ANSWER, move |_, _, _| end.set(1));
+                })
+                .unwrap();
+                ep.set_handler(ANSWER, move |_, _, _| end.set(1)).unwrap();
                 ep.poll_until(|| done.get() == 1).unwrap();
                 return Vec::new();
             }
@@ -226,9 +239,10 @@ fn a_handler_may_refuse_what_it_was_sent() {
             let note = back.clone();
             ep.on_returned(move |m| {
                 note.borrow_mut().push((m.reason, m.words.clone(), m.payload.clone()));
-            });
+            })
+            .unwrap();
             let answered = done.clone();
-            ep.set_handler(ANSWER, move |_, _, _| answered.set(1));
+            ep.set_handler(ANSWER, move |_, _, _| answered.set(1)).unwrap();
             let name = clump_am::Name::new(1, 0, 1);
             let to = loop {
                 // Until the other endpoint is there, messages to it are returned.
@@ -271,16 +285,18 @@ fn answer(cell: &EndpointCell) {
     let ended = Arc::new(AtomicBool::new(false));
     let end = ended.clone();
     let mut inside = cell.enter().unwrap();
-    inside.set_handler(ASK, |token, words, payload| {
-        let bytes = payload.to_vec();
-        let parcel = match (payload.offset(), bytes.len()) {
-            (Some(offset), _) => LayerPayload::Long(offset, &bytes),
-            (None, 0) => LayerPayload::Short,
-            _ => LayerPayload::Medium(&bytes),
-        };
-        token.answer(ANSWER, words, parcel)
-    });
-    inside.set_handler(Handler(9), move |_, _, _| end.store(true, Relaxed));
+    inside
+        .set_handler(ASK, |token, words, payload| {
+            let bytes = payload.to_vec();
+            let parcel = match (payload.offset(), bytes.len()) {
+                (Some(offset), _) => LayerPayload::Long(offset, &bytes),
+                (None, 0) => LayerPayload::Short,
+                _ => LayerPayload::Medium(&bytes),
+            };
+            token.answer(ANSWER, words, parcel)
+        })
+        .unwrap();
+    inside.set_handler(Handler(9), move |_, _, _| end.store(true, Relaxed)).unwrap();
     drop(inside);
     while !ended.load(Relaxed) {
         poll(cell);
@@ -316,10 +332,13 @@ fn echo(context: &Arc<RankContext>) {
     }
     let answers = Answers::default();
     let note = answers.clone();
-    cell.enter().unwrap().set_handler(ANSWER, move |token, words, payload| {
-        assert!(!token.may_reply());
-        note.lock().unwrap().push((words.to_vec(), payload.offset(), payload.to_vec()));
-    });
+    cell.enter()
+        .unwrap()
+        .set_handler(ANSWER, move |token, words, payload| {
+            assert!(!token.may_reply());
+            note.lock().unwrap().push((words.to_vec(), payload.offset(), payload.to_vec()));
+        })
+        .unwrap();
     let to = find(cell, &answers, &back);
     let long: Vec<u8> = (0..250_000_u32).map(|i| (i * 7) as u8).collect();
     for count in 0..=MAX_CARRIED {

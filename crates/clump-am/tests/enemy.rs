@@ -131,11 +131,13 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
         assert_eq!(words, [a.get(), !a.get()]);
         a.set(a.get() + 1);
         token.reply(Handler(2), words)
-    });
+    })
+    .unwrap();
     ep.set_handler(Handler(2), move |_, words, _| {
         assert_eq!(words, [b.get(), !b.get()]);
         b.set(b.get() + 1);
-    });
+    })
+    .unwrap();
     let peer = Name::new(1 - context.rank(), 0, 1);
     let dest = ready(&ep, peer);
     let before = context.network().unwrap().memory_bytes();
@@ -157,7 +159,7 @@ fn ready(ep: &Endpoint, peer: Name) -> clump_am::Dest {
     loop {
         let reason = Rc::new(Cell::new(None));
         let seen = reason.clone();
-        ep.on_returned(move |m| seen.set(Some(m.reason)));
+        ep.on_returned(move |m| seen.set(Some(m.reason))).unwrap();
         let dest = ep.map(&peer, TAG).unwrap();
         ep.request(dest, Handler(250), &[]).unwrap();
         ep.poll_until(|| reason.get().is_some()).unwrap();

@@ -58,16 +58,18 @@ fn equip(context: &Arc<RankContext>) -> Endpoint {
     let endpoint = Endpoint::open(context, TAG).unwrap();
     endpoint.export_segment(4096).unwrap();
     for handler in 1..=20 {
-        endpoint.set_handler(Handler(handler), |token, words, payload| {
-            let bytes = payload.to_vec();
-            if bytes.is_empty() {
-                token.reply(Handler(9), words)
-            } else {
-                token.reply_bulk(Handler(9), &bytes, &[])
-            }
-        });
+        endpoint
+            .set_handler(Handler(handler), |token, words, payload| {
+                let bytes = payload.to_vec();
+                if bytes.is_empty() {
+                    token.reply(Handler(9), words)
+                } else {
+                    token.reply_bulk(Handler(9), &bytes, &[])
+                }
+            })
+            .unwrap();
     }
-    endpoint.on_returned(|_| {});
+    endpoint.on_returned(|_| {}).unwrap();
     endpoint
 }
 

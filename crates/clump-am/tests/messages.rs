@@ -52,7 +52,7 @@ impl Log {
     fn on(ep: &Endpoint) -> Self {
         let log = Self::default();
         let sink = log.clone();
-        ep.on_returned(move |m| sink.0.borrow_mut().push(m.clone()));
+        ep.on_returned(move |m| sink.0.borrow_mut().push(m.clone())).unwrap();
         log
     }
 
@@ -72,8 +72,9 @@ fn serve(context: &Arc<RankContext>) {
         } else {
             token.reply_bulk(PONG, &payload.to_vec(), words)
         }
-    });
-    ep.set_handler(Handler(9), move |_, _, _| end.set(true));
+    })
+    .unwrap();
+    ep.set_handler(Handler(9), move |_, _, _| end.set(true)).unwrap();
     ep.poll_until(|| stop.get()).unwrap();
 }
 
@@ -90,7 +91,8 @@ fn words_and_payloads_of_every_size_come_back_unchanged() {
             let sink = got.clone();
             ep.set_handler(PONG, move |_, words, payload| {
                 *sink.borrow_mut() = Some((words.to_vec(), payload.to_vec()));
-            });
+            })
+            .unwrap();
             let to = ready(&ep, name_of(1));
             for words in 0..=8 {
                 let args: Vec<u64> = (0..words).map(|w| w * 77 + 1).collect();
@@ -140,15 +142,16 @@ fn long_messages_land_in_the_segment_and_nowhere_else() {
                 mine.bytes(0, 7).unwrap().copy_to(&mut before);
                 assert_eq!(before, [0; 7]);
                 seen.set(seen.get() + 1);
-            });
+            })
+            .unwrap();
             // Messages of the other rank find this endpoint open.
             let over = Rc::new(Cell::new(false));
             let told = over.clone();
-            ep.set_handler(PONG, move |_, _, _| told.set(true));
+            ep.set_handler(PONG, move |_, _, _| told.set(true)).unwrap();
             let log = Log::default();
             let to = ready(&ep, name_of(1 - context.rank()));
             let sink = log.clone();
-            ep.on_returned(move |m| sink.0.borrow_mut().push(m.clone()));
+            ep.on_returned(move |m| sink.0.borrow_mut().push(m.clone())).unwrap();
             let data = vec![9; 90_000];
             ep.request_long(to, PING, 7, &data, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
             ep.request_long(to, PING, 200_000, &data, &[]).unwrap();
@@ -225,7 +228,8 @@ fn what_a_closed_endpoint_did_not_read_comes_back_and_the_rest_does_not() {
         let count = read.clone();
         to.set_handler(PING, move |_, _, _| {
             count.fetch_add(1, Relaxed);
-        });
+        })
+        .unwrap();
         let log = Log::on(&from);
         let dest = from.map(&to.name(), TAG).unwrap();
         for i in 0..10 {
@@ -302,7 +306,8 @@ fn handlers_defer_requests_but_may_not_use_the_endpoint() {
             token.defer(dest, PING, &[words[0] - 1])?;
         }
         Ok::<(), Error>(())
-    });
+    })
+    .unwrap();
     ep.request(dest, PING, &[1000]).unwrap();
     ep.poll_until(|| count.get() == 1001).unwrap();
     assert!(refused.get());
@@ -330,7 +335,8 @@ fn a_request_without_room_is_returned_when_patience_ends() {
         let count = got.clone();
         to.set_handler(PING, move |_, _, _| {
             count.fetch_add(1, Relaxed);
-        });
+        })
+        .unwrap();
         while to.poll().unwrap() > 0 {}
         assert_eq!(got.load(Relaxed), sent - 1);
     });
@@ -347,8 +353,9 @@ fn everybody_floods_everybody_and_nobody_is_stuck() {
             ep.set_handler(PING, move |token, words, payload| {
                 a.set(a.get() + 1);
                 token.reply_bulk(PONG, &payload.to_vec(), words)
-            });
-            ep.set_handler(PONG, move |_, _, _| b.set(b.get() + 1));
+            })
+            .unwrap();
+            ep.set_handler(PONG, move |_, _, _| b.set(b.get() + 1)).unwrap();
             let peers: Vec<_> = (0..4).map(|r| ready(&ep, name_of(r))).collect();
             for i in 0..3000u64 {
                 let data = vec![i as u8; (i % 3000) as usize];
@@ -373,7 +380,8 @@ fn threads_share_a_shared_endpoint() {
     let count = hits.clone();
     ep.set_handler(PING, move |_, _, _| {
         count.fetch_add(1, Relaxed);
-    });
+    })
+    .unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -398,7 +406,7 @@ fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
         let answers = Rc::new(Cell::new(0));
         let count = answers.clone();
         let to = ready(&ep, name_of(1));
-        ep.set_handler(PONG, move |_, _, _| count.set(count.get() + 1));
+        ep.set_handler(PONG, move |_, _, _| count.set(count.get() + 1)).unwrap();
         for i in 1..200 {
             // Sends skip the poll at which the network would have been polled.
             for _ in 0..i % 5 {
@@ -428,7 +436,7 @@ fn who_drains_is_told_by_an_endpoint_that_closes() {
             }
             let ep = Endpoint::open(&context, TAG).unwrap();
             let to = ready(&ep, name_of(1));
-            ep.set_handler(PONG, |_, _, _| ());
+            ep.set_handler(PONG, |_, _, _| ()).unwrap();
             for i in 0..round {
                 ep.request(to, PING, &[i]).unwrap();
             }

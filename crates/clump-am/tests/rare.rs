@@ -31,7 +31,7 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             let ep = Endpoint::open(computes, TAG).unwrap();
             let seen = Rc::new(Cell::new(0));
             let count = seen.clone();
-            ep.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1));
+            ep.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1)).unwrap();
             // Mapping an endpoint of another node starts the progress thread.
             let _back = ep.map(&Name::new(2, 0, 1), TAG).unwrap();
             for _ in 0..64 {

@@ -20,8 +20,8 @@ fn serve(context: &Arc<RankContext>) {
     let ep = Endpoint::open(context, TAG).unwrap();
     let ended = Rc::new(Cell::new(false));
     let end = ended.clone();
-    ep.set_handler(ASK, |token, words, _| token.reply(Handler(words[0] as u8), words));
-    ep.set_handler(END, move |_, _, _| end.set(true));
+    ep.set_handler(ASK, |token, words, _| token.reply(Handler(words[0] as u8), words)).unwrap();
+    ep.set_handler(END, move |_, _, _| end.set(true)).unwrap();
     ep.poll_until(|| ended.get()).unwrap();
 }
 
@@ -29,11 +29,11 @@ fn ask(context: &Arc<RankContext>) {
     let ep = Endpoint::open(context, TAG).unwrap();
     let answers = Rc::new(Cell::new(0));
     let count = answers.clone();
-    ep.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1));
+    ep.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1)).unwrap();
     // Until the other rank is there, requests to it are returned.
     let early = Rc::new(Cell::new(false));
     let note = early.clone();
-    ep.on_returned(move |_| note.set(true));
+    ep.on_returned(move |_| note.set(true)).unwrap();
     let to = loop {
         let to = ep.map(&Name::new(1, 0, 1), TAG).unwrap();
         ep.request(to, ASK, &[u64::from(ANSWER.0)]).unwrap();

@@ -142,9 +142,9 @@ impl Own {
         let ep = Endpoint::open(cl, Tag(TAG))?;
         let (seen, ended) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
         let (note, end) = (seen.clone(), ended.clone());
-        ep.set_handler(Handler(PING), |token, words, _| token.reply(Handler(PONG), words));
-        ep.set_handler(Handler(PONG), move |_, words, _| note.set(words[0] as u32));
-        ep.set_handler(Handler(END), move |_, _, _| end.set(true));
+        ep.set_handler(Handler(PING), |token, words, _| token.reply(Handler(PONG), words))?;
+        ep.set_handler(Handler(PONG), move |_, words, _| note.set(words[0] as u32))?;
+        ep.set_handler(Handler(END), move |_, _, _| end.set(true))?;
         let names = cl.all_gather(ep.name())?;
         let to = ep.map(&names[1 - cl.rank()], Tag(TAG))?;
         Ok(Self { ep, to, seen, ended })

@@ -174,6 +174,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         }
         Am::NoSuchDestination(_) => S::CLUMP_ERR_DESTINATION,
         Am::HandlerReserved => S::CLUMP_ERR_ARGUMENT,
+        Am::NotRequested => S::CLUMP_ERR_TOKEN,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
         Am::TooManyDeferred(_) => S::CLUMP_ERR_LIMIT,
         Am::Unclaimed { .. } => S::CLUMP_ERR_RETURNED,

@@ -259,7 +259,7 @@ pub extern "C" fn clump_ep_handler_with(
                     // SAFETY: just found.
                     unsafe { callee.call(ThreadState::find(), &mut token, words, &payload) }
                 };
-                ours.0.set_handler(number, call);
+                ours.0.set_handler(number, call)?;
                 Ok(0)
             });
         }
@@ -270,7 +270,7 @@ pub extern "C" fn clump_ep_handler_with(
                 // SAFETY: the endpoint, and so its handlers, are this thread's alone.
                 unsafe { callee.call(here, &mut token, words, &payload) }
             };
-            mine.0.set_handler(number, call);
+            mine.0.set_handler(number, call)?;
             Ok(0)
         })
     })
@@ -295,14 +295,14 @@ pub extern "C" fn clump_ep_on_returned(
                 ours.0.on_returned(move |message| {
                     let callee = &callee;
                     callee.call(message);
-                });
+                })?;
                 Ok(0)
             });
         }
         Slot::enter::<ThreadEndpoint, _>(pointer, |mine, slot| {
             not_in_its_handler(slot)?;
             let callee = Callee::<RunReturned> { run, context, slot };
-            mine.0.on_returned(move |message| callee.call(message));
+            mine.0.on_returned(move |message| callee.call(message))?;
             Ok(0)
         })
     })

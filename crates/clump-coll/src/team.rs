@@ -65,21 +65,21 @@ impl Team {
             let put =
                 lock(&box_of_handler).put(part, FragmentRange { offset, total }, payload.to_vec());
             put.map_err(|misfit| misfit.to_string())
-        });
+        })?;
         let ear = barrier.ear().clone();
         endpoint.set_handler(TOLD, move |token, words, _| {
             let &[epoch] = words else { return Err("a barrier is told in one word") };
             ear.handle_message(token.from().rank(), epoch)
-        });
+        })?;
         let box_of_handler = mailbox.clone();
         endpoint.set_handler(BROKEN, move |_, words, _| {
             let &[seq, by] = words else { return Err("a failure is told in two words") };
             lock(&box_of_handler).give_up(Broken { seq, by: by as u32 });
             Ok(())
-        });
+        })?;
         // A returned message went to a rank that died or left; the call that waits for that rank
         // reports it.
-        endpoint.on_returned(|_| ());
+        endpoint.on_returned(|_| ())?;
         let layout = Layout::of(context.node(), context.rank());
         let dests = Mutex::new(vec![None; layout.ranks()]);
         let team_endpoint = TeamEndpoint { endpoint, tag, dests };

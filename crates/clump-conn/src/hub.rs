@@ -178,7 +178,7 @@ impl Hub {
             found: Mutex::default(),
             next: AtomicU64::new(1),
         });
-        handlers::equip(&endpoint, &book);
+        handlers::equip(&endpoint, &book)?;
         let (context, dests) = (context.clone(), Mutex::default());
         let far = Far::new(&context);
         Ok(Self { context, endpoint, book, far, dests })

@@ -66,7 +66,7 @@ impl Rma {
         let endpoint = Endpoint::open(&context, Tag(TAG))?;
         let nodes = context.node().nnodes();
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
-        equip(&endpoint, &books, context.node().interface_id(0));
+        equip(&endpoint, &books, context.node().interface_id(0))?;
         let ways = (0..nodes).map(|_| Cell::new(None)).collect();
         let (successors, passed) = Default::default();
         Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, successors, passed }) })
@@ -135,19 +135,23 @@ impl Rma {
 }
 
 /// Sets the handlers of an endpoint.
-fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
+fn equip(
+    endpoint: &Endpoint,
+    books: &Rc<RefCell<Requester>>,
+    interfaces: u32,
+) -> clump_am::Result<()> {
     for number in tell::VALUE..=tell::NEXT {
         let books = books.clone();
         endpoint.set_handler(Handler(number), move |_, words, payload| {
             books.borrow_mut().on_answer(number, words, |to| payload.copy_to(to));
-        });
+        })?;
     }
     let mine = books.clone();
     endpoint.on_returned(move |message| {
         // The rank that would have got a lock is gone, and the lock's home knows it.
         let Some(node) = message.dest.rank().checked_sub(interfaces) else { return };
         mine.borrow_mut().on_returned(node, message.handler.0, &message.words);
-    });
+    })
 }
 
 impl Inner {

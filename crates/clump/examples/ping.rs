@@ -1,6 +1,6 @@
 //! Every rank asks the next one a thousand times: `clump run -n 2 target/debug/examples/ping`.
 
-use clump::am::{Endpoint, Handler, Tag};
+use clump::am::{Endpoint, Handler, Tag, Token};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -12,13 +12,13 @@ fn main() -> clump::Result<()> {
     let ep = Endpoint::open(&cl, Tag(0x5eed))?; // the tag is the right to send to it
     let seen = Rc::new(Cell::new(0));
     let pong = seen.clone();
-    ep.set_handler(PING, |token, words, _| token.reply(PONG, &[words[0] + 1]));
-    ep.set_handler(PONG, move |_, words, _| pong.set(words[0]));
-    ep.on_returned(|m| eprintln!("to {}: came back: {}", m.dest, m.reason));
-    let names = cl.all_gather(ep.name())?; // all ranks' endpoints
-    let next = ep.map(&names[(cl.rank() + 1) % cl.nranks()], Tag(0x5eed))?;
-    for i in 0..1000 {
-        ep.request(next, PING, &[i])?;
+    ep.handler(PING, |token: Token, i: u64| token.reply(PONG, i + 1))?;
+    ep.handler(PONG, move |_, i: u64| pong.set(i))?;
+    ep.on_returned(|m| eprintln!("to {}: came back: {}", m.dest, m.reason))?;
+    let ranks = cl.map_ranks(&ep)?; // all ranks' endpoints
+    let next = ranks[(cl.rank() + 1) % cl.nranks()];
+    for i in 0..1000_u64 {
+        ep.request(next, PING, i)?;
         ep.poll_until(|| seen.get() == i + 1)?;
     }
     println!("rank {} of {}: last answer {}", cl.rank(), cl.nranks(), seen.get());

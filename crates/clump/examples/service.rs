@@ -8,7 +8,7 @@
 //! The server's rank 1 connects within the job, by node and port. The file belongs to its user
 //! alone: any process that can read it may connect.
 
-use clump::conn::{Connection, Listener, Order, Port, Token};
+use clump::conn::{Connection, Listener, Order, Port, ServiceToken};
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -68,7 +68,7 @@ fn serve(file: &Path, clients: usize) -> Result<()> {
 
 /// Writes the token to a file: atomically, and readable by its user alone. The file is new: an
 /// existing one may belong to another user, who could read it.
-fn hand_out(token: &Token, file: &Path) -> Result<()> {
+fn hand_out(token: &ServiceToken, file: &Path) -> Result<()> {
     let part = file.with_added_extension(format!("{}.part", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -84,7 +84,7 @@ fn hand_out(token: &Token, file: &Path) -> Result<()> {
 /// Connects by the token and has words counted.
 fn ask(file: &Path, words: &[&[u8]]) -> Result<()> {
     let cl = clump::init()?;
-    let token: Token = std::fs::read_to_string(file)?.parse()?;
+    let token: ServiceToken = std::fs::read_to_string(file)?.parse()?;
     if cl.rank() == 0 {
         let connection = Connection::connect_to(&cl, &token, Order::Ordered)?;
         println!("so far {} words", count(&connection, words)?);

@@ -4,7 +4,7 @@
 //! proxies (`--nodes 2 --ni proxy:1`), or beside a program that computes: a loop that polls should
 //! cost what the wait costs.
 
-use clump::am::{Dest, Endpoint, Handler, Tag};
+use clump::am::{Dest, Endpoint, Handler, Tag, Token};
 use clump::rma::Rma;
 use clump_os::clock;
 use std::cell::Cell;
@@ -33,15 +33,13 @@ fn main() -> clump::Result<()> {
     let ep = Endpoint::open(&cl, TAG)?;
     let (answered, asked) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     let (pong, ping) = (answered.clone(), asked.clone());
-    ep.set_handler(PING, move |token, words, _| {
-        ping.set(words[0]);
-        token.reply(PONG, &[words[0]])
-    });
-    ep.set_handler(PONG, move |_, words, _| pong.set(words[0]));
-    ep.set_handler(SINK, |_, _, _| ());
-    let names = cl.all_gather(ep.name())?;
-    let dests: clump::Result<Vec<_>> = names.iter().map(|name| Ok(ep.map(name, TAG)?)).collect();
-    let mut rank = Rank { dests: dests?, cl, ep, answered, asked };
+    ep.handler(PING, move |token: Token, i: u64| {
+        ping.set(i);
+        token.reply(PONG, i)
+    })?;
+    ep.handler(PONG, move |_, i: u64| pong.set(i))?;
+    ep.handler_bulk(SINK, |_, _: u64, _| ())?;
+    let mut rank = Rank { dests: cl.map_ranks(&ep)?, cl, ep, answered, asked };
     rank.round_trips()?;
     rank.blocking_calls()?;
     rank.cl.barrier()
@@ -76,7 +74,7 @@ impl Rank {
         };
         if me < other {
             for at in first + 1..=first + rounds {
-                self.ep.request(self.dests[other], PING, &[at])?;
+                self.ep.request(self.dests[other], PING, at)?;
                 until(at)?;
             }
         } else {

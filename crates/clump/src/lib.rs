@@ -4,25 +4,25 @@
 //! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`am::Endpoint`] and
-//! [`am::SharedEndpoint`], [`Error`].
+//! [`am::SharedEndpoint`], [`Error`]. Every type of a public signature is exported here, each under
+//! a name of its own, so a program depends on no other crate of clump.
 //!
 //! # Invariants
 //! 1. A process joins at most once, as the rank its agent told it to be.
 //! 2. Dropping the last [`Clump`] finalizes the rank, unless the thread is panicking.
 //!
 //! ```
-//! use clump::am::{Endpoint, Handler, Tag};
+//! use clump::am::{Endpoint, Handler, Tag, Token};
 //! use std::{cell::Cell, rc::Rc};
 //! # fn main() -> clump::Result<()> {
 //! let cl = clump::init()?;
 //! let ep = Endpoint::open(&cl, Tag(0x5eed))?;
 //! let seen = Rc::new(Cell::new(0));
-//! ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), &[words[0] + 1]));
+//! ep.handler(Handler(1), |token: Token, i: u64| token.reply(Handler(2), i + 1))?;
 //! let pong = seen.clone();
-//! ep.set_handler(Handler(2), move |_, words, _| pong.set(words[0]));
-//! let names = cl.all_gather(ep.name())?;
-//! let next = ep.map(&names[(cl.rank() + 1) % cl.nranks()], Tag(0x5eed))?;
-//! ep.request(next, Handler(1), &[41])?;
+//! ep.handler(Handler(2), move |_, i: u64| pong.set(i))?;
+//! let ranks = cl.map_ranks(&ep)?;
+//! ep.request(ranks[(cl.rank() + 1) % cl.nranks()], Handler(1), 41_u64)?;
 //! ep.poll_until(|| seen.get() == 42)?;
 //! cl.barrier()
 //! # }
@@ -32,30 +32,39 @@
 mod error;
 mod runtime;
 
+pub use clump_boot::Error as BootError;
+pub use clump_os::OsError;
+pub use clump_os::limit::TooLow;
+pub use clump_shm::Error as MemoryError;
+pub use clump_shm::job::{Death, DeathCause};
 pub use error::{Error, Result};
 pub use runtime::{Clump, init};
 
 /// Active messages.
 pub mod am {
     pub use clump_am::{
-        Dest, Endpoint, Error, ErrorKind, Events, Handler, Name, Payload, Reason, Returned,
-        Segment, SendAttempt, SharedEndpoint, Tag, Token,
+        AsContext, Dest, Endpoint, Error as MessageError, ErrorKind as MessageErrorKind, Events,
+        FromWords, Handler, HandlerFailure, HandlerResult, MultiThread, Name, Ownership, Payload,
+        Reason, Returned, Segment as DepositSegment, SendAttempt, SharedEndpoint, SingleThread,
+        Tag, Token, Word as MessageWord, Words,
     };
 }
 
 /// Connections, within a job and between jobs.
 pub mod conn {
     pub use clump_conn::{
-        Between, ConnectTarget, Connection, End, Error, Listener, MAX_WAITING, Order, Peer, Port,
-        Received, Refusal, Security, SendAttempt, Source, Token, wait_any,
+        Between, ConnectTarget, Connection, End, Error as ConnectionError, Listener, MAX_WAITING,
+        Order, Peer, Port, Received, Refusal as ConnectionRefusal, Security, SendAttempt, Source,
+        Token as ServiceToken, wait_any,
     };
 }
 
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Barrier, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase,
-        Refusal, Rma, Segment, SegmentName, Signal, Strides, Target, Word,
+        AtomicOp, Barrier, Comparison, Error as OneSidedError, ErrorKind as OneSidedErrorKind,
+        Flag, Guard, Lock, Pending, Phase, Refusal, Rma, Segment, SegmentName, Signal, Strides,
+        Target, Word,
     };
 }
 

@@ -1,7 +1,7 @@
 //! The runtime object of a process.
 
 use crate::{Error, Result};
-use clump_am::{AsContext, RankContext, Settings};
+use clump_am::{AsContext, Dest, Endpoint, Name, Ownership, RankContext, Settings, Tag};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
@@ -182,7 +182,35 @@ impl Clump {
         Ok((mine, all?))
     }
 
-    /// Returns the memory of this rank's node.
+    /// Maps the endpoints of all ranks into the translation table of `endpoint`; returns the
+    /// destinations by rank. Each rank passes one endpoint, and gives the right to send to it to all
+    /// ranks of the job.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, if memory cannot be mapped, and inside one of the endpoint's
+    /// handlers.
+    pub fn map_ranks<H: Ownership>(&self, endpoint: &Endpoint<H>) -> Result<Vec<Dest>> {
+        let all = self.all_gather([endpoint.name().to_bits(), endpoint.tag()?.0])?;
+        let dests: clump_am::Result<_> = all
+            .into_iter()
+            .map(|[name, tag]| endpoint.map(&Name::from_bits(name), Tag(tag)))
+            .collect();
+        Ok(dests?)
+    }
+
+    /// Returns the number of nodes of the job.
+    pub fn nnodes(&self) -> usize {
+        self.node().nnodes() as usize
+    }
+
+    /// Returns the node that a rank is on; `None` if the job has no such rank.
+    pub fn node_of(&self, rank: usize) -> Option<usize> {
+        let known = u32::try_from(rank).ok().filter(|_| rank < self.nranks())?;
+        Some(self.node().node_of(known) as usize)
+    }
+
+    /// Returns the memory of this rank's node, for tools that come with clump.
+    #[doc(hidden)]
     pub fn node(&self) -> &NodeMemory {
         self.inner.context.node()
     }

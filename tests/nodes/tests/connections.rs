@@ -219,7 +219,9 @@ fn a_connect_waits_for_endpoints_that_peers_have_yet_to_let_go() {
         if seat.rank() == 0 {
             let listener = Listener::bind(&seat.context, Port(7)).unwrap();
             let answering = Endpoint::open(&seat.context, tag).unwrap();
-            answering.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
+            answering
+                .set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words))
+                .unwrap();
             target.set(answering.name()).unwrap();
             seat.meet();
             // Without polling it cannot notice that its senders have closed.
@@ -244,7 +246,7 @@ fn a_connect_waits_for_endpoints_that_peers_have_yet_to_let_go() {
             for endpoint in &all {
                 let answered = Rc::new(Cell::new(false));
                 let seen = answered.clone();
-                endpoint.set_handler(Handler(2), move |_, _, _| seen.set(true));
+                endpoint.set_handler(Handler(2), move |_, _, _| seen.set(true)).unwrap();
                 let dest = endpoint.map(target.get().unwrap(), tag).unwrap();
                 endpoint.request(dest, Handler(1), &[]).unwrap();
                 endpoint.poll_until(|| answered.get()).unwrap();

@@ -18,7 +18,7 @@ fn endpoint(seat: &Seat) -> (Endpoint, Rc<Cell<u64>>) {
     let endpoint = Endpoint::open(&seat.context, TAG).unwrap();
     let seen = Rc::new(Cell::new(0));
     let count = seen.clone();
-    endpoint.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1));
+    endpoint.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1)).unwrap();
     seat.meet();
     (endpoint, seen)
 }

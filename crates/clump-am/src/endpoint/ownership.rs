@@ -1,12 +1,13 @@
 //! Ownership of an endpoint: the threads that may use it, and how a call borrows its state.
 
+use super::shared_core::{LockedCore, SharedCore};
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::progress::{Guarded, Locked, Pollable};
+use crate::progress::Pollable;
 use std::cell::{RefCell, RefMut};
 use std::ops::DerefMut;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Threads that may use an endpoint: [`SingleThread`] (the one that opened it) or [`MultiThread`]
 /// (any).
@@ -30,7 +31,7 @@ pub struct SingleThread(pub(super) Rc<RefCell<Core>>);
 
 /// Threads share the endpoint; a lock per call.
 #[derive(Debug, Clone)]
-pub struct MultiThread(pub(super) Arc<Mutex<Guarded>>);
+pub struct MultiThread(pub(super) Arc<SharedCore>);
 
 impl Ownership for SingleThread {
     type Cell = RefCell<Core>;
@@ -49,15 +50,16 @@ impl Ownership for SingleThread {
 }
 
 impl Ownership for MultiThread {
-    type Cell = Mutex<Guarded>;
+    type Cell = SharedCore;
 
-    fn cell(&self) -> &Mutex<Guarded> {
+    fn cell(&self) -> &SharedCore {
         &self.0
     }
 
-    type Guard<'a> = Locked<'a>;
+    type Guard<'a> = LockedCore<'a>;
 
-    fn core(&self) -> Result<Locked<'_>> {
-        Ok(Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    #[inline(always)]
+    fn core(&self) -> Result<LockedCore<'_>> {
+        self.0.lock()
     }
 }

@@ -37,7 +37,7 @@ impl Own {
 
     /// Sends one request after which the lane is known, so that those that follow need none.
     fn warm_up(&self) {
-        self.ep.set_handler(Handler(9), |_, _, _| ());
+        self.ep.set_handler(Handler(9), |_, _, _| ()).unwrap();
         (0..2).for_each(|_| self.ep.request(self.to, Handler(9), &[]).unwrap());
     }
 }
@@ -73,9 +73,11 @@ fn requests_to_itself_keep_their_order_among_all_kinds_and_are_counted() {
         let there = other.map(&own.ep.name(), TAG).unwrap();
         let log: Rc<RefCell<Vec<(bool, u64)>>> = Rc::default();
         let (me, sink) = (own.ep.name(), log.clone());
-        own.ep.set_handler(PING, move |token, words, _| {
-            sink.borrow_mut().push((token.from() == me, words[0]));
-        });
+        own.ep
+            .set_handler(PING, move |token, words, _| {
+                sink.borrow_mut().push((token.from() == me, words[0]));
+            })
+            .unwrap();
         let (mut sent, mut others, mut short) = (0, 0, [0; 2]);
         for round in 0..400 {
             let words = [sent, 1, 2, 3, 4, 5, 6, 7];
@@ -129,7 +131,7 @@ fn what_others_sent_is_handled_by_a_rank_that_sends_to_itself_alone() {
     let there = other.map(&own.ep.name(), TAG).unwrap();
     let hits = Rc::new(Cell::new(0));
     let count = hits.clone();
-    own.ep.set_handler(PING, move |_, _, _| count.set(count.get() + 1));
+    own.ep.set_handler(PING, move |_, _, _| count.set(count.get() + 1)).unwrap();
     own.warm_up();
     for round in 1..=10 {
         assert_eq!(other.try_request(there, PING, &[]).unwrap(), SendAttempt::Sent);
@@ -144,23 +146,27 @@ fn no_handler_of_an_endpoint_runs_inside_another() {
     own.warm_up();
     let (inside, runs) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
     let (to, inner, within, count) = (own.to, own.ep.clone(), inside.clone(), runs.clone());
-    own.ep.set_handler(PING, move |mut token, words, _| {
-        assert!(!within.replace(true), "inside another");
-        let refused = inner.request(to, PING, &[0]).unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::InHandler), "{refused}");
-        if words[0] > 0 {
-            token.defer(to, PING, &[words[0] - 1]).unwrap();
-        }
-        token.reply(PONG, words).unwrap();
-        count.set(count.get() + 1);
-        within.set(false);
-    });
+    own.ep
+        .set_handler(PING, move |mut token, words, _| {
+            assert!(!within.replace(true), "inside another");
+            let refused = inner.request(to, PING, &[0]).unwrap_err();
+            assert!(matches!(refused.kind(), ErrorKind::InHandler), "{refused}");
+            if words[0] > 0 {
+                token.defer(to, PING, &[words[0] - 1]).unwrap();
+            }
+            token.reply(PONG, words).unwrap();
+            count.set(count.get() + 1);
+            within.set(false);
+        })
+        .unwrap();
     let (within, replies) = (inside.clone(), Rc::new(Cell::new(0)));
     let count = replies.clone();
-    own.ep.set_handler(PONG, move |_, _, _| {
-        assert!(!within.get(), "inside the handler of the request");
-        count.set(count.get() + 1);
-    });
+    own.ep
+        .set_handler(PONG, move |_, _, _| {
+            assert!(!within.get(), "inside the handler of the request");
+            count.set(count.get() + 1);
+        })
+        .unwrap();
     for _ in 0..10 {
         own.ep.request(own.to, PING, &[3]).unwrap();
     }
@@ -173,13 +179,15 @@ fn no_handler_of_an_endpoint_runs_inside_another() {
 fn a_request_to_itself_may_fail_come_back_and_be_locked_out() {
     let own = Own::open(Settings::default());
     let log = super::Log::on(&own.ep);
-    own.ep.set_handler(FAILS, |_, _, _| Err::<(), _>("as it should"));
+    own.ep.set_handler(FAILS, |_, _, _| Err::<(), _>("as it should")).unwrap();
     own.ep
-        .set_handler(REFUSES, |_, _, _| Some(Box::new(HandlerFailure::Refused(Reason::BadLength))));
+        .set_handler(REFUSES, |_, _, _| Some(Box::new(HandlerFailure::Refused(Reason::BadLength))))
+        .unwrap();
     own.warm_up();
     let before = own.counts([Counter::RequestShortSent, Counter::RequestShortReceived]);
     for _ in 0..3 {
-        let failed = own.ep.request(own.to, FAILS, &[1]).unwrap_err();
+        own.ep.request(own.to, FAILS, &[1]).unwrap();
+        let failed = own.ep.poll().unwrap_err();
         assert!(matches!(failed.kind(), ErrorKind::HandlerFailed { .. }), "{failed}");
         own.ep.request(own.to, REFUSES, &[5, 6]).unwrap();
     }
@@ -202,10 +210,12 @@ fn requests_to_itself_go_on_after_a_sleep_and_by_another_entry() {
     own.warm_up();
     let hits = Rc::new(Cell::new(0));
     let count = hits.clone();
-    own.ep.set_handler(PING, move |_, words, _| {
-        assert_eq!(words, [count.get()]);
-        count.set(count.get() + 1);
-    });
+    own.ep
+        .set_handler(PING, move |_, words, _| {
+            assert_eq!(words, [count.get()]);
+            count.set(count.get() + 1);
+        })
+        .unwrap();
     let parks = || Counters::over(own.context.block().counters()).get(Counter::Parks);
     let mut to = own.to;
     for round in 0..4 {

@@ -30,14 +30,16 @@ fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
     let staying = Endpoint::open(&b, TAG).unwrap();
     let hits = Rc::new(Cell::new(0));
     let count = hits.clone();
-    staying.set_handler(PING, move |token, words, _| {
-        count.set(count.get() + 1);
-        token.reply(PONG, words)
-    });
+    staying
+        .set_handler(PING, move |token, words, _| {
+            count.set(count.get() + 1);
+            token.reply(PONG, words)
+        })
+        .unwrap();
     // Each endpoint sends and receives requests, and closes with a reply to its own unread.
     for round in 0..100u64 {
         let passing = Endpoint::open(&a, TAG).unwrap();
-        passing.set_handler(PONG, |_, _, _| ());
+        passing.set_handler(PONG, |_, _, _| ()).unwrap();
         let to = passing.map(&staying.name(), TAG).unwrap();
         let back = staying.map(&passing.name(), TAG).unwrap();
         let log = Log::on(&staying);
@@ -62,13 +64,13 @@ fn an_endpoint_that_unmaps_before_it_closes_is_let_go() {
     let settings = Settings::default();
     let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
     let staying = Endpoint::open(&b, TAG).unwrap();
-    staying.set_handler(PING, |token, words, _| token.reply(PONG, words));
+    staying.set_handler(PING, |token, words, _| token.reply(PONG, words)).unwrap();
     // More than there are indices.
     for round in 0..100 {
         let passing = Endpoint::open(&a, TAG).unwrap();
         let answered = Rc::new(Cell::new(false));
         let seen = answered.clone();
-        passing.set_handler(PONG, move |_, _, _| seen.set(true));
+        passing.set_handler(PONG, move |_, _, _| seen.set(true)).unwrap();
         let to = passing.map(&staying.name(), TAG).unwrap();
         passing.request(to, PING, &[round]).unwrap();
         while !answered.get() {

@@ -35,7 +35,7 @@ fn wakes(settings: Settings, wait: impl Fn(&Endpoint, Dest) + Send + 'static) ->
     let (done, ended) = std::sync::mpsc::channel::<()>();
     let there = cluster::context(&node, 1, settings);
     let reader = Endpoint::open(&there, TAG).unwrap();
-    reader.set_handler(SINK, |_, _, _| ());
+    reader.set_handler(SINK, |_, _, _| ()).unwrap();
     let name = reader.name();
     let memory = node.clone();
     let sending = std::thread::spawn(move || {
@@ -105,7 +105,7 @@ fn an_endpoint_that_closes_wakes_whoever_waits_for_it_to_read() {
             let ep = Endpoint::open(here, TAG).unwrap();
             let reasons = Rc::new(RefCell::new(Vec::new()));
             let log = reasons.clone();
-            ep.on_returned(move |back| log.borrow_mut().push(back.reason));
+            ep.on_returned(move |back| log.borrow_mut().push(back.reason)).unwrap();
             let dest = ep.map(&name, TAG).unwrap();
             ep.request(dest, SINK, &[1]).unwrap();
             ep.drain().unwrap();
@@ -156,7 +156,7 @@ fn a_loop_that_sends_or_handles_messages_does_not_give_way() {
     let there = cluster::context(&node, 1, Settings::default());
     let (ep, reader) =
         (Endpoint::open(&context, TAG).unwrap(), Endpoint::open(&there, TAG).unwrap());
-    reader.set_handler(SINK, |_, _, _| ());
+    reader.set_handler(SINK, |_, _, _| ()).unwrap();
     let dest = ep.map(&reader.name(), TAG).unwrap();
     for i in 0..10_000 {
         assert_eq!(ep.try_request(dest, SINK, &[i]).unwrap(), clump_am::SendAttempt::Sent);
@@ -179,12 +179,14 @@ fn a_wait_counts_messages_whichever_poll_of_it_finds_them() {
         let ep = Endpoint::open(&context, TAG).unwrap();
         let (to_relay, to_ep) =
             (sender.map(&relay.name(), TAG).unwrap(), sender.map(&ep.name(), TAG).unwrap());
-        ep.set_handler(SINK, |_, _, _| ());
+        ep.set_handler(SINK, |_, _, _| ()).unwrap();
         let (through, sent) = (sender.clone(), Cell::new(0));
-        relay.set_handler(SINK, move |_, _, _| {
-            sent.set(sent.get() + 1);
-            let _ = through.try_request(to_ep, SINK, &[sent.get()]).unwrap();
-        });
+        relay
+            .set_handler(SINK, move |_, _, _| {
+                sent.set(sent.get() + 1);
+                let _ = through.try_request(to_ep, SINK, &[sent.get()]).unwrap();
+            })
+            .unwrap();
         let _ = sender.try_request(to_relay, SINK, &[]).unwrap();
         done.send(ep.wait().unwrap()).unwrap();
     });

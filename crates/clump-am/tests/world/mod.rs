@@ -227,31 +227,39 @@ pub fn equip(endpoint: &Endpoint, at: usize, log: &SharedLog, myself: Dest) {
         }
     };
     let noted = note(log);
-    endpoint.set_handler(SINK, move |_, words, payload| noted(words, &payload));
+    endpoint.set_handler(SINK, move |_, words, payload| noted(words, &payload)).unwrap();
     let noted = note(log);
-    endpoint.set_handler(ECHO, move |token, words, payload| {
-        noted(words, &payload);
-        let bytes = payload.to_vec();
-        match payload.offset() {
-            Some(_) => token.reply_long(REPLY, words[1], &bytes, words),
-            None if bytes.is_empty() => token.reply(REPLY, words),
-            None => token.reply_bulk(REPLY, &bytes, words),
-        }
-    });
+    endpoint
+        .set_handler(ECHO, move |token, words, payload| {
+            noted(words, &payload);
+            let bytes = payload.to_vec();
+            match payload.offset() {
+                Some(_) => token.reply_long(REPLY, words[1], &bytes, words),
+                None if bytes.is_empty() => token.reply(REPLY, words),
+                None => token.reply_bulk(REPLY, &bytes, words),
+            }
+        })
+        .unwrap();
     let noted = note(log);
-    endpoint.set_handler(RELAY, move |mut token, words, payload| {
-        noted(words, &payload);
-        token.defer(myself, SINK, &[words[0] | RELAYED])
-    });
+    endpoint
+        .set_handler(RELAY, move |mut token, words, payload| {
+            noted(words, &payload);
+            token.defer(myself, SINK, &[words[0] | RELAYED])
+        })
+        .unwrap();
     let sink = log.clone();
-    endpoint.set_handler(REPLY, move |_, words, payload| {
-        let arrival = Arrival { at, words: words.to_vec(), payload: payload.to_vec() };
-        sink.borrow_mut().replies.entry(words[0]).or_default().push(arrival);
-    });
+    endpoint
+        .set_handler(REPLY, move |_, words, payload| {
+            let arrival = Arrival { at, words: words.to_vec(), payload: payload.to_vec() };
+            sink.borrow_mut().replies.entry(words[0]).or_default().push(arrival);
+        })
+        .unwrap();
     let sink = log.clone();
-    endpoint.on_returned(move |m| {
-        sink.borrow_mut().returned.entry(m.words[0]).or_default().push((at, m.clone()));
-    });
+    endpoint
+        .on_returned(move |m| {
+            sink.borrow_mut().returned.entry(m.words[0]).or_default().push((at, m.clone()));
+        })
+        .unwrap();
 }
 
 /// Sends `message` on `endpoint`, blocking while there is no room.

@@ -256,7 +256,7 @@ pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *
         };
         let given = slot.cell.open(&context)?;
         let mut inside = slot.cell.enter()?;
-        receive::install(&mut inside, slot);
+        receive::install(&mut inside, slot)?;
         let words = context.node().geometry().max_medium().div_ceil(8);
         let own = Own {
             name: en_t::of(given),

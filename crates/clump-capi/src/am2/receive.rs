@@ -10,13 +10,17 @@ use clump_os::sync::Ordering;
 use std::cell::Cell;
 
 /// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
-pub(super) fn install(inside: &mut BorrowedEndpoint<'_>, slot: &'static EndpointSlot) {
+pub(super) fn install(
+    inside: &mut BorrowedEndpoint<'_>,
+    slot: &'static EndpointSlot,
+) -> clump_am::Result<()> {
     for number in 1..=u8::MAX {
         inside.set_handler(Handler(number), move |mut token, words, payload| {
             receive(slot, number, &mut token, words, &payload)
-        });
+        })?;
     }
     inside.on_returned(move |back| returned::receive(slot, back));
+    Ok(())
 }
 
 #[inline]

@@ -11,12 +11,12 @@ use clump_os::clock;
 use clump_rma::protocol;
 use std::sync::Arc;
 
-pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
+pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) -> clump_am::Result<()> {
     let mine = book.clone();
     let connect = move |token: Token<'_>, words: &[u64], _: clump_am::Payload<'_>| {
         on_connect(&mine, token, words);
     };
-    endpoint.set_handler(Handler(ask::CONNECT), connect);
+    endpoint.set_handler(Handler(ask::CONNECT), connect)?;
     for handler in [ask::FRAGMENT, ask::CREDIT, ask::FINISH, ask::CLOSE] {
         let mine = book.clone();
         endpoint.set_handler(Handler(handler), move |token, words, payload| {
@@ -24,7 +24,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
             if known.line.handle(handler, words, &payload) {
                 mine.mark_due(number);
             }
-        });
+        })?;
     }
     let mine = book.clone();
     endpoint.set_handler(Handler(tell::QUEUED), move |token, words, _| {
@@ -37,23 +37,23 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
             // The side that asked has given up.
             None => mine.note(Notice::hang_up(token.from(), from, to)),
         }
-    });
+    })?;
     let mine = book.clone();
     endpoint.set_handler(Handler(tell::REFUSED), move |token, words, _| {
         let &[_, why] = words else { return };
         if let Some((_, known)) = addressed(&mine, words, token.from()) {
             known.line.state().answer = Some(ConnectAnswer::Refused(why));
         }
-    });
+    })?;
     let mine = book.clone();
     endpoint.set_handler(Handler(protocol::tell::VALUE), move |_, words, _| {
         let &[cookie, value] = words else { return };
         if let Some(asked) = lock(&mine.found).get_mut(&cookie) {
             *asked = Some(value);
         }
-    });
+    })?;
     let mine = book.clone();
-    endpoint.on_returned(move |message| on_returned(&mine, message));
+    endpoint.on_returned(move |message| on_returned(&mine, message))
 }
 
 /// Returns the connection that a message is for, if it comes from its other side.

@@ -126,9 +126,9 @@ fn incast(cl: &Clump) -> Result<Option<IncastFigures>> {
         if let Some(sum) = count.borrow_mut().get_mut(token.from().rank() as usize) {
             *sum += payload.len() as u64;
         }
-    });
+    })?;
     let stop = stops.clone();
-    endpoint.set_handler(STOP, move |_, _, _| stop.set(stop.get() + 1));
+    endpoint.set_handler(STOP, move |_, _, _| stop.set(stop.get() + 1))?;
     let names = cl.all_gather(endpoint.name())?;
     let mut rates = Vec::new();
     let mut mine = [0; 3];

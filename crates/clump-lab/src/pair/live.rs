@@ -86,11 +86,11 @@ impl Issuer {
         let counted = Rc::new(Cell::new((0, 0)));
         let (endpoint, dest) = meet(rank, exchange, |endpoint| {
             let count = answered.clone();
-            endpoint.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1));
+            endpoint.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1))?;
             let heard = counted.clone();
             endpoint.set_handler(COUNTED, move |_, words, _| {
                 heard.set((words.first().copied().unwrap_or(0), heard.get().1 + 1));
-            });
+            })?;
             Ok(())
         })?;
         #[expect(clippy::cast_precision_loss, reason = "a clock rate in MHz")]
@@ -308,29 +308,29 @@ impl Server {
         let quit = Rc::new(Cell::new(false));
         let sunk = Rc::new(Cell::new(0u64));
         let (endpoint, _) = meet(rank, exchange, |endpoint| {
-            endpoint.set_handler(ECHO, |token, words, _| token.reply(ANSWER, words));
+            endpoint.set_handler(ECHO, |token, words, _| token.reply(ANSWER, words))?;
             let count = sunk.clone();
-            endpoint.set_handler(SINK, move |_, _, _| count.set(count.get() + 1));
+            endpoint.set_handler(SINK, move |_, _, _| count.set(count.get() + 1))?;
             let count = sunk.clone();
             let mut inbox = PageAligned::filled(endpoint.max_medium(), 1);
             endpoint.set_handler(SINK_MEDIUM, move |_, _, payload| {
                 payload.copy_to(&mut inbox);
                 std::hint::black_box(&mut *inbox);
                 count.set(count.get() + 1);
-            });
-            endpoint.set_handler(COUNT, move |token, _, _| token.reply(COUNTED, &[sunk.get()]));
+            })?;
+            endpoint.set_handler(COUNT, move |token, _, _| token.reply(COUNTED, &[sunk.get()]))?;
             let invitation = invited.clone();
             endpoint.set_handler(FLAGS, move |_, words, _| {
                 if let [first, rounds] = *words {
                     invitation.set(Some(Invitation::Lines(first, rounds)));
                 }
-            });
+            })?;
             let invitation = invited.clone();
             endpoint.set_handler(WIRE, move |_, words, _| {
                 invitation.set(WireWorkload::from_words(words).map(Invitation::Wire));
-            });
+            })?;
             let end = quit.clone();
-            endpoint.set_handler(QUIT, move |_, _, _| end.set(true));
+            endpoint.set_handler(QUIT, move |_, _, _| end.set(true))?;
             endpoint.export_segment(SEGMENT_BYTES as u64)?;
             Ok(())
         })?;

@@ -112,7 +112,7 @@ fn whole(node: &NodeMemory) -> Result<(f64, f64, f64)> {
     let receiver = Endpoint::open(&context, Tag(TAG))?;
     receiver.set_handler(SINK, |_, words, _| {
         black_box(words);
-    });
+    })?;
     let dest = sender.map(&receiver.name(), Tag(TAG))?;
     let send = || match sender.try_request(dest, SINK, black_box(&[1]))? {
         SendAttempt::Sent => Ok(()),

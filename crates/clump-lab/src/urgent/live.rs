@@ -79,14 +79,14 @@ fn trips(cl: &Clump) -> Result<Option<UrgentJob>> {
     let ep = Endpoint::open(cl, TAG)?;
     let (answered, over) = (Rc::new(Cell::new(0_u64)), Rc::new(Cell::new(false)));
     let (seen, told) = (answered.clone(), over.clone());
-    ep.set_handler(PING, |token, words, _| token.reply(PONG, words));
-    ep.set_handler(PONG, move |_, words, _| seen.set(words[0]));
+    ep.set_handler(PING, |token, words, _| token.reply(PONG, words))?;
+    ep.set_handler(PONG, move |_, words, _| seen.set(words[0]))?;
     // Endpoints of its own, or their credit would be the line to wait in.
     let transport = Endpoint::open(cl, TAG)?;
-    transport.set_handler(DATA, |_, _, _| ());
+    transport.set_handler(DATA, |_, _, _| ())?;
     let carriers: Vec<Name> = cl.all_gather(transport.name())?;
     let carried = transport.map(&carriers[1 - cl.rank()], TAG)?;
-    ep.set_handler(OVER, move |_, _, _| told.set(true));
+    ep.set_handler(OVER, move |_, _, _| told.set(true))?;
     let names: Vec<Name> = cl.all_gather(ep.name())?;
     let far = ep.map(&names[1 - cl.rank()], TAG)?;
     let bytes = vec![1; ep.max_medium()];

@@ -3,11 +3,11 @@
 //! unrolled, since they contain a call for words of other nodes: so plain ones are not either.
 //! Beside them stand words of a slice (`near_words`), in loops that may be unrolled.
 
-use clump::rma::{Error, Target};
+use clump::rma::{OneSidedError, Target};
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering::Relaxed};
 
-type Result<T> = std::result::Result<T, Error>;
+type Result<T> = std::result::Result<T, OneSidedError>;
 
 /// Numbers of words accessed: in the first-level cache, and in 2 MiB.
 const FEW: usize = 2048;

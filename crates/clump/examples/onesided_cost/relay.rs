@@ -2,7 +2,7 @@
 //! those.
 
 use super::{Result, median};
-use clump::am::{Dest, Endpoint, Handler, Tag};
+use clump::am::{Dest, Endpoint, Handler, Tag, Token};
 use clump::rma::{Lock, Rma};
 use clump_os::clock;
 use std::cell::Cell;
@@ -23,12 +23,12 @@ pub(crate) fn measure(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     let endpoint = Endpoint::open(cl, TAG)?;
     let seen = Rc::new(Cell::new(0_u64));
     let pong = seen.clone();
-    endpoint.set_handler(PING, |token, words, _| token.reply(PONG, words));
-    endpoint.set_handler(PONG, move |_, words, _| pong.set(words[0]));
-    let names = cl.all_gather(endpoint.name())?;
+    endpoint.handler(PING, |token: Token, i: u64| token.reply(PONG, i))?;
+    endpoint.handler(PONG, move |_, i: u64| pong.set(i))?;
+    let ranks = cl.map_ranks(&endpoint)?;
     let locks = rma.export_locks(1)?;
     let lock = rma.lock(cl.all_gather(locks.name())?[cl.nranks() - 1], 0)?;
-    let next = endpoint.map(&names[1], TAG)?;
+    let next = ranks[1];
     let (mut ways, mut turns, mut passed) = (Vec::new(), [(); 4].map(|()| Vec::new()), [0; 4]);
     for _ in 0..BLOCKS {
         cl.barrier()?;

@@ -1,6 +1,6 @@
 //! A program of connections for tests: `conn WHAT FOLDER`; servers leave a token in the folder.
 
-use clump::conn::{Connection, Listener, Order, Port, Token};
+use clump::conn::{Connection, Listener, Order, Port, ServiceToken};
 use clump_os::{process, signal};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -49,7 +49,7 @@ fn serve(cl: &clump::Clump, folder: &Path) -> Result<()> {
 
 /// Connects by the token; a client that waits, or floods, ends when the server does.
 fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
-    let token: Token = std::fs::read_to_string(folder.join("token"))?.parse()?;
+    let token: ServiceToken = std::fs::read_to_string(folder.join("token"))?.parse()?;
     let server = Connection::connect_to(cl, &token, Order::Ordered)?;
     if what == "stop" {
         return Ok(server.send(b"stop")?);

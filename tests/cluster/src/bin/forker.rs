@@ -61,9 +61,9 @@ fn main() -> Result<()> {
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
     let answers = Rc::new(Cell::new(0_usize));
-    ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
+    ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words))?;
     let answered = answers.clone();
-    ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
+    ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1))?;
     let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> =
         names.iter().map(|n| ep.map(n, Tag(7))).collect::<std::result::Result<_, _>>()?;

@@ -186,7 +186,7 @@ fn fork_off() -> Result<()> {
     let (segment, targets) = cl.allocate(&rma, 64)?;
     let heard = Rc::new(Cell::new(0));
     let hears = heard.clone();
-    ep.set_handler(Handler(1), move |_, words, _| hears.set(hears.get() + words[0]));
+    ep.set_handler(Handler(1), move |_, words, _| hears.set(hears.get() + words[0]))?;
     let names = cl.all_gather(ep.name())?;
     let dests = names.iter().map(|name| ep.map(name, Tag(7))).collect::<Result<Vec<_>, _>>()?;
     cl.barrier()?;
@@ -333,8 +333,8 @@ fn one_ends(rank: usize, end: impl FnOnce() -> Result<()>) -> Result<()> {
 fn stop_self(rank: usize, requests: u64) -> Result<()> {
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
-    ep.set_handler(Handler(1), |_, _, _| {});
-    ep.on_returned(|_| {});
+    ep.set_handler(Handler(1), |_, _, _| {})?;
+    ep.on_returned(|_| {})?;
     let names = cl.all_gather(ep.name())?;
     let dest = ep.map(&names[rank], Tag(7))?;
     let pid = cl.all_gather(process::own_pid())?[rank];
@@ -377,11 +377,11 @@ fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     ep.set_handler(Handler(1), move |token, words, _| {
         asked.set(asked.get() + 1);
         token.reply(Handler(2), words)
-    });
+    })?;
     let answered = answers.clone();
-    ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
+    ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1))?;
     // A survivor that ends first closes its endpoints: only the death matters here.
-    ep.on_returned(|_| {});
+    ep.on_returned(|_| {})?;
     let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;
     let page = vec![7; ep.max_medium().min(4096)];
