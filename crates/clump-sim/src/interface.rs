@@ -1,7 +1,6 @@
 //! A node of a simulation: its memory and its network interfaces, which are the real ones.
 
-use crate::driver::SimDriver;
-use crate::switch::{SharedSwitch, Time, address_of};
+use crate::kernel::{SharedSwitch, SimDriver, Time, address_of};
 use crate::time::{Costs, SeatClock};
 use anyhow::Context as _;
 use clump_net::seal::JobKey;
@@ -141,9 +140,9 @@ impl SimInterface {
     /// Wakes it. Returns true if it slept, and neither a rank nor a datagram has woken it.
     fn get_up(&mut self) -> bool {
         let Some(alarm) = self.memory.alarm(self.id) else { return false };
-        let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
         match self.bed.take() {
             Some(bed) => {
+                let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
                 bed.cancel(alarm);
                 !rung && !self.switch.lock().has_datagrams(self.id)
             }

@@ -2,17 +2,19 @@
 //! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
 //! network.
 //!
-//! Layer 8: no crate depends on it. A seed decides everything ([`OneSidedPlan`]): the ranks, what
-//! programs send, and what the network does to it. A run is one thread and one queue of events, so
-//! a seed determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin
-//! soak -- --seed N --seeds 1 --trace`.
+//! Layer 8: no crate depends on it. A seed decides everything ([`ClusterPlan`], for example): the
+//! ranks, what programs send, and what the network does to it. A run is one thread and one queue of
+//! events, so a seed determines it fully: a failure is repeated with `cargo run --release -p
+//! clump-sim --bin soak -- --seed N --seeds 1 --trace`.
 //!
 //! A run begins with a period of faults. Then everything heals, and all that was sent must be
 //! settled; then all ranks close. An oracle that knows nothing of packets checks every message as
 //! it is handled or returned.
 //!
-//! Types to know: [`OneSidedPlan`], [`run`], [`RunSummary`], [`RunFailure`]; [`onesided`], where
-//! ranks use each other's memory; [`proxies`], paper 002's experiment.
+//! One kernel ([`kernel`]) has the queue of events, the clock, the network and its faults. Worlds
+//! run on it: [`messages`], [`onesided`], [`proxies`] (paper 002's experiment), [`throughput`].
+//!
+//! Types to know: [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`], [`RunFailure`].
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.
@@ -26,46 +28,22 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod content;
-mod driver;
-mod endpoint;
-mod endpoints;
+mod alarms;
 mod inflow;
 mod interface;
-mod ledger;
+pub mod kernel;
+pub mod messages;
 pub mod onesided;
-mod plan;
 pub mod proxies;
 mod proxy_client_rank;
-mod random;
-mod rank;
 mod sleeper;
-mod stale_stack;
 mod summary;
-mod switch;
 pub mod throughput;
 mod time;
-mod turns;
-mod world;
 
-pub use plan::{ClusterPlan, MICROSECOND, MILLISECOND, PlanStep, ProgramDemand, SECOND};
-pub use random::Random;
+pub use kernel::{
+    BasePlan, Departure, LinkFaults, MICROSECOND, MILLISECOND, NetCounts, PlannedFault, Port,
+    Random, SECOND,
+};
+pub use messages::{ClusterPlan, ProgramDemand, run};
 pub use summary::{RunFailure, RunSummary};
-pub use switch::{LinkFaults, NetCounts, Port};
-
-/// Runs a plan to its end. With `trace` it prints its steps on standard error.
-///
-/// # Errors
-/// Fails if the oracle found a violation, or if the run never settles.
-pub fn run(plan: ClusterPlan, trace: bool) -> Result<RunSummary, Box<RunFailure>> {
-    let seed = plan.seed;
-    let world = world::Cluster::new(plan, trace).map_err(|error| RunFailure {
-        task: "",
-        seed,
-        at_ns: 0,
-        healed: false,
-        what: error.to_string(),
-        detail: String::new(),
-    })?;
-    Ok(world.run()?)
-}

@@ -21,10 +21,10 @@ mod program;
 mod quiet;
 mod world;
 
+use crate::kernel::{self, NetCounts};
 use crate::summary::RunFailure;
-use crate::switch::NetCounts;
 pub use model::ModelCounts;
-pub use plan::{NetworkMode, OneSidedFault, OneSidedPlan};
+pub use plan::{NetworkMode, OneSidedPlan, OneSidedSize};
 
 /// Outcome of a run without violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +48,8 @@ pub struct OneSidedSummary {
 /// # Errors
 /// Fails if the model found a violation, or if the run never ends.
 pub fn run(plan: OneSidedPlan, trace: bool) -> Result<OneSidedSummary, Box<RunFailure>> {
-    let (seed, task) = (plan.seed, plan.network_mode().task());
-    let world = world::OneSidedCluster::new(plan, trace).map_err(|error| RunFailure {
-        task,
-        seed,
-        at_ns: 0,
-        healed: false,
-        what: format!("{error:#}"),
-        detail: String::new(),
-    })?;
-    Ok(world.run()?)
+    let (seed, task) = (plan.base.seed, plan.network_mode().task());
+    let mut world = world::OneSidedCluster::new(plan, trace)
+        .map_err(|error| RunFailure::at_start(task.to_owned(), seed, format!("{error:#}")))?;
+    Ok(kernel::run(&mut world)?)
 }

@@ -18,7 +18,7 @@ pub use cell::{Bounds, ProxyCell, StageTime};
 pub use clump_transport::Dispatch;
 pub use tables::{ProxyReport, Scaled, Scaling, TableOptions, report};
 
-use crate::switch::Time;
+use crate::kernel::{self, Time};
 
 /// Behaviour of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -126,5 +126,5 @@ impl Default for Setting {
 /// # Errors
 /// Fails if there is no memory, or if the run never ends.
 pub fn measure(setting: &Setting) -> anyhow::Result<ProxyCell> {
-    world::ProxyCluster::new(setting)?.run()
+    kernel::run(&mut world::ProxyCluster::new(setting)?)
 }

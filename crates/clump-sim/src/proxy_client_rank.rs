@@ -1,7 +1,7 @@
 //! Messaging state of a rank whose messages proxies carry: a real proxy client, and the inbox of
 //! its one endpoint.
 
-use crate::switch::Time;
+use crate::kernel::Time;
 use clump_net::QueuedMessage;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::inbox::Inbox;

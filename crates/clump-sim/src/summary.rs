@@ -1,6 +1,6 @@
 //! Outcome of a run.
 
-use crate::switch::NetCounts;
+use crate::kernel::NetCounts;
 
 /// Outcome of a run without violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct RunSummary {
 )]
 pub struct RunFailure {
     /// Subcommand of `soak` that repeats it: empty, or words and a space.
-    pub task: &'static str,
+    pub task: String,
     /// Seed that determines the run.
     pub seed: u64,
     /// Virtual time at which it was noticed.
@@ -46,4 +46,11 @@ pub struct RunFailure {
     pub what: String,
     /// State of ranks and network.
     pub detail: String,
+}
+
+impl RunFailure {
+    /// Returns the report of a simulation that could not begin.
+    pub(crate) fn at_start(task: String, seed: u64, what: String) -> Self {
+        Self { task, seed, at_ns: 0, healed: false, what, detail: String::new() }
+    }
 }

@@ -3,14 +3,12 @@
 //! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers describe protocol and
 //! links, and are the same on every machine.
 
-use crate::driver::SimDriver;
-use crate::endpoint::name_of;
-use crate::endpoints::AcceptAllEndpoints;
-use crate::plan::{MICROSECOND, MILLISECOND, SECOND};
-use crate::random::Random;
-use crate::rank::config_of;
-use crate::switch::{LinkFaults, NetCounts, Port, SharedSwitch, Switch, SwitchEvent, Time};
-use clump_net::seal::{JobKey, KeyError};
+use crate::kernel::{
+    self, Kernel, KernelConfig, LinkFaults, MICROSECOND, MILLISECOND, PlannedFault, Port, Random,
+    SECOND, SimDriver, Time, World,
+};
+use crate::messages::{AcceptAllEndpoints, config_of, name_of};
+use clump_net::seal::JobKey;
 use clump_net::{Batch, FlowId, Pushed, REQUEST_COST, Request, Stack};
 use clump_wire::frame::{FrameKind, stack_of};
 use serde::Serialize;
@@ -87,22 +85,22 @@ pub struct ThroughputReport {
 /// Measures everything on one network.
 ///
 /// # Errors
-/// Fails if the keys cannot be made.
-pub fn measure(network: &Network) -> Result<ThroughputReport, KeyError> {
+/// Fails if the keys cannot be made, or if a run comes to no end.
+pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
     let stream = |loss: u32| {
         let span = 100 * MILLISECOND;
         let mut bench = Bench::new(network, loss, 2)?;
         bench.stations[0].role = Role::Stream;
-        bench.run(span);
-        Ok::<f64, KeyError>(bench.goodput(span).0)
+        bench.run(span)?;
+        anyhow::Ok(bench.goodput(span).0)
     };
     let lossless = stream(0)?;
     let round_trips = |loss: u32| {
         let mut bench = Bench::new(network, loss, 2)?;
         bench.stations[0].role = Role::Ping;
         bench.stations[1].role = Role::Echo;
-        bench.run(SECOND);
-        Ok::<[u64; 3], KeyError>(bench.stations[0].percentiles())
+        bench.run(SECOND)?;
+        anyhow::Ok(bench.stations[0].percentiles())
     };
     let span = SECOND;
     let mut incast = Bench::new(network, 0, 9)?;
@@ -110,9 +108,9 @@ pub fn measure(network: &Network) -> Result<ThroughputReport, KeyError> {
         station.role = Role::Stream;
         station.to = 0;
     }
-    incast.run(span);
+    incast.run(span)?;
     let (all, shares) = incast.goodput(span);
-    let counts = incast.counts();
+    let counts = incast.kernel.network().1;
     Ok(ThroughputReport {
         network: network.name,
         goodput_bytes_per_s: lossless,
@@ -193,24 +191,34 @@ struct Station {
     me: u32,
     to: u32,
     flow: Option<FlowId>,
-    turn_at: Time,
     /// By source: bytes of requests consumed, bytes reported, bytes of payload.
     taken: Vec<(u64, u64, u64)>,
     sent_at: Option<Time>,
     round_trips: Vec<u64>,
 }
 
+/// Stations that stop at a time.
 struct Bench {
-    switch: SharedSwitch,
+    kernel: Kernel,
     stations: Vec<Station>,
     batch: Batch,
+    over: bool,
 }
 
 impl Bench {
-    fn new(network: &Network, loss: u32, ranks: u32) -> Result<Self, KeyError> {
+    fn new(network: &Network, loss: u32, ranks: u32) -> anyhow::Result<Self> {
         let link = LinkFaults { loss, ..network.link.clone() };
-        let ports = vec![network.port.clone(); ranks as usize];
-        let switch = SharedSwitch::new(Switch::new(0, ports, &link, Random::new(u64::from(loss))));
+        let mut kernel = Kernel::new(KernelConfig {
+            begin: 0,
+            ports: vec![network.port.clone(); ranks as usize],
+            link: &link,
+            random: Random::new(u64::from(loss)),
+            actors: ranks,
+            sites: Vec::new(),
+            max_events: u64::MAX,
+            trace: false,
+        });
+        let switch = kernel.switch.clone();
         let key = JobKey::new(&mut [7; 32])?;
         let station = |me| {
             let driver = Box::new(SimDriver::new(&switch, me));
@@ -228,49 +236,21 @@ impl Bench {
                 me,
                 to: u32::from(me == 0),
                 flow: None,
-                turn_at: 0,
                 taken: vec![(0, 0, 0); ranks as usize],
                 sent_at: None,
                 round_trips: Vec::new(),
             })
         };
-        let stations = (0..ranks).map(station).collect::<Result<Vec<_>, KeyError>>()?;
-        for me in 0..ranks {
-            switch.lock().schedule(0, SwitchEvent::Turn(me));
-        }
-        Ok(Self { switch, stations, batch: Batch::default() })
+        let stations = (0..ranks).map(station).collect::<anyhow::Result<Vec<_>>>()?;
+        (0..ranks).for_each(|me| kernel.wake(me, 0));
+        Ok(Self { kernel, stations, batch: Batch::default(), over: false })
     }
 
-    fn run(&mut self, span: Time) {
-        loop {
-            let event = self.switch.lock().next();
-            let now = self.switch.lock().now;
-            if now > span {
-                return;
-            }
-            let (me, at) = match event {
-                Some(SwitchEvent::AtSocket(seat, _)) => (seat, now + TURN),
-                Some(SwitchEvent::Turn(me)) => {
-                    let station = &mut self.stations[me as usize];
-                    if station.turn_at != now {
-                        continue;
-                    }
-                    station.turn_at = Time::MAX;
-                    (me, station.act(now, &mut self.batch))
-                }
-                Some(SwitchEvent::AtPort(..) | SwitchEvent::Step(_)) => continue,
-                None => return,
-            };
-            let station = &mut self.stations[me as usize];
-            if at < station.turn_at {
-                station.turn_at = at;
-                self.switch.lock().schedule(at, SwitchEvent::Turn(me));
-            }
-        }
-    }
-
-    fn counts(&self) -> NetCounts {
-        self.switch.lock().counts
+    /// Runs the stations for so long.
+    fn run(&mut self, span: Time) -> anyhow::Result<()> {
+        // Everything due at the end still happens.
+        self.kernel.schedule(span + 1, PlannedFault::Finish);
+        kernel::run(self)
     }
 
     /// Returns the bytes of payload per second that sinks got, and the minimum and maximum of one
@@ -286,6 +266,39 @@ impl Bench {
             if got.len() < senders { 0.0 } else { got.iter().copied().fold(f64::MAX, f64::min) };
         let most = got.iter().copied().fold(0.0, f64::max);
         (all * SECOND as f64 / span as f64, [least / fair, most / fair])
+    }
+}
+
+impl World for Bench {
+    type End = ();
+    type Error = anyhow::Error;
+
+    fn kernel(&mut self) -> &mut Kernel {
+        &mut self.kernel
+    }
+
+    fn on_datagram(&mut self, now: Time, seat: u32) {
+        self.kernel.wake(seat, now + TURN);
+    }
+
+    fn on_turn(&mut self, now: Time, actor: u32) -> anyhow::Result<()> {
+        let next = self.stations[actor as usize].act(now, &mut self.batch);
+        self.kernel.wake(actor, next);
+        Ok(())
+    }
+
+    fn on_fault(&mut self, _now: Time, fault: &PlannedFault) -> anyhow::Result<()> {
+        anyhow::ensure!(*fault == PlannedFault::Finish, "a bench knows no {fault:?}");
+        self.over = true;
+        Ok(())
+    }
+
+    fn check_progress(&mut self, _now: Time) -> anyhow::Result<Option<()>> {
+        Ok(self.over.then_some(()))
+    }
+
+    fn failure(&self, what: String) -> anyhow::Error {
+        anyhow::anyhow!("a bench of {} stations: {what}", self.stations.len())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The clock of a simulated network interface: it advances only when it is set, or when work that
 //! costs time is done.
 
-use crate::switch::Time;
+use crate::kernel::Time;
 use clump_ni::{Clock, Work};
 use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::Arc;

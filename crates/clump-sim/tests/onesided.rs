@@ -3,10 +3,10 @@
 
 use crate::evidence;
 
-use clump_sim::LinkFaults;
 use clump_sim::onesided::{
-    ModelCounts, NetworkMode, OneSidedFault, OneSidedPlan, OneSidedSummary, run as run_plan,
+    ModelCounts, NetworkMode, OneSidedPlan, OneSidedSummary, run as run_plan,
 };
+use clump_sim::{LinkFaults, PlannedFault};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
 fn run(way: NetworkMode, seed: u64) -> OneSidedSummary {
@@ -66,11 +66,11 @@ fn a_lock_goes_from_rank_to_rank_in_one_message() {
     let delay = 100_000;
     for seed in 1..=20 {
         let mut plan = OneSidedPlan::by(NetworkMode::Direct, seed);
-        plan.faults.retain(|(_, fault)| *fault == OneSidedFault::Heal);
+        plan.base.faults.retain(|(_, fault)| *fault == PlannedFault::Heal);
         plan.node_of = (0..plan.ranks()).collect();
-        plan.clocks = vec![0; 2 * plan.node_of.len()];
-        plan.link = LinkFaults::clean(delay, 1472);
-        (plan.turn, plan.hold, plan.think) = (500, 20 * delay, 5 * delay);
+        plan.base.clocks = vec![0; 2 * plan.node_of.len()];
+        plan.base.link = LinkFaults::clean(delay, 1472);
+        (plan.base.turn, plan.hold, plan.think) = (500, 20 * delay, 5 * delay);
         plan.wanted = Some(0);
         counts.add(&run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}")).counts);
     }

@@ -7,10 +7,8 @@ use super::model::Model;
 use super::plan::{NetworkMode, OneSidedPlan};
 use super::program::CallerActivity;
 use crate::interface::InterfaceEnvironment;
-use crate::random::Random;
-use crate::rank::{BACKSTOP, BACKSTOP_IDLE, Mode};
+use crate::kernel::{BACKSTOP, BACKSTOP_IDLE, Mode, Random, Time};
 use crate::sleeper::Sleeper;
-use crate::switch::Time;
 use clump_net::Batch;
 use clump_rma::{Completion, Refusal, Requester};
 use clump_shm::node::NodeMemory;
@@ -59,7 +57,7 @@ impl Caller {
         memory: &NodeMemory,
         trade: &InterfaceEnvironment<'_>,
     ) -> anyhow::Result<Self> {
-        let mut random = Random::new(plan.seed ^ u64::from(rank + 1) << 48);
+        let mut random = Random::new(plan.base.seed ^ u64::from(rank + 1) << 48);
         Ok(Self {
             rank,
             node: memory.node(),
@@ -70,10 +68,10 @@ impl Caller {
             next_at: random.wait(plan.think),
             leaves_at: match plan.network_mode() {
                 NetworkMode::Direct => Time::MAX,
-                NetworkMode::Proxies => plan.heal_at / 2 + random.below(plan.heal_at),
+                NetworkMode::Proxies => plan.base.heal_at / 2 + random.below(plan.base.heal_at),
             },
             random,
-            clock: plan.clocks[rank as usize],
+            clock: plan.base.clocks[rank as usize],
             sleeper: Sleeper::new(memory, rank),
             finished: false,
         })
@@ -149,7 +147,7 @@ impl Caller {
         let Some(line) = line else { return Time::MAX };
         busy += line.send(at, requester);
         if busy > 0 || moved {
-            return now + around.plan.turn + 100 * busy as Time;
+            return now + around.plan.base.turn + 100 * busy as Time;
         }
         let wish = self.doing.due(self.next_at);
         self.sleep(now, around, wish)
@@ -169,7 +167,7 @@ impl Caller {
         let Some(line) = line else { return Time::MAX };
         let timer = line.before_sleep(at).map_or(Time::MAX, |due| due.saturating_sub(*clock));
         let nap = if self.doing.waits() { now + NAP } else { Time::MAX };
-        let soon = now + around.plan.turn;
+        let soon = now + around.plan.base.turn;
         if !sleeper.lie_down(|| line.anything_waiting()) {
             return soon;
         }

@@ -4,7 +4,7 @@ use super::caller::{Caller, CallerEnvironment};
 use super::line::OperationPayload;
 use super::model::SharedSum;
 use super::program::CallerActivity;
-use crate::switch::Time;
+use crate::kernel::Time;
 use clump_rma::protocol::{ask, how};
 use clump_rma::{Comparison, Completion, FlagWords, LockTurn, Refusal, TurnStatus};
 use clump_shm::node::NodeMemory;

@@ -1,10 +1,9 @@
 //! A rank's connection to the interfaces of other nodes: a stack of its own, or the proxies of its
 //! node; and the outbox of requests.
 
-use crate::driver::SimDriver;
 use crate::interface::InterfaceEnvironment;
+use crate::kernel::{SimDriver, Time, address_of};
 use crate::proxy_client_rank::ProxyClientRank;
-use crate::switch::{Time, address_of};
 use clump_net::original::Original;
 use clump_net::{
     ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Pushed,

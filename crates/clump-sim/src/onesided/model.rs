@@ -12,7 +12,7 @@
 //! 5. When proxies complete a rank's close handshake, all that it sent has been executed.
 
 use super::layout::{Layout, PART, SLOT, SLOTS, TICKETS};
-use crate::switch::Time;
+use crate::kernel::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Word that ranks add to.

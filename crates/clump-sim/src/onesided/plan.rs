@@ -1,67 +1,10 @@
 //! The plan that a seed makes for a cluster whose ranks use each other's memory.
 
-use crate::plan::{MICROSECOND, MILLISECOND, SECOND, channel, link_changes, port};
-use crate::random::Random;
-use crate::switch::{LinkFaults, Port, Time};
+use crate::kernel::{
+    BasePlan, LinkFaults, MICROSECOND, MILLISECOND, PlannedFault, Random, SECOND, Time, channel,
+    link_changes, port,
+};
 use clump_wire::Security;
-
-/// A change to the cluster: a fault, its consequence, or the healing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OneSidedFault {
-    /// Links between two nodes change, one way.
-    LinkChange {
-        /// The node that sends.
-        from: u32,
-        /// The node that receives.
-        to: u32,
-        /// Their new properties.
-        link: Box<LinkFaults>,
-    },
-    /// The nodes in the set (a bit each) are cut off from the others, or joined with them again.
-    Partition {
-        /// The nodes.
-        nodes: u64,
-        /// True if the partition begins.
-        cut: bool,
-    },
-    /// A rank computes: only its backstop serves the stack.
-    Compute {
-        /// The rank.
-        rank: u32,
-        /// Duration.
-        span: Time,
-    },
-    /// A rank, or an interface of a node (numbered behind the ranks), is stopped.
-    Freeze {
-        /// The rank or interface.
-        actor: u32,
-        /// Duration.
-        span: Time,
-    },
-    /// A rank dies; after a while all nodes know.
-    Kill {
-        /// The rank.
-        rank: u32,
-        /// Time until they know.
-        known_after: Time,
-    },
-    /// A node is lost, with its interface and its ranks; after a while the others know.
-    LoseNode {
-        /// The node.
-        node: u32,
-        /// Time until they know.
-        known_after: Time,
-    },
-    /// All nodes learn that these ranks (a bit each) are dead.
-    Tell {
-        /// The ranks.
-        ranks: u64,
-        /// True if it was their node.
-        node: bool,
-    },
-    /// All faults end; nothing new is begun from now on.
-    Heal,
-}
 
 /// Transport of ranks' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,36 +28,33 @@ impl NetworkMode {
 /// A simulated cluster: ranks, network, programs and faults.
 #[derive(Debug, Clone)]
 pub struct OneSidedPlan {
-    /// Seed from which all of it follows.
-    pub seed: u64,
+    /// Network, clocks and faults; a seat for each rank, and behind them for each interface.
+    pub base: BasePlan,
     /// Node of each rank, ascending.
     pub node_of: Vec<u32>,
     /// Proxies of each node; 0: ranks drive stacks of their own.
     pub proxies: u32,
     /// Time for which a proxy that finds nothing keeps polling before it sleeps.
     pub spin: Time,
-    /// Protection of packets.
-    pub security: Security,
-    /// Configuration of every channel.
-    pub channel: clump_proto::Config,
-    /// Port between each actor and its links.
-    pub port: Port,
-    /// Initial properties of all links.
-    pub link: LinkFaults,
-    /// Minimum cost of a turn.
-    pub turn: Time,
     /// Mean time between two operations of a rank.
     pub think: Time,
     /// Longest time for which a lock is held.
     pub hold: Time,
     /// The rank whose lock most requests are for, if there is one.
     pub wanted: Option<u32>,
-    /// Clock offset of each actor.
-    pub clocks: Vec<Time>,
-    /// Faults in order, with their times.
-    pub faults: Vec<(Time, OneSidedFault)>,
+}
+
+/// Size of a cluster where the seed is not to choose it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OneSidedSize {
+    /// Nodes.
+    pub nodes: Option<u32>,
+    /// Ranks; at least one for each node.
+    pub ranks: Option<u32>,
+    /// True if each rank has a node of its own, whatever `nodes` says.
+    pub node_for_each_rank: bool,
     /// Time at which faults end.
-    pub heal_at: Time,
+    pub span: Option<Time>,
 }
 
 impl OneSidedPlan {
@@ -126,6 +66,11 @@ impl OneSidedPlan {
 
     /// Creates the plan of a seed with the given transport.
     pub fn by(way: NetworkMode, seed: u64) -> Self {
+        Self::sized(way, seed, &OneSidedSize::default())
+    }
+
+    /// Creates the plan of a seed with the given transport, of the size that is given.
+    pub fn sized(way: NetworkMode, seed: u64, size: &OneSidedSize) -> Self {
         let mut random = Random::new(seed ^ 0x7072_6f78);
         let (proxies, spin) = match way {
             NetworkMode::Direct => (0, 0),
@@ -134,11 +79,15 @@ impl OneSidedPlan {
             }
         };
         let mut random = Random::new(seed ^ 0x6f6e_6573_6964_6564);
-        let nodes = random.between(2, 4) as usize;
-        let ranks = random.between(nodes as u64, 8) as usize;
+        let drawn = random.between(2, 4);
+        let nodes = size.nodes.map_or(drawn, u64::from);
+        let drawn = random.between(drawn, 8);
+        let ranks = size.ranks.map_or(drawn, u64::from).max(nodes) as usize;
+        let nodes = if size.node_for_each_rank { ranks } else { nodes as usize };
         let node_of = (0..ranks).map(|rank| (rank * nodes / ranks) as u32).collect();
         let datagram = *random.pick(&[1472, 1472, 8972, 65507]);
-        let span = random.magnitude(5 * MILLISECOND, 2 * SECOND);
+        let drawn = random.magnitude(5 * MILLISECOND, 2 * SECOND);
+        let span = size.span.unwrap_or(drawn);
         let delay = random.magnitude(MICROSECOND, 1 + span / 1000).min(2 * MILLISECOND);
         let mut link = LinkFaults::clean(delay, datagram);
         if random.one_in(4) {
@@ -147,31 +96,23 @@ impl OneSidedPlan {
         let mut port = port(&mut random, datagram, span);
         port.rate = port.rate.max(20_000_000);
         let actors = ranks + nodes * proxies.max(1) as usize;
-        let mut plan = Self {
-            seed,
-            node_of,
-            proxies,
-            spin,
-            security: if random.one_in(6) { Security::Aead } else { Security::Crc },
-            channel: channel(&mut random),
-            port,
-            link,
-            turn: random.magnitude(300, 5 * MICROSECOND),
-            think: span / random.between(30, 200),
-            hold: random.magnitude(MICROSECOND, 1 + span / 20),
-            wanted: None,
-            clocks: (0..actors).map(|_| random.below(1 << 40)).collect(),
-            faults: Vec::new(),
-            heal_at: span,
-        };
+        let security = if random.one_in(6) { Security::Aead } else { Security::Crc };
+        let channel = channel(&mut random);
+        let turn = random.magnitude(300, 5 * MICROSECOND);
+        let think = span / random.between(30, 200);
+        let hold = random.magnitude(MICROSECOND, 1 + span / 20);
+        let clocks = (0..actors).map(|_| random.below(1 << 40)).collect();
+        let faults = Vec::new();
+        let base =
+            BasePlan { seed, security, channel, port, link, turn, clocks, faults, heal_at: span };
+        let mut plan = Self { base, node_of, proxies, spin, think, hold, wanted: None };
         let mut wants = Random::new(seed ^ 0x7761_6e74_6564);
         plan.wanted = wants.one_in(3).then(|| wants.below(ranks as u64) as u32);
         if way == NetworkMode::Proxies {
             plan.share_clocks();
         }
         plan.add_faults(&mut random);
-        plan.faults.push((span, OneSidedFault::Heal));
-        plan.faults.sort_by_key(|(at, _)| *at);
+        plan.base.close();
         plan
     }
 
@@ -198,7 +139,7 @@ impl OneSidedPlan {
     /// Gives ranks and proxies of a node one clock: messages carry its time.
     fn share_clocks(&mut self) {
         let (ranks, each) = (self.node_of.len(), self.interfaces() as usize);
-        let (of_ranks, of_interfaces) = self.clocks.split_at_mut(ranks);
+        let (of_ranks, of_interfaces) = self.base.clocks.split_at_mut(ranks);
         for own in of_interfaces.chunks_mut(each) {
             own.fill(own[0]);
         }
@@ -211,12 +152,14 @@ impl OneSidedPlan {
         if random.one_in(12) {
             return; // networks without faults must work too
         }
-        let (span, ranks, nodes) = (self.heal_at, self.ranks(), self.nodes());
+        let (span, ranks, nodes) = (self.base.heal_at, self.ranks(), self.nodes());
         for from in 0..nodes {
             for to in (0..nodes).filter(|&to| to != from) {
                 if random.one_in(2) {
-                    let link = Box::new(link_changes(random, &self.link));
-                    self.faults.push((0, OneSidedFault::LinkChange { from, to, link }));
+                    let link = Box::new(link_changes(random, &self.base.link));
+                    self.base
+                        .faults
+                        .push((0, PlannedFault::LinkChange { from, to, both: false, link }));
                 }
             }
         }
@@ -230,35 +173,36 @@ impl OneSidedPlan {
                 0..3 => {
                     let from = random.below(u64::from(nodes)) as u32;
                     let to = (from + random.between(1, u64::from(nodes) - 1) as u32) % nodes;
-                    OneSidedFault::LinkChange {
+                    PlannedFault::LinkChange {
                         from,
                         to,
-                        link: Box::new(link_changes(random, &self.link)),
+                        both: false,
+                        link: Box::new(link_changes(random, &self.base.link)),
                     }
                 }
                 3 => {
-                    let nodes = random.below((1 << nodes) - 2) + 1;
-                    self.faults.push((until, OneSidedFault::Partition { nodes, cut: false }));
-                    OneSidedFault::Partition { nodes, cut: true }
+                    let sites = random.below((1 << nodes) - 2) + 1;
+                    self.base.faults.push((until, PlannedFault::Partition { sites, cut: false }));
+                    PlannedFault::Partition { sites, cut: true }
                 }
-                4..6 => OneSidedFault::Compute { rank, span: pause },
+                4..6 => PlannedFault::Compute { rank, span: pause },
                 6 => {
                     let actors = ranks + nodes * self.interfaces();
                     let actor = random.below(u64::from(actors)) as u32;
-                    OneSidedFault::Freeze { actor, span: pause }
+                    PlannedFault::Freeze { actor, span: pause }
                 }
                 _ => match self.end_of(random, rank, &mut ended) {
                     Some(fault) => fault,
                     None => continue,
                 },
             };
-            self.faults.push((at, fault));
+            self.base.faults.push((at, fault));
         }
     }
 
     /// Returns the end of a rank or a node, unless fewer than two ranks would stay.
-    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<OneSidedFault> {
-        let known_after = random.magnitude(10 * MICROSECOND, self.heal_at / 3 + MILLISECOND);
+    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<PlannedFault> {
+        let known_after = random.magnitude(10 * MICROSECOND, self.base.heal_at / 3 + MILLISECOND);
         let node = self.node_of[rank as usize];
         let whole = random.one_in(4);
         let of_node = |other: u32| self.node_of[other as usize] == node;
@@ -270,9 +214,9 @@ impl OneSidedPlan {
         }
         *ended = after;
         Some(if whole {
-            OneSidedFault::LoseNode { node, known_after }
+            PlannedFault::LoseNode { node, known_after }
         } else {
-            OneSidedFault::Kill { rank, known_after }
+            PlannedFault::Kill { rank, known_after }
         })
     }
 }
@@ -284,24 +228,24 @@ mod tests {
     #[test]
     fn every_kind_of_fault_is_planned_and_two_ranks_stay() {
         let plans: Vec<_> = (0..300).map(OneSidedPlan::new).collect();
-        let has = |test: fn(&OneSidedFault) -> bool| {
-            plans.iter().flat_map(|plan| &plan.faults).any(|(_, fault)| test(fault))
+        let has = |test: fn(&PlannedFault) -> bool| {
+            plans.iter().flat_map(|plan| &plan.base.faults).any(|(_, fault)| test(fault))
         };
-        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.loss > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.duplicate > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.reorder > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.corrupt > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::Partition { .. })));
-        assert!(has(|f| matches!(f, OneSidedFault::Compute { .. })));
-        assert!(has(|f| matches!(f, OneSidedFault::Freeze { .. })));
-        assert!(has(|f| matches!(f, OneSidedFault::Kill { .. })));
-        assert!(has(|f| matches!(f, OneSidedFault::LoseNode { .. })));
+        assert!(has(|f| matches!(f, PlannedFault::LinkChange { link, .. } if link.loss > 0)));
+        assert!(has(|f| matches!(f, PlannedFault::LinkChange { link, .. } if link.duplicate > 0)));
+        assert!(has(|f| matches!(f, PlannedFault::LinkChange { link, .. } if link.reorder > 0)));
+        assert!(has(|f| matches!(f, PlannedFault::LinkChange { link, .. } if link.corrupt > 0)));
+        assert!(has(|f| matches!(f, PlannedFault::Partition { .. })));
+        assert!(has(|f| matches!(f, PlannedFault::Compute { .. })));
+        assert!(has(|f| matches!(f, PlannedFault::Freeze { .. })));
+        assert!(has(|f| matches!(f, PlannedFault::Kill { .. })));
+        assert!(has(|f| matches!(f, PlannedFault::LoseNode { .. })));
         for plan in &plans {
             let mut gone = 0_u64;
-            for (_, fault) in &plan.faults {
+            for (_, fault) in &plan.base.faults {
                 match *fault {
-                    OneSidedFault::Kill { rank, .. } => gone |= 1 << rank,
-                    OneSidedFault::LoseNode { node, .. } => {
+                    PlannedFault::Kill { rank, .. } => gone |= 1 << rank,
+                    PlannedFault::LoseNode { node, .. } => {
                         for rank in (0..plan.ranks()).filter(|&r| plan.node_of[r as usize] == node)
                         {
                             gone |= 1 << rank;
@@ -310,7 +254,7 @@ mod tests {
                     _ => {}
                 }
             }
-            assert!(gone.count_ones() + 2 <= plan.ranks(), "seed {}", plan.seed);
+            assert!(gone.count_ones() + 2 <= plan.ranks(), "seed {}", plan.base.seed);
         }
     }
 }

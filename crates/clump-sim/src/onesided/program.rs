@@ -5,7 +5,7 @@ use super::guards::wake;
 use super::layout::{Layout, PART, SLOT, TICKETS};
 use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
-use crate::switch::Time;
+use crate::kernel::Time;
 use clump_os::sync::Ordering;
 use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
 use clump_rma::{AtomicOp, Completion, FlagWords, LockTurn, Width};

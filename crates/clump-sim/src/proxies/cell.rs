@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::station::Tally;
-use crate::switch::Time;
+use crate::kernel::Time;
 use clump_trace::{Monitor, Stage};
 
 /// Time that messages spent in one stage.

@@ -2,10 +2,9 @@
 
 use super::{Destinations, ProxyWorkload, Setting};
 use crate::inflow::Inflow;
+use crate::kernel::{Random, Time};
 use crate::proxy_client_rank::ProxyClientRank;
-use crate::random::Random;
 use crate::sleeper::Sleeper;
-use crate::switch::Time;
 use clump_net::{Disposition, FlowId, Pushed, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;

@@ -1,14 +1,13 @@
-//! Ranks, proxies and a network in virtual time: one thread, one queue of events.
+//! Ranks, proxies and a network in virtual time.
 
 use super::cell::{Bounds, ProxyRun};
 use super::station::{Station, Tally};
 use super::{ProxyCell, Setting};
+use crate::alarms::NodeAlarms;
 use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
-use crate::plan::SECOND;
-use crate::random::{Random, mix};
-use crate::switch::{LinkFaults, Port, SharedSwitch, Switch, Time};
-use crate::turns::{ActorSchedule, Simulation, play, rung};
-use crate::world::key_of;
+use crate::kernel::{
+    Kernel, KernelConfig, LinkFaults, PlannedFault, Port, Random, SECOND, Time, World, key_of, mix,
+};
 use anyhow::Context as _;
 use clump_net::Batch;
 use clump_shm::node::NodeConfig;
@@ -18,13 +17,15 @@ use clump_wire::Security;
 /// Start of virtual time: for a monitor, 0 means that it has not begun.
 const BEGIN: Time = 1_000;
 /// Virtual time after which a run counts as endless.
-const PATIENCE: Time = 600 * SECOND;
+const LIMIT: Time = 600 * SECOND;
 
 /// A running simulation of the experiment.
 pub(super) struct ProxyCluster {
     setting: Setting,
-    turns: ActorSchedule,
+    kernel: Kernel,
     stations: Vec<Station>,
+    /// Alarms of each node.
+    alarms: Vec<NodeAlarms>,
     proxies: Vec<SimInterface>,
     batch: Batch,
     tally: Tally,
@@ -50,13 +51,19 @@ impl ProxyCluster {
             mtu: 1472,
         };
         let link = LinkFaults::clean(setting.delay, port.mtu);
-        let random = Random::new(mix(setting.seed));
-        let mut switch = Switch::new(BEGIN, vec![port; actors as usize], &link, random);
-        switch.now = BEGIN;
-        let switch = SharedSwitch::new(switch);
+        let mut kernel = Kernel::new(KernelConfig {
+            begin: BEGIN,
+            ports: vec![port; actors as usize],
+            link: &link,
+            random: Random::new(mix(setting.seed)),
+            actors,
+            sites: Vec::new(),
+            max_events: u64::MAX,
+            trace: false,
+        });
         let key = key_of(setting.seed).context("no key")?;
         let trade = InterfaceEnvironment {
-            switch: &switch,
+            switch: &kernel.switch,
             key: &key,
             security: Security::Crc,
             channel: clump_proto::Config::default(),
@@ -64,7 +71,7 @@ impl ProxyCluster {
             spin: setting.spin,
         };
         let node_of: Vec<u32> = (0..nodes * ranks).map(|rank| rank / ranks).collect();
-        let (mut all, mut stations) = (Vec::new(), Vec::new());
+        let (mut all, mut stations, mut alarms) = (Vec::new(), Vec::new(), Vec::new());
         for node in 0..nodes {
             let memory = memory_of(&NodeConfig {
                 ranks: node_of.len(),
@@ -76,6 +83,7 @@ impl ProxyCluster {
                 spin_ns: 0,
                 yield_ns: 0,
             })?;
+            alarms.push(NodeAlarms::new(&memory)?);
             for which in 0..proxies {
                 all.push(SimInterface::new(&memory, which, (BEGIN, 0), &trade)?);
             }
@@ -83,16 +91,10 @@ impl ProxyCluster {
                 stations.push(Station::new(&memory, rank, setting, BEGIN)?);
             }
         }
-        let mut turns = ActorSchedule::new(switch, actors);
-        (0..actors).for_each(|actor| turns.wake(actor, BEGIN));
+        (0..actors).for_each(|actor| kernel.wake(actor, BEGIN));
         let (setting, tally, batch) = (setting.clone(), Tally::default(), Batch::default());
         let most = Bounds::default();
-        Ok(Self { setting, turns, stations, proxies: all, batch, tally, most })
-    }
-
-    /// Runs until all programs have ended, and all that was handed over is handled.
-    pub(super) fn run(self) -> anyhow::Result<ProxyCell> {
-        play(self)
+        Ok(Self { setting, kernel, stations, alarms, proxies: all, batch, tally, most })
     }
 
     /// Returns the proxy that an actor is; `None` for a rank.
@@ -102,15 +104,18 @@ impl ProxyCluster {
 
     /// Schedules turns of the actors on an actor's node whose alarms were rung.
     fn wake_alarmed(&mut self, actor: u32, at: Time) {
-        let Self { setting, turns, stations, proxies, .. } = self;
+        let Self { setting, kernel, stations, alarms, proxies, .. } = self;
         let ranks = stations.len() as u32;
-        let proxy = actor.checked_sub(ranks).unwrap_or(actor / setting.ranks * setting.proxies);
-        let rung = rung(&proxies[proxy as usize].memory, |actor| match actor.checked_sub(ranks) {
+        let node = match actor.checked_sub(ranks) {
+            None => actor / setting.ranks,
+            Some(proxy) => proxy / setting.proxies,
+        };
+        let rung = alarms[node as usize].rung(|actor| match actor.checked_sub(ranks) {
             None => stations[actor as usize].sleeper.sleeps(),
             Some(proxy) => proxies[proxy as usize].sleeps(),
         });
         for actor in rung {
-            turns.wake(actor, at + if actor < ranks { setting.handle } else { 0 });
+            kernel.wake(actor, at + if actor < ranks { setting.handle } else { 0 });
         }
     }
 
@@ -145,18 +150,18 @@ impl ProxyCluster {
     }
 }
 
-impl Simulation for ProxyCluster {
+impl World for ProxyCluster {
     type End = ProxyCell;
     type Error = anyhow::Error;
 
-    fn turns(&mut self) -> &mut ActorSchedule {
-        &mut self.turns
+    fn kernel(&mut self) -> &mut Kernel {
+        &mut self.kernel
     }
 
     /// Wakes a proxy that sleeps, which then reads its socket.
     fn on_datagram(&mut self, now: Time, actor: u32) {
         if self.proxy(actor).is_some_and(SimInterface::sleeps) {
-            self.turns.wake(actor, now);
+            self.kernel.wake(actor, now);
         }
     }
 
@@ -173,18 +178,22 @@ impl Simulation for ProxyCluster {
                 (next, proxy.ends())
             }
         };
-        self.turns.wake(actor, next.max(now + 1));
+        self.kernel.wake(actor, next.max(now + 1));
         self.wake_alarmed(actor, heard);
         Ok(())
     }
 
     fn check_progress(&mut self, now: Time) -> anyhow::Result<Option<ProxyCell>> {
-        anyhow::ensure!(now < PATIENCE, "{} s of virtual time have no end", PATIENCE / SECOND);
+        anyhow::ensure!(now < LIMIT, "{} s of virtual time have no end", LIMIT / SECOND);
         let ended = self.stations.iter().all(|station| station.finished_at.is_some());
         if ended && self.tally.is_empty() { self.cell(now).map(Some) } else { Ok(None) }
     }
 
-    fn dries_up(&self) -> anyhow::Error {
-        anyhow::anyhow!("nothing is left to happen")
+    fn on_fault(&mut self, _now: Time, fault: &PlannedFault) -> anyhow::Result<()> {
+        Err(self.failure(format!("this experiment knows no {fault:?}")))
+    }
+
+    fn failure(&self, what: String) -> anyhow::Error {
+        anyhow::anyhow!("seed {}: {what}", self.setting.seed)
     }
 }

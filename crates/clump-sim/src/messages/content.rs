@@ -1,7 +1,7 @@
 //! Contents of messages. All of it follows from the message's number, so a receiver can check that
 //! a message is intact.
 
-use crate::random::mix;
+use crate::kernel::mix;
 
 /// Returns word `index` of the pattern of `id`.
 #[inline]

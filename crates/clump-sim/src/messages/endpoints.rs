@@ -3,7 +3,7 @@
 //! Segments are imaginary: the offset of a deposit encodes the message and the position in it, so
 //! every fragment is checked as it is written.
 
-use crate::ledger::{self, SharedLedger};
+use super::ledger::{self, SharedLedger};
 use clump_net::{EndpointTable, Refusal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,20 +1,19 @@
 //! Stale stacks: a rank that has restarted without the job's knowledge, and an outsider with a key
 //! of its own. Nothing they send may be handled, and nothing may be delivered to them.
 
-use crate::content;
-use crate::driver::SimDriver;
-use crate::endpoint::name_of;
-use crate::endpoints::AcceptAllEndpoints;
-use crate::ledger::{self, FORBIDDEN, SharedLedger};
-use crate::plan::{ClusterPlan, MILLISECOND};
-use crate::rank::{Listed, stack_config};
-use crate::switch::{SharedSwitch, Time};
+use super::content;
+use super::endpoint::name_of;
+use super::endpoints::AcceptAllEndpoints;
+use super::ledger::{self, FORBIDDEN, SharedLedger};
+use super::plan::ClusterPlan;
+use super::rank::{Listed, stack_config};
+use crate::kernel::{MILLISECOND, SharedSwitch, SimDriver, Time};
 use clump_net::seal::{JobKey, KeyError};
 use clump_net::{Batch, Request, Stack};
 use clump_wire::frame::FrameKind;
 
 /// Interval at which a stale stack acts.
-pub(crate) const HAUNT: Time = 7 * MILLISECOND;
+pub(crate) const PERIOD: Time = 7 * MILLISECOND;
 
 /// A stack that takes no part in the job but sends and receives on its network.
 #[derive(Debug)]

@@ -1,35 +1,20 @@
 //! A simulated rank: a stack, endpoints, and a loop like that of a real one.
 
-use crate::driver::SimDriver;
-use crate::endpoint::{Endpoint, EndpointEnvironment};
-use crate::endpoints::{OpenEndpoints, SimEndpoints};
-use crate::ledger::{self, SharedLedger};
-use crate::plan::{ClusterPlan, MILLISECOND, ProgramDemand};
-use crate::random::Random;
-use crate::switch::{SharedSwitch, Time, address_of};
+use super::endpoint::{Endpoint, EndpointEnvironment};
+use super::endpoints::{OpenEndpoints, SimEndpoints};
+use super::ledger::{self, SharedLedger};
+use super::plan::{ClusterPlan, ProgramDemand};
+use crate::kernel::{
+    BACKSTOP, BACKSTOP_IDLE, MILLISECOND, Mode, Random, SharedSwitch, SimDriver, Time, address_of,
+};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
 use clump_wire::Security;
 
-/// Polling interval of the backstop while something is in flight (`clump_net::SimInterface`).
-pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
-/// Polling interval of the backstop otherwise.
-pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
 /// Interval at which a closing rank repeats its close message (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
 /// Turns in a row that may find nothing to do although a timer was due.
 const MAX_RESTLESS: u32 = 1_000;
-
-/// Activity of a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// It polls.
-    Polling,
-    /// It computes until then, and only its backstop polls.
-    Computing(Time),
-    /// It does nothing at all until then.
-    Frozen(Time),
-}
 
 /// Stage of a rank's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +38,6 @@ pub(crate) struct Rank {
     pub(crate) id: u32,
     pub(crate) mode: Mode,
     pub(crate) life: Life,
-    /// Time at which it acts next.
-    pub(crate) turn_at: Time,
     stack: Option<Stack>,
     /// Offset of its clock.
     clock: Time,
@@ -91,7 +74,7 @@ impl Rank {
         switch: &SharedSwitch,
         ledger: &SharedLedger,
     ) -> Result<Self, clump_net::seal::KeyError> {
-        let mut random = Random::new(plan.seed ^ u64::from(id + 1) << 48);
+        let mut random = Random::new(plan.base.seed ^ u64::from(id + 1) << 48);
         let doorway = OpenEndpoints::default();
         let endpoint_table = SimEndpoints { doorway: doorway.clone(), ledger: ledger.clone() };
         let driver = Box::new(SimDriver::new(switch, id));
@@ -110,9 +93,8 @@ impl Rank {
             id,
             mode: Mode::Polling,
             life: Life::Working,
-            turn_at: Time::MAX,
             stack: Some(stack),
-            clock: plan.clocks[id as usize],
+            clock: plan.base.clocks[id as usize],
             endpoints,
             doorway,
             ledger: ledger.clone(),
@@ -122,7 +104,7 @@ impl Rank {
             random,
             buffer: Vec::new(),
             credit: plan.credit_bytes,
-            turn: plan.turn,
+            turn: plan.base.turn,
             restless: 0,
         })
     }
@@ -137,16 +119,15 @@ impl Rank {
     }
 
     /// Describes its state, for a failure report.
-    pub(crate) fn describe(&self, now: Time) -> String {
-        let Self { id, mode, life, turn_at, stack, .. } = self;
-        let next = turn_at.saturating_sub(now);
+    pub(crate) fn describe(&self) -> String {
+        let Self { id, mode, life, stack, .. } = self;
         let Some(stack) = stack else { return format!("rank {id}: {life:?}") };
         let queued = self.endpoints.iter().filter(|e| stack.has_queued(e.index)).count();
         let unsent: Vec<_> = self.endpoints.iter().filter(|e| !e.has_sent_all()).collect();
         let unsent: Vec<_> = unsent.iter().map(|endpoint| endpoint.describe(stack)).collect();
         format!(
-            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, {queued} endpoints with \
-             mail, unsent {unsent:?} of credit {}, {:?}, {}",
+            "rank {id}: {life:?} {mode:?}, quiet {}, closed {}, {queued} endpoints with \
+             messages, unsent {unsent:?} of credit {}, {:?}, {}",
             stack.is_quiet(),
             stack.is_closed(),
             self.credit,
@@ -159,7 +140,6 @@ impl Rank {
     pub(crate) fn die(&mut self) {
         self.stack = None;
         self.life = Life::Gone;
-        self.turn_at = Time::MAX;
     }
 
     /// Tells it that another rank is lost.
@@ -408,7 +388,7 @@ impl Rank {
 
 /// Returns the configuration of the stack of rank `id`.
 pub(crate) fn stack_config(plan: &ClusterPlan, id: u32, epoch: u32) -> StackConfig {
-    config_of((id, epoch), plan.ranks, plan.security, plan.credit_bytes, &plan.channel)
+    config_of((id, epoch), plan.ranks, plan.base.security, plan.credit_bytes, &plan.base.channel)
 }
 
 /// Returns the configuration of the stack of rank `me`, with all others in their first epoch.

@@ -1,13 +1,12 @@
 //! An endpoint of a simulated rank: the requests it wants to send, the replies it owes, and what it
 //! has consumed.
 
-use crate::content;
-use crate::endpoints::{OUTSIDE, TOO_LONG, offset_of};
+use super::content;
+use super::endpoints::{OUTSIDE, TOO_LONG, offset_of};
+use super::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
+use super::plan::ProgramDemand;
 use crate::inflow::Inflow;
-use crate::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
-use crate::plan::ProgramDemand;
-use crate::random::Random;
-use crate::switch::Time;
+use crate::kernel::{Random, Time};
 use clump_net::original::Original;
 use clump_net::{
     ArrivedMessage, Disposition, FlowId, Progress, Pushed, REQUEST_COST, Request, Stack,

@@ -8,7 +8,7 @@
 //! 3. Messages of an ordered flow are handled in the order in which they were sent.
 //! 4. A message that must be refused (bad tag, bad handler, outside the segment) is not handled.
 
-use crate::content;
+use super::content;
 use clump_wire::frame::{FrameKind, stack_of};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@
 //! the target (delay and faults), the target's port of the switch (rate, a queue that loses and
 //! marks) and the target's socket (a buffer that loses).
 
-use crate::random::Random;
+use super::random::Random;
 use clump_driver::{Ecn, Inbound, Outgoing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -103,14 +103,14 @@ struct Packet {
 
 /// An event of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SwitchEvent {
+pub(super) enum SwitchEvent {
     /// A datagram reaches the target's port of the switch.
     AtPort(u32, u32),
     /// It reaches the target's socket.
     AtSocket(u32, u32),
-    /// A rank may act.
+    /// An actor may act.
     Turn(u32),
-    /// A step of the plan is due.
+    /// A fault is due.
     Step(u32),
 }
 
@@ -216,6 +216,11 @@ impl Switch {
         self.links.get_mut(from as usize * seats + to as usize)
     }
 
+    /// Returns all links.
+    pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = &mut LinkFaults> {
+        self.links.iter_mut()
+    }
+
     pub(crate) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
         self.seats.iter_mut().map(|seat| &mut seat.port)
     }
@@ -244,14 +249,14 @@ impl Switch {
         !self.seats[seat as usize].inbox.is_empty()
     }
 
-    pub(crate) fn schedule(&mut self, at: Time, event: SwitchEvent) {
+    pub(super) fn schedule(&mut self, at: Time, event: SwitchEvent) {
         self.sequence += 1;
         self.events.push(Reverse((at.max(self.now), self.sequence, event)));
     }
 
     /// Returns the next event except those of the network itself, and advances time to it. The
     /// arrival of a datagram is returned with its target's seat.
-    pub(crate) fn next(&mut self) -> Option<SwitchEvent> {
+    pub(super) fn next(&mut self) -> Option<SwitchEvent> {
         loop {
             let Reverse((at, _, event)) = self.events.pop()?;
             self.now = at;

@@ -1,6 +1,6 @@
 //! Driver that connects a stack with the simulated network.
 
-use crate::switch::{SharedSwitch, address_of};
+use super::switch::{SharedSwitch, address_of};
 use crate::time::SeatClock;
 use clump_driver::{Capabilities, Driver, DriverError, Inbound, Outgoing};
 use std::net::SocketAddr;

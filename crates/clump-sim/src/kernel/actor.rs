@@ -1,0 +1,20 @@
+//! What actors of all worlds do: poll, compute, stand still; the work of the progress thread.
+
+use super::plan::MILLISECOND;
+use super::switch::Time;
+
+/// Polling interval of the backstop while something is in flight (`clump_net::SimInterface`).
+pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
+/// Polling interval of the backstop otherwise.
+pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
+
+/// Activity of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It polls.
+    Polling,
+    /// It computes until then, and only its backstop polls.
+    Computing(Time),
+    /// It does nothing at all until then.
+    Frozen(Time),
+}
