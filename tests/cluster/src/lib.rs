@@ -17,6 +17,7 @@
 
 pub mod c_programs;
 pub mod cables;
+pub mod checkers;
 pub mod lock_storm;
 pub mod stall;
 pub mod storm;

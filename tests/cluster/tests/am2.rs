@@ -147,32 +147,6 @@ fn what_was_sent_to_a_rank_that_dies_comes_back_or_ends_the_job() {
     }
 }
 
-/// Checks under valgrind: no byte is read before it was written, none outside of its block, none
-/// leaked.
-#[test]
-fn memory_is_used_as_it_should_be() {
-    if std::process::Command::new("valgrind").arg("--version").output().is_err() {
-        println!("SKIPPED memory under am2.h: no `valgrind` here; install it");
-        eprintln!("SKIPPED memory under am2.h: no `valgrind` here; install it");
-        return;
-    }
-    let Some(shop) = workshop("memory under am2.h") else { return };
-    let checked = |job: Job, program: &Path, args: &[&str]| {
-        let flags =
-            ["-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"];
-        let program = program.to_string_lossy().into_owned();
-        right(job.with_args(&flags).with_args(&[&program]).with_args(args));
-    };
-    for name in ["am2_refusals", "am2_misuse"] {
-        checked(Job::any("valgrind"), &build(&shop, name, Linked::Static), &[]);
-    }
-    let random = build(&shop, "am2_random", Linked::Static);
-    checked(run("-n 2", Path::new("valgrind")), &random, &["5", "200"]);
-    // Valgrind does not see writes by the hand-written assembly that encrypts in place.
-    let two = run("-n 2 --nodes 2 --security crc", Path::new("valgrind"));
-    checked(two, &random, &["6", "200"]);
-}
-
 #[test]
 fn the_programs_of_the_documents_run() {
     let Some(shop) = workshop("examples of am2.h") else { return };

@@ -1,8 +1,8 @@
 //! Properties of headers and library: compilation without warnings, exports, leaks.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_cluster_tests::Job;
 use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
+use clump_cluster_tests::{Job, checkers};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -155,68 +155,16 @@ fn every_function_is_tested() {
     assert!(missing.is_empty(), "no test calls {missing:?}");
 }
 
-/// Checks that the compiler's sanitizers for addresses and undefined behaviour find nothing in
-/// programs that use everything.
+/// Checks that sanitizers and valgrind find nothing in two small programs; `tests/memory.rs` has
+/// all.
 #[test]
-fn sanitizers_are_content() {
-    let Some(shop) = workshop("C programs under sanitizers") else { return };
-    // Valgrind checks leaks: the sanitizer's leak search needs rights that are not available
-    // everywhere.
-    let sane = |job: Job| {
-        job.with(|command| {
-            command.env("ASAN_OPTIONS", "detect_leaks=0:exitcode=42");
-        })
-    };
-    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"];
-    let empty = shop.folder().join("empty.c");
-    std::fs::write(&empty, "int main(void) { return 0; }\n").unwrap();
-    let mut cc = Command::new("cc");
-    cc.args(flags).arg(&empty).arg("-o").arg(shop.folder().join("empty"));
-    let works = cc.output().is_ok_and(|done| done.status.success())
-        && sane(Job::any(shop.folder().join("empty"))).finish().code == 0;
-    if !works {
-        println!(
-            "SKIPPED C programs under sanitizers: this compiler has none; install libasan, libubsan"
-        );
-        eprintln!(
-            "SKIPPED C programs under sanitizers: this compiler has none; install libasan, libubsan"
-        );
-        return;
-    }
-    for source in ["job.c", "collectives.c", "messages.c", "rma.c", "threads.c", "layer.cpp"] {
-        let program = shop.build_with(&format!("tests/c/{source}"), Linked::Shared, &flags);
-        for job in [Job::any(&program), Job::of_program("-n 2 --nodes 2", &program, [])] {
-            let done = sane(job).finish();
-            assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
-        }
-    }
-    for source in ["am2_kinds.c", "am2_refusals.c", "am2_misuse.c", "am2_async.c"] {
-        let program = shop.build_with(&format!("tests/c/{source}"), Linked::Static, &flags);
-        let done = sane(Job::of_program("-n 2", &program, [])).finish();
-        assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
-    }
-}
-
-/// Checks that valgrind finds no wrong access and no leak in programs that use everything.
-#[test]
-fn valgrind_is_content() {
-    let Some(shop) = workshop("C programs under valgrind") else { return };
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("SKIPPED C programs under valgrind: it is not here; install valgrind");
-        return;
-    }
-    for source in ["job", "collectives", "messages", "rma"] {
-        let program = shop.build(&format!("tests/c/{source}.c"), Linked::Shared);
-        let checks = [
-            "--quiet",
-            "--error-exitcode=42",
-            "--leak-check=full",
-            "--errors-for-leak-kinds=definite",
-        ];
-        let job = Job::any("valgrind").with_args(&checks).with(|command| {
-            command.arg(&program);
-        });
-        let done = job.finish();
-        assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
+fn checkers_are_content_with_small_programs() {
+    let Some(shop) = workshop("C programs under checkers") else { return };
+    checkers::under_sanitizers(&shop, &["job.c"], &["am2_misuse.c"]);
+    if checkers::has_valgrind("C programs under valgrind") {
+        let program = shop.build("tests/c/job.c", Linked::Shared);
+        checkers::under_valgrind(Job::any("valgrind"), &program, &[]);
+        let program = shop.build("tests/c/am2_misuse.c", Linked::Static);
+        checkers::under_valgrind(Job::any("valgrind"), &program, &[]);
     }
 }

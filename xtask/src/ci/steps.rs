@@ -25,6 +25,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "clippy", what: "no lint fires in any target", tiers: FROM_MERGE, run: clippy },
     Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
     Step {
+        name: "memory",
+        what: "sanitizers and valgrind find nothing in any C program",
+        tiers: FROM_MERGE,
+        run: memory,
+    },
+    Step {
         name: "loom",
         what: "queues and parking are right in every interleaving",
         tiers: FROM_MERGE,
@@ -175,6 +181,14 @@ fn clippy(site: &Site) -> Result<StepOutcome> {
 
 fn tests(site: &Site) -> Result<StepOutcome> {
     let mut command = cargo(&site.root, &["test", "--workspace"]);
+    command.env("TMPDIR", site.scratch()?);
+    Ok(outcome(command::run(&mut command, BUILD)?))
+}
+
+/// Runs C programs under checkers of memory, which `cargo test` does for two small ones only.
+fn memory(site: &Site) -> Result<StepOutcome> {
+    let args = ["test", "--package", "clump-cluster-tests", "--test", "memory"];
+    let mut command = cargo(&site.root, &args);
     command.env("TMPDIR", site.scratch()?);
     Ok(outcome(command::run(&mut command, BUILD)?))
 }

@@ -1,14 +1,17 @@
 //! A program of connections for tests: `conn WHAT FOLDER`; servers leave a token in the folder.
 
-use clump::conn::{Connection, Listener, Order, Port, ServiceToken};
+use clump::conn::{Between, Connection, Listener, Order, Port, ServiceToken};
 use clump_os::{process, signal};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const PORT: Port = Port(7);
+/// Time after which a server counts as gone: an answer takes microseconds.
+const SOON: Duration = Duration::from_secs(1);
 
 fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -67,7 +70,8 @@ fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
         }
     };
     println!("the server is gone: {ended}");
-    let again = Connection::connect_to(cl, &token, Order::Ordered);
+    let again =
+        Connection::connect_between(cl, &token, Order::Ordered, SOON, &Between::configured()?);
     println!("and nobody else is there: {}", again.is_err());
     Ok(())
 }
