@@ -14,7 +14,9 @@
 //! One kernel ([`kernel`]) has the queue of events, the clock, the network and its faults. Worlds
 //! run on it: [`messages`], [`onesided`], [`proxies`] (paper 002's experiment), [`throughput`].
 //!
-//! Types to know: [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`], [`RunFailure`].
+//! Plans can be read from TOML files ([`NamedPlan`]); `plans/` has those of the tests.
+//!
+//! Types to know: [`NamedPlan`], [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`], [`RunFailure`].
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.
@@ -34,6 +36,7 @@ mod interface;
 pub mod kernel;
 pub mod messages;
 pub mod onesided;
+mod plan_file;
 pub mod proxies;
 mod proxy_client_rank;
 mod sleeper;
@@ -46,4 +49,5 @@ pub use kernel::{
     Random, SECOND,
 };
 pub use messages::{ClusterPlan, ProgramDemand, run};
+pub use plan_file::{NamedPlan, PlanError, WorldPlan};
 pub use summary::{RunFailure, RunSummary};

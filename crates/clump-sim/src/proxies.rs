@@ -21,7 +21,7 @@ pub use tables::{ProxyReport, Scaled, Scaling, TableOptions, report};
 use crate::kernel::{self, Time};
 
 /// Behaviour of programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProxyWorkload {
     /// Each rank computes, sends a request to another rank, and waits for its answer, again and
@@ -32,7 +32,7 @@ pub enum ProxyWorkload {
 }
 
 /// Targets of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Destinations {
     /// All other ranks with equal probability.
@@ -43,7 +43,8 @@ pub enum Destinations {
 }
 
 /// Parameters of a measurement.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all(deserialize = "kebab-case"))]
 pub struct Setting {
     /// Nodes.
     pub nodes: u32,
@@ -52,7 +53,7 @@ pub struct Setting {
     /// Proxies of each node.
     pub proxies: u32,
     /// Policy by which ranks spread messages over the proxies.
-    #[serde(serialize_with = "dispatch_name")]
+    #[serde(serialize_with = "dispatch_name", deserialize_with = "dispatch_of")]
     pub dispatch: Dispatch,
     /// Behaviour of programs.
     pub load: ProxyWorkload,
@@ -86,6 +87,14 @@ pub struct Setting {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn dispatch_name<S: serde::Serializer>(dispatch: &Dispatch, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(name_of(*dispatch))
+}
+
+fn dispatch_of<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Dispatch, D::Error> {
+    use serde::{Deserialize as _, de::Error as _};
+    let name = String::deserialize(from)?;
+    let all = [Dispatch::Fixed, Dispatch::RoundRobin, Dispatch::LeastLoaded];
+    let found = all.into_iter().find(|dispatch| name_of(*dispatch) == name);
+    found.ok_or_else(|| D::Error::custom(format!("no policy of dispatch is called {name:?}")))
 }
 
 /// Returns the name of a dispatch policy.

@@ -4,10 +4,11 @@
 //! links, and are the same on every machine.
 
 use crate::kernel::{
-    self, Kernel, KernelConfig, LinkFaults, MICROSECOND, MILLISECOND, PlannedFault, Port, Random,
-    SECOND, SimDriver, Time, World,
+    self, Kernel, KernelConfig, LinkFaults, MILLISECOND, PlannedFault, Port, Random, SECOND,
+    SimDriver, Time, World,
 };
 use crate::messages::{AcceptAllEndpoints, config_of, name_of};
+use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, FlowId, Pushed, REQUEST_COST, Request, Stack};
 use clump_wire::frame::{FrameKind, stack_of};
@@ -28,42 +29,31 @@ const MAX_AT_ONCE: usize = 16;
 #[derive(Debug, Clone)]
 pub struct Network {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its links.
     pub link: LinkFaults,
     /// Its ports.
     pub port: Port,
 }
 
-/// Returns Ethernet of 10 Gb/s and 10 us, with usual and with jumbo frames, and a network like
-/// loopback.
-pub fn networks() -> Vec<Network> {
-    let port = |rate, mtu, queue_bytes| Port {
-        rate,
-        queue_bytes,
-        mark_bytes: None,
-        socket_bytes: 4 << 20,
-        card_bytes: 256 << 10,
-        refuse: 0,
-        mtu,
-    };
-    let network = |name, rate, delay, mtu, queue| Network {
-        name,
-        link: LinkFaults::clean(delay, mtu),
-        port: port(rate, mtu, queue),
-    };
-    vec![
-        network("ethernet 1500", 1_250_000_000, 10 * MICROSECOND, 1472, 512 << 10),
-        network("ethernet 9000", 1_250_000_000, 10 * MICROSECOND, 8972, 512 << 10),
-        network("loopback", 4_000_000_000, 2 * MICROSECOND, 65507, 4 << 20),
-    ]
+/// Returns the networks of `plans/throughput.toml`.
+///
+/// # Errors
+/// The plan is malformed.
+pub fn networks() -> Result<Vec<Network>, PlanError> {
+    let plan = NamedPlan::parse("throughput", include_str!("../plans/throughput.toml"))?;
+    let runs = plan.runs(0)?.into_iter().filter_map(|run| match run {
+        WorldPlan::Throughput(network) => Some(network),
+        _ => None,
+    });
+    Ok(runs.collect())
 }
 
 /// Results on one network.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThroughputReport {
     /// Name of the network.
-    pub network: &'static str,
+    pub network: String,
     /// One sender, no loss: bytes of payload per second.
     pub goodput_bytes_per_s: f64,
     /// Goodput at 1 % loss, as a ratio of that without loss.
@@ -112,7 +102,7 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
     let (all, shares) = incast.goodput(span);
     let counts = incast.kernel.network().1;
     Ok(ThroughputReport {
-        network: network.name,
+        network: network.name.clone(),
         goodput_bytes_per_s: lossless,
         ratio_at_loss_1: stream(10_000)? / lossless,
         ratio_at_loss_5: stream(50_000)? / lossless,
@@ -388,10 +378,11 @@ impl Station {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::MICROSECOND;
 
     #[test]
     fn a_clean_link_is_nearly_filled_and_loss_costs_something() {
-        let network = &networks()[1];
+        let network = &networks().unwrap()[1];
         let report = measure(network).unwrap();
         assert!(report.goodput_bytes_per_s > 0.8 * network.port.rate as f64, "{report:?}");
         assert!(report.ratio_at_loss_5 < 1.0 && report.ratio_at_loss_1 > 0.5, "{report:?}");
@@ -401,7 +392,7 @@ mod tests {
 
     #[test]
     fn eight_senders_share_a_link_from_the_first_second_on() {
-        for network in networks() {
+        for network in networks().unwrap() {
             let report = measure(&network).unwrap();
             let [least, most] = report.incast_shares;
             assert!(least > 0.8 && most < 1.2 && report.incast_ratio > 0.9, "{report:?}");

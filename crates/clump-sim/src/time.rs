@@ -7,7 +7,8 @@ use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Costs of an interface's work, in ns: parameters of a simulation, taken from measurements.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all(deserialize = "kebab-case"))]
 pub struct Costs {
     /// A turn: polling lanes and the driver.
     pub look: f64,

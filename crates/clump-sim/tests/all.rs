@@ -4,5 +4,6 @@
 mod evidence;
 
 mod onesided;
+mod plans;
 mod proxies;
 mod seeds;

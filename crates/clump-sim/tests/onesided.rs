@@ -6,16 +6,21 @@ use crate::evidence;
 use clump_sim::onesided::{
     ModelCounts, NetworkMode, OneSidedPlan, OneSidedSummary, run as run_plan,
 };
-use clump_sim::{LinkFaults, PlannedFault};
+
+fn run(way: NetworkMode, seed: u64) -> OneSidedSummary {
+    run_named(OneSidedPlan::by(way, seed))
+}
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
-fn run(way: NetworkMode, seed: u64) -> OneSidedSummary {
-    run_plan(OneSidedPlan::by(way, seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+fn run_named(plan: OneSidedPlan) -> OneSidedSummary {
+    run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Runs a hundred seeds with the given transport.
 fn memory_is_what_the_model_says(way: NetworkMode) {
-    let outcomes: Vec<_> = (1..=100).map(|seed| run(way, seed)).collect();
+    let plans = evidence::one_sided("one-sided").into_iter();
+    let outcomes: Vec<_> = plans.filter(|plan| plan.network_mode() == way).map(run_named).collect();
+    assert_eq!(outcomes.len(), 100);
     let mut counts = ModelCounts::default();
     outcomes.iter().for_each(|outcome| counts.add(&outcome.counts));
     // Only a lower bound: the harm must have been done.
@@ -54,9 +59,8 @@ fn it_is_so_where_proxies_carry_messages() {
 
 #[test]
 fn seeds_that_failed_once_do_not_again() {
-    for seed in evidence::kept(include_str!("../failed-seeds-onesided.txt")) {
-        run(NetworkMode::Direct, seed);
-        run(NetworkMode::Proxies, seed);
+    for plan in evidence::one_sided("one-sided-failed") {
+        run_named(plan);
     }
 }
 
@@ -64,15 +68,9 @@ fn seeds_that_failed_once_do_not_again() {
 fn a_lock_goes_from_rank_to_rank_in_one_message() {
     let mut counts = ModelCounts::default();
     let delay = 100_000;
-    for seed in 1..=20 {
-        let mut plan = OneSidedPlan::by(NetworkMode::Direct, seed);
-        plan.base.faults.retain(|(_, fault)| *fault == PlannedFault::Heal);
-        plan.node_of = (0..plan.ranks()).collect();
-        plan.base.clocks = vec![0; 2 * plan.node_of.len()];
-        plan.base.link = LinkFaults::clean(delay, 1472);
-        (plan.base.turn, plan.hold, plan.think) = (500, 20 * delay, 5 * delay);
-        plan.wanted = Some(0);
-        counts.add(&run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}")).counts);
+    for plan in evidence::one_sided("lock-hand-over") {
+        assert_eq!(plan.base.link.delay, delay);
+        counts.add(&run_named(plan).counts);
     }
     // In delays of the link; hand-overs by way of the home are of claims that may be given up, and
     // of fences.

@@ -2,29 +2,19 @@
 //! itself.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_sim::proxies::{Costs, Dispatch, ProxyCell, ProxyWorkload, Setting, measure};
+use crate::evidence;
+use clump_sim::proxies::{Costs, Dispatch, ProxyCell, Setting, measure};
 
 /// One rank streams to one, and a message costs the proxy `take`, and `byte` per byte of payload,
 /// nothing else: a queue with one server.
 fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (ProxyCell, f64) {
-    let costs = Costs { take: 1_000.0, byte, ..Costs::default() };
+    let base = evidence::setting("proxies-queue");
+    let costs = Costs { byte, ..base.costs };
     let service = |bytes: usize| costs.take + byte * bytes as f64;
     let mean = f64::midpoint(service(small), service(large));
     let think = mean / utilisation;
-    let setting = Setting {
-        ranks: 1,
-        proxies: 1,
-        load: ProxyWorkload::Streams,
-        think: think as u64,
-        payload: small,
-        other_payload: large,
-        operations: 60_000,
-        costs,
-        handle: 1,
-        delay: 1_000,
-        rate: 100_000_000_000,
-        ..Setting::default()
-    };
+    let setting =
+        Setting { think: think as u64, payload: small, other_payload: large, costs, ..base };
     let square = f64::midpoint(service(small).powi(2), service(large).powi(2));
     // Pollaczek and Khinchine: M/G/1; with one service time M/D/1.
     let waiting = square / think / (2.0 * (1.0 - mean / think));
@@ -53,8 +43,7 @@ fn a_message_waits_in_a_proxy_as_long_as_queueing_theory_says() {
 #[test]
 fn more_proxies_shorten_queues_and_min_loaded_spreads_evenly() {
     let cell = |proxies, dispatch| {
-        let base = Setting { ranks: 4, think: 4_000, operations: 1_500, ..Setting::default() };
-        measure(&Setting { proxies, dispatch, ..base }).unwrap()
+        measure(&Setting { proxies, dispatch, ..evidence::setting("proxies-spread") }).unwrap()
     };
     let one = cell(1, Dispatch::Fixed);
     let four = cell(4, Dispatch::RoundRobin);
@@ -80,15 +69,10 @@ fn a_seed_says_everything() {
 fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
     for (payload, other_payload) in [(0, 0), (100, 4_000), (8_000, 8_000)] {
         let setting = Setting {
-            ranks: 2,
-            load: ProxyWorkload::Streams,
-            think: 1,
             payload,
             other_payload,
             operations: 6_000_000 / (300 + (payload + other_payload) as u64 / 2),
-            deaf: 400_000_000,
-            rate: 20_000_000,
-            ..Setting::default()
+            ..evidence::setting("proxies-full")
         };
         let cell = measure(&setting).unwrap();
         let what = format!("{payload}, {other_payload}: {:?}", cell.bounds);

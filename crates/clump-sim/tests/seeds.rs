@@ -5,15 +5,16 @@ use crate::evidence;
 use clump_sim::{ClusterPlan, RunSummary};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
-fn run(seed: u64) -> RunSummary {
-    clump_sim::run(ClusterPlan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+fn run(plan: ClusterPlan) -> RunSummary {
+    clump_sim::run(plan, false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Runs seeds two at a time. Returns their outcomes in order.
-fn run_all(seeds: &[u64]) -> Vec<RunSummary> {
-    let (even, odd) = seeds.split_at(seeds.len() / 2);
+/// Runs a named plan, two seeds at a time. Returns their outcomes in order.
+fn run_all(name: &str) -> Vec<RunSummary> {
+    let mut even = evidence::messages(name);
+    let odd = even.split_off(even.len() / 2);
     std::thread::scope(|scope| {
-        let half = |seeds: &[u64]| seeds.iter().map(|&seed| run(seed)).collect::<Vec<_>>();
+        let half = |plans: Vec<ClusterPlan>| plans.into_iter().map(run).collect::<Vec<_>>();
         let other = scope.spawn(move || half(odd));
         let mut outcomes = half(even);
         match other.join() {
@@ -26,7 +27,7 @@ fn run_all(seeds: &[u64]) -> Vec<RunSummary> {
 
 #[test]
 fn seeds_run_through_all_kinds_of_faults() {
-    let outcomes = run_all(&(1..=64).collect::<Vec<_>>());
+    let outcomes = run_all("messages");
     let sum = |what: fn(&RunSummary) -> u64| outcomes.iter().map(what).sum::<u64>();
     // Only a lower bound: the harm must have been done.
     assert!(sum(|o| o.handled) > 10_000);
@@ -48,12 +49,12 @@ fn seeds_run_through_all_kinds_of_faults() {
 
 #[test]
 fn seeds_that_failed_once_do_not_again() {
-    run_all(&evidence::kept(include_str!("../failed-seeds.txt")));
+    run_all("messages-failed");
 }
 
 #[test]
 fn a_seed_says_everything() {
     for seed in [3, 11] {
-        assert_eq!(run(seed), run(seed));
+        assert_eq!(run(ClusterPlan::new(seed)), run(ClusterPlan::new(seed)));
     }
 }

@@ -4,8 +4,11 @@
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use clump_os::clock;
-use clump_sim::proxies::{Costs, Setting};
-use clump_sim::{ClusterPlan, NetCounts, RunFailure, RunSummary, SECOND, onesided};
+use clump_sim::proxies::{Costs, ProxyCell, Setting};
+use clump_sim::throughput::ThroughputReport;
+use clump_sim::{
+    ClusterPlan, NamedPlan, NetCounts, RunFailure, RunSummary, SECOND, WorldPlan, onesided,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write as _;
@@ -18,22 +21,25 @@ use std::process::ExitCode;
 struct Options {
     #[command(subcommand)]
     task: Option<Task>,
+    /// Run the plan of this TOML file, with its seeds (crates/clump-sim/plans has some).
+    #[arg(long, value_name = "FILE", conflicts_with = "network_hours")]
+    plan: Option<PathBuf>,
     /// Run at least this many seeds.
     #[arg(long, global = true)]
     seeds: Option<u64>,
     /// Simulate at least this many hours of network time with traffic.
     #[arg(long, visible_alias = "hours", global = true)]
     network_hours: Option<f64>,
-    /// The first seed; the others count up from it.
-    #[arg(long, default_value_t = 1, global = true)]
-    seed: u64,
+    /// The first seed; the others count up from it. 1, or as the plan says.
+    #[arg(long, global = true)]
+    seed: Option<u64>,
     /// Print every step of every plan on standard error.
     #[arg(long, global = true)]
     trace: bool,
     /// Also write the summary to this file, as JSON.
     #[arg(long, global = true)]
     json: Option<PathBuf>,
-    /// Append failing seeds to this file.
+    /// Append failing seeds to this plan (crates/clump-sim/plans).
     #[arg(long, global = true)]
     keep: Option<PathBuf>,
     /// Stop after this many failures.
@@ -124,6 +130,12 @@ struct Summary {
     /// Number of those runs in which proxies carried messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_proxies: Option<u64>,
+    /// Results of the experiment with proxies, where a plan asked for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cells: Vec<ProxyCell>,
+    /// Results of a bench, where a plan asked for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    networks: Vec<ThroughputReport>,
     failed_seeds: Vec<u64>,
 }
 
@@ -178,13 +190,24 @@ fn main() -> Result<ExitCode> {
     if let Some(Task::Proxies(experiment)) = &options.task {
         return proxies(&options, experiment);
     }
+    let plan = options.plan.as_deref().map(NamedPlan::read).transpose()?;
+    if plan.is_some() && options.task.is_some() {
+        anyhow::bail!("a plan names its world; leave out the subcommand");
+    }
+    let seeds = seeds(&options, plan.as_ref());
     let bar = bar(&options)?;
-    let mut summary = Summary { first_seed: options.seed, ..Summary::default() };
+    let first_seed = seeds.first().copied().unwrap_or(options.seed.unwrap_or(1));
+    let mut summary = Summary { first_seed, ..Summary::default() };
     let started = clock::now_ns();
-    while !is_enough(&options, &summary) && summary.failed_seeds.len() < options.failures {
-        let seed = options.seed + summary.seeds;
+    let most = if plan.is_some() { seeds.len() as u64 } else { u64::MAX };
+    while !is_enough(&options, &summary, most) && summary.failed_seeds.len() < options.failures {
+        let counted = first_seed + summary.seeds;
+        let seed = seeds.get(summary.seeds as usize).copied().unwrap_or(counted);
         let before = clock::now_ns();
-        let result = run_one(&options, seed, &mut summary);
+        let result = match &plan {
+            Some(plan) => run_named(&options, plan, seed, &mut summary)?,
+            None => run_one(&options, seed, &mut summary),
+        };
         let took = (clock::now_ns() - before) as f64 / 1e9;
         if took > summary.slowest_seconds {
             (summary.slowest_seed, summary.slowest_seconds) = (seed, took);
@@ -196,7 +219,7 @@ fn main() -> Result<ExitCode> {
             summary.failed_seeds.push(seed);
         }
         summary.wall_seconds = (clock::now_ns() - started) as f64 / 1e9;
-        bar.set_position((progress(&options, &summary) * 1000.0) as u64);
+        bar.set_position((progress(&options, &summary, most) * 1000.0) as u64);
         bar.set_message(format!(
             "{} seeds, {:.2} network-hours, {} packets",
             summary.seeds, summary.network_hours, summary.packets
@@ -234,10 +257,56 @@ fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Bo
     Ok(())
 }
 
+/// Returns the seeds of a plan, or those asked for instead; none without a plan.
+fn seeds(options: &Options, plan: Option<&NamedPlan>) -> Vec<u64> {
+    let Some(plan) = plan else { return Vec::new() };
+    let own = plan.seeds();
+    match (options.seed, options.seeds) {
+        (None, None) => own,
+        (first, count) => {
+            let first = first.or(own.first().copied()).unwrap_or(1);
+            (first..first + count.unwrap_or(1)).collect()
+        }
+    }
+}
+
+/// Runs one seed of a plan and adds its outcome to the summary. The outer error is one of the plan
+/// itself.
+fn run_named(
+    options: &Options,
+    plan: &NamedPlan,
+    seed: u64,
+    summary: &mut Summary,
+) -> Result<Result<(), Box<RunFailure>>> {
+    for run in plan.runs(seed)? {
+        let done = match run {
+            WorldPlan::Messages(plan) => {
+                clump_sim::run(plan, options.trace).map(|outcome| summary.add(&outcome))
+            }
+            WorldPlan::OneSided(plan) => {
+                onesided::run(plan, options.trace).map(|outcome| summary.add_one_sided(&outcome))
+            }
+            WorldPlan::Proxies(setting) => {
+                summary.cells.push(clump_sim::proxies::measure(&setting)?);
+                Ok(())
+            }
+            WorldPlan::Throughput(network) => {
+                summary.networks.push(clump_sim::throughput::measure(&network)?);
+                Ok(())
+            }
+        };
+        if let Err(mut failure) = done {
+            failure.task = format!("--plan {} ", plan.name());
+            return Ok(Err(failure));
+        }
+    }
+    Ok(Ok(()))
+}
+
 fn throughput(options: &Options) -> Result<()> {
     let measure = clump_sim::throughput::measure;
     let reports =
-        clump_sim::throughput::networks().iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+        clump_sim::throughput::networks()?.iter().map(measure).collect::<Result<Vec<_>, _>>()?;
     write!(std::io::stdout(), "{}", clump_sim::throughput::table(&reports))?;
     write_json(options, &serde_json::to_string_pretty(&reports)?)
 }
@@ -260,7 +329,7 @@ fn proxies(options: &Options, experiment: &Experiment) -> Result<ExitCode> {
         other_payload: experiment.payload,
         operations: experiment.operations,
         delay: experiment.delay_ns,
-        seed: options.seed,
+        seed: options.seed.unwrap_or(1),
         costs,
         ..Setting::default()
     };
@@ -287,17 +356,18 @@ fn bar(options: &Options) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// Fraction of the requested work that is done, from 0 to 1. The default request is a hundred
-/// seeds.
-fn progress(options: &Options, summary: &Summary) -> f64 {
+/// Fraction of the requested work that is done, from 0 to 1: `most` seeds of a plan, or by default
+/// a hundred.
+fn progress(options: &Options, summary: &Summary, most: u64) -> f64 {
     let hours = options.network_hours.map(|hours| summary.network_hours / hours);
     let least = if hours.is_some() { 1 } else { 100 };
-    let seeds = summary.seeds as f64 / options.seeds.unwrap_or(least).max(1) as f64;
+    let wanted = if most == u64::MAX { options.seeds.unwrap_or(least) } else { most };
+    let seeds = summary.seeds as f64 / wanted.max(1) as f64;
     hours.map_or(seeds, |hours| hours.min(seeds)).min(1.0)
 }
 
-fn is_enough(options: &Options, summary: &Summary) -> bool {
-    progress(options, summary) >= 1.0
+fn is_enough(options: &Options, summary: &Summary, most: u64) -> bool {
+    progress(options, summary, most) >= 1.0
 }
 
 fn report(failure: &RunFailure) -> Result<()> {
@@ -310,5 +380,5 @@ fn keep(options: &Options, failure: &RunFailure) -> Result<()> {
     let mut file =
         std::fs::OpenOptions::new().append(true).create(true).open(path).with_context(context)?;
     let what = failure.what.chars().take(100).collect::<String>();
-    writeln!(file, "{} # {what}", failure.seed).with_context(context)
+    writeln!(file, "\n[[seed]]\nnumber = {}\nfound = {what:?}", failure.seed).with_context(context)
 }

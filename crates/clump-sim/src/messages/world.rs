@@ -294,10 +294,10 @@ impl World for Cluster {
     fn on_fault(&mut self, now: Time, fault: &PlannedFault) -> Result<(), RunFailure> {
         match *fault {
             PlannedFault::Compute { rank, span } => {
-                self.pause(rank, now, Mode::Computing(now + span))
+                self.pause(rank, now, Mode::Computing(now + span));
             }
             PlannedFault::Freeze { actor, span } => {
-                self.pause(actor, now, Mode::Frozen(now + span))
+                self.pause(actor, now, Mode::Frozen(now + span));
             }
             PlannedFault::Kill { rank, known_after } => self.kill(now, rank, known_after),
             PlannedFault::Restart { rank } => {
@@ -312,7 +312,7 @@ impl World for Cluster {
             }
             PlannedFault::Heal => self.wake_all(now),
             PlannedFault::Finish => {
-                (0..self.plan.ranks).for_each(|rank| self.close_rank(rank, now))
+                (0..self.plan.ranks).for_each(|rank| self.close_rank(rank, now));
             }
             _ => return Err(self.failure(format!("ranks without nodes know no {fault:?}"))),
         }

@@ -259,7 +259,7 @@ impl World for OneSidedCluster {
     fn on_fault(&mut self, now: Time, fault: &PlannedFault) -> Result<(), RunFailure> {
         match *fault {
             PlannedFault::Compute { rank, span } => {
-                self.pause(rank, now, Mode::Computing(now + span))
+                self.pause(rank, now, Mode::Computing(now + span));
             }
             PlannedFault::Freeze { actor, span } => self.freeze(now, actor, span),
             PlannedFault::Kill { rank, known_after } => {
