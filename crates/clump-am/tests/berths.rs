@@ -1,8 +1,6 @@
 //! Endpoints in cells: their owners, their access, and messages as interfaces on top send them.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::cluster;
-
 use clump_am::{
     Access, BorrowedEndpoint, Dest, Endpoint, EndpointCell, ErrorKind, Handler, HandlerFailure,
     LayerPayload, MAX_CARRIED, RankContext, Reason, SendAttempt, Settings, Tag,
@@ -10,8 +8,8 @@ use clump_am::{
 use clump_os::clock;
 use clump_os::sync::Ordering::Relaxed;
 use clump_os::sync::{AtomicBool, AtomicU64};
+use clump_test_bed::{Shape, each_rank};
 use clump_wire::Security;
-use cluster::net::Between;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,7 +34,7 @@ fn cell(
 }
 
 fn alone() -> Arc<RankContext> {
-    cluster::context(&cluster::node(1, false), 0, Settings::default())
+    clump_test_bed::context(&clump_test_bed::node(1, false), 0, Settings::default())
 }
 
 /// Maps `to` at `from`.
@@ -217,7 +215,7 @@ fn threads_share_a_berth_that_is_nobodys() {
 
 #[test]
 fn a_handler_may_refuse_what_it_was_sent() {
-    for between in [None, Some(Between::nodes(2, Security::Aead))] {
+    for shape in [Shape::of(2, 1), Shape::of_messages(2, 2, Security::Aead)] {
         let body = |context: Arc<RankContext>| {
             let ep = Endpoint::open(&context, TAG).unwrap();
             let done = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -263,10 +261,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
             ep.drain().unwrap();
             back.take()
         };
-        let all = match between {
-            None => cluster::run(2, Settings::default(), body),
-            Some(between) => cluster::net::run(2, Settings::default(), &between, body),
-        };
+        let all = each_rank(&shape, body);
         let back: Vec<_> = all.into_iter().flatten().collect();
         assert_eq!(back.len(), 12, "{back:?}");
         assert!(back.iter().all(|(why, _, _)| *why == Reason::Congestion));
@@ -382,8 +377,8 @@ fn echo(context: &Arc<RankContext>) {
 #[test]
 fn messages_carry_two_words_more_for_an_interface_on_top() {
     for lanes in [true, false] {
-        cluster::run(2, Settings { lanes, ..Settings::default() }, |context| echo(&context));
+        let settings = Settings { lanes, ..Settings::default() };
+        each_rank(&Shape::of(2, 1).with(settings), |context| echo(&context));
     }
-    let between = Between::nodes(2, Security::Aead);
-    cluster::net::run(2, Settings::default(), &between, |context| echo(&context));
+    each_rank(&Shape::of_messages(2, 2, Security::Aead), |context| echo(&context));
 }

@@ -1,15 +1,13 @@
 //! An attacker beside a running job: none of its packets is delivered, kept, or answered.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::cluster;
-
-use clump_am::{Endpoint, Handler, Name, RankContext, Settings, Tag};
+use clump_am::{Endpoint, Handler, Name, RankContext, Tag};
 use clump_os::sync::Ordering::{Acquire, Release};
 use clump_os::sync::{AtomicBool, AtomicU64};
+use clump_test_bed::{Job, Shape};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 use clump_wire::hostile::{Attacker, Claim, Trick};
-use cluster::net::{self, Between};
 use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -84,9 +82,10 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
     for security in [Security::Aead, Security::Crc] {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
-        let mut between = Between::nodes(2, security);
-        between.detour = Some((1, socket.local_addr().unwrap()));
-        let (contexts, nodes) = net::contexts(2, Settings::default(), &between, false);
+        let mut shape = Shape::of_messages(2, 2, security);
+        shape.detour = Some((1, socket.local_addr().unwrap()));
+        let Job { seats, nodes, .. } = Job::new(&shape, 1);
+        let contexts: Vec<Arc<RankContext>> = seats.into_iter().map(|seat| seat.context).collect();
         let [a, b] = [0, 1].map(|rank| nodes[rank].rank(rank as u32).unwrap().place().unwrap());
         // The attacker even knows the number by which packets of the job are told from those of
         // others.

@@ -7,7 +7,6 @@
     reason = "helpers of a test may give up"
 )]
 
-use crate::cluster;
 use crate::world;
 
 use clump_am::{Endpoint, Handler, RankContext, Settings, Tag};
@@ -77,9 +76,10 @@ fn equip(context: &Arc<RankContext>) -> Endpoint {
 /// welcome.
 fn run(lanes: bool, steps: &[Step]) {
     let settings = Settings { lanes, send_timeout: Some(std::time::Duration::ZERO) };
-    let node = cluster::node(2, true);
+    let node = clump_test_bed::node(2, true);
     let file = File::from(node.fd().try_clone_to_owned().unwrap());
-    let contexts = [cluster::context(&node, 0, settings), cluster::context(&node, 1, settings)];
+    let contexts =
+        [clump_test_bed::context(&node, 0, settings), clump_test_bed::context(&node, 1, settings)];
     let (victim, peer) = (equip(&contexts[0]), equip(&contexts[1]));
     let (mut there, back) =
         (peer.map(&victim.name(), TAG).unwrap(), victim.map(&peer.name(), TAG).unwrap());

@@ -1,11 +1,9 @@
 //! A handler that fails while a long message waits for room: the message is sent all the same.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::cluster;
-
-use clump_am::{Endpoint, ErrorKind, Handler, Name, Settings, Tag};
+use clump_am::{Endpoint, ErrorKind, Handler, Name, Tag};
+use clump_test_bed::{Job, Shape};
 use clump_wire::Security;
-use cluster::net::{self, Between};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Barrier;
@@ -22,11 +20,10 @@ const FAILURES: u64 = 3;
 #[test]
 fn what_is_packed_in_part_is_packed_whole_though_handlers_fail() {
     for security in [Security::Aead, Security::Crc] {
-        let (contexts, _nodes) =
-            net::contexts(2, Settings::default(), &Between::nodes(2, security), false);
+        let job = Job::new(&Shape::of_messages(2, 2, security), 1);
         let meet = Barrier::new(2);
         std::thread::scope(|scope| {
-            let [a, b] = [&contexts[0], &contexts[1]];
+            let [a, b] = [&job.seats[0].context, &job.seats[1].context];
             let meet = &meet;
             scope.spawn(move || {
                 let ep = Endpoint::open(a, TAG).unwrap();

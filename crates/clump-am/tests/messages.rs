@@ -1,7 +1,6 @@
 //! Active messages as a program sees them: requests, replies, payloads, and returned messages.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::cluster;
 mod itself;
 mod reuse;
 
@@ -10,8 +9,8 @@ use clump_am::{
 };
 use clump_os::sync::AtomicU64;
 use clump_os::sync::Ordering::Relaxed;
+use clump_test_bed::{Shape, each_rank};
 use clump_wire::Security;
-use cluster::net::Between;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,11 +35,11 @@ fn every_way<R: Send + 'static>(
     body: impl Fn(Arc<RankContext>) -> R + Send + Sync + Clone + 'static,
     check: impl Fn(Vec<R>),
 ) {
-    both_ways(|settings| check(cluster::run(ranks, settings, body.clone())));
+    both_ways(|settings| check(each_rank(&Shape::of(ranks, 1).with(settings), body.clone())));
     for security in [Security::Crc, Security::Aead] {
         for nodes in [2, ranks] {
-            let between = Between::nodes(nodes, security);
-            check(cluster::net::run(ranks, Settings::default(), &between, body.clone()));
+            let shape = Shape::of_messages(ranks, nodes, security);
+            check(each_rank(&shape, body.clone()));
         }
     }
 }
@@ -219,8 +218,11 @@ fn every_refusal_comes_back_with_its_reason() {
 #[test]
 fn what_a_closed_endpoint_did_not_read_comes_back_and_the_rest_does_not() {
     both_ways(|settings| {
-        let node = cluster::node(2, true);
-        let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+        let node = clump_test_bed::node(2, true);
+        let (a, b) = (
+            clump_test_bed::context(&node, 0, settings),
+            clump_test_bed::context(&node, 1, settings),
+        );
         // Shared endpoints are in no thread's bundle, so only this test polls it.
         let (from, to) =
             (Endpoint::open(&a, TAG).unwrap(), Endpoint::open_shared(&b, TAG).unwrap());
@@ -256,8 +258,11 @@ fn what_a_closed_endpoint_did_not_read_comes_back_and_the_rest_does_not() {
 fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
     both_ways(|settings| {
         use clump_shm::job::{Death, DeathCause};
-        let node = cluster::node(2, true);
-        let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+        let node = clump_test_bed::node(2, true);
+        let (a, b) = (
+            clump_test_bed::context(&node, 0, settings),
+            clump_test_bed::context(&node, 1, settings),
+        );
         // Shared endpoints are in no thread's bundle, so only this test polls it.
         let (from, to) =
             (Endpoint::open(&a, TAG).unwrap(), Endpoint::open_shared(&b, TAG).unwrap());
@@ -278,8 +283,8 @@ fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
 #[test]
 fn a_blocking_call_names_the_dead_rank() {
     use clump_shm::job::{Death, DeathCause};
-    let node = cluster::node(2, false);
-    let context = cluster::context(&node, 0, Settings::default());
+    let node = clump_test_bed::node(2, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
     let ep = Endpoint::open(&context, TAG).unwrap();
     let killer = std::thread::spawn({
         let node = node.clone();
@@ -292,8 +297,8 @@ fn a_blocking_call_names_the_dead_rank() {
 
 #[test]
 fn handlers_defer_requests_but_may_not_use_the_endpoint() {
-    let node = cluster::node(1, false);
-    let context = cluster::context(&node, 0, Settings::default());
+    let node = clump_test_bed::node(1, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
     let ep = Endpoint::open(&context, TAG).unwrap();
     let dest = ep.map(&ep.name(), TAG).unwrap();
     let (count, refused) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(false)));
@@ -318,8 +323,11 @@ fn a_request_without_room_is_returned_when_patience_ends() {
     both_ways(|settings| {
         let send_timeout = Some(std::time::Duration::from_millis(5));
         let settings = Settings { send_timeout, ..settings };
-        let node = cluster::node(2, false);
-        let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+        let node = clump_test_bed::node(2, false);
+        let (a, b) = (
+            clump_test_bed::context(&node, 0, settings),
+            clump_test_bed::context(&node, 1, settings),
+        );
         // Shared endpoints are in no thread's bundle, so only this test polls it.
         let (from, to) =
             (Endpoint::open(&a, TAG).unwrap(), Endpoint::open_shared(&b, TAG).unwrap());
@@ -372,8 +380,8 @@ fn everybody_floods_everybody_and_nobody_is_stuck() {
 
 #[test]
 fn threads_share_a_shared_endpoint() {
-    let node = cluster::node(1, false);
-    let context = cluster::context(&node, 0, Settings::default());
+    let node = clump_test_bed::node(1, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
     let ep = Endpoint::open_shared(&context, TAG).unwrap();
     let dest = ep.map(&ep.name(), TAG).unwrap();
     let hits = Arc::new(AtomicU64::new(0));
@@ -397,8 +405,7 @@ fn threads_share_a_shared_endpoint() {
 #[test]
 fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
     const MAX_POLLS: u64 = 200_000_000;
-    let between = Between::nodes(2, Security::Crc);
-    cluster::net::run(2, Settings::default(), &between, |context| {
+    each_rank(&Shape::of_messages(2, 2, Security::Crc), |context| {
         if context.rank() == 1 {
             return serve(&context);
         }
@@ -428,8 +435,7 @@ fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
 #[test]
 fn who_drains_is_told_by_an_endpoint_that_closes() {
     for round in 0..20 {
-        let between = Between::nodes(2, Security::Crc);
-        cluster::net::run(2, Settings::default(), &between, move |context| {
+        each_rank(&Shape::of_messages(2, 2, Security::Crc), move |context| {
             if context.rank() == 1 {
                 // Ends, and closes, with a request that the other rank still waits to be consumed.
                 return serve(&context);

@@ -1,8 +1,6 @@
 //! Mistakes of programs, and failures of their handlers: each is reported once, by the call that it
 //! belongs to.
 
-use crate::cluster;
-
 use clump_am::{Endpoint, ErrorKind, Handler, RankContext, SendAttempt, Settings, Tag, Token};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +13,7 @@ const ASK: Handler = Handler(3);
 const ANSWER: Handler = Handler(4);
 
 fn alone(settings: Settings) -> Arc<RankContext> {
-    cluster::context(&cluster::node(1, false), 0, settings)
+    clump_test_bed::context(&clump_test_bed::node(1, false), 0, settings)
 }
 
 #[test]

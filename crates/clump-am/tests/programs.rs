@@ -7,7 +7,6 @@
     reason = "helpers of a test may give up"
 )]
 
-use crate::cluster;
 use crate::world;
 
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, SendAttempt, Settings, Tag};
@@ -98,9 +97,9 @@ struct World {
 
 impl World {
     fn new(ranks: usize, settings: Settings) -> Self {
-        let node = cluster::node(ranks, false);
+        let node = clump_test_bed::node(ranks, false);
         let contexts =
-            (0..ranks).map(|rank| cluster::context(&node, rank as u32, settings)).collect();
+            (0..ranks).map(|rank| clump_test_bed::context(&node, rank as u32, settings)).collect();
         let (stations, sent, log) = Default::default();
         let mut world = Self { contexts, stations, sent, log };
         (0..ranks).for_each(|rank| world.open(rank));

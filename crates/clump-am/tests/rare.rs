@@ -2,11 +2,9 @@
 //! meanwhile.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use crate::cluster;
-
-use clump_am::{Endpoint, Handler, Name, Settings, Tag};
+use clump_am::{Endpoint, Handler, Name, Tag};
+use clump_test_bed::{Job, Shape};
 use clump_wire::Security;
-use cluster::net::{self, Between};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Barrier;
@@ -21,11 +19,10 @@ const POLLS: usize = 3;
 #[test]
 fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
     // Ranks 0 and 1 share a node, so they poll the network only now and then.
-    let (contexts, _nodes) =
-        net::contexts(3, Settings::default(), &Between::nodes(2, Security::Crc), false);
+    let job = Job::new(&Shape::of_messages(3, 2, Security::Crc), 1);
     let meet = Barrier::new(2);
     std::thread::scope(|scope| {
-        let [computes, sends] = [&contexts[0], &contexts[2]];
+        let [computes, sends] = [&job.seats[0].context, &job.seats[2].context];
         let meet = &meet;
         scope.spawn(move || {
             let ep = Endpoint::open(computes, TAG).unwrap();

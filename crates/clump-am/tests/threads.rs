@@ -7,7 +7,6 @@
     reason = "helpers of a test may give up"
 )]
 
-use crate::cluster;
 use crate::world;
 
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Settings, Tag};
@@ -179,7 +178,7 @@ impl Runner {
 fn run(lanes: bool, programs: &[Vec<Step>]) {
     let ranks = programs.len();
     let settings = Settings { lanes, ..Settings::default() };
-    let node = cluster::node(ranks, false);
+    let node = clump_test_bed::node(ranks, false);
     let (drained, finished) = Default::default();
     let handshake = Arc::new(RankTable { ranks, opened: Barrier::new(ranks), drained, finished });
     let threads: Vec<_> = programs
@@ -188,7 +187,8 @@ fn run(lanes: bool, programs: &[Vec<Step>]) {
         .map(|(steps, rank)| {
             let (node, handshake, steps) = (node.clone(), handshake.clone(), steps.clone());
             std::thread::spawn(move || {
-                let mut runner = Runner::new(&cluster::context(&node, rank, settings), handshake);
+                let mut runner =
+                    Runner::new(&clump_test_bed::context(&node, rank, settings), handshake);
                 steps.into_iter().for_each(|step| runner.step(step));
                 runner.finish()
             })

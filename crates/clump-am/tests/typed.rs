@@ -1,10 +1,8 @@
 //! Handlers whose words have types: they get what was sent, and never a message of another form.
 
-use crate::cluster;
-
 use clump_am::{Endpoint, Handler, Name, RankContext, Reason, Settings, Tag, Token};
+use clump_test_bed::{Shape, each_rank};
 use clump_wire::Security;
-use cluster::net::Between;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -60,7 +58,8 @@ fn ask(context: &Arc<RankContext>) {
 #[test]
 fn typed_handlers_get_what_was_sent_and_return_all_else() {
     for lanes in [true, false] {
-        cluster::run(1, Settings { lanes, ..Settings::default() }, |context| ask(&context));
+        let settings = Settings { lanes, ..Settings::default() };
+        each_rank(&Shape::of(1, 1).with(settings), |context| ask(&context));
     }
 }
 
@@ -108,6 +107,6 @@ fn a_message_of_another_form_is_returned_between_nodes() {
         _ => assert_eq!(serve(&context), 5),
     };
     for security in [Security::Crc, Security::Aead] {
-        cluster::net::run(2, Settings::default(), &Between::nodes(2, security), body);
+        each_rank(&Shape::of_messages(2, 2, security), body);
     }
 }

@@ -1,11 +1,9 @@
 //! A reply for which its requester has no handler: reported once, and later messages are handled.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::cluster;
-
 use clump_am::{Endpoint, ErrorKind, Handler, Name, RankContext, Settings, Tag};
+use clump_test_bed::{Shape, each_rank};
 use clump_wire::Security;
-use cluster::net::Between;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,8 +62,7 @@ fn a_reply_without_a_handler_is_told_once() {
         _ => serve(&context),
     };
     for lanes in [true, false] {
-        cluster::run(2, Settings { lanes, ..Settings::default() }, body);
+        each_rank(&Shape::of(2, 1).with(Settings { lanes, ..Settings::default() }), body);
     }
-    let between = Between::nodes(2, Security::Aead);
-    cluster::net::run(2, Settings::default(), &between, body);
+    each_rank(&Shape::of_messages(2, 2, Security::Aead), body);
 }

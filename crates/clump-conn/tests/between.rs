@@ -3,17 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod two;
-
 use clump_conn::{
     Between, Connection, End, Error, Listener, Order, Port, Received, Refusal, Security,
     SendAttempt, Token,
 };
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_test_bed::lone as job;
+use clump_test_bed::pair::{LONG, anywhere, both, calm, troubled};
 use clump_trace::{Counter, Counters};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
-use two::{LONG, anywhere, both, calm, job, troubled};
 
 fn message(number: u64, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 31 + number * 7) as u8).collect()

@@ -1,9 +1,6 @@
 //! Tests of this package, one module a subject: one binary, since each costs a link.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
-#[path = "../../../crates/clump-conn/tests/two/mod.rs"]
-mod two;
-
 mod collectives;
 mod connection_programs;
 mod connections;

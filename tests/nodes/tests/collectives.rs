@@ -9,9 +9,9 @@
 
 use clump_am::{Error, ErrorKind};
 use clump_coll::{Max, Min, Sum, Team, Xor};
-use clump_node_tests::{Seat, Shape};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{Death, DeathCause};
+use clump_test_bed::{Seat, Shape};
 use clump_transport::Dispatch;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ fn run<R: Send + 'static>(
     shape: &Shape,
     body: impl Fn(Team, &Seat) -> R + Clone + Send + 'static,
 ) -> Vec<R> {
-    clump_node_tests::run(shape, 1, move |seat| body(Team::form(&seat.context).unwrap(), seat))
+    clump_test_bed::run(shape, 1, move |seat| body(Team::form(&seat.context).unwrap(), seat))
 }
 
 fn shapes() -> Vec<Shape> {

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use crate::two;
+use clump_test_bed::pair;
 
 use clump_conn::{Between, Connection, Listener, Order, Port, Received, SendAttempt};
-use clump_node_tests::{Shape, run};
+use clump_test_bed::{Shape, run};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ fn introduce(
 ) -> Vec<(usize, Connection)> {
     let clerk = connect(Order::Ordered);
     let accepted = || {
-        let told = clerk.recv_within(two::LONG).unwrap();
+        let told = clerk.recv_within(pair::LONG).unwrap();
         assert_eq!(told, Received::Message(b"accepted".to_vec()));
     };
     accepted();
@@ -188,10 +188,10 @@ fn introduce(
 }
 
 fn accept_all(listener: &Listener, count: usize) -> Vec<(usize, Connection)> {
-    let clerk = listener.accept_within(two::LONG).unwrap().unwrap();
+    let clerk = listener.accept_within(pair::LONG).unwrap().unwrap();
     clerk.send(b"accepted").unwrap();
     let one = |number| {
-        let connection = listener.accept_within(two::LONG).unwrap().unwrap();
+        let connection = listener.accept_within(pair::LONG).unwrap().unwrap();
         clerk.send(b"accepted").unwrap();
         (number, connection)
     };
@@ -219,19 +219,19 @@ fn within(shape: &Shape, scripts: &[Script], seed: u64) {
 }
 
 fn between(scripts: &[Script], how: &Between) {
-    let (server, client) = (two::job(1), two::job(2));
+    let (server, client) = (clump_test_bed::lone(1), clump_test_bed::lone(2));
     let listener = Listener::bind(&server, Port(7)).unwrap();
-    let token = listener.invite_between(&two::anywhere(), how).unwrap();
+    let token = listener.invite_between(&pair::anywhere(), how).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let other = tell.clone();
-    two::both(
+    pair::both(
         move || {
             let mine = sides(accept_all(&listener, scripts.len()), 0, scripts);
             tell.send(records(play(mine))).unwrap();
         },
         move || {
             let connect = |order| {
-                Connection::connect_between(&client, &token, order, two::LONG, how).unwrap()
+                Connection::connect_between(&client, &token, order, pair::LONG, how).unwrap()
             };
             let mine = sides(introduce(scripts, connect), 1, scripts);
             other.send(records(play(mine))).unwrap();
@@ -263,6 +263,6 @@ proptest! {
 
     #[test]
     fn between_two_jobs_and_a_bad_network(scripts in scripts(4), seed in 1u64..1000) {
-        between(&scripts, &two::troubled(seed));
+        between(&scripts, &pair::troubled(seed));
     }
 }

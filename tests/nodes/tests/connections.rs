@@ -7,11 +7,11 @@ use clump_am::{Endpoint, Handler, Tag};
 use clump_conn::{
     Connection, End, Error, Listener, Order, Port, Received, Refusal, SendAttempt, wait_any,
 };
-use clump_node_tests::{Seat, Shape, run};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::job::{Death, DeathCause};
+use clump_test_bed::{Seat, Shape, run};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_am::{Endpoint, Handler, Name, Tag};
-use clump_node_tests::{Seat, Shape, run};
 use clump_shm::rank::RankState;
+use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::cell::Cell;
 use std::rc::Rc;

@@ -2,9 +2,9 @@
 //! dead one gets an error.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{Barrier, Rma, Segment};
 use clump_shm::job::{Death, DeathCause};
+use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

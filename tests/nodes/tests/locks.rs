@@ -1,10 +1,10 @@
 //! Locks and flags: exclusion, fairness, words, time limits, deaths.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_node_tests::{Shape, run};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_rma::{Comparison, Refusal, Rma};
 use clump_shm::job::{Death, DeathCause};
+use clump_test_bed::{Shape, run};
 use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::time::Duration;

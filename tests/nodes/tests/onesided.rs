@@ -1,8 +1,8 @@
 //! Every operation, on one node and over several.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, Signal, Strides};
+use clump_test_bed::{Seat, Shape, run};
 
 fn shapes() -> Vec<Shape> {
     let mut all = vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3).troubled()];

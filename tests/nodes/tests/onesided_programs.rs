@@ -2,8 +2,8 @@
 //! ranks, so it knows the expected result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
-use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{Comparison, Pending, Rma, Strides, Target};
+use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::time::Duration;
 

@@ -95,6 +95,19 @@ fn an_upward_arrow_is_found_in_every_table() {
 }
 
 #[test]
+fn tests_may_stand_on_a_test_bed_above_them_and_nothing_else_may() {
+    for (table, finds) in [("dev-dependencies", false), ("dependencies", true)] {
+        let tree = Planted::clean("bed");
+        let dependency = format!("[{table}]\nhigh.workspace = true");
+        tree.file("crates/low/Cargo.toml", &manifest("low", Some(0), &dependency));
+        let bed = manifest("high", Some(1), "").replace("layer = 1", "layer = 1\ntest-bed = true");
+        tree.file("crates/high/Cargo.toml", &bed);
+        let upward = |finding: &String| finding.contains("may not depend on high");
+        assert_eq!(tree.findings().iter().any(upward), finds, "{:?}", tree.findings());
+    }
+}
+
+#[test]
 fn siblings_do_not_know_each_other() {
     let tree = Planted::clean("siblings");
     tree.file("crates/low/Cargo.toml", &manifest("low", Some(1), ""));

@@ -1,6 +1,6 @@
 //! Requests of an endpoint to itself, of which most are handled without a lane.
 
-use super::{PING, PONG, TAG, cluster};
+use super::{PING, PONG, TAG};
 use clump_am::{
     Dest, Endpoint, ErrorKind, Handler, HandlerFailure, RankContext, Reason, SendAttempt, Settings,
 };
@@ -23,8 +23,8 @@ struct Own {
 
 impl Own {
     fn open(settings: Settings) -> Self {
-        let node = cluster::node(1, false);
-        let context = cluster::context(&node, 0, settings);
+        let node = clump_test_bed::node(1, false);
+        let context = clump_test_bed::context(&node, 0, settings);
         let ep = Endpoint::open(&context, TAG).unwrap();
         let to = ep.map(&ep.name(), TAG).unwrap();
         Self { node, context, ep, to }

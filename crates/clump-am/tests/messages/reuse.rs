@@ -1,15 +1,14 @@
 //! Indices of closed endpoints: when they are used again.
 
 use super::{Log, PING, PONG, TAG};
-use crate::cluster;
 use clump_am::{Endpoint, Reason, Settings};
 use std::cell::Cell;
 use std::rc::Rc;
 
 #[test]
 fn an_index_is_used_again_under_another_name() {
-    let node = cluster::node(1, false);
-    let context = cluster::context(&node, 0, Settings::default());
+    let node = clump_test_bed::node(1, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
     let first = Endpoint::open(&context, TAG).unwrap();
     let old = first.name();
     drop(first);
@@ -24,9 +23,10 @@ fn an_index_is_used_again_under_another_name() {
 
 #[test]
 fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
-    let node = cluster::node(2, false);
+    let node = clump_test_bed::node(2, false);
     let settings = Settings::default();
-    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+    let (a, b) =
+        (clump_test_bed::context(&node, 0, settings), clump_test_bed::context(&node, 1, settings));
     let staying = Endpoint::open(&b, TAG).unwrap();
     let hits = Rc::new(Cell::new(0));
     let count = hits.clone();
@@ -60,9 +60,10 @@ fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
 
 #[test]
 fn an_endpoint_that_unmaps_before_it_closes_is_let_go() {
-    let node = cluster::node(2, false);
+    let node = clump_test_bed::node(2, false);
     let settings = Settings::default();
-    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+    let (a, b) =
+        (clump_test_bed::context(&node, 0, settings), clump_test_bed::context(&node, 1, settings));
     let staying = Endpoint::open(&b, TAG).unwrap();
     staying.set_handler(PING, |token, words, _| token.reply(PONG, words)).unwrap();
     // More than there are indices.

@@ -1,7 +1,6 @@
 //! Waits are woken by the event they wait for, and a loop that polls in vain yields: counted, not
 //! timed.
 
-use crate::cluster;
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
 use clump_os::clock;
 use clump_shm::node::NodeMemory;
@@ -30,16 +29,16 @@ fn until_asleep(node: &NodeMemory, rank: u32) {
 /// Performs `wait` on rank 0 with an endpoint of rank 1 in each turn; rank 1 reads nothing before
 /// rank 0 sleeps. Returns how often rank 1 woke it.
 fn wakes(settings: Settings, wait: impl Fn(&Endpoint, Dest) + Send + 'static) -> u64 {
-    let node = cluster::node(2, true);
+    let node = clump_test_bed::node(2, true);
     let (to_sender, go) = std::sync::mpsc::channel::<()>();
     let (done, ended) = std::sync::mpsc::channel::<()>();
-    let there = cluster::context(&node, 1, settings);
+    let there = clump_test_bed::context(&node, 1, settings);
     let reader = Endpoint::open(&there, TAG).unwrap();
     reader.set_handler(SINK, |_, _, _| ()).unwrap();
     let name = reader.name();
     let memory = node.clone();
     let sending = std::thread::spawn(move || {
-        let ep = Endpoint::open(&cluster::context(&memory, 0, settings), TAG).unwrap();
+        let ep = Endpoint::open(&clump_test_bed::context(&memory, 0, settings), TAG).unwrap();
         let dest = ep.map(&name, TAG).unwrap();
         while go.recv().is_ok() {
             wait(&ep, dest);
@@ -98,9 +97,9 @@ fn room_for_payloads_wakes_too() {
 #[test]
 fn an_endpoint_that_closes_wakes_whoever_waits_for_it_to_read() {
     for settings in both_ways() {
-        let node = cluster::node(2, true);
-        let here = cluster::context(&node, 0, settings);
-        let there = cluster::context(&node, 1, settings);
+        let node = clump_test_bed::node(2, true);
+        let here = clump_test_bed::context(&node, 0, settings);
+        let there = clump_test_bed::context(&node, 1, settings);
         let back = |here: &Arc<RankContext>, name: Name| {
             let ep = Endpoint::open(here, TAG).unwrap();
             let reasons = Rc::new(RefCell::new(Vec::new()));
@@ -133,8 +132,8 @@ fn gave_way(context: &RankContext) -> u64 {
 
 #[test]
 fn a_loop_that_polls_in_vain_gives_way() {
-    let node = cluster::node(1, false);
-    let context = cluster::context(&node, 0, Settings::default());
+    let node = clump_test_bed::node(1, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
     let ep = Endpoint::open(&context, TAG).unwrap();
     let start = clock::now_ns();
     while gave_way(&context) == 0 {
@@ -151,9 +150,9 @@ fn a_loop_that_polls_in_vain_gives_way() {
 
 #[test]
 fn a_loop_that_sends_or_handles_messages_does_not_give_way() {
-    let node = cluster::node(2, false);
-    let context = cluster::context(&node, 0, Settings::default());
-    let there = cluster::context(&node, 1, Settings::default());
+    let node = clump_test_bed::node(2, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
+    let there = clump_test_bed::context(&node, 1, Settings::default());
     let (ep, reader) =
         (Endpoint::open(&context, TAG).unwrap(), Endpoint::open(&there, TAG).unwrap());
     reader.set_handler(SINK, |_, _, _| ()).unwrap();
@@ -171,7 +170,8 @@ fn a_loop_that_sends_or_handles_messages_does_not_give_way() {
 fn a_wait_counts_messages_whichever_poll_of_it_finds_them() {
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let context = cluster::context(&cluster::node(1, false), 0, Settings::default());
+        let context =
+            clump_test_bed::context(&clump_test_bed::node(1, false), 0, Settings::default());
         // Polled first: a message to it makes it send to the endpoint that waits, which is polled
         // next.
         let relay = Endpoint::open(&context, TAG).unwrap();

@@ -4,10 +4,10 @@ use crate::hub::lock;
 use crate::listener::Listener;
 use crate::port::Port;
 use crate::{Connection, Token};
-use clump_am::{RankContext, Settings};
+use clump_am::RankContext;
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
-use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_test_bed::lone as job;
 use clump_trace::{Counter, Counters};
 use std::time::Duration;
 
@@ -16,24 +16,6 @@ const LONG: Duration = Duration::from_secs(20);
 
 fn calm() -> Between {
     Between { silence: LONG, security: Security::Aead, faults: None }
-}
-
-/// A job of one rank.
-fn job(job_id: u64) -> Arc<RankContext> {
-    let config = NodeConfig {
-        ranks: 1,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id,
-        survive: false,
-        spin_ns: 300,
-        yield_ns: 50_000,
-    };
-    let node = NodeMemory::create(&config).unwrap();
-    let context = RankContext::new(&node, 0, Settings::default()).unwrap();
-    context.block().join(std::process::id()).unwrap();
-    Arc::new(context)
 }
 
 fn count(job: &RankContext, counter: Counter) -> u64 {
