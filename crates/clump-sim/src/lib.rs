@@ -16,7 +16,8 @@
 //!
 //! Plans can be read from TOML files ([`NamedPlan`]); `plans/` has those of the tests.
 //!
-//! Types to know: [`NamedPlan`], [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`], [`RunFailure`].
+//! Types to know: [`NamedPlan`], [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`],
+//! [`RunFailure`].
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.

@@ -5,8 +5,8 @@
 //! (`cargo xtask tidy` permits that arrow, and no other).
 //!
 //! Types to know: [`Shape`] (ranks, nodes and network of a job), [`Seat`] (a rank of it), [`run`].
-//! Single ranks and nodes, without a job around them: [`node`], [`context`], [`lone`]. Two jobs that
-//! share nothing: [`pair`].
+//! Single ranks and nodes, without a job around them: [`node`], [`context`], [`lone`]. Two jobs
+//! that share nothing: [`pair`].
 //!
 //! # Invariants
 //! 1. Whatever a program does, [`run`] returns or panics within a minute.

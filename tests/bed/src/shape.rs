@@ -48,7 +48,8 @@ impl Shape {
         }
     }
 
-    /// Creates a shape of ranks that only send messages, on so many nodes: these need no interfaces.
+    /// Creates a shape of ranks that only send messages, on so many nodes: these need no
+    /// interfaces.
     pub fn of_messages(ranks: usize, nodes: usize, security: Security) -> Self {
         Self { security, interfaces: false, ..Self::of(ranks, nodes) }
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PlanText {
-    /// What the plan is for.
+    /// Purpose of the plan.
     pub(super) about: String,
     pub(super) world: WorldText,
     #[serde(default)]
@@ -82,7 +82,7 @@ pub(super) struct SeedRange {
 #[serde(deny_unknown_fields)]
 pub(super) struct KnownSeed {
     pub(super) number: u64,
-    /// What it found.
+    /// Its finding.
     #[serde(rename = "found")]
     _found: String,
 }
