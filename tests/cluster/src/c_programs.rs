@@ -98,7 +98,7 @@ impl Workshop {
     /// Returns the object file of a program, compiled once for all tests of this process.
     fn compiled(&self, source: &str, flags: &[&str]) -> Arc<Vec<u8>> {
         let standard = if compiler(source) == "cc" { "-std=c11" } else { "-std=c++20" };
-        let own = [standard, "-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror"];
+        let own = [standard, "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"];
         let arguments: Vec<String> =
             own.iter().chain(flags).chain([&source]).map(ToString::to_string).collect();
         let object = {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Flags of the sanitizers for addresses and undefined behaviour.
-const SANE: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"];
+const SANE: [&str; 4] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"];
 /// Options of valgrind: what it finds fails the program, and so does what was leaked.
 const CHECKS: [&str; 4] =
     ["--quiet", "--error-exitcode=42", "--leak-check=full", "--errors-for-leak-kinds=definite"];

@@ -54,7 +54,7 @@ fn messages_of_every_kind_have_0_to_16_arguments_and_payloads_of_every_length() 
 /// Runs a program alone, on one node, on two, and over a troubled network.
 fn everywhere(name: &str) {
     let Some(shop) = workshop(name) else { return };
-    let program = build(&shop, name, Linked::Static);
+    let program = build(&shop, name, Linked::Shared);
     right(Job::any(&program));
     right(run("-n 3", &program));
     right(run("-n 4 --nodes 2", &program));

@@ -155,13 +155,18 @@ fn a_program_that_does_not_receive_stops_its_sender_and_nobody_else() {
     }
 }
 
+/// Makes progress for clients that connect, without accepting, until they have set `flag`.
+fn serve_until(flag: &AtomicBool, listener: &Listener) {
+    while !flag.load(Ordering::Acquire) {
+        assert!(listener.accept_within(Duration::from_millis(1)).unwrap().is_none());
+    }
+}
+
 #[test]
 fn who_finds_the_queue_full_or_nobody_is_told() {
     for shape in [Shape::of(2, 1), Shape::of(2, 2)] {
-        run(&shape, 4, |seat| {
-            let connect = |node, port| {
-                Connection::connect_within(&seat.context, node, port, Order::Any, LONG)
-            };
+        let [full, over] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        run(&shape, 4, move |seat| {
             if seat.rank() == 0 {
                 let listener = Listener::bind_with(&seat.context, Port(7), 3).unwrap();
                 let taken = Listener::bind(&seat.context, Port(7)).unwrap_err();
@@ -169,29 +174,26 @@ fn who_finds_the_queue_full_or_nobody_is_told() {
                 let any = Listener::bind(&seat.context, Port::ANY).unwrap();
                 assert!(any.port().0 >= 49_152);
                 seat.meet();
-                // Progress for connecting clients, without accepting.
-                assert!(any.accept_within(Duration::from_millis(300)).unwrap().is_none());
-                let all: Vec<_> = (0..3).map(|_| listener.accept().unwrap()).collect();
-                assert_eq!(listener.accept().unwrap().recv().unwrap().unwrap(), b"the fourth");
-                for connection in all {
-                    assert_eq!(connection.recv().unwrap(), None);
+                serve_until(&full, &any);
+                for _ in 0..3 {
+                    assert_eq!(listener.accept().unwrap().recv().unwrap(), None);
                 }
+                assert_eq!(listener.accept().unwrap().recv().unwrap().unwrap(), b"the fourth");
                 drop(listener);
                 seat.meet();
-                assert!(any.accept_within(Duration::from_millis(300)).unwrap().is_none());
+                serve_until(&over, &any);
             } else {
                 seat.meet();
                 let node = seat.context.node().node_of(0);
-                let held: Vec<_> = (0..3).map(|_| connect(node, Port(7)).unwrap()).collect();
-                let full = loop {
-                    match connect(node, Port(7)) {
-                        Err(full) => break full,
-                        Ok(fourth) => fourth.send(b"the fourth").unwrap(),
-                    }
+                let connect = |node, port| {
+                    Connection::connect_within(&seat.context, node, port, Order::Any, LONG)
                 };
-                let full_queue = matches!(full, Error::Refused { why: Refusal::QueueFull, .. });
-                assert!(full_queue, "{full}");
+                let held: Vec<_> = (0..3).map(|_| connect(node, Port(7)).unwrap()).collect();
+                let refused = connect(node, Port(7)).unwrap_err();
+                let full_queue = matches!(refused, Error::Refused { why: Refusal::QueueFull, .. });
+                assert!(full_queue, "{refused}");
                 drop(held);
+                full.store(true, Ordering::Release);
                 let late = loop {
                     // The three that are closed still wait to be accepted.
                     match connect(node, Port(7)) {
@@ -212,6 +214,7 @@ fn who_finds_the_queue_full_or_nobody_is_told() {
                 );
                 assert!(matches!(connect(9, Port(7)), Err(Error::NoSuchNode { node: 9, .. })));
                 assert!(matches!(connect(node, Port(0)), Err(Error::NoSuchPort)));
+                over.store(true, Ordering::Release);
             }
         });
     }
