@@ -4,8 +4,8 @@
 mod waiting;
 mod world;
 
-mod berths;
-mod enemy;
+mod attacker;
+mod endpoint_cells;
 mod hostile;
 mod interrupted;
 mod messages;

@@ -31,7 +31,7 @@ impl AttackPlace {
     /// # Errors
     /// Fails if they do not build.
     pub fn prepare(root: &Path, release: bool) -> Result<Self> {
-        let mut args = vec!["build", "--package", "clump-cluster-tests", "--bins"];
+        let mut args = vec!["build", "--package", "clump-process-tests", "--bins"];
         args.extend(release.then_some("--release"));
         let built = command::run(&mut cargo(root, &args), BUILD)?;
         if !built.success {

@@ -125,7 +125,7 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
 /// # Errors
 /// Fails if a program cannot be started.
 pub fn storm(site: &Site) -> Result<StepOutcome> {
-    let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
+    let args = ["build", "--release", "--package", "clump-process-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
     if !built.success {
         return Ok(plain(false, &built.why));

@@ -26,7 +26,7 @@ pub fn attacks(site: &Site) -> Result<StepOutcome> {
 /// # Errors
 /// Fails if a program cannot be started.
 pub fn storms(site: &Site) -> Result<StepOutcome> {
-    let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
+    let args = ["build", "--release", "--package", "clump-process-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
     if !built.success {
         return Ok(plain(false, &built.why));

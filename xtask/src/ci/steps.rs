@@ -187,7 +187,7 @@ fn tests(site: &Site) -> Result<StepOutcome> {
 
 /// Runs C programs under checkers of memory, which `cargo test` does for two small ones only.
 fn memory(site: &Site) -> Result<StepOutcome> {
-    let args = ["test", "--package", "clump-cluster-tests", "--test", "memory"];
+    let args = ["test", "--package", "clump-process-tests", "--test", "memory"];
     let mut command = cargo(&site.root, &args);
     command.env("TMPDIR", site.scratch()?);
     Ok(outcome(command::run(&mut command, BUILD)?))

@@ -1,0 +1,84 @@
+//! Built-in commands of the `clump` program, as a user calls them.
+
+use clump_process_tests::{Folder, Job, signals, until};
+
+fn path(folder: &Folder, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+#[test]
+fn make_sort_and_check() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "records"), path(&folder, "sorted"));
+    Job::command(&format!("app gensort 50000 {records}")).finish().expect_clean();
+    let sort = Job::command(&format!("app sort -n 3 -i {records} -o {sorted}")).finish();
+    sort.expect_clean();
+    let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+    check.expect_clean();
+    assert!(check.out.contains("SUCCESS"), "{}", check.out);
+}
+
+#[test]
+fn progress_is_drawn_on_a_terminal() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "records"), path(&folder, "sorted"));
+    Job::command(&format!("app gensort 100000 {records}")).finish().expect_clean();
+    let clump = clump_process_tests::program("clump-under-test");
+    let line = format!("{} app sort -n 3 -i {records} -o {sorted}", clump.display());
+    // script(1) gives it a terminal, whose kind is in a variable that is missing in automated
+    // runs.
+    let shown = Job::any("script").with_args(&["-qec", &line, "/dev/null"]);
+    let shown = shown.with(|command| {
+        command.env("TERM", "xterm");
+    });
+    let shown = shown.finish();
+    shown.expect_clean();
+    assert!(shown.out.contains("[2K"), "a bar that is drawn again: {}", shown.out);
+    assert!(shown.out.contains("sorted 100000 records"), "{}", shown.out);
+}
+
+#[test]
+fn a_missing_input_is_said_once() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "missing"), path(&folder, "sorted"));
+    let sort = Job::command(&format!("app sort -n 3 -i {records} -o {sorted}")).finish();
+    assert_eq!(sort.code, 1, "{}", sort.err);
+    assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
+    assert!(!sort.err.contains("exit code"), "clump has nothing to add: {}", sort.err);
+}
+
+#[test]
+fn a_demonstration_makes_no_folder_of_a_name_that_is_wrong() {
+    let folder = Folder::new();
+    let wrong = path(&folder, "mistyped");
+    let demo = Job::command(&format!("demo --records 1000 --folder {wrong}")).finish();
+    demo.expect(2, &["there is no folder", "mistyped"]);
+    assert!(!std::path::Path::new(&wrong).exists());
+}
+
+#[test]
+fn an_interrupted_demonstration_leaves_nothing() {
+    let folder = Folder::new();
+    let demo = Job::command(&format!("demo --records 300000 --folder {}", folder.path().display()))
+        .start();
+    let inside = || std::fs::read_dir(folder.path()).unwrap().count();
+    until("the temporary folder", || (inside() == 1).then_some(()));
+    demo.signal(demo.launcher(), signals::INTERRUPT);
+    let ended = demo.finish();
+    assert_eq!(ended.code, 130, "{}", ended.err);
+    assert_eq!(inside(), 0);
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for words in
+        ["run", "app", "app sort", "app gensort", "app valsort", "lab", "stats", "doctor", "demo"]
+    {
+        let help = Job::command(&format!("{words} --help")).finish();
+        help.expect_clean();
+        assert!(help.out.contains("Example"), "{words}: {}", help.out);
+    }
+    let list = Job::command("app").finish();
+    assert!(list.out.contains("valsort"));
+    assert!(Job::command("--version").finish().out.starts_with("clump "));
+}

@@ -1,0 +1,183 @@
+//! Jobs that are told to end, and the deaths of their watchers.
+
+use clump_process_tests::{Folder, Job, Running, signals, until};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+/// Starts a job of which rank 0 computes for ever, ignoring signals, and the others wait for it in
+/// a barrier.
+fn stuck(folder: &Folder, deaf: &str) -> Running {
+    let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
+    let job = Job::of("-n 4", &args).start();
+    job.await_ready(folder.path(), 0..1);
+    job
+}
+
+#[test]
+fn one_interrupt_ends_the_job() {
+    for (signal, code, name) in [
+        (signals::INTERRUPT, 130, "SIGINT"),
+        (signals::TERMINATE, 143, "SIGTERM"),
+        (signals::HANGUP, 129, "SIGHUP"),
+    ] {
+        let folder = Folder::new();
+        let job = stuck(&folder, "");
+        job.signal(job.launcher(), signal);
+        let ended = job.finish();
+        ended
+            .expect(code, &["interrupted", name, "0 of them had to be killed"])
+            .expect_rank_0_computing();
+    }
+}
+
+#[test]
+fn who_does_not_hear_an_interrupt_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)", "4 of them had to be killed"]);
+}
+
+#[test]
+fn a_second_interrupt_kills_at_once() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.signal(job.launcher(), signals::TERMINATE);
+    let ended = job.finish();
+    // The two may arrive in either order.
+    assert!([130, 143].contains(&ended.code), "{}", ended.err);
+    ended.expect(ended.code, &["interrupted", "had to be killed"]);
+}
+
+#[test]
+fn the_agent_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.agent(), signals::KILL);
+    job.finish()
+        .expect(125, &["the agent of node 0", "was killed by signal 9", "4 ranks of `prog`"]);
+}
+
+#[test]
+fn the_agent_is_asked_to_end() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "");
+    job.signal(job.agent(), signals::TERMINATE);
+    job.finish().expect(143, &["interrupted (SIGTERM)"]);
+}
+
+#[test]
+fn the_launcher_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::KILL);
+    job.finish().expect(-9, &["the launcher of `prog` is gone", "4 ranks"]);
+}
+
+#[test]
+fn descendants_end_with_the_agent_and_with_the_launcher() {
+    for agent in [true, false] {
+        let job = Job::of("-n 2", "children --stay").start();
+        job.await_named("sleep", 6);
+        let pid = if agent { job.agent() } else { job.launcher() };
+        job.signal(pid, signals::KILL);
+        job.finish();
+    }
+}
+
+#[test]
+fn a_stopped_rank_does_not_keep_an_interrupt_from_ending_the_job() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "");
+    job.signal(job.rank(2), signals::STOP);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)"]);
+}
+
+/// Starts two ranks that write to both of their streams for ever; these are one pipe, which is
+/// full. Rank 1 does not write.
+fn unread() -> (Running, std::io::PipeReader) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let script = "[ $CLUMP_RANK = 1 ] && exec sleep 9999; yes & exec yes >&2";
+    let job = Job::of_program("-n 2", "sh", ["-c", script].map(Into::into)).with(|command| {
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    });
+    let job = job.start();
+    job.await_named("yes", 2);
+    until("those who write to wait", || {
+        let writers = job.processes().into_iter().filter(|p| p.name == "yes");
+        writers.into_iter().all(|p| p.state == 'S').then_some(())
+    });
+    (job, reader)
+}
+
+#[test]
+fn a_signal_is_heard_though_nobody_reads() {
+    for signal in [signals::INTERRUPT, signals::TERMINATE] {
+        let (job, _reader) = unread();
+        job.signal(job.launcher(), signal);
+        assert_eq!(job.finish().code, 128 + i32::from(signal));
+    }
+}
+
+#[test]
+fn a_death_is_reported_to_whoever_reads_later() {
+    let (job, mut reader) = unread();
+    job.signal(job.rank(1), signals::KILL);
+    until("the others to be killed", || {
+        (!job.processes().iter().any(|p| p.name == "yes")).then_some(())
+    });
+    let read = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).map(|_| all)
+    });
+    assert_eq!(job.finish().code, 137);
+    let said = String::from_utf8(read.join().unwrap().unwrap()).unwrap();
+    let report = said.trim_start_matches("y\n");
+    assert!(report.starts_with("clump: rank 1 of `sh` was killed by signal 9"), "{report}");
+}
+
+#[test]
+fn a_lost_launcher_is_missed_though_nobody_reads() {
+    let (job, _reader) = unread();
+    job.signal(job.launcher(), signals::KILL);
+    assert_eq!(job.finish().code, -i32::from(signals::KILL));
+}
+
+#[test]
+fn what_a_caller_ignores_for_good_ends_nothing() {
+    let clump = clump_process_tests::program("clump-under-test");
+    // As nohup does it. $PPID is the agent: it would die, and its ranks with it, if it had not
+    // ignored the signal.
+    let rank = "kill -HUP $$ $PPID; grep SigIgn /proc/$PPID/status";
+    let line = format!("trap '' HUP; exec {} run -n 2 sh -c '{rank}'", clump.display());
+    let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+    ended.expect_clean();
+    let masks = ended.out.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
+    let masks: Vec<u64> = masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect();
+    let hangup = 1_u64 << (signals::HANGUP - 1);
+    assert!(masks.len() == 2 && masks.iter().all(|mask| mask & hangup != 0), "{}", ended.out);
+}
+
+/// Runs a copy of `sleep` under a name that is no text, also where the kernel cuts it, and one
+/// that looks like the end of a name in `/proc`.
+#[test]
+fn processes_are_ended_and_named_whatever_bytes_their_names_are() {
+    let names: [&[u8]; 3] =
+        ["berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"gr\xf6\xdfe", b"a) S 1\n(\x1b[2J"];
+    let folder = Folder::new();
+    for (name, shown) in
+        names.into_iter().zip(["berechnungs-gr", r"gr\xf6\xdfe", r"a) S 1\x0a(\x1b["])
+    {
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        let script = "setsid \"$0\" 9999 & while ! cmp -s /proc/$!/exe \"$0\"; do :; done";
+        for options in ["-n 1", "-n 2 --nodes 2"] {
+            let words = ["-c".into(), script.into(), path.clone().into_os_string()];
+            let ended = Job::of_program(options, "sh", words).finish();
+            ended.expect(0, &["left running", shown]);
+            assert!(ended.err.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", ended.err);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Sorts over several nodes: whatever the network does to messages, the output is right; and a
+//! failure is reported once.
+
+use clump_process_tests::{Folder, Job, signals, until};
+
+/// Faults of the network between nodes.
+const TROUBLED: [(&str, &str); 4] = [
+    ("CLUMP_NET_LOSS_PPM", "10000"),
+    ("CLUMP_NET_DUPLICATE_PPM", "20000"),
+    ("CLUMP_NET_REORDER_PPM", "200000"),
+    ("CLUMP_NET_SEED", "7"),
+];
+
+/// A folder with records to sort.
+struct Records(Folder);
+
+impl Records {
+    fn new(options: &str, records: u64) -> Self {
+        let folder = Folder::new();
+        let path = folder.path().join("records");
+        Job::command(&format!("app gensort {options} {records} {}", path.display()))
+            .finish()
+            .expect_clean();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    /// Creates `clump app sort` with `options`, into a folder called `sorted`.
+    fn sort(&self, options: &str) -> Job {
+        let (records, sorted) = (self.path("records"), self.path("sorted"));
+        Job::command(&format!("app sort {options} --force -i {records} -o {sorted}"))
+    }
+
+    /// Checks the output with a program that shares no code with the sort.
+    fn check(&self) {
+        let (records, sorted) = (self.path("records"), self.path("sorted"));
+        let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+        check.expect_clean();
+        assert!(check.out.contains("SUCCESS"), "{}", check.out);
+    }
+}
+
+#[test]
+fn records_are_sorted_over_nodes() {
+    let records = Records::new("--skew", 60_000);
+    for options in
+        ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 4 --nodes 4", "-n 5 --nodes 2 --two-pass"]
+    {
+        records.sort(options).finish().expect_clean();
+        records.check();
+    }
+}
+
+#[test]
+fn records_are_sorted_over_a_network_that_loses_and_doubles() {
+    let records = Records::new("", 100_000);
+    for options in ["-n 4 --nodes 2", "-n 4 --nodes 4 --two-pass"] {
+        let sort = records.sort(options).with(|command| {
+            command.envs(TROUBLED);
+        });
+        sort.finish().expect_clean();
+        records.check();
+    }
+}
+
+#[test]
+fn what_cannot_be_sorted_is_said_once() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let words = format!("app sort -n 4 --nodes 2 -i {} -o {}", path("missing"), path("sorted"));
+    let sort = Job::command(&words).finish();
+    assert_eq!(sort.code, 1, "{}", sort.err);
+    assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
+    assert!(!sort.err.contains("exit code"), "clump has nothing to add: {}", sort.err);
+}
+
+#[test]
+fn a_rank_that_is_killed_while_it_sorts_is_named() {
+    let records = Records::new("", 2_000_000);
+    let sort = records.sort("-n 4 --nodes 2 --two-pass").start();
+    // Made when the sort begins.
+    until("the output's folder", || records.0.path().join("sorted").is_dir().then_some(()));
+    sort.signal(sort.rank(3), signals::KILL);
+    sort.finish().expect(137, &["rank 3", "SIGKILL"]);
+    // If the file system has no unnamed files something may be left, but no empty folder.
+    let left = std::fs::read_dir(records.0.path().join("sorted"));
+    let mut left = left.into_iter().flatten().map(|entry| entry.unwrap().file_name()).peekable();
+    assert!(left.peek().is_some() || !records.0.path().join("sorted").exists());
+    assert!(left.all(|name| name != "manifest.json"), "nothing looks complete");
+}
+
+#[test]
+fn the_memory_cap_holds_over_nodes() {
+    const CAP: u64 = 48 << 20;
+    let records = Records::new("", 1_000_000);
+    for options in ["-n 4 --nodes 2", "-n 4 --nodes 4"] {
+        let sort = records.sort(&format!("{options} --memory 48M --json")).finish();
+        sort.expect_clean();
+        let peak = sort.json()["memory_peak"].as_u64().unwrap();
+        assert!(peak <= CAP, "{options}: {peak} bytes of {CAP}");
+        assert!(peak > CAP / 2, "{options}: the meter sees what is used: {peak}");
+        records.check();
+    }
+    let tight = records.sort("-n 4 --nodes 2 --memory 12M").finish();
+    assert!(tight.code != 0 && tight.err.contains("give at least"), "{}", tight.err);
+}
+
+#[test]
+fn a_pipeline_of_generator_sort_and_check_holds_over_nodes() {
+    let records = Records::new("", 30_000);
+    let clump = clump_process_tests::program("clump-under-test").display().to_string();
+    let (from, sorted) = (records.path("records"), records.path("sorted"));
+    let line = format!(
+        "{clump} app gensort 30000 - | {clump} app sort -n 4 --nodes 2 -i - -o {sorted} && \
+         cat {sorted}/part-* | {clump} app valsort - --input {from}"
+    );
+    let all = Job::any("sh").with_args(&["-c", &line]).finish();
+    all.expect_clean();
+    assert!(all.out.contains("30000 records") && all.out.contains("SUCCESS"), "{}", all.out);
+}
+
+#[test]
+fn a_fifo_that_nobody_writes_to_is_waited_for_in_words_and_ctrl_c_ends_it() {
+    let folder = Folder::new();
+    let (fifo, sorted) = (folder.path().join("fifo"), folder.path().join("sorted"));
+    let made = Job::any("mkfifo").with_args(&[&fifo.display().to_string()]).finish();
+    made.expect_clean();
+    let words = format!("app sort -n 2 -i {} -o {}", fifo.display(), sorted.display());
+    let sort = Job::command(&words).start();
+    until("a rank to open the FIFO without a writer", || {
+        let folders = sort.processes().into_iter().map(|p| format!("/proc/{}/fd", p.pid));
+        let mut open = folders.flat_map(|fds| std::fs::read_dir(fds).into_iter().flatten());
+        open.any(|fd| std::fs::read_link(fd.unwrap().path()).is_ok_and(|to| to == fifo))
+            .then_some(())
+    });
+    sort.signal(sort.launcher(), signals::INTERRUPT);
+    assert_eq!(sort.finish().code, 130);
+    assert!(!sorted.exists(), "the folder that it made goes");
+}
