@@ -36,10 +36,19 @@ fn bound(node: u32) -> (OwnedFd, SocketAddrV4) {
     (socket, local)
 }
 
-/// Creates a driver in the namespace of this thread, and the object that keeps it going.
+/// Creates a driver in the namespace of this thread, once its interface is free, and the object
+/// that keeps it going.
 fn driver(node: u32, mode: Mode) -> (Xdp, xdp::Attached) {
     let (socket, local) = bound(node);
-    let Opened { socket: frames, memory, attached, .. } = xdp_socket(local, &[mode]).unwrap();
+    let deadline = clock::now_ns() + PATIENCE_NS;
+    // The kernel frees an interface a moment after its socket was closed.
+    let opened = loop {
+        match xdp_socket(local, &[mode]) {
+            Err(error) if error.to_string().contains("busy") && clock::now_ns() < deadline => {}
+            opened => break opened.unwrap(),
+        }
+    };
+    let Opened { socket: frames, memory, attached, .. } = opened;
     (Xdp::new(socket, frames, &memory, UdpOptions::default()).unwrap(), attached)
 }
 
