@@ -37,7 +37,8 @@ pub type clump_handler = Option<
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_reason {
-    /// It was addressed to handler 0, which takes no requests.
+    /// Its handler takes another number of words, or no payload; or it was addressed to handler 0,
+    /// which takes no requests.
     CLUMP_RETURNED_BAD_ARGUMENTS = 1,
     /// Nothing was ever opened under that name.
     CLUMP_RETURNED_NO_ENDPOINT = 2,
@@ -63,7 +64,7 @@ pub enum clump_reason {
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_reason_text(reason: c_int) -> *const c_char {
     let text: &CStr = match reason {
-        1 => c"bad arguments: handler 0 takes no requests",
+        1 => c"bad arguments: its handler takes others",
         2 => c"no such endpoint",
         3 => c"bad tag",
         4 => c"no handler of that number",

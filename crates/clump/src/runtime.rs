@@ -183,8 +183,8 @@ impl Clump {
     }
 
     /// Maps the endpoints of all ranks into the translation table of `endpoint`; returns the
-    /// destinations by rank. Each rank passes one endpoint, and gives the right to send to it to all
-    /// ranks of the job.
+    /// destinations by rank. A collective: each rank passes one endpoint, and gives the right to
+    /// send to it to all ranks of the job.
     ///
     /// # Errors
     /// Fails if a rank died or left, if memory cannot be mapped, and inside one of the endpoint's

@@ -1,5 +1,5 @@
-//! A program needs no crate of clump but this one: every type of a public signature has a name here,
-//! and no two types have the same.
+//! A program needs no crate of clump but this one: every type of a public signature has a name
+//! here, and no two types have the same.
 
 use clump::am::*;
 use clump::conn::*;

@@ -34,7 +34,8 @@ typedef enum clump_events {
  */
 typedef enum clump_reason {
   /**
-   * It was addressed to handler 0, which takes no requests.
+   * Its handler takes another number of words, or no payload; or it was addressed to handler 0,
+   * which takes no requests.
    */
   CLUMP_RETURNED_BAD_ARGUMENTS = 1,
   /**
@@ -488,8 +489,10 @@ int clump_defer_bulk_words(struct clump_token *token,
  * write.
  *
  * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use
- * ::clump_defer); ::CLUMP_ERR_RANK_DIED; errors of handlers that run meanwhile, as in
- * ::clump_poll. A request that the target refuses is returned to sender (::clump_ep_on_returned).
+ * ::clump_defer); while it waits for space ::CLUMP_ERR_RANK_DIED and the errors of ::clump_poll.
+ * After an error nothing was sent. The error of a handler that runs in the poll after the message
+ * was sent is one of the next ::clump_poll, or of another call that polls. A request that the
+ * target refuses is returned to sender (::clump_ep_on_returned).
  *
  * # Safety
  * `given` are `nwords` words.
@@ -499,9 +502,10 @@ int clump_request_words(struct clump_ep *ep, int dest, int handler, const uint64
 /**
  * Called by inlined requests alone, after they have put a message into a lane of the target: rings
  * the doorbell if `ring` is not 0, because the target is not polling that lane now, and polls if
- * `poll` is not 0. Returns how many messages were handled.
+ * `poll` is not 0. Returns how many messages were handled. Errors of that poll are reported by the
+ * next one.
  *
- * Errors: as ::clump_poll.
+ * Errors: ::CLUMP_ERR_IN_HANDLER.
  */
 int clump_request_pushed(struct clump_ep *ep, int dest, int ring, int poll);
 
