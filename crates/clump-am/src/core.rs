@@ -93,6 +93,7 @@ impl HandlerContext {
     pub(crate) fn keep_failure(&mut self, error: Error) {
         self.backlog.failures.keep(error);
         self.backlog.busy = true;
+        debug_assert!(!self.backlog.failures.is_empty(), "the next poll has nothing to report");
     }
 
     /// Queues a message of this endpoint for its handler 0.

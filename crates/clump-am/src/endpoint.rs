@@ -172,9 +172,9 @@ impl<H: Ownership> Endpoint<H> {
     /// most if nothing arrives.
     ///
     /// # Errors
-    /// A handler fails, or has failed in a call that sent something meanwhile; a message is returned
-    /// and handler 0 is not set; a peer sent or wrote what no correct sender does; inside one of the
-    /// endpoint's handlers.
+    /// A handler fails, or has failed in a call that sent something meanwhile; a message is
+    /// returned and handler 0 is not set; a peer sent or wrote what no correct sender does; inside
+    /// one of the endpoint's handlers.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
         let mut core = self.hold.core()?;

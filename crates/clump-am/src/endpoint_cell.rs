@@ -15,7 +15,7 @@ use crate::peer::{Dest, Tag};
 use crate::progress::{Guarded, Pollable};
 use crate::returned::Returned;
 use crate::send::{Outgoing, send_slowly};
-use crate::token::{LayerPayload, Token};
+use crate::token::{LayerPayload, MAX_CARRIED, Token};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
@@ -41,6 +41,7 @@ pub fn this_thread() -> u64 {
 #[cold]
 fn number_this_thread() -> u64 {
     let number = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
+    debug_assert_ne!(number, 0, "0 is no thread's number");
     NUMBER.set(number);
     number
 }
@@ -111,6 +112,7 @@ impl EndpointCell {
             return Err(ErrorKind::Occupied.into());
         }
         *core_here = Some(Guarded(core));
+        debug_assert!(self.is_inside(), "the cell was filled from outside");
         drop(space);
         Ok(name)
     }
@@ -150,6 +152,7 @@ impl EndpointCell {
         if space.lock.is_some() {
             self.thread.store(this_thread(), Ordering::Release);
         }
+        debug_assert!(self.is_mine(), "the cell is not this thread's");
         Ok(())
     }
 
@@ -164,6 +167,7 @@ impl EndpointCell {
             // SYNC 16: pairs with enter_locked
             self.thread.store(0, Ordering::Release);
         }
+        debug_assert!(!self.is_mine(), "the cell is still this thread's");
         Ok(())
     }
 
@@ -301,6 +305,7 @@ impl<'a> BorrowedEndpoint<'a> {
         if sent == SendAttempt::Sent {
             return Ok(());
         }
+        debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         let (context, endpoint_cell) =
             (self.core.handler_context.context.clone(), self.space.endpoint_cell);
         drop(self);
@@ -334,6 +339,7 @@ impl<'a> BorrowedEndpoint<'a> {
                 let (words, payload) = (words.to_vec(), Some(payload.to_vec()));
                 let deposit = Some((offset, progress));
                 let deferred = Deferred { dest, handler, words, payload, deposit, since: 0 };
+                debug_assert!(begun, "nothing was packed, so nothing has to follow");
                 backlog.deferred.push_back(deferred);
                 backlog.busy = true;
                 Ok(SendAttempt::Sent)

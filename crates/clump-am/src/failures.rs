@@ -20,10 +20,12 @@ impl Failures {
         if self.0.len() < MAX_FAILURES {
             self.0.push_back(error);
         }
+        debug_assert!((1..=MAX_FAILURES).contains(&self.0.len()), "an error is kept");
     }
 
     /// Takes the oldest error.
     pub(crate) fn next(&mut self) -> Option<Error> {
+        debug_assert!(self.0.len() <= MAX_FAILURES, "more than are kept");
         self.0.pop_front()
     }
 }

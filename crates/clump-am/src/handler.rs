@@ -4,9 +4,10 @@ use crate::core::HandlerContext;
 use crate::error::{ErrorKind, Result};
 use crate::payload::Payload;
 use crate::returned::Reason;
-use crate::token::{ReplyTo, Token};
+use crate::token::{MAX_CARRIED, ReplyTo, Token};
 use crate::words::FromWords;
 use clump_shm::name::Name;
+use clump_shm::slot::INLINE;
 use std::marker::PhantomData;
 
 /// Index into an endpoint's handler table. 0 is reserved for returned messages.
@@ -119,6 +120,7 @@ where
         handler_context: &mut HandlerContext,
         words: &[u64],
     ) -> Option<Box<HandlerFailure>> {
+        debug_assert!(words.len() <= INLINE, "a short message of one slot");
         (self.function)(Token { from, back, handler_context }, words, Payload::none()).failure()
     }
 
@@ -130,6 +132,7 @@ where
         words: &[u64],
         payload: &Payload<'_>,
     ) -> Option<Box<HandlerFailure>> {
+        debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         (self.function)(Token { from, back, handler_context }, words, payload.reborrow()).failure()
     }
 }
@@ -158,6 +161,7 @@ impl HandlerTable {
         }
         let entry = Entry { function, outcome: PhantomData::<fn() -> R> };
         self.entries[usize::from(handler.0)] = Some(Box::new(entry));
+        debug_assert!(self.find(handler.0).is_some() && self.find(0).is_none());
         Ok(())
     }
 

@@ -152,7 +152,9 @@ impl Returned {
 
 /// Packs the first word of a returned message: reason, kind and handler of the original.
 pub(crate) fn pack_original(reason: Reason, header: Header) -> u64 {
-    reason as u64 | (header.kind() as u64) << 8 | u64::from(header.handler()) << 16
+    let word = reason as u64 | (header.kind() as u64) << 8 | u64::from(header.handler()) << 16;
+    debug_assert!(unpack_original(word).is_some(), "the sender could not read its message");
+    word
 }
 
 /// Unpacks [`pack_original`].

@@ -9,6 +9,7 @@ use crate::handler::Handler;
 use crate::peer::Dest;
 use crate::progress::{NAP, NAP_FOR_ROOM, Pollable, Room, block_on};
 use crate::returned::Reason;
+use crate::token::MAX_CARRIED;
 use clump_os::clock;
 
 /// A request on its way out.
@@ -34,6 +35,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     message: Outgoing<'_>,
 ) -> Result<()> {
     let Outgoing { dest, handler, words, body } = message;
+    debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
     let send_timeout = context.settings().send_timeout;
     let started = clock::now_ns();
     let peer = hold.core()?.rank_of(dest);
@@ -74,6 +76,7 @@ pub(crate) fn send_slowly<H: Ownership>(
         if !passing || !body.is_begun() {
             return Err(error);
         }
+        debug_assert!(body.is_begun(), "an error is kept of a message that is sent");
         failures.keep(error);
     }
     let mut core = hold.core()?;

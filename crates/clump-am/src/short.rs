@@ -120,6 +120,7 @@ fn run_own(
         return Ok(false);
     }
     let Some(run) = table.find(handler.0) else { return Ok(false) };
+    debug_assert!(words.len() <= INLINE && handler.0 != 0, "a short request of one slot");
     let header = Header::short(handler.0, words.len());
     let failure = run.run_short(peer.name, ReplyTo::Local(link), handler_context, words);
     if let Some(failure) = failure
@@ -150,6 +151,7 @@ fn end_own(
     failure: HandlerFailure,
 ) -> Result<bool> {
     let me = handler_context.name;
+    debug_assert!(words.len() <= INLINE, "a message of one slot");
     let result = failed(header, failure, |reason| {
         return_request(me, reason, header, words, &[], Some(link))
     });

@@ -156,12 +156,14 @@ impl Token<'_> {
             return false;
         }
         self.back = ReplyTo::None;
+        debug_assert!(!self.may_reply(), "a request is replied to once");
         count_sent(self.handler_context.counters(), Size::Short, words.len() as u64 * 8);
         true
     }
 
     #[inline(always)]
     fn answer_short(self, handler: Handler, words: &[u64]) -> Result<()> {
+        debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         let header = Header::short(handler.0, words.len());
         self.send(header, words, &[], Size::Short, words.len() as u64 * 8)
     }
@@ -187,6 +189,7 @@ impl Token<'_> {
             }
             .into());
         }
+        debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         let len = payload.len() as u32;
         let header = Header::new(SlotKind::Medium, handler.0, words.len(), len);
         self.send(header, words, payload, Size::Medium, payload.len() as u64)
@@ -224,6 +227,7 @@ impl Token<'_> {
         payload: &[u8],
         words: &[u64],
     ) -> Result<()> {
+        debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         let mut all = [0; MAX_CARRIED + 2];
         (all[0], all[1]) = (offset, payload.len() as u64);
         all[2..words.len() + 2].copy_from_slice(words);
@@ -290,6 +294,7 @@ impl Token<'_> {
         count_sent(counters, size, bytes);
         if stashed {
             counters.bump(Counter::Stashed);
+            debug_assert!(link.is_stuck(), "a stored reply is a reason to wait");
             self.handler_context.backlog.stuck_links += 1;
             self.handler_context.backlog.busy = true;
         }
@@ -298,6 +303,7 @@ impl Token<'_> {
 
     #[inline(never)]
     fn send_remote(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
+        debug_assert!(matches!(self.back, ReplyTo::Remote(_)), "the requester is of this node");
         let ReplyTo::Remote(requester) = self.back else { return };
         let kind = match size {
             Size::Short => clump_wire::frame::FrameKind::Short,
@@ -367,6 +373,7 @@ impl Token<'_> {
             since: 0,
         });
         self.handler_context.backlog.busy = true;
+        debug_assert!(self.handler_context.backlog.deferred.len() <= MAX_DEFERRED);
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ impl Core {
         }
         self.deliver_returned()?;
         let backlog = &mut self.handler_context.backlog;
+        debug_assert!(backlog.returned.is_empty(), "a returned message was not delivered");
         backlog.busy = backlog.stuck_links != 0
             || !backlog.deferred.is_empty()
             || !backlog.returned.is_empty()
@@ -128,6 +129,7 @@ impl Core {
             self.handler_context.counters().bump(Counter::HandlerRuns);
             hand_over(&mut self.on_returned, self.handler_context.counters(), &returned)?;
         }
+        debug_assert!(self.handler_context.backlog.returned.is_empty());
         Ok(())
     }
 

@@ -20,57 +20,31 @@ pub trait Word: Copy + 'static {
     fn from_word(word: u64) -> Self;
 }
 
-macro_rules! integers {
-    ($($integer:ty)*) => {$(
-        impl Word for $integer {
+macro_rules! word_types {
+    ($($type:ty: $to:expr, $from:expr;)*) => {$(
+        impl Word for $type {
             #[inline(always)]
             fn to_word(self) -> u64 {
-                self as u64
+                $to(self)
             }
 
             #[inline(always)]
             fn from_word(word: u64) -> Self {
-                word as Self
+                $from(word)
             }
         }
     )*};
 }
+macro_rules! integers {
+    ($($integer:ty)*) => {
+        word_types! { $($integer: |value| value as u64, |word| word as $integer;)* }
+    };
+}
 integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
-
-impl Word for bool {
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        u64::from(self)
-    }
-
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        word != 0
-    }
-}
-
-impl Word for f32 {
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        u64::from(self.to_bits())
-    }
-
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        Self::from_bits(word as u32)
-    }
-}
-
-impl Word for f64 {
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        self.to_bits()
-    }
-
-    #[inline(always)]
-    fn from_word(word: u64) -> Self {
-        Self::from_bits(word)
-    }
+word_types! {
+    bool: u64::from, |word| word != 0;
+    f32: |value: f32| u64::from(value.to_bits()), |word| f32::from_bits(word as u32);
+    f64: f64::to_bits, f64::from_bits;
 }
 
 /// The words of a message that is sent: one [`Word`], a tuple of up to eight, `()`, or words that
@@ -97,31 +71,22 @@ pub trait FromWords: Sized + 'static {
     fn decode(words: &[u64]) -> Option<Self>;
 }
 
-impl<'a> Words for &'a [u64] {
-    type Encoded = &'a [u64];
+macro_rules! encoded {
+    ($([$($n:tt)*] $type:ty;)*) => {$(
+        impl<'a, $($n)*> Words for &'a $type {
+            type Encoded = &'a [u64];
 
-    #[inline(always)]
-    fn encode(self) -> &'a [u64] {
-        self
-    }
+            #[inline(always)]
+            fn encode(self) -> &'a [u64] {
+                self
+            }
+        }
+    )*};
 }
-
-impl<'a, const N: usize> Words for &'a [u64; N] {
-    type Encoded = &'a [u64];
-
-    #[inline(always)]
-    fn encode(self) -> &'a [u64] {
-        self
-    }
-}
-
-impl<'a> Words for &'a Vec<u64> {
-    type Encoded = &'a [u64];
-
-    #[inline(always)]
-    fn encode(self) -> &'a [u64] {
-        self
-    }
+encoded! {
+    [] [u64];
+    [const N: usize] [u64; N];
+    [] Vec<u64>;
 }
 
 impl<const N: usize> Words for [u64; N] {
@@ -129,6 +94,7 @@ impl<const N: usize> Words for [u64; N] {
 
     #[inline(always)]
     fn encode(self) -> [u64; N] {
+        const { assert!(N <= MAX_ARGUMENTS, "a message carries at most eight words") };
         self
     }
 }

@@ -85,6 +85,7 @@ pub(crate) fn return_request(
         // A reply without a handler is this program's own mistake.
         return Err(ErrorKind::Unclaimed { dest: from, reason }.into());
     };
+    debug_assert!(all.len() < MAX_WORDS, "no message carries so many words");
     let mut back = [0; MAX_WORDS];
     back[0] = pack_original(reason, header);
     back[1..=all.len()].copy_from_slice(all);

@@ -139,6 +139,7 @@ impl<H: Ownership> Endpoint<H> {
         words: &[u64],
         body: Body<'_>,
     ) -> Result<()> {
+        debug_assert!(words.len() <= MAX_ARGUMENTS, "more words than a program gives");
         let message = Outgoing { dest, handler, words, body };
         send_slowly(&self.hold, self.hold.cell(), &self.context, message)
     }

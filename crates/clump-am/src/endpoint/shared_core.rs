@@ -45,7 +45,9 @@ impl SharedCore {
         if self.is_inside() {
             return Err(ErrorKind::InHandler.into());
         }
-        Ok(self.locked(self.core.lock().unwrap_or_else(PoisonError::into_inner)))
+        let locked = self.locked(self.core.lock().unwrap_or_else(PoisonError::into_inner));
+        debug_assert!(self.is_inside(), "the lock does not know its thread");
+        Ok(locked)
     }
 
     /// Returns `None` while another thread uses the endpoint, or a handler of it runs.
@@ -59,6 +61,7 @@ impl SharedCore {
 
     #[inline(always)]
     fn locked<'a>(&'a self, core: MutexGuard<'a, Guarded>) -> LockedCore<'a> {
+        debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), 0, "two threads hold the lock");
         self.locked_by.store(this_thread(), Ordering::Relaxed);
         LockedCore { core, locked_by: &self.locked_by }
     }
@@ -68,6 +71,7 @@ impl Drop for LockedCore<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // The lock is still held.
+        debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), this_thread());
         self.locked_by.store(0, Ordering::Relaxed);
     }
 }
