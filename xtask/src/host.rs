@@ -27,6 +27,12 @@ pub fn seed() -> u64 {
     since.as_micros() as u64 % 1_000_000_000
 }
 
+/// Returns the number of processes that wanted to run in the last minute; 0 where it is not told.
+pub fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
 /// Waits a moment between two checks of a child process.
 pub fn pause() {
     std::thread::sleep(Duration::from_millis(20));

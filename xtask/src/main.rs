@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod bench;
 mod c_speed;
 mod callgrind;
 mod ci;
@@ -28,6 +29,7 @@ usage: cargo xtask TASK
                                           checks, with times; .ci/run calls those of a merge
   attack [--list] [--seed N] [--seconds S] [--class A,B] [--jobs N] [--json] [--release]
                                           jobs under random adverse conditions
+  bench [--render] [--list] [--only A,B]  runs benchmarks, stores results, writes BENCHMARKS.md's tables from them
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
   c-speed                                 round trips from C, as ratios to those from Rust
@@ -59,6 +61,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
     match (task.as_str(), rest) {
         ("ci", options) => ci::run(&root, options),
         ("attack", options) => attack::run(&root, options),
+        ("bench", options) => bench::run(&root, options),
         ("tidy", []) => tidy::run(&root, tidy::Ratchet::Compare),
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),

@@ -27,7 +27,7 @@ pub enum Effect {
     CutOff(u32),
 }
 
-/// What an agent has told of its node.
+/// Facts that an agent has told of its node.
 #[derive(Debug, Default)]
 struct Node {
     bound: Option<BoundAddresses>,

@@ -126,12 +126,17 @@ impl JobCoordinator {
     /// Records that a node has bound its sockets. When all have, ranks start.
     pub fn handle_reached(&mut self, number: u32, now_ns: u64) {
         let Some(node) = self.present(number) else { return };
+        debug_assert!(
+            node.cut_off.is_none() || !node.reported,
+            "a node that has reported is not cut off"
+        );
         node.reached = true;
         let all = self.nodes.iter().all(|node| node.reached);
         if all && !self.started && !self.concluded {
             self.started = true;
             self.started_ns = now_ns;
             let here = self.nodes_left();
+            debug_assert!(!self.refused, "a refused job is concluded");
             self.decisions.extend(here.into_iter().map(Decision::Start));
         }
         self.act(now_ns);
@@ -152,6 +157,7 @@ impl JobCoordinator {
             Event::Heard(node) => self.arbiter.handle_heard(from, node),
             _ => {}
         }
+        debug_assert!(!self.is_lost(from), "the lost report nothing");
         self.watch.handle(event, now_ns);
         let news = match event {
             Event::Joined(rank) => Some((rank, RankStatus::Joined)),
@@ -176,6 +182,7 @@ impl JobCoordinator {
             self.refused = true;
             self.conclude(now_ns);
             self.act(now_ns);
+            debug_assert!(self.concluded && self.next_deadline_ns().is_some());
         }
     }
 
@@ -203,9 +210,11 @@ impl JobCoordinator {
             return AgentLoss::BeforeStart;
         }
         let runs = |rank: &u32| self.watch.end_of(*rank).end.is_none();
-        let lost = here.clone().filter(runs).collect();
-        self.watch.handle_node_lost(here, now_ns);
+        let lost: Vec<u32> = here.clone().filter(runs).collect();
+        self.watch.handle_node_lost(here.clone(), now_ns);
         self.act(now_ns);
+        debug_assert!(here.clone().all(|rank| self.watch.end_of(rank).end.is_some()), "rule 4");
+        debug_assert!(self.is_lost(number) && lost.len() <= here.len());
         AgentLoss::Running(lost)
     }
 
@@ -228,7 +237,9 @@ impl JobCoordinator {
         for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns) {
             self.cut_off(node, CutOffReason::Silent(reporters));
         }
+        debug_assert!(self.arbiter.next_deadline_ns().is_none_or(|at| at > now_ns), "5: decided");
         if self.end_by.is_some_and(|at| at <= now_ns) {
+            debug_assert!(self.is_ending(), "only an end has this deadline");
             self.end_by = None;
             for node in self.nodes_left() {
                 self.cut_off(node, CutOffReason::Disobedient);
@@ -307,6 +318,7 @@ impl JobCoordinator {
         let Some(node) = self.present(number) else { return };
         if !node.reported && node.cut_off.is_none() {
             node.cut_off = Some(why);
+            debug_assert!(!self.is_member(number), "it is suspected no more");
             self.decisions.push_back(Decision::CutOff(number));
         }
     }
@@ -342,6 +354,7 @@ impl JobCoordinator {
 
     fn conclude(&mut self, now_ns: u64) {
         if !self.concluded {
+            debug_assert!(self.started_ns <= now_ns, "time runs forward");
             self.concluded = true;
             self.ended_ns = Some(now_ns);
             self.end_by.get_or_insert(now_ns + END_NS);
@@ -350,6 +363,7 @@ impl JobCoordinator {
     }
 
     fn command_all(&mut self, command: AgentCommand) {
+        debug_assert!(!matches!(command, AgentCommand::Mirror(..)), "mirrors are for others");
         let here = self.nodes_left();
         self.decisions.extend(here.into_iter().map(|node| Decision::Command(node, command)));
     }

@@ -27,6 +27,7 @@ pub struct EndRequests {
 impl EndRequests {
     /// Handles a signal of the user. The second request kills.
     pub fn handle_signal(&mut self, signal: u8, now_ns: u64) -> EndRequest {
+        debug_assert_ne!(signal, 0, "signals begin at 1");
         self.signal.get_or_insert(signal);
         self.handle_request(signal, now_ns)
     }
@@ -40,6 +41,7 @@ impl EndRequests {
         };
         let deadline = now_ns.saturating_add(limit_ns);
         self.deadline_ns = Some(self.deadline_ns.map_or(deadline, |at| at.min(deadline)));
+        debug_assert!(self.deadline_ns <= Some(deadline), "a later request gives no more time");
         self.check_invariants();
         request
     }

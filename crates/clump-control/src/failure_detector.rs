@@ -58,6 +58,7 @@ pub struct FailureDetector {
 impl FailureDetector {
     /// Watches `peers`; silence counts after `silence_ns`.
     pub fn new(peers: impl IntoIterator<Item = u32>, silence_ns: u64, now_ns: u64) -> Self {
+        debug_assert!(silence_ns >= BEATS, "heartbeats are apart");
         let peer =
             |node| WatchedPeer { node, heard_ns: now_ns, missed: 0, silent: false, known: false };
         Self {
@@ -97,6 +98,7 @@ impl FailureDetector {
         if now_ns < self.next_ns {
             return;
         }
+        debug_assert!(self.peers.iter().all(|peer| peer.heard_ns <= now_ns), "time runs forward");
         // However late, this is one check: heartbeats of the time in between were not read.
         self.next_ns = now_ns + self.beat_ns;
         self.actions.push_back(DetectorAction::Beat);
@@ -105,6 +107,7 @@ impl FailureDetector {
             let limit = self.silence_ns * if peer.known { 1 } else { STARTING };
             let quiet = now_ns.saturating_sub(peer.heard_ns) >= limit;
             if quiet && peer.missed > MISSED && !peer.silent {
+                debug_assert!(now_ns - peer.heard_ns >= self.silence_ns, "rule 2: it had its time");
                 peer.silent = true;
                 self.actions.push_back(DetectorAction::Silent(peer.node));
             }

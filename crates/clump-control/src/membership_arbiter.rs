@@ -33,6 +33,7 @@ impl MembershipArbiter {
 
     /// Records that node `reporter` does not hear node `suspected`.
     pub fn handle_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
+        debug_assert!(self.decide_ns.is_none_or(|at| at <= now_ns + self.weighing_ns));
         if reporter != suspected {
             self.suspicions.insert((reporter, suspected));
             self.decide_ns.get_or_insert(now_ns + self.weighing_ns);
@@ -51,7 +52,9 @@ impl MembershipArbiter {
 
     /// Removes a node that is out of the job, with suspicions by it and of it.
     pub fn handle_gone(&mut self, node: u32) {
+        let before = self.suspicions.len();
         self.suspicions.retain(|&(reporter, suspected)| reporter != node && suspected != node);
+        debug_assert!(self.suspicions.len() <= before, "a node that is gone adds none");
         if self.suspicions.is_empty() {
             self.decide_ns = None;
         }
@@ -70,6 +73,8 @@ impl MembershipArbiter {
             return verdicts;
         }
         while let Some(verdict) = self.worst() {
+            debug_assert!(!verdict.reporters.is_empty(), "an eviction has a reason");
+            debug_assert!(!verdict.reporters.contains(&verdict.node));
             self.handle_gone(verdict.node);
             verdicts.push(verdict);
         }

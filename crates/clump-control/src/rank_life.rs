@@ -53,6 +53,7 @@ impl RankLife {
         others_joined: bool,
     ) -> Option<DeathManner> {
         debug_assert!(self.runs(), "a process ends once");
+        debug_assert!(!self.end.clean, "it has not ended yet");
         let joined = self.joined || status != RankStatus::Absent;
         match (end, status) {
             _ if self.replaced => Some(DeathManner::Replaced),
@@ -74,6 +75,8 @@ impl RankLife {
         (clean, killing): (bool, bool),
     ) {
         debug_assert!(self.runs(), "a process ends once");
+        debug_assert_ne!(end, ProcessEnd::Unknown, "an end is known, or the node was lost");
+        debug_assert!(!clean || !self.replaced, "another program's end is not the rank's");
         self.joined |= status != RankStatus::Absent;
         self.stopped = false;
         let killed = killing && end == ProcessEnd::Signal(KILL);
@@ -84,6 +87,7 @@ impl RankLife {
     /// Records that its node was lost.
     pub(crate) fn handle_lost(&mut self, killing: bool) {
         debug_assert!(self.runs(), "what has ended is not lost");
+        debug_assert!(!self.end.clean && !self.end.killed, "nothing is known of its end");
         self.stopped = false;
         self.end = RankEnd { end: Some(ProcessEnd::Unknown), clean: false, killed: killing };
         self.check_invariants();

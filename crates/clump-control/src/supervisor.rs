@@ -81,6 +81,7 @@ pub struct RankSupervisor {
 impl RankSupervisor {
     /// Watches `ranks` running ranks.
     pub fn new(ranks: u32, on_death: OnDeath, linger_ms: Option<u64>) -> Self {
+        debug_assert!(ranks > 0, "a job has ranks");
         let watch = Self {
             lives: vec![RankLife::default(); ranks as usize],
             on_death,
@@ -112,6 +113,7 @@ impl RankSupervisor {
             watch.handle_ended(rank, ProcessEnd::Exit(0), RankStatus::Finalized(0), now_ns);
         }
         debug_assert_eq!(watch.first_death, None, "what others end is no death here");
+        debug_assert_eq!(watch.running().len(), (0..ranks).filter(|&rank| runs(rank)).count());
         watch
     }
 
@@ -142,6 +144,12 @@ impl RankSupervisor {
                 self.die(absent, DeathManner::NeverJoined, now_ns);
             }
         }
+        debug_assert!(
+            self.interrupted.is_some()
+                || self.killing
+                || !self.lives.iter().any(RankLife::is_absent),
+            "rule 1: once one has joined, no other is merely absent"
+        );
         self.check_invariants();
     }
 
@@ -152,6 +160,7 @@ impl RankSupervisor {
         let Some(life) = life.filter(|life| life.runs() && !life.replaced) else { return };
         life.replaced = true;
         self.die(rank as usize, DeathManner::Replaced, now_ns);
+        debug_assert!(self.lives[rank as usize].runs(), "the process runs, as another program");
         self.check_invariants();
     }
 
@@ -169,17 +178,20 @@ impl RankSupervisor {
             None => (self.last_clean_end, self.noticed) = (Some(now_ns), false),
             Some(manner) => self.die(at, manner, now_ns),
         }
+        debug_assert!(!self.lives[at].runs() && !self.lives[at].stopped);
         self.evaluate(now_ns);
     }
 
     /// Records that a node was lost with these ranks (rule 6).
     pub fn handle_node_lost(&mut self, ranks: Range<u32>, now_ns: u64) {
-        for rank in ranks {
+        debug_assert!(ranks.start <= ranks.end, "ranks of a node are a range");
+        for rank in ranks.clone() {
             let at = rank as usize;
             let Some(life) = self.lives.get_mut(at).filter(|life| life.runs()) else { continue };
             life.handle_lost(self.killing);
             self.die(at, DeathManner::NodeLost, now_ns);
         }
+        debug_assert!(self.running().iter().all(|&at| !ranks.contains(&(at as u32))), "rule 6");
         self.evaluate(now_ns);
     }
 
@@ -201,6 +213,7 @@ impl RankSupervisor {
 
     /// Ends the job for the user, or after the loss of the launcher.
     pub fn handle_interrupt(&mut self, signal: u8, now_ns: u64) {
+        debug_assert_ne!(signal, 0, "signals begin at 1");
         if self.killing || self.finished {
             return;
         }
@@ -212,6 +225,7 @@ impl RankSupervisor {
         self.interrupted = Some(signal);
         self.actions.push_back(SupervisorAction::Signal(signal));
         self.end_by(now_ns + INTERRUPT_GRACE_NS);
+        debug_assert!(self.next_deadline_ns().is_some(), "rule 3: ranks have so long");
         self.check_invariants();
     }
 
@@ -221,6 +235,7 @@ impl RankSupervisor {
             self.interrupted.get_or_insert(KILL);
         }
         self.kill();
+        debug_assert_eq!(self.next_deadline_ns(), None, "nothing is waited for any more");
         self.check_invariants();
     }
 
@@ -237,11 +252,13 @@ impl RankSupervisor {
             }
             None => (None, None),
         };
+        debug_assert!(self.kill_at.is_none() || linger.is_none() && notice.is_none());
         [self.kill_at, stopped, linger, notice].into_iter().flatten().min()
     }
 
     /// Handles deadlines that have passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        debug_assert!(!self.killing || self.kill_at.is_none(), "4: everything is killed once");
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now_ns);
         if due(self.kill_at) {
             self.kill();
@@ -268,6 +285,7 @@ impl RankSupervisor {
     /// Ends ranks that have been stopped for too long (rule 4).
     fn end_stopped(&mut self, now_ns: u64) {
         debug_assert!(self.kill_at.is_none(), "a job that ends anyway is not looked at");
+        debug_assert!(self.lives.iter().any(|life| life.stopped), "rule 4: a rank is stopped");
         self.stopped_since = None;
         for rank in self.running() {
             if self.lives[rank].stopped {
@@ -305,6 +323,7 @@ impl RankSupervisor {
     /// Returns the cause of the job's end, as far as it is known: a death before the user's
     /// signal.
     pub fn verdict(&self) -> JobVerdict {
+        debug_assert!(self.first_death.is_none_or(|(death, _)| self.knows(death.rank)));
         match (self.first_death(), self.interrupted) {
             (Some(death), _) => JobVerdict::Death(death),
             (None, Some(signal)) => JobVerdict::Interrupted(signal),
@@ -340,6 +359,12 @@ impl RankSupervisor {
             && self.lives.iter().any(RankLife::runs)
     }
 
+    /// Returns true if this is a rank of the job.
+    fn knows(&self, rank: u32) -> bool {
+        debug_assert!(!self.lives.is_empty(), "a job has ranks");
+        (rank as usize) < self.lives.len()
+    }
+
     fn running(&self) -> Vec<usize> {
         (0..self.lives.len()).filter(|&rank| self.lives[rank].runs()).collect()
     }
@@ -369,7 +394,8 @@ impl RankSupervisor {
         }
         let death = RankDeath { rank: u32::try_from(rank).unwrap_or(u32::MAX), manner };
         self.actions.push_back(SupervisorAction::Declare(death));
-        self.first_death.get_or_insert((death, now_ns));
+        let (_, first_ns) = *self.first_death.get_or_insert((death, now_ns));
+        debug_assert!(first_ns <= now_ns, "time runs forward");
         if self.on_death == OnDeath::End {
             self.end_by(now_ns + GRACE_NS);
         }

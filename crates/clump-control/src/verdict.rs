@@ -1,4 +1,4 @@
-//! The end of a job: whom it is blamed on, and its exit code.
+//! The end of a job: the rank that is to blame, and the exit code.
 
 use crate::death::{RankDeath, SIGNAL_CODE};
 
@@ -16,6 +16,7 @@ pub enum JobVerdict {
 impl JobVerdict {
     /// Returns the code that the launcher exits with.
     pub fn exit_code(self) -> u8 {
+        debug_assert!(!matches!(self, JobVerdict::Interrupted(0)), "signals begin at 1");
         let code = match self {
             JobVerdict::Clean => 0,
             JobVerdict::Death(death) => death.manner.exit_code(),

@@ -54,7 +54,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What a job was told, with the rules about it.
+/// Everything that a job was told, with the rules about it.
 #[derive(Default)]
 struct Told {
     declared: BTreeSet<u32>,

@@ -60,3 +60,20 @@ fn show(report: &InstrumentReport, json: bool) -> Result<()> {
     };
     Ok(clump_os::console::out(&text)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Command;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    /// Returns the command of a line that begins with `lab`.
+    pub(super) fn parse(words: &[&str]) -> Command {
+        Line::try_parse_from(words).unwrap().command
+    }
+}

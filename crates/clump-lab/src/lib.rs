@@ -9,8 +9,8 @@
 //! gives its results as a [`schema::InstrumentReport`], and [`render`] prints all of them.
 //!
 //! Types to know: [`pair::Pair`] (two ranks as the measurements see them),
-//! [`plan::MeasurementPlan`] (extent of a measurement), [`schema::InstrumentReport`] (results of any instrument),
-//! [`contrast::Contrast`] (clump beside a baseline).
+//! [`plan::MeasurementPlan`] (extent of a measurement), [`schema::InstrumentReport`] (results of
+//! any instrument), [`contrast::Contrast`] (clump beside a baseline).
 //!
 //! # Invariants
 //! 1. Every claim about speed is a ratio to something measured in turn with it, in slices of at

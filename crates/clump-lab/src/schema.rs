@@ -78,7 +78,7 @@ pub struct ReportTable {
 pub struct ReportColumn {
     /// Its heading.
     pub name: String,
-    /// What its figures are to the row.
+    /// Meaning of its figures in the row.
     pub role: FigureRole,
     /// Unit of its figures, if not that of the row.
     pub unit: Option<String>,
@@ -92,7 +92,7 @@ pub struct ReportColumn {
 pub enum FigureRole {
     /// A measurement of clump.
     Ours,
-    /// What it is compared with.
+    /// The thing that it is compared with.
     Baseline,
     /// The ratio of both.
     Ratio,
@@ -101,7 +101,7 @@ pub enum FigureRole {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReportRow {
-    /// What was measured.
+    /// The thing that was measured.
     pub name: String,
     /// Unit of its figures.
     pub unit: String,

@@ -83,17 +83,33 @@ fn job<T: DeserializeOwned>(
     let shape = JobShape { ranks, nodes: ranks, security: args.security, netns: args.netns };
     let value = workload.to_possible_value().context("every workload has a name")?;
     let mut command = launch::job(shape, 0)?;
-    command.args(["lab", "loss", "--workload", value.get_name()]);
-    command.args(["--security", args.security.name()]);
+    command.args(words(value.get_name(), args.security));
     command.env(LOSS_VARIABLE, loss_ppm.to_string()).env(SEED_VARIABLE, seed.to_string());
     let what = || format!("a job with {loss_ppm} packets lost of a million ({})", value.get_name());
     let text = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&text).with_context(what)
 }
 
+/// Returns the command line of the ranks.
+fn words(workload: &str, security: Security) -> [&str; 6] {
+    ["lab", "loss", "--workload", workload, "--security", security.name()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{Command, tests::parse};
+
+    #[test]
+    fn ranks_know_the_command_line_that_starts_them() {
+        for workload in LossWorkload::value_variants() {
+            let value = workload.to_possible_value().unwrap();
+            let Command::Loss(args) = parse(&words(value.get_name(), Security::Crc)) else {
+                panic!("another command")
+            };
+            assert_eq!((args.workload, args.security), (Some(*workload), Security::Crc));
+        }
+    }
 
     /// The names are keys of the one table of settings; another name would be ignored silently.
     #[test]

@@ -68,16 +68,33 @@ fn job(args: &UrgentArgs, workload: UrgentWorkload, ahead: bool) -> Result<Urgen
     let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
     let value = workload.to_possible_value().context("every workload has a name")?;
     let mut command = launch::job(shape, 0)?;
-    command.args(["lab", "urgent", "--workload", value.get_name()]);
+    command.args(words(value.get_name()));
     command.env(VARIABLE, if ahead { "1" } else { "0" });
     let what = || format!("a job of `{}`", value.get_name());
     let text = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&text).with_context(what)
 }
 
+/// Returns the command line of the ranks.
+fn words(workload: &str) -> [&str; 4] {
+    ["lab", "urgent", "--workload", workload]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{Command, tests::parse};
+
+    #[test]
+    fn ranks_know_the_command_line_that_starts_them() {
+        for workload in UrgentWorkload::value_variants() {
+            let value = workload.to_possible_value().unwrap();
+            let Command::Urgent(args) = parse(&words(value.get_name())) else {
+                panic!("another command")
+            };
+            assert_eq!(args.workload, Some(*workload));
+        }
+    }
 
     /// The name is a key of the one table of settings; another name would be ignored silently.
     #[test]

@@ -1,0 +1,109 @@
+//! `cargo xtask bench`: runs the instruments of the laboratory, stores what they measured, and
+//! writes the tables of BENCHMARKS.md from what is stored.
+//!
+//! `docs/benchmarks/results/*.json` has the tables. A row begins with what people recorded; runs
+//! by this command replace its figures. Text around the tables is written by hand.
+
+mod instruments;
+mod page;
+mod results;
+#[cfg(test)]
+mod tests;
+
+use crate::command::{self, cargo};
+use crate::host;
+use anyhow::{Context, Result, bail};
+use instruments::{INSTRUMENTS, Instrument};
+use results::{ResultTable, Run};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const PAGE: &str = "BENCHMARKS.md";
+/// Longest time of one instrument.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Runs the command.
+///
+/// # Errors
+/// Fails if an instrument does, or if a file cannot be read or written.
+pub fn run(root: &Path, options: &[String]) -> Result<bool> {
+    let words: Vec<&str> = options.iter().map(String::as_str).collect();
+    let wanted: Vec<&Instrument> = match words[..] {
+        ["--render"] => Vec::new(),
+        ["--list"] => {
+            for instrument in INSTRUMENTS {
+                println!("{:<12} clump {}", instrument.name, instrument.words.join(" "));
+            }
+            return Ok(true);
+        }
+        ["--only", names] => names.split(',').map(instrument).collect::<Result<_>>()?,
+        [] => INSTRUMENTS.iter().collect(),
+        _ => bail!("bench takes --render, --list or --only NAME[,NAME]"),
+    };
+    let mut tables = ResultTable::load_all(root)?;
+    if !wanted.is_empty() {
+        let args = ["build", "--release", "--package", "clump-cli"];
+        let built = command::run(&mut cargo(root, &args), LIMIT)?;
+        if !built.success {
+            bail!("building clump: {}", built.why);
+        }
+    }
+    for instrument in wanted {
+        measure(root, instrument, &mut tables)?;
+        tables.iter().try_for_each(|table| table.store(root))?;
+    }
+    let path = root.join(PAGE);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
+    std::fs::write(&path, page::render(&text, &tables)?)
+        .with_context(|| format!("writing {PAGE}"))?;
+    println!("bench: {PAGE} has the tables of {} files", tables.len());
+    Ok(true)
+}
+
+fn instrument(name: &str) -> Result<&'static Instrument> {
+    let found = INSTRUMENTS.iter().find(|instrument| instrument.name == name);
+    found.with_context(|| format!("there is no instrument `{name}`; --list has their names"))
+}
+
+/// Runs an instrument and adds what it measured to the rows.
+fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> Result<()> {
+    let mut clump = Command::new(host::target(root).join("release/clump"));
+    clump.args(instrument.words);
+    let ended = command::run_read(&mut clump, LIMIT)?;
+    if !ended.success {
+        bail!("{}: {}", instrument.name, ended.why);
+    }
+    let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
+    let run = Run {
+        instrument: instrument.name.into(),
+        date: said(Command::new("date").args(["-u", "+%F"]))?,
+        commit: said(
+            Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(root),
+        )?,
+        machine: report.get("machine").cloned().unwrap_or_default(),
+        load: host::load(),
+        figures: Vec::new(),
+    };
+    let measured = instrument.figures_of(&report);
+    if measured.is_empty() {
+        bail!("{}: the report has none of the figures that are stored", instrument.name);
+    }
+    for (table, row, figure) in measured {
+        println!("bench: {table}: {row}: {}", figure.text());
+        let table = tables.iter_mut().find(|one| one.name == table);
+        let row = table.and_then(|table| table.rows.iter_mut().find(|one| one.key == row));
+        row.with_context(|| format!("no row for {}", instrument.name))?.add(&run, figure);
+    }
+    Ok(())
+}
+
+/// Returns what a program says.
+fn said(program: &mut Command) -> Result<String> {
+    let ended = command::run_quiet(program, Duration::from_secs(60))?;
+    if !ended.success {
+        bail!("{}", ended.why);
+    }
+    Ok(ended.stdout.trim().to_owned())
+}
