@@ -5,6 +5,8 @@ use clump_control::{
     AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, JobCoordinator,
     OnDeath, ProcessEnd, RankStatus,
 };
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -15,16 +17,17 @@ pub const TIMEOUT: u64 = 2_000 * MS;
 const DELAY: u64 = 5 * MS;
 
 /// A sequence of numbers that look random, repeatable by its seed.
-pub struct Sequence(pub u64);
+pub struct Sequence(SplitMix64);
 
 impl Sequence {
+    /// Returns the sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
+        self.0.next_u64() % limit
     }
 }
 
@@ -104,7 +107,7 @@ impl Cluster {
             events: Vec::new(),
             cut: BTreeSet::new(),
             faults: Vec::new(),
-            random: Sequence(seed),
+            random: Sequence::new(seed),
             loss,
             evicted: Vec::new(),
         };

@@ -34,7 +34,7 @@ proptest! {
         seed: u64, nodes in 2_u32..9, at in 0_u64..500, loss in 0_u64..50,
     ) {
         let mut cluster = Cluster::new(nodes, OnDeath::Continue, loss, seed);
-        let victim = Sequence(seed).below(nodes.into()) as u32;
+        let victim = Sequence::new(seed).below(nodes.into()) as u32;
         let at = SETTLED + at * MS;
         cluster.plan(at, Fault::Stop(victim));
         cluster.run(at + NOTICED);
