@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// A way to start agents and to connect their control streams.
@@ -90,13 +90,30 @@ impl AgentProcess {
 pub(super) struct ControlStreams {
     pub(super) from_agent: File,
     /// None once it has been closed.
-    to_agent: Option<File>,
+    to_agent: Option<AgentWriter>,
+}
+
+/// Descriptor that leads to an agent. A socket is written by `sendto`: where a filter of system
+/// calls refuses that, packets cannot be sent either, and the job ends at once.
+#[derive(Debug)]
+enum AgentWriter {
+    Socket(UnixStream),
+    Pipe(File),
+}
+
+impl AsFd for AgentWriter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            AgentWriter::Socket(socket) => socket.as_fd(),
+            AgentWriter::Pipe(pipe) => pipe.as_fd(),
+        }
+    }
 }
 
 impl ControlStreams {
     /// Makes streams of the ends of two pipes.
     pub(super) fn of_pipes(from_agent: OwnedFd, to_agent: OwnedFd) -> Self {
-        Self { from_agent: from_agent.into(), to_agent: Some(to_agent.into()) }
+        Self { from_agent: from_agent.into(), to_agent: Some(AgentWriter::Pipe(to_agent.into())) }
     }
 
     /// Makes streams of one socket.
@@ -104,8 +121,8 @@ impl ControlStreams {
     /// # Errors
     /// Fails if no descriptor is left for the second stream.
     pub(super) fn of_socket(socket: OwnedFd) -> std::io::Result<Self> {
-        let second = socket.try_clone()?;
-        Ok(Self::of_pipes(socket, second))
+        let to_agent = Some(AgentWriter::Socket(socket.try_clone()?.into()));
+        Ok(Self { from_agent: socket.into(), to_agent })
     }
 
     /// Makes reads and writes return at once.
@@ -113,30 +130,34 @@ impl ControlStreams {
     /// # Errors
     /// Fails if a descriptor cannot be changed.
     pub(super) fn set_nonblocking(&self) -> std::io::Result<()> {
-        for stream in self.to_agent.iter().chain([&self.from_agent]) {
-            UnixStream::from(OwnedFd::from(stream.try_clone()?)).set_nonblocking(true)?;
+        let to_agent = self.to_agent.as_ref().map(AsFd::as_fd);
+        for stream in to_agent.into_iter().chain([self.from_agent.as_fd()]) {
+            UnixStream::from(stream.try_clone_to_owned()?).set_nonblocking(true)?;
         }
         Ok(())
     }
 
     /// Ends the stream to the agent, which ends its ranks then.
     pub(super) fn close_to_agent(&mut self) {
-        if let Some(stream) = self.to_agent.take() {
-            // A socket has two directions. A pipe refuses this, and ends when it is dropped.
-            let _ = UnixStream::from(OwnedFd::from(stream)).shutdown(Shutdown::Write);
+        // A socket has two directions, a pipe ends when it is dropped.
+        if let Some(AgentWriter::Socket(socket)) = self.to_agent.take() {
+            let _ = socket.shutdown(Shutdown::Write);
         }
     }
 
     /// Returns the descriptor of the stream to the agent, unless it has been closed.
-    pub(super) fn to_agent(&self) -> Option<&File> {
-        self.to_agent.as_ref()
+    pub(super) fn to_agent(&self) -> Option<BorrowedFd<'_>> {
+        self.to_agent.as_ref().map(AsFd::as_fd)
     }
 }
 
 /// Writes to the agent.
 impl Write for ControlStreams {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.to_agent.as_mut().ok_or(ErrorKind::BrokenPipe)?.write(bytes)
+        match self.to_agent.as_mut().ok_or(ErrorKind::BrokenPipe)? {
+            AgentWriter::Socket(socket) => socket.write(bytes),
+            AgentWriter::Pipe(pipe) => pipe.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
