@@ -182,7 +182,9 @@ mod tests {
     use super::*;
     use crate::frame::read_key;
     use clump_os::process::{self, Child};
+    use std::fs::File;
     use std::io::pipe;
+    use std::os::fd::OwnedFd;
     use std::time::Duration;
 
     /// Returns an agent behind two pipes, as a remote shell connects one, and its ends of them.
@@ -193,7 +195,8 @@ mod tests {
         let own = process::own_pid();
         let pidfd = process::pidfd(own).unwrap();
         let client = Child { pid: own, pidfd, output: None, errors: None };
-        let streams = ControlStreams::of_pipes(from_agent.into(), to_agent.into());
+        let streams =
+            ControlStreams::new(from_agent.into(), Box::new(File::from(OwnedFd::from(to_agent))));
         let started = StartedAgent { process: AgentProcess::new(client), streams };
         let handle = AgentHandle::new(started, key, &Frame::Interrupt(2)).unwrap();
         (handle, their_input, their_output)

@@ -90,30 +90,28 @@ impl AgentProcess {
 pub(super) struct ControlStreams {
     pub(super) from_agent: File,
     /// None once it has been closed.
-    to_agent: Option<AgentWriter>,
+    to_agent: Option<Box<dyn AgentWriter>>,
 }
 
 /// Descriptor that leads to an agent. A socket is written by `sendto`: where a filter of system
 /// calls refuses that, packets cannot be sent either, and the job ends at once.
-#[derive(Debug)]
-enum AgentWriter {
-    Socket(UnixStream),
-    Pipe(File),
+pub(super) trait AgentWriter: Write + AsFd + std::fmt::Debug {
+    /// Ends the stream where dropping the descriptor does not.
+    fn close(&self) {}
 }
 
-impl AsFd for AgentWriter {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            AgentWriter::Socket(socket) => socket.as_fd(),
-            AgentWriter::Pipe(pipe) => pipe.as_fd(),
-        }
+impl AgentWriter for UnixStream {
+    fn close(&self) {
+        let _ = self.shutdown(Shutdown::Write);
     }
 }
 
+impl AgentWriter for File {}
+
 impl ControlStreams {
-    /// Makes streams of the ends of two pipes.
-    pub(super) fn of_pipes(from_agent: OwnedFd, to_agent: OwnedFd) -> Self {
-        Self { from_agent: from_agent.into(), to_agent: Some(AgentWriter::Pipe(to_agent.into())) }
+    /// Makes streams of two descriptors.
+    pub(super) fn new(from_agent: OwnedFd, to_agent: Box<dyn AgentWriter>) -> Self {
+        Self { from_agent: from_agent.into(), to_agent: Some(to_agent) }
     }
 
     /// Makes streams of one socket.
@@ -121,8 +119,8 @@ impl ControlStreams {
     /// # Errors
     /// Fails if no descriptor is left for the second stream.
     pub(super) fn of_socket(socket: OwnedFd) -> std::io::Result<Self> {
-        let to_agent = Some(AgentWriter::Socket(socket.try_clone()?.into()));
-        Ok(Self { from_agent: socket.into(), to_agent })
+        let to_agent = UnixStream::from(socket.try_clone()?);
+        Ok(Self::new(socket, Box::new(to_agent)))
     }
 
     /// Makes reads and writes return at once.
@@ -130,7 +128,7 @@ impl ControlStreams {
     /// # Errors
     /// Fails if a descriptor cannot be changed.
     pub(super) fn set_nonblocking(&self) -> std::io::Result<()> {
-        let to_agent = self.to_agent.as_ref().map(AsFd::as_fd);
+        let to_agent = self.to_agent.as_ref().map(|stream| stream.as_fd());
         for stream in to_agent.into_iter().chain([self.from_agent.as_fd()]) {
             UnixStream::from(stream.try_clone_to_owned()?).set_nonblocking(true)?;
         }
@@ -139,25 +137,21 @@ impl ControlStreams {
 
     /// Ends the stream to the agent, which ends its ranks then.
     pub(super) fn close_to_agent(&mut self) {
-        // A socket has two directions, a pipe ends when it is dropped.
-        if let Some(AgentWriter::Socket(socket)) = self.to_agent.take() {
-            let _ = socket.shutdown(Shutdown::Write);
+        if let Some(stream) = self.to_agent.take() {
+            stream.close();
         }
     }
 
     /// Returns the descriptor of the stream to the agent, unless it has been closed.
     pub(super) fn to_agent(&self) -> Option<BorrowedFd<'_>> {
-        self.to_agent.as_ref().map(AsFd::as_fd)
+        self.to_agent.as_ref().map(|stream| stream.as_fd())
     }
 }
 
 /// Writes to the agent.
 impl Write for ControlStreams {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self.to_agent.as_mut().ok_or(ErrorKind::BrokenPipe)? {
-            AgentWriter::Socket(socket) => socket.write(bytes),
-            AgentWriter::Pipe(pipe) => pipe.write(bytes),
-        }
+        self.to_agent.as_mut().ok_or(ErrorKind::BrokenPipe)?.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
