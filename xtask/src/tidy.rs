@@ -4,6 +4,7 @@
 //! place, the defect and the remedy. To add a rule, add a module and a line in [`RULES`].
 
 mod assertions;
+mod circles;
 mod counted;
 mod front;
 mod glossary;
@@ -80,6 +81,7 @@ const RULES: &[Rule] = &[
     ("glossary", glossary::check),
     ("prose", prose::check),
     ("assertions", assertions::check),
+    ("circles", circles::check),
     ("heads", heads::check),
     ("sync pairs", sync_pairs::check),
     ("front pages", front::check),
@@ -97,6 +99,7 @@ pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
         sections.extend(glossary::sections(&tree));
         sections.extend(prose::sections(&tree));
         sections.extend(assertions::sections(&tree));
+        sections.extend(circles::sections(&tree));
         ratchet::lower(root, &tree, &sections)?;
     }
     let findings = findings(&tree)?;

@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 const SIZES: [usize; 4] = [64, 256, 1400, 61440];
 const SLICES: usize = 41;
-const SLICE_BYTES: usize = 4 << 20;
+const UNIT_FRAGMENT_BYTES: usize = 4 << 20;
 
 fn main() -> Result<(), KeyError> {
     let job = JobKey::new(&mut [1; 32])?;
@@ -21,7 +21,7 @@ fn main() -> Result<(), KeyError> {
     let head = [3; HEADER_BYTES + 8];
     println!("body bytes   seal   open   checksum   check   (ns)");
     for bytes in SIZES {
-        let rounds = (SLICE_BYTES / (bytes + 2000)).max(1);
+        let rounds = (UNIT_FRAGMENT_BYTES / (bytes + 2000)).max(1);
         let mut packet = vec![5; bytes + 16];
         let mut number = 0;
         let mut unit_fragments = [const { Vec::new() }; 4];

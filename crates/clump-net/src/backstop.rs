@@ -6,10 +6,11 @@
 
 mod timing;
 
+use crate::connection::Pushed;
 use crate::flow::FlowId;
 use crate::outbox::Progress;
 use crate::queued_message::Batch;
-use crate::stack::{Pushed, Request, Stack};
+use crate::stack::{Request, Stack};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_proto::Nanos;
@@ -149,9 +150,9 @@ impl Shared {
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
             // Notify endpoints before acknowledging: a peer that knows that a message has arrived
             // may rely on it.
-            let mailed = stack.take_mailed();
-            if mailed != 0 {
-                (self.wake)(mailed);
+            let newly_queued = stack.take_newly_queued();
+            if newly_queued != 0 {
+                (self.wake)(newly_queued);
             }
             // Time in the stack never goes back: it is read with the lock held, in order.
             let now = stack.polled_at();
@@ -279,7 +280,7 @@ impl Backstop {
         }
         stack.end_turn(began, received > 0 || !batch.is_empty());
         let timed = stack.timing.arrival(batch.len());
-        let others = stack.take_mailed() & !1_u32.wrapping_shl(u32::from(wanted));
+        let others = stack.take_newly_queued() & !1_u32.wrapping_shl(u32::from(wanted));
         drop(stack);
         if others != 0 {
             (self.shared.wake)(others);

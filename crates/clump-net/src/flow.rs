@@ -36,12 +36,14 @@ impl Flow {
     /// Returns the bytes sent that are not known to be consumed.
     #[inline]
     pub fn outstanding(&self) -> u64 {
+        debug_assert!(self.consumed <= self.sent, "no more is consumed than was sent");
         self.sent.saturating_sub(self.consumed.saturating_add(self.refunded))
     }
 
     /// Returns the total for a credit request to the peer; `None` if the peer was asked for that
     /// already.
     pub fn poll_credit_request(&mut self) -> Option<u64> {
+        debug_assert!(self.outstanding() != 0, "nothing is asked about what is consumed");
         let expected = self.sent.saturating_sub(self.refunded);
         (std::mem::replace(&mut self.asked, expected) != expected).then_some(expected)
     }
@@ -49,6 +51,7 @@ impl Flow {
     /// Counts a request that was sent.
     #[inline]
     pub fn spend(&mut self, bytes: u64) {
+        debug_assert!(bytes >= REQUEST_COST, "each request costs something");
         self.sent += bytes;
     }
 
@@ -61,12 +64,16 @@ impl Flow {
     /// credit requests may overtake each other, and this report may answer an earlier one.
     pub fn on_consumed(&mut self, total: u64) {
         self.asked = 0;
+        let before = self.consumed;
         self.consumed = self.consumed.max(total.min(self.sent));
+        debug_assert!(self.consumed >= before, "reports may come late");
+        debug_assert!(self.consumed <= self.sent, "a peer reports no more than was sent");
     }
 
     /// Clears the account of a lost peer: nothing is outstanding.
     pub fn on_peer_lost(&mut self) {
         (self.consumed, self.refunded) = (self.sent, 0);
+        debug_assert!(self.outstanding() == 0, "nothing is outstanding at a lost peer");
     }
 }
 
@@ -83,6 +90,8 @@ impl Flows {
         if let Some(&at) = self.by_names.get(&(from, to))
             && let Some(Some(flow)) = self.all.get_mut(at as usize)
         {
+            debug_assert!(flow.peer == peer, "an endpoint does not move");
+            debug_assert!(flow.from == from && flow.to == to, "flows lie under their names");
             flow.ordered |= ordered;
             return FlowId(at);
         }
@@ -92,7 +101,8 @@ impl Flows {
             Some(place) => *place = Some(flow),
             None => self.all.push(Some(flow)),
         }
-        self.by_names.insert((from, to), free as u32);
+        let before = self.by_names.insert((from, to), free as u32);
+        debug_assert!(before.is_none(), "a flow is opened once");
         FlowId(free as u32)
     }
 
@@ -123,8 +133,17 @@ impl Flows {
     pub fn forget(&mut self, from: u64) {
         for place in &mut self.all {
             if let Some(flow) = place.take_if(|flow| flow.from == from) {
-                self.by_names.remove(&(flow.from, flow.to));
+                let named = self.by_names.remove(&(flow.from, flow.to));
+                debug_assert!(named.is_some(), "every flow has its names");
             }
+        }
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert_eq!(self.by_names.len(), self.all.iter().flatten().count(), "all have names");
+        for flow in self.all.iter().flatten() {
+            assert!(flow.consumed <= flow.sent, "no more is consumed than was sent");
         }
     }
 }

@@ -17,25 +17,35 @@
 //! 5. The lock of an interface is never held while a handler runs.
 #![forbid(unsafe_code)]
 
+mod arena;
 mod backstop;
+mod close_handshake;
+mod connection;
+mod deliveries;
 mod endpoint_table;
 mod flow;
 mod order;
 pub mod original;
 mod outbox;
+mod peer;
+mod peer_path;
+mod peer_table;
 mod polling;
 mod queued_message;
 mod reassembly;
+mod schedule;
 pub mod seal;
 mod stack;
 mod stats;
+mod transmitter;
 mod unit_fragments;
 
 pub use backstop::{Backstop, TimedStack, Times};
+pub use connection::Pushed;
 pub use endpoint_table::{EndpointTable, Refusal};
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use outbox::Progress;
 pub use polling::Polling;
 pub use queued_message::{ArrivedMessage, Batch, Disposition, QueuedMessage, Words};
-pub use stack::{Mark, PeerAddress, Pushed, RelayedFragment, Request, Stack, StackConfig};
+pub use stack::{Mark, PeerAddress, RelayedFragment, Request, Stack, StackConfig};
 pub use stats::Stats;

@@ -25,6 +25,7 @@ impl OrderedMessages {
     pub(crate) fn is_next(&mut self, number: u64) -> bool {
         let next = number == self.next;
         self.next += u64::from(next);
+        debug_assert!(!next || self.next == number + 1, "one number is handled");
         next
     }
 
@@ -39,6 +40,7 @@ impl OrderedMessages {
     pub(crate) fn poll(&mut self) -> Option<QueuedMessage> {
         while let Some(queued) = self.held.remove(&self.next) {
             self.next += 1;
+            debug_assert!(self.held.keys().all(|&held| held >= self.next), "in order");
             if queued.is_some() {
                 return queued;
             }
@@ -50,6 +52,12 @@ impl OrderedMessages {
     pub(crate) fn take_for(&mut self, name: u64) -> Vec<QueuedMessage> {
         let held = self.held.values_mut();
         held.filter_map(|queued| queued.take_if(|queued| queued.route.to == name)).collect()
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.held.len() <= MAX_HELD, "memory is bounded");
+        assert!(self.held.keys().all(|&number| number > self.next), "the next is not held back");
     }
 
     /// Returns the bytes kept.

@@ -4,147 +4,96 @@
 //! a packet that is not encrypted is never copied again.
 
 mod buffer_pool;
+mod control_unit;
 mod in_flight;
-mod pieces;
+mod layout;
+mod long_messages;
+mod message;
 mod sealed_buffers;
 mod send_buffer;
 mod undelivered;
-mod urgent;
+mod waiting_units;
 
 use crate::seal::Sealer;
 use buffer_pool::BufferPool;
-use clump_wire::frame::{self, FrameHead, FrameKind, Frames, Route};
-use in_flight::InFlightUnit;
+use clump_driver::MIN_KEPT;
+use clump_proto::Waiting;
+use clump_wire::frame::{self, FrameHead, FrameKind, Frames};
+use control_unit::ControlUnit;
+use in_flight::InFlightUnits;
+use layout::MIN_FRAGMENT;
+use long_messages::LongMessages;
+pub use message::Progress;
+use message::is_control;
+pub(crate) use message::{PayloadFragment, Unsent};
 use sealed_buffers::SealedBuffers;
 pub(crate) use send_buffer::BufferRange;
-use std::collections::VecDeque;
+use std::borrow::Cow;
 use undelivered::UndeliveredMessages;
-use urgent::UrgentUnit;
-pub(crate) use urgent::is_control;
+use waiting_units::WaitingUnits;
 
-/// Least room for payload for which a message is begun in a packet that is not empty.
-const MIN_PIECE: usize = 256;
 /// Bytes of units from which on one call of the driver costs much less per unit than a call for
 /// each.
 const MAX_BATCH: usize = 16 << 10;
-/// Room before a unit, and the largest room behind it.
-const HEADROOM: usize = clump_wire::HEADER_BYTES;
-const TAILROOM: usize = 16;
 
-/// A long message in flight: the data to return if it does not arrive.
-#[derive(Debug, Clone)]
-struct LongMessage {
-    head: FrameHead,
-    words: Vec<u64>,
-    message: u64,
-    /// The last unit that holds a fragment of it; `None` while more fragments follow.
-    last: Option<u64>,
+/// Part of the waiting units that is sent now; the rest waits for more messages to share packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlushPolicy {
+    /// All of it.
+    Any,
+    /// Only whole units.
+    Whole,
+    /// Nothing, unless there are many whole units.
+    Batch,
 }
 
-/// Progress of a long message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes packed so far.
-    pub done: usize,
-    /// The number it was given when it began.
-    pub message: Option<u64>,
-}
-
-/// The available fragment of a payload.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PayloadFragment<'a> {
-    /// Bytes of the whole payload.
-    pub(crate) total: usize,
-    /// Offset of `bytes` in the payload.
-    pub(crate) at: usize,
-    /// The available bytes.
-    pub(crate) bytes: &'a [u8],
-}
-
-impl<'a> PayloadFragment<'a> {
-    /// Wraps a payload that is available as a whole.
-    pub(crate) fn whole(bytes: &'a [u8]) -> Self {
-        Self { total: bytes.len(), at: 0, bytes }
-    }
-
-    /// Returns the available bytes from offset `from` of the payload on.
-    fn rest(&self, from: usize) -> &'a [u8] {
-        let behind = from.checked_sub(self.at).and_then(|from| self.bytes.get(from..));
-        behind.unwrap_or_default()
-    }
-}
-
-/// A message that was not acknowledged when its peer was lost.
-#[derive(Debug)]
-pub(crate) struct Unsent {
-    pub(crate) head: FrameHead,
-    pub(crate) words: Vec<u64>,
-    pub(crate) payload: Vec<u8>,
-}
-
-/// Outgoing units of one peer: the open one, those waiting, and those in flight.
+/// Outgoing units of one peer: waiting, and in flight.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// The send buffers of units.
-    pool: BufferPool,
-    /// Sealed packets of units, where sealing changes the bytes.
-    covers: SealedBuffers,
-    /// Offset in its send buffer of the unit that may still grow.
-    open: Option<usize>,
-    open_route: Option<Route>,
-    closed: VecDeque<BufferRange>,
-    /// Control messages that go ahead of `closed`.
-    urgent: UrgentUnit,
+    /// Units of bulk that wait.
+    units: WaitingUnits,
+    /// Control messages that go ahead of them.
+    control: ControlUnit,
     /// True if control messages go ahead.
     control_first: bool,
-    units_in_flight: VecDeque<InFlightUnit>,
-    /// Number of the first unit of `units_in_flight`.
-    base: u64,
-    /// All units below this are acknowledged.
-    acked_through: u64,
-    /// Messages of several units: first and last unit.
-    spans: VecDeque<(u64, u64)>,
-    begun: VecDeque<LongMessage>,
+    in_flight: InFlightUnits,
+    long_messages: LongMessages,
+    /// Sealed packets of units, where sealing changes the bytes.
+    sealed: SealedBuffers,
     waiting: usize,
-    next_message: u64,
 }
 
 impl Outbox {
     /// Creates an outbox for units of at most `capacity` bytes, a multiple of 8, with `tail` bytes
-    /// behind each. `covered`: sealing changes units, so that zero-copy packets are kept elsewhere.
-    /// `control_first`: small messages go ahead of waiting units.
-    pub(crate) fn new(capacity: usize, tail: usize, covered: bool, control_first: bool) -> Self {
+    /// behind each. `encrypts`: sealing changes units, so that zero-copy packets are kept
+    /// elsewhere. `control_first`: small messages go ahead of waiting units.
+    pub(crate) fn new(capacity: usize, tail: usize, encrypts: bool, control_first: bool) -> Self {
+        debug_assert!(capacity.is_multiple_of(8), "frames begin at multiples of 8");
         Self {
-            urgent: UrgentUnit::default(),
+            units: WaitingUnits::new(BufferPool::new(capacity, tail, !encrypts)),
+            control: ControlUnit::default(),
             control_first,
-            pool: BufferPool::new(capacity, tail, !covered),
-            covers: SealedBuffers::new(capacity, tail),
-            open: None,
-            open_route: None,
-            closed: VecDeque::new(),
-            units_in_flight: VecDeque::new(),
-            base: 0,
-            acked_through: 0,
-            spans: VecDeque::new(),
-            begun: VecDeque::new(),
+            in_flight: InFlightUnits::default(),
+            long_messages: LongMessages::default(),
+            sealed: SealedBuffers::new(capacity, tail),
             waiting: 0,
-            next_message: 0,
         }
     }
 
     /// Sets the bytes up to which zero-copy buffers may grow, however little of them is in flight.
     pub(crate) fn set_growth(&mut self, bytes: usize) {
-        self.pool.set_growth(bytes);
-        self.covers.set_growth(bytes);
+        self.units.pool.set_growth(bytes);
+        self.sealed.set_growth(bytes);
     }
 
     /// Sets the longest unit, after the path's datagram size changed. Existing units stay as they
     /// are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
-        if capacity != self.pool.capacity() {
-            self.close();
-            self.pool.set_capacity(capacity);
-            self.covers.set_capacity(capacity);
+        debug_assert!(capacity.is_multiple_of(8), "frames begin at multiples of 8");
+        if capacity != self.units.capacity() {
+            self.units.close();
+            self.units.pool.set_capacity(capacity);
+            self.sealed.set_capacity(capacity);
         }
     }
 
@@ -169,13 +118,27 @@ impl Outbox {
     /// Returns the number of whole units that wait.
     #[inline]
     pub(crate) fn whole_units(&self) -> usize {
-        self.closed.len()
+        self.units.whole()
     }
 
     /// Returns true if a whole unit waits.
     #[inline]
     pub(crate) fn has_whole(&self) -> bool {
-        !self.closed.is_empty()
+        self.units.whole() != 0
+    }
+
+    /// Returns true if a unit of control messages waits.
+    #[inline]
+    pub(crate) fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// Returns true if a message goes ahead of waiting units, so that it needs no room behind them.
+    #[cold]
+    pub(crate) fn passes(&self, head: &FrameHead, payload: &[u8]) -> bool {
+        is_control(head, payload)
+            && self.has_batch()
+            && self.control.has_room(self.units.capacity())
     }
 
     /// Packs a message: into the open unit, or a new one, or several.
@@ -185,163 +148,277 @@ impl Outbox {
         if self.has_batch()
             && self.control_first
             && is_control(head, payload)
-            && self.append_urgent(head, words)
+            && self.control.append(head, words, self.units.capacity())
         {
-            return;
+            return self.count_waiting();
         }
-        let same = self.open_route == Some(head.route);
+        let same = self.units.continues(head.route);
         let need = frame::frame_bytes(head, same, words.len(), payload.len());
-        if need <= self.room() {
-            return self.put(head, same, words, payload);
+        if need <= self.units.room() {
+            self.units.put(head, same, words, payload);
+        } else {
+            self.append_elsewhere(head, words, payload);
         }
-        self.append_elsewhere(head, words, payload);
+        self.count_waiting();
+    }
+
+    #[inline]
+    fn count_waiting(&mut self) {
+        self.waiting = self.units.bytes() + self.control.body().len();
+        debug_assert!(self.waiting > 0 || !self.has_control(), "a message has bytes");
     }
 
     fn append_elsewhere(&mut self, head: &FrameHead, words: &[u64], payload: &[u8]) {
         let need = frame::frame_bytes(head, false, words.len(), payload.len());
-        let capacity = self.pool.capacity();
-        let small = need <= capacity / 4 || payload.len() <= MIN_PIECE;
-        if need <= capacity && (small || self.room() < capacity / 4) {
-            self.close();
-            return self.put(head, false, words, payload);
+        let capacity = self.units.capacity();
+        let small = need <= capacity / 4 || payload.len() <= MIN_FRAGMENT;
+        if need <= capacity && (small || self.units.room() < capacity / 4) {
+            self.units.close();
+            return self.units.put(head, false, words, payload);
         }
         let mut progress = Progress::default();
         let first = self.next_unit();
-        self.append_fragments(
-            head,
-            words,
-            PayloadFragment::whole(payload),
-            &mut progress,
-            usize::MAX,
-        );
+        let payload = PayloadFragment::whole(payload);
+        let all = self.append_fragments(head, words, payload, &mut progress, usize::MAX);
+        debug_assert!(all, "a message at hand is packed as a whole");
         if head.kind != FrameKind::Long {
-            self.spans.push_back((first, self.next_unit()));
+            self.in_flight.on_span(first, self.next_unit());
         }
     }
 
-    #[inline]
-    fn room(&self) -> usize {
-        match self.open {
-            Some(at) => {
-                (at + HEADROOM + self.pool.capacity()).saturating_sub(self.pool.filling().len())
-            }
-            None => self.pool.capacity(),
+    /// Packs a long message, or as much of it as is available and `most` bytes allow; returns true
+    /// if that was all.
+    pub(crate) fn append_some(
+        &mut self,
+        head: &FrameHead,
+        words: &[u64],
+        payload: PayloadFragment<'_>,
+        progress: &mut Progress,
+        most: usize,
+    ) -> bool {
+        let bytes = payload.bytes;
+        let whole = frame::frame_bytes(head, false, words.len(), payload.total);
+        let at_hand = bytes.len() == payload.total;
+        if at_hand && *progress == Progress::default() && whole <= self.units.capacity() {
+            progress.done = bytes.len();
+            self.append(head, words, bytes);
+            return true;
         }
+        self.append_fragments(head, words, payload, progress, most)
     }
 
-    #[inline]
-    fn put(&mut self, head: &FrameHead, same: bool, words: &[u64], payload: &[u8]) {
-        if self.open.is_none() {
-            self.begin_unit();
-        }
-        let send_buffer = self.pool.filling_mut();
-        let before = send_buffer.len();
-        frame::append(send_buffer.end(), head, same, words, payload);
-        self.waiting += send_buffer.len() - before;
-        if head.kind != FrameKind::Part {
-            self.open_route = Some(head.route);
-        }
+    fn append_fragments(
+        &mut self,
+        head: &FrameHead,
+        words: &[u64],
+        payload: PayloadFragment<'_>,
+        progress: &mut Progress,
+        most: usize,
+    ) -> bool {
+        let Self { units, in_flight, long_messages, .. } = self;
+        let limits = (most, in_flight.next());
+        debug_assert!(payload.total > 0, "a payload is cut");
+        let all = units.append_fragments(head, words, payload, progress, limits, long_messages);
+        self.count_waiting();
+        all
+    }
+
+    /// Abandons a long message whose sender is gone. The peer is told where it ends.
+    pub(crate) fn abandon(&mut self, progress: Progress) {
+        let Some(begun) = self.long_messages.unended(progress.message) else { return };
+        let message = begun.message;
+        self.units.append_end(&begun.head, message, progress.done);
+        self.long_messages.end(message, self.next_unit());
+        self.count_waiting();
     }
 
     /// Returns the number of the open unit.
     fn next_unit(&self) -> u64 {
-        self.base + (self.units_in_flight.len() + self.closed.len()) as u64
+        self.units.open_number(self.in_flight.next())
     }
 
     /// Returns the end of the data packed up to now: for [`Outbox::has_arrived_before`]. Units that
     /// go ahead are not counted, since they shift the numbers of others.
     pub(crate) fn end(&self) -> u64 {
-        (self.next_unit() + u64::from(self.open.is_some())).saturating_sub(self.urgent.units())
+        let end = self.next_unit() + u64::from(self.units.is_open());
+        end.saturating_sub(self.control.units())
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has been sent.
     pub(crate) fn has_sent_before(&self, end: u64) -> bool {
-        let sent =
-            (self.base + self.units_in_flight.len() as u64).saturating_sub(self.urgent.units());
-        self.urgent.is_empty() && sent >= end
+        let sent = self.in_flight.next().saturating_sub(self.control.units());
+        self.control.is_empty() && sent >= end
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has arrived.
     pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
-        self.urgent.is_empty() && self.acked_through >= end + self.urgent.units()
+        self.control.is_empty() && self.in_flight.acked_through() >= end + self.control.units()
     }
 
-    /// Closes the open unit, if it holds anything.
-    pub(crate) fn close(&mut self) {
-        if let Some(at) = self.open.take() {
-            self.closed.push_back(self.pool.finish(at));
-            self.open_route = None;
+    /// Returns the policy of a burst that begins now. Beside control messages data is sent in whole
+    /// bursts or not at all (`defers`), since a partial burst costs as much.
+    #[inline]
+    pub(crate) fn burst_policy(&self, policy: FlushPolicy, defers: bool) -> FlushPolicy {
+        match policy {
+            _ if defers => FlushPolicy::Batch,
+            FlushPolicy::Batch if self.has_batch() => FlushPolicy::Whole,
+            _ => policy,
         }
     }
 
-    /// Returns the bytes of the next unit to send for the first time; `None` if none is whole.
+    /// Returns the bytes of whole units that are contiguous in one send buffer, if there are
+    /// several.
     #[inline]
-    pub(crate) fn next_bytes(&self) -> Option<usize> {
-        self.closed.front().map(BufferRange::bytes)
+    pub(crate) fn contiguous_bytes(&self) -> usize {
+        self.units.contiguous_bytes()
     }
 
-    /// Moves the next whole unit to the units in flight.
+    /// Returns the units that may be sent next, in packets with `overhead` more bytes. `sealed`:
+    /// packets are kept among the sealed ones.
+    #[inline]
+    pub(crate) fn next_units(&self, policy: FlushPolicy, overhead: usize, sealed: bool) -> Waiting {
+        if !self.has_waiting() {
+            return Waiting::default();
+        }
+        let data = match policy {
+            FlushPolicy::Batch => None,
+            FlushPolicy::Whole => self.units.next_bytes(),
+            FlushPolicy::Any => self.units.next_bytes().or_else(|| self.units.open_bytes()),
+        };
+        let control = self.control.bytes_due(self.units.capacity(), !self.has_whole());
+        let ends_buffer = match sealed {
+            true => self.sealed.ends_send_buffer(),
+            false => self.units.next_ends_buffer(),
+        };
+        Waiting {
+            control: control.map(|bytes| bytes + overhead),
+            data: data.map(|bytes| bytes + overhead),
+            ends_buffer,
+        }
+    }
+
+    /// Moves the next unit of bulk to the units in flight; one that is still open is closed.
     #[inline]
     pub(crate) fn launch(&mut self) {
-        if let Some(place) = self.closed.pop_front() {
-            self.urgent.on_bulk();
-            self.waiting -= place.bytes();
-            let number = self.base + self.units_in_flight.len() as u64;
-            // A unit may hold the end of one message and the beginning of another: the last message
-            // needs it longest.
-            let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
-            let span = self.spans.iter().rev().find(covers);
-            let kept_for = span.map_or(number, |&(_, last)| last);
-            self.units_in_flight.push_back(InFlightUnit::new(place, kept_for));
+        let unit = self.units.take_next();
+        debug_assert!(unit.is_some(), "a unit that was offered waits");
+        if let Some(unit) = unit {
+            self.control.on_bulk();
+            debug_assert!(unit.bytes() <= self.waiting, "it was counted");
+            self.waiting -= unit.bytes();
+            self.in_flight.push(unit);
         }
+    }
+
+    /// Moves the unit of control messages to the units in flight, ahead of bulk.
+    pub(crate) fn launch_control(&mut self) {
+        let control = self.control.take(self.units.pool.tail());
+        debug_assert!(control.is_some(), "a unit that was offered waits");
+        if let Some((own, place)) = control {
+            debug_assert!(place.bytes() <= self.waiting, "it was counted");
+            self.waiting -= place.bytes();
+            self.long_messages.shift(self.in_flight.next());
+            self.in_flight.push_ahead(own, place);
+        }
+    }
+
+    /// Returns true if the next packet to send lies, or will lie, in another send buffer than the
+    /// last one sent; `sealed`: among the sealed ones.
+    #[inline]
+    pub(crate) fn ends_send_buffer(&self, sealed: bool) -> bool {
+        if sealed {
+            return self.sealed.ends_send_buffer();
+        }
+        self.units.turns_from(self.in_flight.last_place())
+    }
+
+    /// Returns true if so much is sent, with the unit launched last, that packets should be sent
+    /// zero-copy.
+    #[inline]
+    pub(crate) fn has_much(&self) -> bool {
+        let bytes = self.in_flight.last_place().map_or(0, BufferRange::bytes);
+        bytes + self.waiting >= MIN_KEPT || self.long_messages.is_packing()
     }
 
     /// Notes that unit `number` has arrived.
     #[inline]
     pub(crate) fn on_acked(&mut self, number: u64) {
-        let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        let Some(unit) = at.and_then(|at| self.units_in_flight.get_mut(at)) else { return };
-        unit.acked = true;
-        while self.acked_through < self.base + self.units_in_flight.len() as u64
-            && self.is_acked(self.acked_through)
-        {
-            self.acked_through += 1;
-        }
-        self.recycle();
+        self.in_flight.on_acked(number, &mut self.units.pool);
+        debug_assert!(number < self.in_flight.next(), "only what was sent arrives");
+        self.sealed.release(self.in_flight.base());
+        self.long_messages.on_acked(self.in_flight.acked_through());
     }
 
-    fn is_acked(&self, number: u64) -> bool {
-        let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        at.and_then(|at| self.units_in_flight.get(at)).is_none_or(|unit| unit.acked)
+    /// Returns the body of a unit in flight.
+    #[inline]
+    pub(crate) fn unit(&self, number: u64, sealer: &Sealer) -> Option<Cow<'_, [u8]>> {
+        self.in_flight.body(number, &self.units.pool, &self.sealed, sealer)
     }
 
-    fn recycle(&mut self) {
-        while let Some(front) = self.units_in_flight.front() {
-            if !front.acked || front.kept_for >= self.acked_through {
-                break;
-            }
-            let Some(done) = self.units_in_flight.pop_front() else { break };
-            self.base += 1;
-            if done.is_in_row() {
-                self.pool.release(done.place.send_buffer);
-            }
-        }
-        self.covers.release(self.base);
-        while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
-            self.spans.pop_front();
-        }
-        while self
-            .begun
-            .front()
-            .is_some_and(|begun| begun.last.is_some_and(|last| last < self.acked_through))
-        {
-            self.begun.pop_front();
-        }
+    /// Returns the bytes of a unit in flight; `None` if there is none of that number.
+    #[inline]
+    pub(crate) fn unit_bytes(&self, number: u64) -> Option<usize> {
+        self.in_flight.unit_bytes(number)
+    }
+
+    /// Returns true if the unit's packet must be built elsewhere: the last one must not be touched
+    /// any more.
+    #[inline]
+    pub(crate) fn is_zero_copy(&self, number: u64) -> bool {
+        self.in_flight.is_zero_copy(number)
+    }
+
+    /// Returns a unit in flight as the packet that carries it, with room for header and checksum,
+    /// to be filled in.
+    #[inline]
+    pub(crate) fn packet_mut(&mut self, number: u64) -> Option<&mut [u8]> {
+        self.in_flight.packet_mut(number, &mut self.units.pool)
+    }
+
+    /// Returns the packet as it was filled in.
+    #[inline]
+    pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
+        self.in_flight.packet(number, &self.units.pool)
+    }
+
+    /// Notes that the kernel is about to get the packet of a unit zero-copy.
+    #[inline]
+    pub(crate) fn on_zero_copy_send(&mut self, number: u64) {
+        self.in_flight.on_zero_copy_send(number);
+    }
+
+    /// Builds the packet of a unit with `seal`, and keeps it, behind the one before it, instead of
+    /// the unit: the unit's memory is then used for the next one while the nearest cache has it.
+    /// `None`: nothing has changed, since there is no place for it.
+    pub(crate) fn keep_sealed(
+        &mut self,
+        unit: u64,
+        seal: impl FnOnce(&mut [u8]),
+    ) -> Option<BufferRange> {
+        let Self { units, sealed, in_flight, .. } = self;
+        in_flight.keep_sealed(unit, &mut units.pool, sealed, seal)
+    }
+
+    /// Returns a kept packet.
+    #[inline]
+    pub(crate) fn sealed(&self, place: BufferRange) -> Option<&[u8]> {
+        self.sealed.get(place)
+    }
+
+    /// Returns true if these bytes lie in memory that the kernel may read.
+    #[cfg(test)]
+    pub(crate) fn sealed_hold(&self, bytes: &[u8]) -> bool {
+        self.sealed.hold(bytes)
     }
 
     /// Returns the bytes in flight or waiting.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting + self.units_in_flight.iter().map(|unit| unit.place.bytes()).sum::<usize>()
+        self.waiting + self.in_flight.bytes()
+    }
+
+    /// Returns the numbers of the first unit kept, and of the next to be sent.
+    pub(crate) fn in_flight_range(&self) -> (u64, u64) {
+        (self.in_flight.base(), self.in_flight.next())
     }
 
     /// Takes every message that has not arrived whole, in the order in which they were sent, after
@@ -351,34 +428,38 @@ impl Outbox {
         sealer: &Sealer,
         arrived: impl Fn(u64) -> bool,
     ) -> Vec<Unsent> {
-        self.close();
-        for (number, unit) in (self.base..).zip(&mut self.units_in_flight) {
-            unit.acked |= arrived(number);
-        }
-        let mut undelivered = UndeliveredMessages::new(std::mem::take(&mut self.begun));
-        let (units_in_flight, closed) =
-            (std::mem::take(&mut self.units_in_flight), std::mem::take(&mut self.closed));
-        for unit in &units_in_flight {
-            let body = self.body_of(unit, sealer).unwrap_or_default();
-            for frame in Frames::new(&body).flatten() {
+        let mut undelivered = UndeliveredMessages::new(self.long_messages.take_all());
+        for unit in self.in_flight.take_all(arrived) {
+            let body = unit.body(&self.units.pool, &self.sealed, sealer);
+            debug_assert!(body.is_some(), "units in flight keep their bodies");
+            for frame in Frames::new(&body.unwrap_or_default()).flatten() {
                 undelivered.on_frame(&frame, unit.acked);
             }
         }
-        for place in closed {
-            let send_buffer = self.pool.get(place.send_buffer);
-            let body =
-                send_buffer.and_then(|send_buffer| send_buffer.get(place.at + HEADROOM, place.end));
-            for frame in body.map(Frames::new).into_iter().flatten().flatten() {
+        let mut collect = |body: &[u8]| {
+            for frame in Frames::new(body).flatten() {
                 undelivered.on_frame(&frame, false);
             }
-        }
-        for frame in Frames::new(self.urgent.body()).flatten() {
-            undelivered.on_frame(&frame, false);
-        }
-        self.urgent.clear();
-        self.pool.clear();
-        self.covers.clear();
-        (self.waiting, self.spans) = (0, VecDeque::new());
+        };
+        self.units.take_all(&mut collect);
+        collect(self.control.body());
+        self.control.clear();
+        self.sealed.clear();
+        self.waiting = 0;
+        debug_assert!(!self.has_control() && !self.has_whole(), "nothing is left");
         undelivered.finish()
     }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        let control = self.control.body().len();
+        assert_eq!(self.waiting, self.units.bytes() + control, "all that waits is counted");
+        self.units.check_invariants();
+        self.in_flight.check_invariants();
+        self.long_messages.check_invariants(self.next_unit());
+        self.sealed.check_invariants();
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ impl Polling {
     #[inline]
     pub fn on_poll(&mut self, found: bool) -> u32 {
         self.history = self.history << 1 | u32::from(found);
+        debug_assert!(!found || self.history & 1 == 1, "the newest lies lowest");
         self.interval()
     }
 
@@ -41,6 +42,7 @@ impl Polling {
         if hits == 0 || self.least == self.most {
             return self.most;
         }
+        debug_assert!(self.least < self.most && hits <= REMEMBERED, "between the rates");
         let span = (self.most / self.least).max(1).ilog2();
         // After one success the network is likely to have more; the more successes the likelier.
         let steps = span.div_ceil(2) + span / 2 * hits / REMEMBERED;

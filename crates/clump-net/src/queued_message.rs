@@ -48,10 +48,12 @@ impl QueuedMessage {
         let reason = if self.reply { Refusal::ReplyRejected } else { refusal } as u8;
         let (handler, reply) = (self.handler, self.reply);
         let original = Original { reason, kind: kind as u8, handler, reply };
+        debug_assert!(reason != 0, "programs see a reason");
         Some([original.pack()].into_iter().chain(self.words.iter().copied()).collect())
     }
 
     pub(crate) fn of(head: &FrameHead, words: &[u64], payload: Vec<u8>) -> Self {
+        debug_assert!(words.len() <= MAX_WORDS, "frames carry no more words");
         Self {
             sort: Disposition::Message(head.kind),
             reply: head.reply,
@@ -162,6 +164,7 @@ impl Batch {
         self.inbound.clear();
         self.found.entries.clear();
         self.found.routes.clear();
+        debug_assert!(self.is_empty(), "a batch begins empty");
     }
 
     /// Returns the number of messages.
@@ -187,6 +190,8 @@ impl Batch {
         let bytes = self.inbound.bytes(item.datagram as usize);
         let (_, rest) = bytes.split_at_checked(item.at as usize)?;
         let count = usize::from(item.words);
+        debug_assert!(count <= MAX_WORDS, "frames carry no more words");
+        debug_assert!(bytes.len() >= item.at as usize + count * 8, "words lie in the datagram");
         let (raw, rest) = rest.split_at_checked(count * 8)?;
         let payload = rest.get(..item.payload as usize)?;
         let words = words.get_mut(..count)?;
@@ -203,6 +208,7 @@ impl Found {
     /// Begins the messages that lie in datagram `number`.
     #[inline]
     pub(crate) fn begin(&mut self, number: usize) {
+        debug_assert!(number < BUFFERS, "datagrams lie in the batch");
         self.datagram = number as u32;
     }
 
@@ -223,6 +229,8 @@ impl Found {
     #[inline]
     pub(crate) fn push_same(&mut self, frame: &Frame<'_>, at: usize) {
         let words = frame.word_count();
+        debug_assert!(words <= MAX_WORDS, "frames carry no more words");
+        debug_assert!(self.routes.last() == Some(&frame.head.route), "with its route");
         self.entries.push(Entry::Item(Item {
             datagram: self.datagram,
             kind: frame.head.kind,

@@ -68,6 +68,7 @@ impl Reassembly {
         let mut building = PartialMessage { whole, total, got: 0 };
         building.add(0, frame.payload, endpoints)?;
         for (at, data) in self.early.remove(&fragment.message).unwrap_or_default() {
+            debug_assert!(self.early_bytes >= data.len(), "early bytes are counted");
             self.early_bytes -= data.len();
             building.take(at, &data, endpoints)?;
         }
@@ -77,7 +78,9 @@ impl Reassembly {
         if self.find(fragment.message).is_some() {
             return Err(ProtocolViolation);
         }
+        debug_assert!(!self.building.contains_key(&fragment.message), "in one place");
         if let Some((number, before)) = self.last.replace((fragment.message, building)) {
+            debug_assert!(number != fragment.message, "a message begins once");
             self.building.insert(number, before);
         }
         Ok(None)
@@ -102,6 +105,19 @@ impl Reassembly {
         self.early_bytes + building.map(|building| building.whole.payload.len()).sum::<usize>()
     }
 
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        let early: usize = self.early.values().flatten().map(|(_, data)| data.len()).sum();
+        assert_eq!(self.early_bytes, early, "early bytes are counted");
+        for number in self.building.keys() {
+            let twice = self.last.as_ref().is_some_and(|(last, _)| last == number);
+            assert!(!twice, "a message is built in one place");
+        }
+        for building in self.building.values() {
+            assert!(building.got < building.total, "whole messages leave");
+        }
+    }
+
     /// Handles a further fragment.
     pub(crate) fn handle_fragment(
         &mut self,
@@ -121,6 +137,7 @@ impl Reassembly {
         if building.got < building.total {
             return Ok(None);
         }
+        debug_assert!(building.got == building.total, "whole messages leave");
         Ok(self.last.take().map(|(_, building)| building.whole))
     }
 }
@@ -140,6 +157,7 @@ impl PartialMessage {
         if at < self.got || at >= self.total {
             return Err(ProtocolViolation);
         }
+        debug_assert!(self.got <= at && at < self.total, "it ends behind what has come");
         self.total = at;
         self.whole.refused.get_or_insert(Refusal::PeerLost);
         Ok(())
@@ -154,6 +172,7 @@ impl PartialMessage {
         let bytes = data.len() as u64;
         let end =
             at.checked_add(bytes).filter(|&end| end <= self.total).ok_or(ProtocolViolation)?;
+        debug_assert!(self.got <= self.total, "no more has come than there is");
         self.got = self.got.saturating_add(bytes).min(self.total);
         let CompleteMessage { head, words, payload, refused } = &mut self.whole;
         match (head.kind, words.first()) {

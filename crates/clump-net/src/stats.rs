@@ -10,7 +10,7 @@ pub struct Stats {
     pub units_sent: u64,
     pub units_resent: u64,
     pub units_ahead: u64,
-    pub units_sliced: u64,
+    pub units_fragmented: u64,
     pub paths_narrowed: u64,
     pub packets_received: u64,
     pub bytes_received: u64,

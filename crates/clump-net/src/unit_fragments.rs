@@ -42,6 +42,7 @@ impl UnitFragments {
             let partial = Partial { bytes: vec![0; total], arrived: BTreeMap::new() };
             self.units.insert(unit, partial);
         }
+        debug_assert!(self.bytes <= MAX_BYTES, "memory is bounded");
         let partial = self.units.get_mut(&unit)?;
         partial.put(begin, part);
         if !partial.is_whole() {
@@ -62,6 +63,7 @@ impl UnitFragments {
 
     fn forget(&mut self, unit: u64) -> Option<Vec<u8>> {
         let partial = self.units.remove(&unit)?;
+        debug_assert!(self.bytes >= partial.bytes.len(), "its bytes were counted");
         self.bytes -= partial.bytes.len();
         Some(partial.bytes)
     }
@@ -69,6 +71,14 @@ impl UnitFragments {
     /// Returns the bytes kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        let kept: usize = self.units.values().map(|partial| partial.bytes.len()).sum();
+        assert_eq!(self.bytes, kept, "bytes are counted");
+        assert!(self.bytes <= MAX_BYTES, "memory is bounded");
+        assert!(self.units.values().all(|partial| !partial.is_whole()), "whole units leave");
     }
 }
 
@@ -84,8 +94,10 @@ impl Partial {
             && to >= begin
         {
             self.arrived.remove(&from);
+            debug_assert!(from <= to, "ranges go forward");
             (begin, end) = (begin.min(from), end.max(to));
         }
+        debug_assert!(begin <= end && end <= self.bytes.len(), "a range of the unit");
         self.arrived.insert(begin, end);
     }
 

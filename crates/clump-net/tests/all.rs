@@ -5,9 +5,9 @@ mod pair;
 mod seal_vectors;
 
 mod company;
-mod covers;
 mod seal;
 mod seal_known;
-mod slices;
+mod sealed_buffers;
 mod stories;
+mod unit_fragments;
 mod urgent;

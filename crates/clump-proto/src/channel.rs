@@ -2,6 +2,7 @@
 
 mod incoming;
 mod outgoing;
+mod transmit;
 
 use crate::ack::Ack;
 use crate::echo::Echo;
@@ -15,6 +16,7 @@ use crate::send::Send;
 use crate::time::Ticks;
 use crate::window::Window;
 use crate::{Config, Nanos, Stats};
+pub use transmit::{Content, Transmit, Waiting};
 
 /// Status of a packet's unit at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +42,21 @@ pub struct PacketArrival {
 ///
 /// # Contract
 /// - **Time** is an argument, never goes back, and is the same clock in all calls.
-/// - **Sending**: while [`room`](Self::room) allows, [`send_unit`](Self::send_unit), keep the
-///   unit's body until [`poll_acked`](Self::poll_acked) returns it, [`stamp`](Self::stamp) a header
-///   of kind `Data` with that unit **with the same `now`**, and send the packet. Packets go to the
-///   wire in the order in which they were stamped. A unit that is longer than
-///   [`datagram_bytes`](Self::datagram_bytes) by now goes in several packets of kind `Slice`, each
-///   stamped.
+/// - **Sending**: [`poll_transmit`](Self::poll_transmit) tells what the next packet carries, and
+///   fills in its header; send it with the same `now`, in the order of the calls, and keep a unit's
+///   body until [`poll_acked`](Self::poll_acked) returns it. Packets that the caller decides on
+///   (fragments of a unit that has become too long, closing) are stamped by
+///   [`stamp`](Self::stamp). Callers that choose by themselves ask for [`room`](Self::room),
+///   [`send_unit`](Self::send_unit), and `stamp` the header.
 /// - **Receiving**: refuse replays ([`is_replay`](Self::is_replay)), authenticate, then
 ///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the
 ///   unit if it is [`UnitStatus::New`]. The fragment that completes a unit is passed as kind
 ///   `Data`, and so is one of a unit that is not wanted ([`wants_unit`](Self::wants_unit)). A
 ///   packet that cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
-///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`;
-///   [`poll_lost`](Self::poll_lost) and [`resend_unit`](Self::resend_unit) and `stamp` until
-///   `None`; new units; [`poll_probe`](Self::poll_probe), [`poll_probe_ack`](Self::poll_probe_ack);
-///   and if then [`wants_ack`](Self::wants_ack), a packet of kind `Ack`. A stack that is about to
-///   sleep may send that as soon as it [`owes_ack`](Self::owes_ack).
+///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`,
+///   then [`poll_transmit`](Self::poll_transmit) until `None`. A stack that is about to sleep may
+///   send an acknowledgement as soon as it [`owes_ack`](Self::owes_ack).
 /// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
 ///
@@ -90,6 +90,8 @@ pub struct Channel {
     ask: bool,
     /// A packet has to be sent for that request.
     ask_alone: bool,
+    /// Until this time, data leaves room for control messages at the receiver.
+    control_until: Nanos,
     /// Length of a probe that is to be answered.
     probed: Option<u64>,
     counts: Stats,
@@ -118,6 +120,7 @@ impl Channel {
             heard: (0, 0, false),
             ask: false,
             ask_alone: false,
+            control_until: 0,
             probed: None,
             counts: Stats::default(),
         }
@@ -253,5 +256,21 @@ impl Channel {
             black_holes: self.mtu.black_holes(),
             ..self.counts
         }
+    }
+
+    /// Returns the number of the next new unit, and that of the next one to be released.
+    pub fn unit_range(&self) -> (u64, u64) {
+        self.send.range()
+    }
+
+    /// Asserts what always holds between calls: for tests and simulations.
+    pub fn check_invariants(&self) {
+        self.send.check_invariants();
+        self.receive.check_invariants();
+        assert!(self.number > 0, "packet numbers begin at 1");
+        assert!(!self.is_quiet() || self.send.bytes_in_flight() == 0, "quiet: none in flight");
+        let waits = self.is_quiet() || self.next_timeout().is_some();
+        assert!(waits, "a timer ends every wait for an acknowledgement");
+        assert!(!self.owes_ack() || self.next_timeout().is_some(), "acknowledgements are timed");
     }
 }

@@ -64,7 +64,7 @@ mod stats;
 mod time;
 mod window;
 
-pub use channel::{Channel, PacketArrival, UnitStatus};
+pub use channel::{Channel, Content, PacketArrival, Transmit, UnitStatus, Waiting};
 pub use config::{Config, Congestion};
 pub use sack::SackBuf;
 pub use stats::Stats;

@@ -86,6 +86,18 @@ impl Receive {
         self.beyond > 0
     }
 
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(
+            !self.arrived.has(self.expected) || self.beyond == 0,
+            "what is expected is missing"
+        );
+        assert!(self.beyond <= SPAN, "memory is bounded");
+        let beyond = (self.expected..self.expected + SPAN).filter(|&unit| self.arrived.has(unit));
+        assert_eq!(beyond.count() as u64, self.beyond, "units beyond a gap are counted");
+        assert!(self.beyond == 0 || self.end > self.expected, "they lie beyond it");
+    }
+
     /// Appends the units beyond the first gap that have arrived.
     pub(crate) fn report(&self, sack: &mut SackBuf) {
         if self.beyond == 0 {

@@ -36,7 +36,7 @@ pub(crate) struct Retransmit {
     newest_age: Ticks,
     /// Quarters of the least round trip by which packets may overtake each other; more after a
     /// false loss.
-    spin_policy: u32,
+    reordering_steps: u32,
     forgiving: u32,
     /// Time at which the oldest overtaken transmission counts as lost.
     loss_at: Nanos,
@@ -61,7 +61,7 @@ impl Retransmit {
             newest_order: 0,
             newest_sent: 0,
             newest_age: 0,
-            spin_policy: 1,
+            reordering_steps: 1,
             forgiving: 0,
             loss_at: Nanos::MAX,
             quiet_since: now,
@@ -104,7 +104,7 @@ impl Retransmit {
     /// Notes units that arrived although they were found lost: packets overtake each other on this
     /// path.
     pub(crate) fn on_false_loss(&mut self) {
-        self.spin_policy = (self.spin_policy + 1).min(16);
+        self.reordering_steps = (self.reordering_steps + 1).min(16);
         self.forgiving = FORGIVEN_AFTER;
     }
 
@@ -112,7 +112,7 @@ impl Retransmit {
     fn on_true_loss(&mut self) {
         self.forgiving = self.forgiving.saturating_sub(1);
         if self.forgiving == 0 {
-            self.spin_policy = 1;
+            self.reordering_steps = 1;
         }
     }
 
@@ -149,8 +149,8 @@ impl Retransmit {
         let mut lost = Lost::default();
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
         // overtake each other, never more than the smoothed one.
-        let reordering = (rtt.least() / 4 * Nanos::from(self.spin_policy)).min(rtt.smoothed());
-        let spin_policy = self.newest_age + ticks(reordering).max(1);
+        let reordering = (rtt.least() / 4 * Nanos::from(self.reordering_steps)).min(rtt.smoothed());
+        let tolerance = self.newest_age + ticks(reordering).max(1);
         while let Some(oldest) = send.oldest() {
             if oldest.order >= self.newest_order && oldest.sent >= self.newest_sent {
                 break;
@@ -158,7 +158,7 @@ impl Retransmit {
             // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
             let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= self.newest_order;
             // RFC 8985, 6.2, step 5.
-            let at = oldest.sent + spin_policy;
+            let at = oldest.sent + tolerance;
             if !by_count && ticks(now) < at {
                 self.loss_at = nanos(at);
                 break;

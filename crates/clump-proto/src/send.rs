@@ -13,7 +13,7 @@ const _: () = assert!(UNITS.is_power_of_two() && UNITS == MAX_SACK_WORDS * 64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnitState {
     /// In flight: sent, and neither acknowledged nor found lost.
-    Flying,
+    InFlight,
     /// Found lost, and not sent again yet.
     Lost,
     /// Arrived; also an entry without a unit.
@@ -76,7 +76,7 @@ pub(crate) struct Send {
     arrived: Bits<MAX_SACK_WORDS>,
     units_in_flight: List,
     lost: List,
-    flying_bytes: usize,
+    bytes_in_flight: usize,
     lost_bytes: usize,
     order: u64,
 }
@@ -100,7 +100,7 @@ impl Send {
             arrived: Bits::new(),
             units_in_flight: List::new(),
             lost: List::new(),
-            flying_bytes: 0,
+            bytes_in_flight: 0,
             lost_bytes: 0,
             order: 0,
         }
@@ -112,6 +112,12 @@ impl Send {
         self.next - self.released >= SPAN
     }
 
+    /// Returns the number of the next new unit.
+    #[inline]
+    pub(crate) fn next_unit(&self) -> u64 {
+        self.next
+    }
+
     /// Returns true if every unit has arrived.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
@@ -121,13 +127,13 @@ impl Send {
     /// Returns the bytes sent that are neither known to have arrived nor found lost.
     #[inline]
     pub(crate) fn bytes_in_flight(&self) -> usize {
-        self.flying_bytes
+        self.bytes_in_flight
     }
 
     /// Returns the bytes not known to have arrived.
     #[inline]
     pub(crate) fn open_bytes(&self) -> usize {
-        self.flying_bytes + self.lost_bytes
+        self.bytes_in_flight + self.lost_bytes
     }
 
     /// Sends the next unit; returns its number, or `u64::MAX` if there is no entry for it.
@@ -142,7 +148,7 @@ impl Send {
         let bytes = bytes.min(u32::MAX as usize) as u32;
         let index = unit as usize & (UNITS - 1);
         if let Some(place) = self.places.get_mut(index) {
-            let (order, state) = (self.order, UnitState::Flying);
+            let (order, state) = (self.order, UnitState::InFlight);
             *place = LastTransmission {
                 links: Links::NONE,
                 sent,
@@ -153,7 +159,7 @@ impl Send {
                 lost_once: false,
             };
             self.next += 1;
-            self.flying_bytes += bytes as usize;
+            self.bytes_in_flight += bytes as usize;
             self.units_in_flight.push(&mut *self.places, index);
         }
         unit
@@ -174,11 +180,11 @@ impl Send {
         place.sent = sent;
         place.order = self.order;
         place.times = place.times.saturating_add(1);
-        place.state = UnitState::Flying;
+        place.state = UnitState::InFlight;
         if state == UnitState::Lost {
             self.lost.remove(&mut *self.places, index);
             self.lost_bytes -= bytes;
-            self.flying_bytes += bytes;
+            self.bytes_in_flight += bytes;
         } else {
             self.units_in_flight.remove(&mut *self.places, index);
         }
@@ -219,7 +225,7 @@ impl Send {
         if let Some(place) = self.places.get_mut(index) {
             place.state = UnitState::Lost;
             place.lost_once = true;
-            self.flying_bytes -= place.bytes as usize;
+            self.bytes_in_flight -= place.bytes as usize;
             self.lost_bytes += place.bytes as usize;
         }
     }
@@ -304,8 +310,34 @@ impl Send {
             self.lost_bytes -= bytes;
         } else {
             self.units_in_flight.remove(&mut *self.places, index);
-            self.flying_bytes -= bytes;
+            self.bytes_in_flight -= bytes;
         }
+    }
+
+    /// Returns the number of the next new unit, and that of the next one to be released.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        (self.next, self.released)
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.released <= self.first && self.first <= self.next, "units in order");
+        assert!(self.next - self.released <= SPAN, "at most {SPAN} units in flight");
+        let (mut flying, mut lost) = (0, 0);
+        for unit in self.first..self.next {
+            let Some(place) = self.places.get(unit as usize & (UNITS - 1)) else { continue };
+            let arrived = self.arrived.has(unit);
+            assert_eq!(arrived, place.state == UnitState::Done, "arrived units are done");
+            match place.state {
+                UnitState::InFlight => flying += place.bytes as usize,
+                UnitState::Lost => lost += place.bytes as usize,
+                UnitState::Done => {}
+            }
+        }
+        assert_eq!(self.bytes_in_flight, flying, "bytes in flight are counted");
+        assert_eq!(self.lost_bytes, lost, "lost bytes are counted");
+        assert_eq!(self.units_in_flight.front().is_none(), flying == 0, "listed in flight");
+        assert_eq!(self.lost.front().is_none(), lost == 0, "listed as lost");
     }
 
     /// Returns true if a unit is known to have arrived.

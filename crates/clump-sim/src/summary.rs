@@ -16,7 +16,7 @@ pub struct RunSummary {
     pub returned: u64,
     pub bytes: u64,
     pub units_resent: u64,
-    pub units_sliced: u64,
+    pub units_fragmented: u64,
     /// Foreign, forged and replayed packets that stacks refused.
     pub packets_refused: u64,
     pub max_memory_bytes: u64,

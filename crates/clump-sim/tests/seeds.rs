@@ -33,7 +33,7 @@ fn seeds_run_through_all_kinds_of_faults() {
     assert!(sum(|o| o.handled) > 10_000);
     assert!(sum(|o| o.returned) > 100);
     assert!(sum(|o| o.units_resent) > 1_000);
-    assert!(sum(|o| o.units_sliced) > 10);
+    assert!(sum(|o| o.units_fragmented) > 10);
     assert!(sum(|o| o.packets_refused) > 100);
     evidence::assert_all_harm(&outcomes.iter().map(|outcome| outcome.net));
     for (name, count) in [

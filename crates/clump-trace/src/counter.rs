@@ -118,7 +118,7 @@ counters! {
     NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
     NetUnitsSpurious "net.units.spurious"   Count "Those of them that had arrived the first time.";
     NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
-    NetUnitsSliced   "net.units.sliced"     Count "Packets' worth of messages that their path carried in parts only.";
+    NetUnitsFragmented   "net.units.fragmented"     Count "Packets' worth of messages that their path carried in parts only.";
     NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
     NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
     NetDuplicates    "net.units.duplicate"  Count "Packets' worth of messages that had arrived before.";

@@ -60,7 +60,7 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetUnitsResent, stats.units_resent),
         (Counter::NetUnitsSpurious, stack.spurious()),
         (Counter::NetUnitsAhead, stats.units_ahead),
-        (Counter::NetUnitsSliced, stats.units_sliced),
+        (Counter::NetUnitsFragmented, stats.units_fragmented),
         (Counter::NetPathsNarrowed, stats.paths_narrowed),
         (Counter::NetPacketsReceived, stats.packets_received),
         (Counter::NetBytesReceived, stats.bytes_received),

@@ -34,8 +34,8 @@ pub enum PacketKind {
     /// Confirms a [`PacketKind::Close`].
     CloseAck = 7,
     /// Carries a fragment of a unit that is longer than the path now carries
-    /// ([`Slice`](crate::Slice)).
-    Slice = 8,
+    /// ([`UnitFragment`](crate::UnitFragment)).
+    Fragment = 8,
 }
 
 impl PacketKind {
@@ -48,7 +48,7 @@ impl PacketKind {
             5 => PacketKind::Heartbeat,
             6 => PacketKind::Close,
             7 => PacketKind::CloseAck,
-            8 => PacketKind::Slice,
+            8 => PacketKind::Fragment,
             _ => return None,
         })
     }

@@ -43,4 +43,4 @@ pub use header::{
     Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, VERSION,
 };
 pub use security::Security;
-pub use unit_fragment::{SLICE_BYTES, UnitFragment};
+pub use unit_fragment::{UNIT_FRAGMENT_BYTES, UnitFragment};

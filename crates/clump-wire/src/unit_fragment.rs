@@ -4,7 +4,7 @@ use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of the fragment header, before those of the unit.
-pub const SLICE_BYTES: usize = 8;
+pub const UNIT_FRAGMENT_BYTES: usize = 8;
 
 /// Position of a fragment in its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +22,11 @@ struct Raw {
     total: U32,
 }
 
-const _: () = assert!(size_of::<Raw>() == SLICE_BYTES);
+const _: () = assert!(size_of::<Raw>() == UNIT_FRAGMENT_BYTES);
 
 impl UnitFragment {
     /// Encodes the fragment header.
-    pub fn encode(self) -> [u8; SLICE_BYTES] {
+    pub fn encode(self) -> [u8; UNIT_FRAGMENT_BYTES] {
         zerocopy::transmute!(Raw { offset: self.offset.into(), total: self.total.into() })
     }
 

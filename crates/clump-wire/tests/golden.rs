@@ -6,8 +6,8 @@
 
 use clump_wire::frame::{self, FrameHead, Frames, MAX_WORDS, MessageFragment, Route};
 use clump_wire::{
-    Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, SLICE_BYTES,
-    Security, UnitFragment, VERSION,
+    Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, Security,
+    UNIT_FRAGMENT_BYTES, UnitFragment, VERSION,
 };
 
 use crate::model::hex;
@@ -47,7 +47,7 @@ fn a_header_of_every_kind() {
         (PacketKind::Heartbeat, "15"),
         (PacketKind::Close, "16"),
         (PacketKind::CloseAck, "17"),
-        (PacketKind::Slice, "18"),
+        (PacketKind::Fragment, "18"),
     ];
     for (kind, first) in kinds {
         let header = Header { kind, ..HEADER };
@@ -62,8 +62,8 @@ fn a_header_of_every_kind() {
 fn a_slice_of_a_unit() {
     let slice = UnitFragment { offset: 0x0403_0201, total: 0x0807_0605 };
     let body = unhex("01020304 05060708 a1a2a3");
-    assert_eq!(slice.encode()[..], body[..SLICE_BYTES]);
-    assert_eq!(UnitFragment::parse(&body), Some((slice, &body[SLICE_BYTES..])));
+    assert_eq!(slice.encode()[..], body[..UNIT_FRAGMENT_BYTES]);
+    assert_eq!(UnitFragment::parse(&body), Some((slice, &body[UNIT_FRAGMENT_BYTES..])));
     for no_slice in ["01020304 050607", "01020304 05060708", "02000000 04000000 a1a2a3"] {
         assert_eq!(UnitFragment::parse(&unhex(no_slice)), None, "{no_slice}");
     }

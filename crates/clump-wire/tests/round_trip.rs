@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use crate::model;
 
 fn headers() -> impl Strategy<Value = Header> {
-    use PacketKind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck, Slice};
-    let kinds = vec![Data, Ack, Probe, ProbeAck, Heartbeat, Close, CloseAck, Slice];
+    use PacketKind::{Ack, Close, CloseAck, Data, Fragment, Heartbeat, Probe, ProbeAck};
+    let kinds = vec![Data, Ack, Probe, ProbeAck, Heartbeat, Close, CloseAck, Fragment];
     let flags = vec![Flags::NONE, Flags::ACK_NOW, Flags::HAS_ECHO];
     let flags = (prop::sample::select(flags.clone()), prop::sample::select(flags));
     let words = any::<([u32; 9], [u64; 3], u8)>();

@@ -388,3 +388,38 @@ fn build_output_and_version_control_are_not_read() {
     }
     assert_eq!(tree.findings(), Vec::<String>::new());
 }
+
+#[test]
+fn circles_of_files_are_found() {
+    let tree = Planted::clean("circles");
+    let head = "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
+    tree.file("crates/low/src/lib.rs", &format!("{head}mod tree;\nmod wood;\n"));
+    tree.file("crates/low/src/wood.rs", "//! Wood.\nuse crate::tree::Tree;\n");
+    // A file that only declares and passes on is no user of its child.
+    tree.file("crates/low/src/tree.rs", "//! Trees.\nmod leaf;\npub use leaf::Leaf;\n");
+    tree.file("crates/low/src/tree/leaf.rs", "//! Leaves.\nuse super::Tree;\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file("crates/low/src/tree/leaf.rs", "//! Leaves.\nuse super::{Tree, twig::{A, B}};\n");
+    assert_eq!(tree.findings(), Vec::<String>::new(), "a group names one file");
+    let user = "//! Trees.\nmod leaf;\nuse leaf::{\n    Leaf,\n};\n";
+    tree.file("crates/low/src/tree.rs", user);
+    tree.finds("crates/low", "2 files in circles (0 allowed): tree, tree::leaf");
+    tree.file("crates/low/src/tree.rs", "//! Trees.\nmod leaf;\n");
+    tree.file(
+        "crates/low/src/tree/leaf.rs",
+        "//! Leaves.\nfn f() {\n    crate::wood::burn();\n}\n",
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new(), "wood and leaf use tree and wood");
+    tree.file(
+        "crates/low/src/tree.rs",
+        "//! Trees.\nmod leaf;\nfn f() -> leaf::Leaf {\n    g()\n}\n",
+    );
+    tree.finds("crates/low", "3 files in circles (0 allowed)");
+    tree.file("crates/low/src/tree.rs", "//! Trees.\nuse self::leaf::Leaf;\nmod leaf;\n");
+    tree.finds("crates/low", "3 files in circles (0 allowed)");
+    tree.file(
+        "crates/low/src/wood.rs",
+        "//! Wood.\n#[cfg(test)]\nmod tests {\n    use crate::tree::Tree;\n}\n",
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new(), "tests do not count");
+}

@@ -1,7 +1,7 @@
 //! Send buffers of one kind: the one being filled, those before it that are still needed, and those
 //! kept for reuse.
 
-use super::HEADROOM;
+use super::layout::HEADROOM;
 use super::send_buffer::{BufferRange, SendBuffer};
 use std::collections::VecDeque;
 
@@ -30,15 +30,15 @@ pub(super) struct BufferPool {
     capacity: usize,
     tail: usize,
     /// True if the kernel may read the buffers (zero-copy).
-    shown: bool,
+    zero_copy: bool,
 }
 
 impl BufferPool {
-    /// Creates a pool for units of at most `capacity` bytes with `tail` bytes behind each. `shown`:
-    /// the kernel may read them in place (zero-copy).
-    pub(super) fn new(capacity: usize, tail: usize, shown: bool) -> Self {
+    /// Creates a pool for units of at most `capacity` bytes with `tail` bytes behind each.
+    /// `zero_copy`: the kernel may read them in place.
+    pub(super) fn new(capacity: usize, tail: usize, zero_copy: bool) -> Self {
         Self {
-            shown,
+            zero_copy,
             send_buffer: SendBuffer::default(),
             send_buffers: VecDeque::new(),
             first: 0,
@@ -56,6 +56,7 @@ impl BufferPool {
         while self.spare_bytes > self.grows_to.max(SPARE)
             && let Some(send_buffer) = self.spare.pop_back()
         {
+            debug_assert!(self.spare_bytes >= send_buffer.capacity(), "counted");
             self.spare_bytes -= send_buffer.capacity();
         }
     }
@@ -74,6 +75,7 @@ impl BufferPool {
 
     /// Sets the largest size of a unit from now on.
     pub(super) fn set_capacity(&mut self, capacity: usize) {
+        debug_assert!(capacity > 0, "units hold something");
         self.capacity = capacity;
         self.spare.clear();
         self.spare_bytes = 0;
@@ -123,8 +125,9 @@ impl BufferPool {
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
         if !self.has_room() {
-            self.next_row();
+            self.next_buffer();
         }
+        debug_assert!(self.has_room(), "a new buffer holds a unit");
         self.send_buffer.begin()
     }
 
@@ -141,9 +144,9 @@ impl BufferPool {
         self.send_buffer.finish(number, at, self.tail)
     }
 
-    fn next_row(&mut self) {
+    fn next_buffer(&mut self) {
         let there = self.spare_bytes + (self.send_buffers.len() + 1) * self.send_buffer.capacity();
-        let spare = if !self.shown {
+        let spare = if !self.zero_copy {
             // The most recently released buffer, which the cache is likely to hold.
             self.spare.pop_back()
         } else if there < self.grows_to && self.number().is_multiple_of(GROWING) {
@@ -153,6 +156,7 @@ impl BufferPool {
         };
         let fresh = match spare {
             Some(send_buffer) => {
+                debug_assert!(send_buffer.units == 0, "spare buffers are unused");
                 self.spare_bytes -= send_buffer.capacity();
                 send_buffer
             }
@@ -169,6 +173,7 @@ impl BufferPool {
     /// Keeps a send buffer that is not needed any more for reuse.
     #[inline]
     fn recycle(&mut self, mut send_buffer: SendBuffer) {
+        debug_assert!(send_buffer.units == 0, "nothing needs it");
         let room = send_buffer.capacity();
         let least = HEADROOM + self.capacity + self.tail;
         if room >= least && self.spare_bytes + room <= self.grows_to.max(SPARE) {
@@ -181,7 +186,11 @@ impl BufferPool {
     /// Releases a unit of this send buffer.
     #[inline]
     pub(super) fn release(&mut self, send_buffer: u64) {
-        let Some(send_buffer) = self.get_mut(send_buffer) else { return };
+        let Some(send_buffer) = self.get_mut(send_buffer) else {
+            debug_assert!(false, "units in use keep their send buffers");
+            return;
+        };
+        debug_assert!(send_buffer.units > 0, "each unit is released once");
         send_buffer.units = send_buffer.units.saturating_sub(1);
         if send_buffer.units > 0 {
             return;
@@ -199,5 +208,14 @@ impl BufferPool {
     /// Gives up all send buffers but those kept for reuse.
     pub(super) fn clear(&mut self) {
         (self.send_buffer, self.send_buffers) = (SendBuffer::default(), VecDeque::new());
+    }
+
+    /// Asserts what always holds between calls.
+    pub(super) fn check_invariants(&self) {
+        let spare: usize = self.spare.iter().map(SendBuffer::capacity).sum();
+        assert_eq!(self.spare_bytes, spare, "spare bytes are counted");
+        assert!(self.spare.iter().all(|buffer| buffer.units == 0), "spare buffers are unused");
+        let first = self.send_buffers.front();
+        assert!(first.is_none_or(|buffer| buffer.units > 0), "the first buffer is needed");
     }
 }

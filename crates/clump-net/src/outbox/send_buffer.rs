@@ -5,7 +5,7 @@
 //! kernel. A send buffer is as long as one segmented send, or as one unit that is longer than half
 //! of that.
 
-use super::{HEADROOM, Outbox, TAILROOM};
+use super::layout::{HEADROOM, TAILROOM};
 use clump_driver::MIN_KEPT;
 
 /// Zero-copy packets begin at a page boundary, so that they span as few pages as possible.
@@ -39,6 +39,7 @@ impl BufferRange {
     /// Returns the bytes of the unit.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
+        debug_assert!(self.end >= self.at + HEADROOM, "a unit lies behind its header");
         self.end - self.at - HEADROOM
     }
 }
@@ -57,6 +58,7 @@ impl SendBuffer {
     }
 
     fn of(packets: usize) -> Self {
+        debug_assert!(packets > HEADROOM, "a buffer holds a packet");
         let room = packets + TAILROOM;
         // Enough slack that all pages of its packets are its own.
         let slack = if room < MIN_KEPT { 0 } else { 2 * PAGE };
@@ -76,6 +78,7 @@ impl SendBuffer {
     /// Returns the bytes that its packets may have.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
+        debug_assert!(self.most >= self.start, "packets end behind the start");
         self.most - self.start
     }
 
@@ -85,6 +88,7 @@ impl SendBuffer {
         let at = self.bytes.len();
         self.bytes.resize(at + HEADROOM, 0);
         self.units += 1;
+        debug_assert!(self.len() == at + HEADROOM, "frames go behind the header");
         at
     }
 
@@ -104,17 +108,21 @@ impl SendBuffer {
     #[inline]
     pub(super) fn finish(&mut self, send_buffer: u64, at: usize, tail: usize) -> BufferRange {
         let end = self.bytes.len();
+        debug_assert!(end > at + HEADROOM, "a packet holds a unit");
+        debug_assert!(tail <= TAILROOM && self.units > 0, "the tail fits");
         self.bytes.resize(end + tail, 0);
         BufferRange { send_buffer, at, end }
     }
 
     #[inline]
     pub(super) fn get(&self, from: usize, to: usize) -> Option<&[u8]> {
+        debug_assert!(from <= to && to <= self.bytes.len(), "a range of the buffer");
         self.bytes.get(from..to)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, from: usize, to: usize) -> Option<&mut [u8]> {
+        debug_assert!(from <= to && to <= self.bytes.len(), "a range of the buffer");
         self.bytes.get_mut(from..to)
     }
 
@@ -127,6 +135,7 @@ impl SendBuffer {
     /// Clears its contents.
     #[inline]
     pub(super) fn clear(&mut self) {
+        debug_assert!(self.bytes.len() >= self.start, "packets lie behind the start");
         self.bytes.truncate(self.start);
         self.units = 0;
     }
@@ -143,36 +152,6 @@ impl Drop for SendBuffer {
         self.bytes.clear();
         if !clump_os::udp::withdraw(self.bytes.spare_capacity_mut()) {
             std::mem::forget(std::mem::take(&mut self.bytes));
-        }
-    }
-}
-
-impl Outbox {
-    /// Begins a unit: behind the last one, or in a new send buffer.
-    #[inline]
-    pub(super) fn begin_unit(&mut self) {
-        self.open = Some(self.pool.begin());
-    }
-
-    /// Returns the bytes of the whole units that wait and are contiguous in one send buffer, if
-    /// there are several.
-    pub(crate) fn row_bytes(&self) -> usize {
-        let Some(first) = self.closed.front() else { return 0 };
-        let count = self.closed.partition_point(|unit| unit.send_buffer <= first.send_buffer);
-        let last = count.checked_sub(1).and_then(|last| self.closed.get(last));
-        if count > 1 { last.map_or(0, |last| last.end - first.at) } else { 0 }
-    }
-
-    /// Returns true if the next packet to send lies, or will lie, in another send buffer than the
-    /// last one sent; `covers`: among the sealed ones.
-    #[inline]
-    pub(crate) fn turns_to_next_row(&self, covers: bool) -> bool {
-        if covers {
-            return self.covers_turn();
-        }
-        match (self.closed.front(), self.units_in_flight.back()) {
-            (Some(next), Some(last)) => next.send_buffer != last.place.send_buffer,
-            _ => self.open.is_none() && !self.pool.has_room(),
         }
     }
 }

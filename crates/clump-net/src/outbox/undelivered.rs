@@ -1,6 +1,7 @@
 //! Messages recovered from the units that carried them, when these will not arrive any more.
 
-use super::{LongMessage, Unsent};
+use super::long_messages::LongMessage;
+use super::message::Unsent;
 use clump_wire::frame::{self, Frame, FrameHead, FrameKind};
 use std::collections::VecDeque;
 
@@ -34,6 +35,7 @@ impl UndeliveredMessages {
                 self.on_fragment(fragment.message, frame.payload, delivery);
             }
             (kind, fragment) => {
+                debug_assert!(kind != FrameKind::Part, "fragments have their message's number");
                 if let Some(fragment) = fragment {
                     self.parted.push((fragment.message, self.messages.len()));
                 }
@@ -57,6 +59,7 @@ impl UndeliveredMessages {
             },
             None => return,
         };
+        debug_assert!(at < self.messages.len(), "the index of a message");
         if let Some((unsent, so_far)) = self.messages.get_mut(at) {
             if unsent.head.kind != FrameKind::Long {
                 unsent.payload.extend_from_slice(payload);
@@ -73,6 +76,7 @@ impl UndeliveredMessages {
         let (head, words) = (begun.head, begun.words.clone());
         let at = self.messages.len();
         self.messages.push((Unsent { head, words, payload: Vec::new() }, Delivery::Lost));
+        debug_assert!(head.kind == FrameKind::Long, "only long messages are noted");
         self.parted.push((message, at));
         Some(at)
     }

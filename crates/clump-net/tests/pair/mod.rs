@@ -109,7 +109,10 @@ impl Driver for Lossy {
             let long = wire.most.is_some_and(|most| bytes > most);
             let unit = clump_wire::Packet::parse(&copy).ok().map(|packet| packet.header);
             let unit = unit.filter(|header| {
-                matches!(header.kind, clump_wire::PacketKind::Data | clump_wire::PacketKind::Slice)
+                matches!(
+                    header.kind,
+                    clump_wire::PacketKind::Data | clump_wire::PacketKind::Fragment
+                )
             });
             let named =
                 wire.lose_unit.is_some() && unit.map(|header| header.unit) == wire.lose_unit;

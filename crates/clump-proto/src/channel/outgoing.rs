@@ -1,6 +1,7 @@
 //! Outgoing packets: new units, retransmitted units, acknowledgements.
 
 use super::Channel;
+use crate::send::Transmission;
 use crate::time::ticks;
 use crate::{Nanos, SackBuf};
 use clump_wire::{Flags, Header, PacketKind};
@@ -20,29 +21,17 @@ impl Channel {
     /// Returns the room beside control messages, which wait for the data before them in the peer's
     /// socket: so little that it is soon handled, and still 1.3 GB/s over the shortest round trip
     /// that was seen.
-    pub fn room_beside_control(&self, now: Nanos) -> usize {
+    pub(super) fn room_beside_control(&self, now: Nanos) -> usize {
         let (_, _, least) = self.rtt.estimates();
         let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
         let most = BESIDE_CONTROL.max(path);
         self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
-    /// Returns true if a burst of so many bytes should wait beside control messages: there is room
-    /// for a part of it only, and the acknowledgements of bytes in flight will make room for all.
-    pub fn waits_beside_control(&self, now: Nanos, bytes: usize) -> bool {
-        let room = self.room_beside_control(now);
-        room < bytes && self.send.bytes_in_flight() >= bytes && room < self.room(now)
-    }
-
-    /// Requests an acknowledgement with the next packet: more waits for it than the peer can know.
-    pub fn request_ack_soon(&mut self) {
-        self.ask = true;
-    }
-
     /// Returns true if a unit of control messages of so many bytes may be sent although there is no
     /// room for data: a little beyond the window, never beyond the 1024 units.
     #[inline]
-    pub fn admits_control(&self, bytes: usize) -> bool {
+    pub(super) fn admits_control(&self, bytes: usize) -> bool {
         self.window.admits_control(bytes, &self.send)
     }
 
@@ -64,12 +53,16 @@ impl Channel {
     /// next.
     #[inline]
     pub fn poll_lost(&mut self, now: Nanos) -> Option<u64> {
+        self.poll_lost_unit(now).map(|transmission| transmission.unit)
+    }
+
+    #[inline]
+    pub(super) fn poll_lost_unit(&self, now: Nanos) -> Option<Transmission> {
         let lost = self.send.first_lost();
         if self.retransmit.must_probe() {
-            return lost.or_else(|| self.send.oldest()).map(|transmission| transmission.unit);
+            return lost.or_else(|| self.send.oldest());
         }
-        let lost = lost?;
-        self.window.admits(now, lost.bytes, &self.send, &self.rtt).then_some(lost.unit)
+        lost.filter(|lost| self.window.admits(now, lost.bytes, &self.send, &self.rtt))
     }
 
     /// Notes that a unit is sent again, in a packet that is stamped with the same `now`.
@@ -92,7 +85,7 @@ impl Channel {
     /// Fills in number, acks, window, marks, times and flags of a packet that is sent now; kind and
     /// unit are the caller's. Units that it acknowledges count as told.
     ///
-    /// Packets of kind `Data` and `Slice` have room for their unit only: they get no words of
+    /// Packets of kind `Data` and `Fragment` have room for their unit only: they get no words of
     /// selective acknowledgements, so while units are missing a packet of kind `Ack` stays due
     /// beside them.
     #[inline]
@@ -108,7 +101,8 @@ impl Channel {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
-        if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Slice) {
+        if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Fragment)
+        {
             // Without the words beside it, an echo would make all units that arrived beyond the gap
             // look lost.
             return;

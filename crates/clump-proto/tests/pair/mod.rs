@@ -195,6 +195,7 @@ impl End {
             self.send(now, PacketKind::Ack, 0, 64, &mut out);
         }
         assert!(!self.channel.wants_ack(now), "an acknowledgement is due once");
+        self.channel.check_invariants();
         let next = self.channel.next_timeout();
         assert!(next.is_none_or(|at| at > now), "due again at once: {next:?} at {now}");
         out

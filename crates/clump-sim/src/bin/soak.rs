@@ -121,7 +121,7 @@ struct Summary {
     marked: u64,
     sends_refused: u64,
     units_resent: u64,
-    units_sliced: u64,
+    units_fragmented: u64,
     packets_refused: u64,
     max_memory_bytes: u64,
     /// Counts of one-sided operations, where those were simulated.
@@ -154,7 +154,7 @@ impl Summary {
         self.returned += outcome.returned;
         self.payload_bytes += outcome.bytes;
         self.units_resent += outcome.units_resent;
-        self.units_sliced += outcome.units_sliced;
+        self.units_fragmented += outcome.units_fragmented;
         self.packets_refused += outcome.packets_refused;
         self.max_memory_bytes = self.max_memory_bytes.max(outcome.max_memory_bytes);
         self.add_net(outcome.net);

@@ -180,7 +180,7 @@ impl Rank {
         while stack.receive(|| at, None, around.batch) > 0 {}
         stack.service(at, true);
         stack.acknowledge_all(at);
-        let _ = stack.take_mailed();
+        let _ = stack.take_newly_queued();
         now + if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP }
     }
 

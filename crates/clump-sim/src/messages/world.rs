@@ -19,6 +19,8 @@ const LIMIT: Time = 60 * SECOND;
 const MAX_EVENTS: u64 = 3_000_000;
 /// Turns between two checks of a rank's memory.
 const MEMORY_EVERY: u64 = 16;
+/// Turns of a rank from one check of its stack's invariants to the next.
+const INVARIANTS_EVERY: u64 = 4;
 
 /// A running simulation of messages. Its actors are the ranks, and one for all stale stacks.
 pub(crate) struct Cluster {
@@ -42,7 +44,7 @@ pub(crate) struct Cluster {
 #[derive(Debug, Default, Clone, Copy)]
 struct DoneBefore {
     resent: u64,
-    sliced: u64,
+    fragmented: u64,
     refused: u64,
 }
 
@@ -102,6 +104,11 @@ impl Cluster {
         let mut around = Surroundings { batch, demand, listed, healed };
         let (stats, life) = (rank.stack().map(|stack| *stack.stats()), rank.life);
         let next = rank.act(now, &mut around);
+        if self.turns.is_multiple_of(INVARIANTS_EVERY)
+            && let Some(stack) = rank.stack()
+        {
+            stack.check_invariants();
+        }
         self.turns += 1;
         listed[id as usize] = rank.listed();
         if rank.life == Life::Gone {
@@ -129,7 +136,7 @@ impl Cluster {
     fn count(&mut self, stats: Option<clump_net::Stats>) {
         let stats = stats.unwrap_or_default();
         self.done.resent += stats.units_resent;
-        self.done.sliced += stats.units_sliced;
+        self.done.fragmented += stats.units_fragmented;
         self.done.refused += stats.packets_foreign + stats.packets_forged + stats.packets_replayed;
     }
 
@@ -259,7 +266,7 @@ impl Cluster {
             returned: ledger.counts.returned,
             bytes: ledger.counts.bytes,
             units_resent: self.done.resent,
-            units_sliced: self.done.sliced,
+            units_fragmented: self.done.fragmented,
             packets_refused: self.done.refused,
             max_memory_bytes: self.max_memory as u64,
             net: self.kernel.network().1,

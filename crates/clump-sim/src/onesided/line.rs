@@ -136,7 +136,7 @@ impl CallerLine {
         while stack.receive(|| at, None, batch) > 0 {}
         stack.service(at, true);
         stack.acknowledge_all(at);
-        let _ = stack.take_mailed();
+        let _ = stack.take_newly_queued();
         Some(stack.is_quiet())
     }
 

@@ -55,29 +55,29 @@ fn survives(security: Security, shrinks: impl Fn(&mut Wire)) -> Pair {
 }
 
 #[test]
-fn units_that_have_become_too_long_for_their_path_arrive_in_slices() {
+fn units_that_have_become_too_long_for_their_path_arrive_in_fragments() {
     for security in [Security::Aead, Security::Crc] {
         let pair = survives(security, |wire| wire.most = Some(1472));
-        assert!(pair.sides[0].stack.stats().units_sliced >= 5);
+        assert!(pair.sides[0].stack.stats().units_fragmented >= 5);
     }
 }
 
 #[test]
-fn what_the_card_refuses_is_sliced_at_once() {
+fn what_the_card_refuses_is_fragmented_at_once() {
     let pair = survives(Security::Aead, |wire| wire.card = Some(1472));
     // The first refusal tells, and the units behind it are made shorter.
-    let sliced = pair.sides[0].stack.stats().units_sliced;
-    assert!((1..5).contains(&sliced), "{sliced}");
+    let fragmented = pair.sides[0].stack.stats().units_fragmented;
+    assert!((1..5).contains(&fragmented), "{fragmented}");
 }
 
 #[test]
-fn slices_that_are_lost_come_again_and_what_came_is_kept() {
+fn fragments_that_are_lost_come_again_and_what_came_is_kept() {
     let pair = survives(Security::Aead, |wire| {
         wire.most = Some(1472);
         // Every third of the following datagrams.
         wire.lose = (wire.sent..wire.sent + 2000).step_by(3).collect();
     });
-    let unit_fragments = |packet: &Header| packet.kind == PacketKind::Slice;
+    let unit_fragments = |packet: &Header| packet.kind == PacketKind::Fragment;
     let headers =
         pair.sent(0).iter().map(|packet| Packet::parse(packet).unwrap().header).collect::<Vec<_>>();
     assert!(headers.iter().filter(|header| unit_fragments(header)).count() > 50);
@@ -140,7 +140,7 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
             let now = pair.now;
             let stack = &mut pair.sides[0].stack;
             assert!(
-                stack.stats().units_sliced > 0 && stack.is_quiet(),
+                stack.stats().units_fragmented > 0 && stack.is_quiet(),
                 "{ip}: {:?}",
                 stack.stats()
             );

@@ -15,27 +15,28 @@ enum PacketRef {
     /// With its unit.
     Unit(u64),
     /// Among the sealed packets.
-    Cover(BufferRange),
+    Sealed(BufferRange),
 }
 
 /// A batch of packets to send. Sealed copies lie back to back, which is cheaper still.
 #[derive(Debug, Default)]
-pub(super) struct Arena {
+pub(crate) struct Arena {
     packet_refs: Vec<PacketRef>,
     bytes: Vec<u8>,
-    pub(super) sack: SackBuf,
+    pub(crate) sack: SackBuf,
 }
 
 impl Arena {
     #[inline]
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.packet_refs.clear();
         self.bytes.clear();
+        debug_assert!(self.len() == 0, "a burst begins empty");
     }
 
     /// Returns the number of packets.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.packet_refs.len()
     }
 
@@ -44,7 +45,7 @@ impl Arena {
     /// would change it. `much`: an encrypted packet is one of so many that it should be kept for a
     /// zero-copy send too.
     #[inline]
-    pub(super) fn load_unit(
+    pub(crate) fn load_unit(
         &mut self,
         header: &Header,
         sealer: &Sealer,
@@ -52,13 +53,15 @@ impl Arena {
         much: bool,
     ) -> usize {
         let unit = header.unit;
+        debug_assert!(header.number > 0, "the header is stamped");
+        debug_assert!(outbox.unit_bytes(unit).is_some(), "the unit is in flight");
         let again = outbox.is_zero_copy(unit);
         if much
             && !again
             && sealer.in_place()
-            && let Some(place) = outbox.cover(unit, |packet| seal(header, sealer, packet))
+            && let Some(place) = outbox.keep_sealed(unit, |packet| seal(header, sealer, packet))
         {
-            self.packet_refs.push(PacketRef::Cover(place));
+            self.packet_refs.push(PacketRef::Sealed(place));
             return outbox.unit_bytes(unit).unwrap_or_default();
         }
         if again || sealer.in_place() {
@@ -68,6 +71,7 @@ impl Arena {
             return bytes;
         }
         let body_bytes = sum_up(header, sealer, outbox.packet_mut(unit));
+        debug_assert!(body_bytes > 0, "a unit in flight has its packet");
         if body_bytes > 0 {
             self.packet_refs.push(PacketRef::Unit(unit));
         }
@@ -77,9 +81,10 @@ impl Arena {
     /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and the
     /// trailer that protects both.
     #[inline]
-    pub(super) fn load(&mut self, header: &Header, with_sack: bool, sealer: &Sealer, body: &[u8]) {
+    pub(crate) fn load(&mut self, header: &Header, with_sack: bool, sealer: &Sealer, body: &[u8]) {
         let Self { packet_refs, bytes, sack } = self;
         let words = if with_sack { sack.words() } else { &[] };
+        debug_assert!(header.number > 0, "the header is stamped");
         let begin = bytes.len();
         bytes.extend_from_slice(&header.encode(words.len()));
         for word in words {
@@ -92,6 +97,7 @@ impl Arena {
         let (packet, tail) = bytes.split_at_mut(tail_at);
         let (before, copy) = packet.split_at_mut(body_at);
         sealer.seal(header.number, before.get(begin..).unwrap_or_default(), copy, tail);
+        debug_assert!(bytes.len() - begin >= HEADER_BYTES + body.len(), "all of it is there");
         packet_refs.push(PacketRef::Copy(begin, bytes.len()));
     }
 
@@ -99,7 +105,7 @@ impl Arena {
     /// of all. Packets that lie with their units stay there, so the driver may send long bursts of
     /// them zero-copy.
     #[inline]
-    pub(super) fn flush(
+    pub(crate) fn flush(
         &self,
         driver: &mut dyn Driver,
         to: SocketAddr,
@@ -109,8 +115,9 @@ impl Arena {
             let packet = match *packet_ref {
                 PacketRef::Copy(begin, end) => self.bytes.get(begin..end),
                 PacketRef::Unit(number) => outbox.packet(number),
-                PacketRef::Cover(place) => outbox.covered(place),
+                PacketRef::Sealed(place) => outbox.sealed(place),
             };
+            debug_assert!(packet.is_some(), "a loaded packet stays until it is sent");
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
         if let [packet_ref] = self.packet_refs.as_slice() {
@@ -129,6 +136,7 @@ impl Arena {
             .iter()
             .take_while(|packet_ref| matches!(packet_ref, PacketRef::Copy(..)))
             .count();
+        debug_assert!(copies <= all.len(), "copies are packets");
         let (again, new) = all.split_at(copies);
         let (_, units) = self.packet_refs.split_at(copies);
         let lie_there = units.iter().all(|packet_ref| !matches!(packet_ref, PacketRef::Copy(..)));
@@ -141,6 +149,7 @@ impl Arena {
                 incomplete => return (incomplete, bytes),
             }
         }
+        debug_assert!(!new.is_empty(), "long bursts hold new packets");
         let sent = driver.send_zero_copy(new);
         for packet_ref in units {
             if let PacketRef::Unit(number) = *packet_ref {
@@ -156,6 +165,7 @@ impl Arena {
 fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
     let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else { return };
     *head = header.encode(0);
+    debug_assert!(rest.len() >= sealer.tag_bytes(), "there is room for the tag");
     let body = rest.len().saturating_sub(sealer.tag_bytes());
     let (body, tag) = rest.split_at_mut(body);
     sealer.seal(header.number, head, body, tag);
@@ -169,6 +179,7 @@ fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize 
     if let Some(head) = packet.first_chunk_mut() {
         *head = header.encode(0);
     }
+    debug_assert!(packet.len() == HEADER_BYTES + body + sealer.tag_bytes());
     sealer.checksum_whole(packet, HEADER_BYTES);
     body
 }
@@ -237,8 +248,8 @@ mod tests {
 
     /// Creates an outbox of `units` whole units of 1400 bytes, all in flight.
     fn units_in_flight(units: u64, security: Security) -> Outbox {
-        let covered = security == Security::Aead;
-        let mut outbox = Outbox::new(1400, security.trailer_bytes(), covered, true);
+        let in_place = security == Security::Aead;
+        let mut outbox = Outbox::new(1400, security.trailer_bytes(), in_place, true);
         let route = Route { from: 1, to: 2, tag: 3 };
         let head = FrameHead {
             kind: FrameKind::Medium,
@@ -282,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_packets_of_a_row_are_shown_where_nothing_else_ever_lies() {
+    fn encrypted_packets_are_sent_zero_copy_from_where_nothing_else_ever_lies() {
         let opener = JobKey::new(&mut [3; 32]).unwrap();
         let opener = opener.opener(Security::Aead, 0, 1, 1).unwrap();
         let mut outbox = units_in_flight(80, Security::Aead);
@@ -297,13 +308,13 @@ mod tests {
                 assert!(body.ends_with(&[7; 1000]), "as it was packed");
             }
         }
-        assert!(!outbox.covers_hold(&[7; 32]), "all of it is encrypted");
+        assert!(!outbox.sealed_hold(&[7; 32]), "all of it is encrypted");
         let (_, again) = sent(64, &[3], &mut outbox, Security::Aead);
         assert_eq!(again.calls, [(false, vec![3])], "what lies there is not touched");
     }
 
     #[test]
-    fn units_that_go_out_again_do_not_keep_a_row_from_being_shown() {
+    fn units_that_go_out_again_do_not_keep_new_ones_from_zero_copy() {
         let mut outbox = units_in_flight(80, Security::Crc);
         let send_buffer: Vec<_> = (0..40).collect();
         assert_eq!(flush(64, &send_buffer, &mut outbox), (40, vec![(true, send_buffer)]));

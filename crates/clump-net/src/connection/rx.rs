@@ -1,0 +1,224 @@
+//! The receiving side of a connection: from units to messages in their order.
+
+use crate::deliveries::{Delivery, HandOver};
+use crate::endpoint_table::Refusal;
+use crate::order::OrderedMessages;
+use crate::queued_message::QueuedMessage;
+use crate::reassembly::{CompleteMessage, ProtocolViolation, Reassembly};
+use crate::unit_fragments::UnitFragments;
+use clump_wire::frame::{Frame, FrameHead, FrameKind, Frames, MAX_WORDS};
+use clump_wire::{PacketKind, UnitFragment};
+
+/// Arrivals from a peer that are not complete, or not in turn, yet.
+#[derive(Debug, Default)]
+pub(super) struct Rx {
+    unit_fragments: UnitFragments,
+    reassembly: Reassembly,
+    ordered: OrderedMessages,
+}
+
+impl Rx {
+    /// Handles a unit fragment: returns the meaning of its packet to the channel, and the unit once
+    /// that is whole.
+    #[cold]
+    pub(super) fn join(
+        &mut self,
+        unit: u64,
+        body: &[u8],
+        wants_unit: impl Fn(u64) -> bool,
+    ) -> (PacketKind, Option<Vec<u8>>) {
+        self.unit_fragments.retain(&wants_unit);
+        let Some((unit_fragment, part)) = UnitFragment::parse(body) else {
+            return (PacketKind::Fragment, None);
+        };
+        if !wants_unit(unit) {
+            return (PacketKind::Data, None);
+        }
+        match self.unit_fragments.take(unit, unit_fragment, part) {
+            Some(whole) => (PacketKind::Data, Some(whole)),
+            None => (PacketKind::Fragment, None),
+        }
+    }
+
+    /// Routes every frame of a new unit, whose body lies at `at` of its datagram.
+    pub(super) fn unpack(&mut self, body: &[u8], at: usize, delivery: &mut Delivery<'_>) {
+        let mut frames = Frames::new(body);
+        // A frame with the same route as the one before it, for the polling endpoint, needs no
+        // second lookup.
+        let mut before: Option<FrameHead> = None;
+        while let Some(frame) = frames.next() {
+            let Ok(frame) = frame else {
+                delivery.stats.frames_malformed += 1;
+                return;
+            };
+            // Words and payload end where the rest begins.
+            let tail = frame.word_count() * 8 + frame.payload.len().next_multiple_of(8);
+            debug_assert!(tail + frames.left() <= body.len(), "a frame lies in its unit");
+            let words_at = at + body.len() - frames.left() - tail;
+            if before.is_some_and(|before| follows(&before, &frame.head)) {
+                delivery.found.push_same(&frame, words_at);
+                continue;
+            }
+            before = None;
+            match self.route(&frame, words_at, delivery) {
+                Ok(true) => before = Some(frame.head),
+                Ok(false) => {}
+                Err(_) => delivery.stats.frames_malformed += 1,
+            }
+        }
+    }
+
+    /// Routes a frame; returns true if it was handed over as it lies in the packet.
+    fn route(
+        &mut self,
+        frame: &Frame<'_>,
+        words_at: usize,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<bool, ProtocolViolation> {
+        let head = &frame.head;
+        let endpoints = &*delivery.deliveries.endpoints;
+        let whole = match (head.kind, head.fragment) {
+            (FrameKind::Part, Some(fragment)) => {
+                self.reassembly.handle_fragment(fragment, frame.payload, endpoints)?
+            }
+            (FrameKind::Credit, _) if !endpoints.relays() => {
+                if let Some(flow) = delivery.flows.between(head.route.to, head.route.from) {
+                    flow.on_consumed(frame.first_word());
+                }
+                return Ok(false);
+            }
+            (FrameKind::Credit, _) => return self.on_frame(frame, words_at, delivery),
+            (_, Some(fragment)) => self.reassembly.on_begin(frame, fragment, endpoints)?,
+            (FrameKind::Long, None) => return self.on_long(frame, delivery).map(|()| false),
+            _ => return self.on_frame(frame, words_at, delivery),
+        };
+        if let Some(whole) = whole {
+            self.on_whole(whole, delivery)?;
+        }
+        Ok(false)
+    }
+
+    /// Handles a whole message in one frame. Almost all small messages take this path.
+    #[inline]
+    fn on_frame(
+        &mut self,
+        frame: &Frame<'_>,
+        words_at: usize,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<bool, ProtocolViolation> {
+        match delivery.hand_over(frame, words_at) {
+            HandOver::Done => Ok(true),
+            HandOver::Copy(refused) => {
+                let message = copy(frame, frame.payload.to_vec());
+                self.in_turn(frame.head.order, message, refused, delivery)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Handles a long message in one frame: its payload goes to the segment now.
+    fn on_long(
+        &mut self,
+        frame: &Frame<'_>,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        let head = &frame.head;
+        let mut words = [0; MAX_WORDS];
+        let &[offset, bytes, ..] = frame.words(&mut words) else { return Err(ProtocolViolation) };
+        if bytes != frame.payload.len() as u64 {
+            return Err(ProtocolViolation);
+        }
+        let tag = (!head.reply).then_some(head.route.tag);
+        let (to, endpoints) = (head.route.to, &*delivery.deliveries.endpoints);
+        let admitted = endpoints.admit(to, tag).map(drop);
+        let fits = admitted.and_then(|()| endpoints.fits(to, offset, bytes));
+        let done = fits.and_then(|()| endpoints.deposit(to, offset, frame.payload));
+        self.in_turn(head.order, copy(frame, Vec::new()), done.err(), delivery)
+    }
+
+    fn on_whole(
+        &mut self,
+        whole: CompleteMessage,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        let CompleteMessage { head, words, payload, refused } = whole;
+        debug_assert!(head.fragment.is_none(), "it is whole");
+        let tag = (!head.reply).then_some(head.route.tag);
+        // Admission is checked first.
+        let admitted = delivery.deliveries.endpoints.admit(head.route.to, tag);
+        let message = QueuedMessage::of(&head, &words, payload);
+        self.in_turn(head.order, message, admitted.err().or(refused), delivery)
+    }
+
+    /// Handles a complete message: kept until its turn, if it asks for order; then delivered, or
+    /// returned to its sender.
+    fn in_turn(
+        &mut self,
+        order: Option<u64>,
+        message: QueuedMessage,
+        refused: Option<Refusal>,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        let Some(order) = order else {
+            delivery.accept(message, refused);
+            return Ok(());
+        };
+        if self.ordered.is_next(order) {
+            delivery.accept(message, refused);
+            while let Some(next) = self.ordered.poll() {
+                delivery.accept(next, None);
+            }
+            return Ok(());
+        }
+        // A refused message counts as handled in its place, and is returned at once.
+        let (kept, back) = match refused {
+            Some(refusal) => (None, Some((message, refusal))),
+            None => (Some(message), None),
+        };
+        if !self.ordered.hold(order, kept) {
+            return Err(ProtocolViolation);
+        }
+        if let Some((message, refusal)) = back {
+            delivery.deliveries.refuse(message, refusal);
+        }
+        Ok(())
+    }
+
+    /// Takes the messages that wait for an earlier one and are for an endpoint that closes.
+    pub(super) fn take_ordered_for(&mut self, name: u64) -> Vec<QueuedMessage> {
+        self.ordered.take_for(name)
+    }
+
+    /// Forgets messages whose rest will not come.
+    pub(super) fn on_lost(&mut self) {
+        self.reassembly = Reassembly::default();
+        debug_assert!(self.reassembly.bytes() == 0);
+    }
+
+    /// Returns the bytes kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.unit_fragments.bytes() + self.reassembly.bytes() + self.ordered.bytes()
+    }
+
+    /// Asserts what always holds between calls.
+    pub(super) fn check_invariants(&self) {
+        self.unit_fragments.check_invariants();
+        self.reassembly.check_invariants();
+        self.ordered.check_invariants();
+    }
+}
+
+/// Returns true if a frame is a whole small message on the route of the one before it.
+#[inline]
+fn follows(before: &FrameHead, head: &FrameHead) -> bool {
+    matches!(head.kind, FrameKind::Short | FrameKind::Medium)
+        && head.reply == before.reply
+        && head.order.is_none()
+        && head.fragment.is_none()
+        && head.route == before.route
+}
+
+fn copy(frame: &Frame<'_>, payload: Vec<u8>) -> QueuedMessage {
+    let mut words = [0; MAX_WORDS];
+    QueuedMessage::of(&frame.head, frame.words(&mut words), payload)
+}

@@ -1,0 +1,56 @@
+//! Long messages whose sender is gone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use super::*;
+use clump_wire::frame::{FrameKind, Frames, MessageFragment, Route};
+
+const HEAD: FrameHead = FrameHead {
+    kind: FrameKind::Long,
+    reply: false,
+    handler: 1,
+    route: Route { from: 1, to: 2, tag: 3 },
+    order: None,
+    fragment: None,
+};
+
+fn long(outbox: &mut Outbox, total: usize, at_hand: usize) -> Progress {
+    let (words, bytes) = ([0, total as u64], vec![7; at_hand]);
+    let mut progress = Progress::default();
+    let payload_fragment = PayloadFragment { total, at: 0, bytes: &bytes };
+    let all = outbox.append_some(&HEAD, &words, payload_fragment, &mut progress, usize::MAX);
+    assert_eq!(all, total == at_hand);
+    progress
+}
+
+fn send_all(outbox: &mut Outbox) {
+    outbox.units.close();
+    while outbox.has_whole() {
+        let number = outbox.in_flight.next();
+        outbox.launch();
+        outbox.on_acked(number);
+    }
+}
+
+#[test]
+fn what_is_abandoned_is_forgotten_and_holds_up_no_other() {
+    let mut outbox = Outbox::new(1400, 4, false, true);
+    let progress = long(&mut outbox, 100_000, 9_000);
+    send_all(&mut outbox);
+    assert_eq!(outbox.long_messages.len(), 1, "its parts may still come");
+    outbox.abandon(progress);
+    let filling = outbox.units.pool.filling();
+    let begin = filling.len() - outbox.units.open_bytes().unwrap();
+    let end = Frames::new(filling.get(begin, filling.len()).unwrap()).next();
+    let end = end.unwrap().unwrap();
+    let fragment = Some(MessageFragment { message: progress.message.unwrap(), at: 9_000 });
+    assert_eq!(
+        (end.head.kind, end.head.fragment, end.payload),
+        (FrameKind::Part, fragment, &[][..])
+    );
+    long(&mut outbox, 50_000, 50_000);
+    send_all(&mut outbox);
+    assert_eq!((outbox.long_messages.len(), outbox.waiting()), (0, 0));
+    // A second call has nothing to send.
+    outbox.abandon(progress);
+    assert!(!outbox.has_waiting());
+}

@@ -1,0 +1,326 @@
+//! Sending messages: requests, replies, reports, and those whose flow control others do, which a
+//! proxy sends for the ranks of its node.
+
+use super::Stack;
+use crate::connection::{LongBody, MAX_WAITING, Outgoing, Pushed};
+use crate::endpoint_table::Refusal;
+use crate::flow::{FlowId, REQUEST_COST};
+use crate::outbox::{Outbox, PayloadFragment, Progress};
+use clump_proto::Nanos;
+use clump_wire::frame::{FrameHead, FrameKind, Route};
+
+/// A request, but for its payload.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Sending and receiving endpoint.
+    pub flow: FlowId,
+    /// The right to send there.
+    pub tag: u64,
+    /// `Short`, `Medium` or `Long`.
+    pub kind: FrameKind,
+    /// The handler that is to run.
+    pub handler: u8,
+    /// The words; those of a long message begin with offset and length.
+    pub words: &'a [u64],
+}
+
+/// A fragment of a long message.
+#[derive(Debug, Clone, Copy)]
+pub struct RelayedFragment<'a> {
+    /// Bytes of the whole payload.
+    pub total: usize,
+    /// Offset of this fragment.
+    pub at: usize,
+    /// Bytes of this fragment.
+    pub bytes: &'a [u8],
+}
+
+/// The end of the data handed to a stack at one time, for each peer.
+#[derive(Debug)]
+pub struct Mark(Vec<(u32, u64)>);
+
+impl Mark {
+    /// Iterates over the peers that data had been handed over for.
+    pub fn peers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().map(|(id, _)| *id)
+    }
+}
+
+impl Stack {
+    /// Sends a short or medium request.
+    #[inline]
+    pub fn request(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        request: &Request<'_>,
+        payload: &[u8],
+    ) -> Pushed {
+        let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
+        let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
+        let cost = REQUEST_COST + payload.len() as u64;
+        let known = match peers.connected(&now, flow.peer, transmitter) {
+            Ok(known) => known,
+            Err(refusal) => return Pushed::Lost(refusal),
+        };
+        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
+            return Pushed::Lost(Refusal::NoSuchEndpoint);
+        };
+        if flow.outstanding() + cost > *credit_bytes && flow.outstanding() != 0 {
+            // The outstanding bytes may be too few for the peer to report by itself.
+            if let Some(total) = flow.poll_credit_request() {
+                let words = &[total];
+                let ask = answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
+                let _ = connection.push(now, &ask, &mut sink);
+            }
+            return Pushed::Full;
+        }
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let (kind, handler) = (request.kind, request.handler);
+        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
+        let (ordered, words, max_waiting) = (flow.ordered, request.words, MAX_WAITING);
+        let message = Outgoing { head, ordered, words, payload, max_waiting };
+        let pushed = connection.push(now, &message, &mut sink);
+        if pushed == Pushed::Accepted {
+            flow.spend(cost);
+        }
+        pushed
+    }
+
+    /// Sends a long request, or as much of it as there is room for; `progress` tells how much.
+    /// Accepted once everything is packed.
+    pub fn request_long(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        request: &Request<'_>,
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> Pushed {
+        let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
+        let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
+        let begun = *progress != Progress::default();
+        let no_credit = flow.outstanding() + REQUEST_COST > *credit_bytes;
+        let known = match peers.connected(&now, flow.peer, transmitter) {
+            Ok(known) => known,
+            // A message that was begun has been returned already.
+            Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
+        };
+        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
+            return Pushed::Lost(Refusal::NoSuchEndpoint);
+        };
+        if !connection.has_long_room() || (no_credit && !begun) {
+            return Pushed::Full;
+        }
+        if !begun {
+            flow.spend(REQUEST_COST);
+        }
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let (kind, handler) = (request.kind, request.handler);
+        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
+        let (ordered, words) = (flow.ordered, request.words);
+        let message = LongBody { head, ordered, words, payload: PayloadFragment::whole(payload) };
+        connection.send_long(now, &message, progress, &mut sink)
+    }
+
+    /// Sends a reply, or a request that is returned (`FrameKind::Returned`).
+    #[inline]
+    pub fn reply(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        head: (FrameKind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) -> Pushed {
+        let message = Outgoing { max_waiting: 2 * MAX_WAITING, ..answer(head, names, body) };
+        self.push(now, peer, &message)
+    }
+
+    /// Sends a reply even if there is no room: for messages whose number is bounded by the peer's
+    /// own requests, and those of a closing endpoint. Nothing is sent to a lost peer.
+    pub fn reply_anyway(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        head: (FrameKind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) {
+        let pushed = self.push(now, peer, &answer(head, names, body));
+        debug_assert!(pushed != Pushed::Full, "there is room without a limit");
+    }
+
+    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed in all.
+    pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
+        let Self { peers, transmitter, schedule, .. } = self;
+        transmitter.stats.credits_sent += 1;
+        let Ok(known) = peers.connected(&now, peer, transmitter) else { return };
+        let Some((connection, mut sink)) = known.split(transmitter, schedule) else { return };
+        let words = &[total];
+        let report = answer((FrameKind::Credit, 0), (from, to), (words, &[]));
+        let _ = connection.push(&now, &report, &mut sink);
+        // The sender of the requests may wait for nothing else.
+        connection.kick(now(), true, &mut sink);
+    }
+
+    /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
+    /// asked to report.
+    pub fn request_consumption_report(&mut self, now: impl Fn() -> Nanos, flow: FlowId) -> bool {
+        let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.outstanding() != 0) else {
+            return false;
+        };
+        let (peer, from, to) = (flow.peer, flow.from, flow.to);
+        if let Some(total) = flow.poll_credit_request() {
+            self.reply_anyway(now, peer, (FrameKind::Ask, 0), (from, to), (&[total], &[]));
+        }
+        true
+    }
+
+    /// Sends a message to an endpoint in the name of another, without regard to limits. For
+    /// messages whose number is bounded by the endpoint's own.
+    pub fn notify_endpoint(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        head: (FrameKind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) {
+        let peer = self.deliveries.endpoints.stack_of(names.1);
+        self.reply_anyway(now, peer, head, names, body);
+    }
+
+    /// Sends a message to a peer, in order with others that ask for order. Replies find room for
+    /// longer.
+    #[inline]
+    pub fn relay(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        mut head: FrameHead,
+        ordered: bool,
+        (words, payload): (&[u64], &[u8]),
+    ) -> Pushed {
+        head.order = None;
+        let max_waiting = if head.reply { 2 * MAX_WAITING } else { MAX_WAITING };
+        self.push(now, peer, &Outgoing { head, ordered, words, payload, max_waiting })
+    }
+
+    /// Sends the next fragment of a long message, all of it or nothing. `head.order` of a first
+    /// fragment is ignored.
+    pub fn relay_long(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        (mut head, ordered): (FrameHead, bool),
+        words: &[u64],
+        fragment: RelayedFragment<'_>,
+        progress: &mut Progress,
+    ) -> Pushed {
+        let Self { peers, transmitter, schedule, .. } = self;
+        let begun = *progress != Progress::default();
+        let known = match peers.connected(&now, peer, transmitter) {
+            Ok(known) => known,
+            // A message that was begun has been returned already.
+            Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
+        };
+        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
+            return Pushed::Lost(Refusal::NoSuchEndpoint);
+        };
+        head.order = None;
+        let RelayedFragment { total, at, bytes } = fragment;
+        let payload = PayloadFragment { total, at, bytes };
+        let message = LongBody { head, ordered, words, payload };
+        connection.relay_long(now, &message, progress, &mut sink)
+    }
+
+    /// Abandons a long message that was begun, since its sender is gone: the peer discards it, and
+    /// waits for it no longer.
+    pub fn abandon_long(&mut self, now: impl Fn() -> Nanos, peer: u32, progress: Progress) {
+        let Self { peers, transmitter, schedule, .. } = self;
+        // After a loss the begun message has been forgotten.
+        let Ok(known) = peers.connected(&now, peer, transmitter) else { return };
+        if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
+            connection.abandon_long(now(), progress, &mut sink);
+        }
+    }
+
+    /// Sends a message to a peer, whose connection is opened on first use.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        message: &Outgoing<'_>,
+    ) -> Pushed {
+        let Self { peers, transmitter, schedule, .. } = self;
+        let known = match peers.connected(&now, peer, transmitter) {
+            Ok(known) => known,
+            Err(refusal) => return Pushed::Lost(refusal),
+        };
+        let split = known.split(transmitter, schedule);
+        debug_assert!(split.is_some(), "the connection is open");
+        let Some((connection, mut sink)) = split else {
+            return Pushed::Lost(Refusal::NoSuchEndpoint);
+        };
+        connection.push(now, message, &mut sink)
+    }
+
+    /// Returns true if a message that found no room would find it now, or would be returned.
+    pub fn would_take(&self, peer: u32, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
+        let Some(connection) = self.peers.get(peer).and_then(|peer| peer.open_connection()) else {
+            return true;
+        };
+        let long = matches!(head.kind, FrameKind::Long | FrameKind::Part);
+        let most = if head.reply && !long { 2 * MAX_WAITING } else { MAX_WAITING };
+        connection.has_room(head, ordered, payload, most)
+    }
+
+    /// Marks the data handed over up to now.
+    pub fn mark(&self) -> Mark {
+        let connected =
+            self.peers.all().filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?)));
+        Mark(connected.map(|(id, connection)| (id, connection.outbox().end())).collect())
+    }
+
+    /// Returns true if everything handed over at `mark` has arrived, or cannot.
+    pub fn is_past(&self, mark: &mut Mark) -> bool {
+        mark.0.retain(|&(id, end)| {
+            self.outbox_of(id).is_some_and(|outbox| !outbox.has_arrived_before(end))
+        });
+        mark.0.is_empty()
+    }
+
+    /// Returns the end of the data packed for a peer: for [`Stack::has_sent_before`].
+    pub fn packed_before(&self, peer: u32) -> u64 {
+        self.outbox_of(peer).map_or(0, Outbox::end)
+    }
+
+    /// Returns true if everything packed for a peer up to `number` has been sent, or will never be.
+    pub fn has_sent_before(&self, peer: u32, number: u64) -> bool {
+        self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(number))
+    }
+
+    fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
+        let connection = self.peers.get(peer)?.open_connection()?;
+        Some(connection.outbox())
+    }
+}
+
+/// Returns a message that answers, reports or asks, without regard to limits.
+#[inline]
+fn answer<'a>(
+    (kind, handler): (FrameKind, u8),
+    (from, to): (u64, u64),
+    (words, payload): (&'a [u64], &'a [u8]),
+) -> Outgoing<'a> {
+    let route = Route { from, to, tag: 0 };
+    let head = FrameHead { kind, reply: true, handler, route, order: None, fragment: None };
+    Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX }
+}
+
+/// Returns the result for a flow that is not open: its endpoint was closed. A caller that waited
+/// for room would wait for ever.
+#[cold]
+fn closed_flow() -> Pushed {
+    debug_assert!(false, "requests go over open flows");
+    Pushed::Lost(Refusal::EndpointGone)
+}

@@ -1,0 +1,132 @@
+//! The way of all packets of a stack: its driver, the packets about to be sent, the counters.
+
+use crate::arena::Arena;
+use crate::stats::Stats;
+use clump_driver::{Driver, DriverError, Inbound, ReceiveFailure, ReceiveFailures};
+use clump_proto::Nanos;
+use std::net::SocketAddr;
+
+/// Length of a datagram that nearly every path carries, and therefore the first length used: 1500
+/// bytes less IPv4 and UDP headers. The channel's base is the length that every path carries.
+const USUAL_DATAGRAM: usize = 1472;
+
+/// The driver of a stack and what is shared by all packets through it.
+pub(crate) struct Transmitter {
+    pub(crate) driver: Box<dyn Driver>,
+    pub(crate) arena: Arena,
+    pub(crate) stats: Stats,
+    failures: ReceiveFailures,
+    /// The driver has several paths, and is told what is authentic.
+    many_paths: bool,
+    /// Time at which the driver was last polled for packets.
+    polled_at: Nanos,
+}
+
+impl Transmitter {
+    pub(crate) fn new(driver: Box<dyn Driver>) -> Self {
+        Self {
+            many_paths: driver.paths().is_some(),
+            driver,
+            arena: Arena::default(),
+            stats: Stats::default(),
+            failures: ReceiveFailures::default(),
+            polled_at: 0,
+        }
+    }
+
+    /// Returns the time at which the driver was last polled for packets.
+    #[inline]
+    pub(crate) fn polled_at(&self) -> Nanos {
+        self.polled_at
+    }
+
+    /// Returns true if the driver has several paths, and is told what is authentic.
+    #[inline]
+    pub(crate) fn has_many_paths(&self) -> bool {
+        self.many_paths
+    }
+
+    /// Receives available packets once; returns their number, the time after the call, and the
+    /// time since the one before.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        inbound: &mut Inbound,
+    ) -> (usize, Nanos, Nanos) {
+        let result = self.driver.receive(inbound);
+        let now = now();
+        let received = result.unwrap_or_else(|e| {
+            self.on_receive_failed(now, &e);
+            0
+        });
+        // A packet has lain in the socket since the poll before at most.
+        let unseen = now.saturating_sub(self.polled_at);
+        debug_assert!(received <= inbound.len(), "what came lies in the batch");
+        debug_assert!(now >= self.polled_at, "time does not go back");
+        self.polled_at = now;
+        (received, now, unseen)
+    }
+
+    /// Notes that the driver did not receive: it will be asked again, and what is missing will be
+    /// sent again. A call that never works is kept for the explanation why a job does not go on.
+    #[cold]
+    fn on_receive_failed(&mut self, now: Nanos, error: &DriverError) {
+        self.stats.receives_failed += 1;
+        if let DriverError::Receive(failure) = error {
+            self.failures.on_failure(now, self.stats.packets_received, *failure);
+        }
+    }
+
+    /// Returns the reason for which nothing is received any more, if that has lasted for a second.
+    pub(crate) fn receive_failure(&self) -> Option<ReceiveFailure> {
+        self.failures.lasting()
+    }
+
+    /// Returns the configuration of a channel over the path to `to`.
+    pub(crate) fn channel_config(
+        &self,
+        common: &clump_proto::Config,
+        to: SocketAddr,
+    ) -> clump_proto::Config {
+        let hint = self.driver.path_hint(to).unwrap_or(USUAL_DATAGRAM);
+        let most = hint.min(self.driver.capabilities().max_datagram);
+        let mut config = common.clone();
+        config.base_datagram_bytes = most.min(config.base_datagram_bytes);
+        config.first_datagram_bytes = most.min(USUAL_DATAGRAM);
+        // An interface that carries less than usual now may carry more later; until then it refuses
+        // such probes.
+        let reach = most.max(USUAL_DATAGRAM);
+        config.datagram_candidates.retain(|&bytes| bytes <= reach && bytes != most);
+        let longer = config.datagram_candidates.partition_point(|&bytes| bytes < most);
+        config.datagram_candidates.insert(longer, most);
+        debug_assert!(config.datagram_candidates.is_sorted(), "candidates are tried in order");
+        debug_assert!(config.first_datagram_bytes <= most, "the interface carries the first");
+        config
+    }
+
+    /// Counts the result of a send of `count` packets; returns true if the driver took all. A
+    /// packet that it did not take counts as lost: the channel retransmits it.
+    #[inline]
+    pub(crate) fn after_send(
+        &mut self,
+        result: &Result<usize, DriverError>,
+        count: usize,
+        bytes: usize,
+    ) -> bool {
+        self.stats.packets_sent += count as u64;
+        self.stats.bytes_sent += bytes as u64;
+        match result {
+            Ok(taken) if *taken == count => true,
+            Ok(taken) => {
+                debug_assert!(*taken < count, "a driver takes no more than there is");
+                self.stats.sends_refused += (count - taken) as u64;
+                false
+            }
+            Err(_) => {
+                self.stats.sends_refused += 1;
+                false
+            }
+        }
+    }
+}
