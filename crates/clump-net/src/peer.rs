@@ -52,6 +52,7 @@ impl Peer {
         debug_assert!(self.connection.is_none(), "packet numbers must not be used again");
         let config = transmitter.channel_config(config, self.path.address);
         self.connection = Some(Box::new(Connection::new(now, &config, &self.path.sealer)));
+        debug_assert!(self.is_open() || self.lost.is_some(), "open until the peer is lost");
     }
 
     /// Returns the connection, and the way of its packets.
