@@ -1,4 +1,5 @@
-//! Parses callgrind's output: instructions that ran inside a function, callees included.
+//! Parses callgrind's output: instructions that ran inside a function, callees included, and the
+//! functions that ran.
 //!
 //! Format: valgrind manual, "Callgrind Format Specification". A `fn=` line opens a function's
 //! block; cost lines in it are its own, except the one after each `calls=` line, which is the
@@ -27,6 +28,46 @@ pub fn inclusive(profile: &str) -> BTreeMap<String, u64> {
     costs
 }
 
+/// A function that ran, and the file that it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    /// Name as callgrind wrote it.
+    pub function: String,
+    /// Path of the file, as the compiler was given it.
+    pub file: String,
+}
+
+/// Returns the functions that ran while callgrind collected, with their files, in the order of the
+/// profile. Calls outside of the collection have no cost.
+pub fn visits(profile: &str) -> Vec<Visit> {
+    let (mut names, mut files) = (BTreeMap::new(), BTreeMap::new());
+    let costs = inclusive(profile);
+    let (mut seen, mut file): (Vec<Visit>, &str) = (Vec::new(), "");
+    for line in profile.lines() {
+        let Some((key, value)) = line.split_once('=') else { continue };
+        match key {
+            "fl" | "fi" | "fe" => file = resolve(&mut files, value),
+            "cfi" | "cfl" => {
+                resolve(&mut files, value);
+            }
+            "cfn" => {
+                resolve(&mut names, value);
+            }
+            "fn" => {
+                let function = resolve(&mut names, value).to_owned();
+                let visit = Visit { function, file: file.to_owned() };
+                if costs.get(&visit.function).is_some_and(|&cost| cost > 0)
+                    && !seen.contains(&visit)
+                {
+                    seen.push(visit);
+                }
+            }
+            _ => (),
+        }
+    }
+    seen
+}
+
 /// Returns the name behind `(12) name`, which also defines 12, or behind `(12)`.
 fn resolve<'a>(names: &mut BTreeMap<&'a str, &'a str>, written: &'a str) -> &'a str {
     let Some((id, name)) = written.split_once(')').filter(|_| written.starts_with('(')) else {
@@ -43,14 +84,19 @@ fn resolve<'a>(names: &mut BTreeMap<&'a str, &'a str>, written: &'a str) -> &'a 
 /// Returns true if callgrind's `name` is the function `short`: plain, demangled with its path and
 /// hash, or mangled. Closures inside the function are other functions.
 pub fn is_function(name: &str, short: &str) -> bool {
-    let plain = match name.rsplit_once("::h") {
+    let plain = without_hash(name);
+    let mangled = plain.starts_with("_R") && plain.ends_with(&format!("{}{short}", short.len()));
+    plain == short || plain.ends_with(&format!("::{short}")) || mangled
+}
+
+/// Returns a demangled name without the hash that the compiler adds.
+pub fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
         Some((path, hash)) if hash.len() == 16 && hash.chars().all(|c| c.is_ascii_hexdigit()) => {
             path
         }
         _ => name,
-    };
-    let mangled = plain.starts_with("_R") && plain.ends_with(&format!("{}{short}", short.len()));
-    plain == short || plain.ends_with(&format!("::{short}")) || mangled
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +142,14 @@ totals: 97
         assert_eq!(costs["icount::icount_a"], 7 + 3 + 40 + 2);
         assert_eq!(costs["clump_shm::lane::push"], 40);
         assert_eq!(costs["main"], 57);
+    }
+
+    #[test]
+    fn functions_are_listed_with_their_files_if_they_cost_something() {
+        let profile = format!("{PROFILE}\nfn=(4) before\n1 0\n");
+        let visit = |function: &str| Visit { function: function.into(), file: "icount.rs".into() };
+        let expected = ["icount::icount_a", "clump_shm::lane::push", "main"].map(visit);
+        assert_eq!(visits(&profile), expected);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod mutants;
 mod source;
 mod tidy;
 mod tsan;
+mod walk;
 
 use anyhow::{Result, bail};
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ usage: cargo xtask TASK
   bench [--render] [--list] [--only A,B]  runs benchmarks, stores results, writes BENCHMARKS.md's tables from them
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
+  walk                                    functions that a short message passes, on one node and between two
   c-speed                                 round trips from C, as ratios to those from Rust
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   tsan                                    the queue stress test under ThreadSanitizer
@@ -66,6 +68,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),
         ("icount", [flag]) if flag == "--update" => icount::run(&root, icount::Mode::Update),
+        ("walk", []) => walk::run(&root),
         ("c-speed", []) => c_speed::run(&root),
         ("install", options) => install::run(&root, options),
         ("tsan", []) => tsan::run(&root),
