@@ -95,6 +95,10 @@ fn plant(copy: &Path, mutant: &Mutant, sound: &mut BTreeSet<String>) -> Result<F
         if !before.success {
             return Ok(Fate::Void(format!("fails without the bug: {}", before.why)));
         }
+        // A renamed test would let every bug survive.
+        if before.stdout.contains("test result: ") && before.counts.passed == 0 {
+            return Ok(Fate::Void(format!("`{}` runs no test", mutant.test)));
+        }
         sound.insert(mutant.test.clone());
     }
     std::fs::write(&path, changed)?;
@@ -259,6 +263,9 @@ mod tests {
         assert_eq!(fate("grep -q 4 answer", "42"), Fate::Survived);
         assert!(matches!(fate("grep -q 43 answer", "42"), Fate::Void(_)), "fails before");
         assert!(matches!(fate("grep -q 42 answer", "42 42"), Fate::Void(_)), "ambiguous");
+        std::fs::write(dir.join("tests"), "test result: ok. 0 passed; 0 failed; 0 ignored")
+            .unwrap();
+        assert!(matches!(fate("cat tests", "42"), Fate::Void(_)), "nothing runs");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

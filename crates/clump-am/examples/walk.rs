@@ -23,7 +23,7 @@ const SINK: Handler = Handler(1);
 
 #[inline(never)]
 fn walk_out_one_node(ep: &Endpoint, dest: Dest) -> bool {
-    ep.try_request(dest, SINK, [1]).is_ok()
+    ep.try_request(dest, SINK, 1_u64).is_ok()
 }
 
 #[inline(never)]
@@ -33,7 +33,7 @@ fn walk_in_one_node(ep: &Endpoint) -> usize {
 
 #[inline(never)]
 fn walk_out_between_nodes(ep: &Endpoint, dest: Dest) -> bool {
-    ep.try_request(dest, SINK, [1]).is_ok()
+    ep.try_request(dest, SINK, 1_u64).is_ok()
 }
 
 #[inline(never)]
@@ -102,7 +102,7 @@ fn walk(
     there.set_handler(SINK, |_, _, _| ())?;
     let dest = here.map(&there.name(), Tag(1))?;
     for i in 0..AHEAD {
-        here.request(dest, SINK, [i])?;
+        here.request(dest, SINK, i)?;
         while there.poll()? == 0 {}
         here.poll()?;
     }

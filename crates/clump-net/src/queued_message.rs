@@ -208,7 +208,7 @@ impl Found {
     /// Begins the messages that lie in datagram `number`.
     #[inline]
     pub(crate) fn begin(&mut self, number: usize) {
-        debug_assert!(number < BUFFERS, "datagrams lie in the batch");
+        debug_assert!(u32::try_from(number).is_ok(), "a batch has few datagrams");
         self.datagram = number as u32;
     }
 

@@ -59,11 +59,11 @@ fn a_header_of_every_kind() {
 }
 
 #[test]
-fn a_slice_of_a_unit() {
-    let slice = UnitFragment { offset: 0x0403_0201, total: 0x0807_0605 };
+fn a_fragment_of_a_unit() {
+    let fragment = UnitFragment { offset: 0x0403_0201, total: 0x0807_0605 };
     let body = unhex("01020304 05060708 a1a2a3");
-    assert_eq!(slice.encode()[..], body[..UNIT_FRAGMENT_BYTES]);
-    assert_eq!(UnitFragment::parse(&body), Some((slice, &body[UNIT_FRAGMENT_BYTES..])));
+    assert_eq!(fragment.encode()[..], body[..UNIT_FRAGMENT_BYTES]);
+    assert_eq!(UnitFragment::parse(&body), Some((fragment, &body[UNIT_FRAGMENT_BYTES..])));
     for no_slice in ["01020304 050607", "01020304 05060708", "02000000 04000000 a1a2a3"] {
         assert_eq!(UnitFragment::parse(&unhex(no_slice)), None, "{no_slice}");
     }
