@@ -132,6 +132,6 @@ impl NetworkResources {
             credit_bytes: credit_bytes(node),
             peers,
         };
-        Ok(Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))?)
+        Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))
     }
 }
