@@ -269,7 +269,9 @@ impl Channel {
         self.receive.check_invariants();
         assert!(self.number > 0, "packet numbers begin at 1");
         assert!(!self.is_quiet() || self.send.bytes_in_flight() == 0, "quiet: none in flight");
-        let waits = self.is_quiet() || self.next_timeout().is_some();
+        // What was found lost is due at once, and stays so while the driver takes nothing.
+        let due = self.retransmit.must_probe() || self.send.first_lost().is_some();
+        let waits = self.is_quiet() || due || self.next_timeout().is_some();
         assert!(waits, "a timer ends every wait for an acknowledgement");
         assert!(!self.owes_ack() || self.next_timeout().is_some(), "acknowledgements are timed");
     }
