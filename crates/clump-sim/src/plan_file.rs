@@ -1,6 +1,6 @@
 //! Plans in TOML files: a name, the world, its size, the network, faults, and the seeds to run.
 //!
-//! What a file does not say, the seed draws. `plans/` has the scenarios of the tests.
+//! The seed draws the rest. `plans/` has the scenarios of the tests.
 
 mod span;
 mod text;

@@ -1,4 +1,4 @@
-//! What a stack has counted, and what its agent is to know, copied to where observers read it.
+//! Counters of a stack, and findings for its agent, copied to where observers read them.
 
 use clump_driver::PathCounts;
 use clump_net::{Stack, Times};

@@ -1,4 +1,4 @@
-//! What a stack is built from: sockets, the job's key, and its tuning.
+//! Parts that a stack is built from: sockets, the job's key, and its tuning.
 
 use crate::credit::credit_bytes;
 use crate::error::{Error, Result};

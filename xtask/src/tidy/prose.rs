@@ -75,9 +75,9 @@ fn counted(tree: &Tree) -> [Counted; 3] {
 
 /// Returns the banned beginning of the doc comment that starts at `number`, if one starts there.
 fn begins_badly(source: &Source, number: usize) -> Option<&'static str> {
-    let text = doc(source, number)?;
-    let before = number.checked_sub(1).and_then(|before| doc(source, before));
-    if before.is_some() {
+    let mark = ["///", "//!"].into_iter().find(|mark| comment(source, number, mark).is_some())?;
+    let text = comment(source, number, mark)?;
+    if number.checked_sub(1).and_then(|before| comment(source, before, mark)).is_some() {
         return None;
     }
     BEGINNINGS.iter().find(|start| text.starts_with(*start)).copied()
@@ -85,7 +85,12 @@ fn begins_badly(source: &Source, number: usize) -> Option<&'static str> {
 
 /// Returns the text of an outer doc comment line.
 fn doc(source: &Source, number: usize) -> Option<&str> {
-    source.lines.get(number)?.comment.trim().strip_prefix("///").map(str::trim_start)
+    comment(source, number, "///")
+}
+
+/// Returns the text of a comment line that `mark` begins.
+fn comment<'a>(source: &'a Source, number: usize, mark: &str) -> Option<&'a str> {
+    source.lines.get(number)?.comment.trim().strip_prefix(mark).map(str::trim_start)
 }
 
 /// Counts public functions that return a `Result` and do not say in a section when they fail.

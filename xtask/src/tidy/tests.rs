@@ -321,6 +321,8 @@ fn doc_comments_that_begin_with_nothing_are_found() {
         tree.file(path, &format!("//! A.\n/// {start}\nfn a() {{}}\n"));
         tree.finds(&format!("{path}:2"), "begins with");
     }
+    tree.file(path, "//! How it is done.\nfn a() {}\n");
+    tree.finds(&format!("{path}:1"), "begins with");
     tree.file(path, "//! A.\n/// Returns it.\n/// What comes second may begin so.\nfn a() {}\n");
     assert_eq!(tree.findings(), Vec::<String>::new());
 }
@@ -373,7 +375,11 @@ fn protocol_crates_assert_what_they_promise() {
     tree.file("crates/clump-proto/Cargo.toml", &manifest("clump-proto", Some(1), ""));
     let head = "//! A.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
     let path = "crates/clump-proto/src/lib.rs";
-    let body = |asserts: &str| format!("{head}fn a() {{\n    {asserts}\n}}\nfn b() {{\n}}\n");
+    let body = |asserts: &str| {
+        let long = "    1;\n    2;\n    3;\n    4;\n";
+        let short = "fn short() {\n    1;\n}\n";
+        format!("{head}fn a() {{\n    {asserts}\n{long}}}\nfn b() {{\n{long}}}\n{short}")
+    };
     tree.file(path, &body("debug_assert!(x); assert_eq!(a, b);"));
     tree.finds("crates/clump-proto", "1 assertions short");
     tree.file(path, &body("debug_assert!(x); assert_eq!(a, b); assert!(y)"));

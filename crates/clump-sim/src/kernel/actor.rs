@@ -1,4 +1,5 @@
-//! What actors of all worlds do: poll, compute, stand still; the work of the progress thread.
+//! Behaviour common to actors of all worlds: polling, computing, standing still; the work of the
+//! progress thread.
 
 use super::plan::MILLISECOND;
 use super::switch::Time;

@@ -1,4 +1,4 @@
-//! What the plans of all worlds have in common, and how a seed draws it.
+//! The part of a plan that all worlds share, and its draw from a seed.
 
 use super::fault::PlannedFault;
 use super::random::Random;
