@@ -133,10 +133,6 @@ impl RankContext {
         self.settings
     }
 
-    pub(crate) fn take_segment(&self, bytes: u64) -> Result<u64> {
-        self.reserve_segment(bytes, bytes)
-    }
-
     /// Takes `reserved` bytes of this rank's segment space, of which the first `bytes` have memory;
     /// returns their offset in the node's memory.
     ///

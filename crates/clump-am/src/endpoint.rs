@@ -11,9 +11,10 @@ pub use ownership::{MultiThread, Ownership, SingleThread};
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::Result;
+use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
 use crate::progress::{Condition, WaitFor, block_on, enroll};
-use crate::vain::{give_way, note_arrival};
+
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
@@ -194,7 +195,7 @@ impl<H: Ownership> Endpoint<H> {
         drop(core);
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
         let mut core = self.hold.core()?;
-        core.begin_window(PollBackoff::window(self.context.spin_policy()));
+        core.schedule.begin_window(PollBackoff::window(self.context.spin_policy()));
         if !gave_way {
             return Ok(0);
         }
@@ -211,7 +212,7 @@ impl<H: Ownership> Endpoint<H> {
     /// As for [`Endpoint::poll`].
     pub fn poll_network(&self) -> Result<usize> {
         let mut core = self.hold.core()?;
-        core.force_network_poll();
+        core.schedule.network_next();
         core.poll()
     }
 
@@ -253,7 +254,7 @@ impl<H: Ownership> Endpoint<H> {
     /// As for [`Endpoint::poll`].
     pub fn try_drain(&self) -> Result<bool> {
         let mut core = self.hold.core()?;
-        core.force_network_poll();
+        core.schedule.network_next();
         core.poll()?;
         core.housekeeping()?;
         Ok(core.is_drained())
@@ -282,7 +283,7 @@ impl<H: Ownership> Endpoint<H> {
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
         core.inbox.release();
-        core.force_network_poll();
+        core.schedule.network_next();
         Ok(())
     }
 

@@ -5,20 +5,24 @@
 //! cells. A cell lives as long as its owner likes, so a caller that uses one whose endpoint has
 //! gone gets an error.
 
+use crate::attempt::SendAttempt;
 use crate::context::RankContext;
-use crate::core::{Body, Core, Deferred, SendAttempt};
+use crate::core::Core;
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Handler, HandlerResult};
+use crate::handler::HandlerResult;
+use crate::message::{Handler, LayerPayload, LongWords, MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
 use crate::progress::{Guarded, Pollable};
 use crate::returned::Returned;
-use crate::send::{Outgoing, send_slowly};
-use crate::token::{LayerPayload, MAX_CARRIED, Token};
+use crate::send::send_slowly;
+use crate::token::Token;
+use clump_net::Progress;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
+use clump_shm::slot::INLINE;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -291,15 +295,14 @@ impl<'a> BorrowedEndpoint<'a> {
         bundle: &impl Pollable,
         (dest, handler): (Dest, Handler),
         words: &[u64],
-        parcel: LayerPayload<'_>,
+        payload: LayerPayload<'_>,
     ) -> Result<()> {
-        let progress = Cell::default();
-        let body = parcel.body(&progress);
-        let sent = match body {
-            Body::Short if words.len() <= clump_shm::slot::INLINE => {
-                self.core.attempt_short(dest, handler, words)?
-            }
-            _ => self.core.attempt(dest, handler, words, body)?,
+        let (mut space, mut progress) = (LongWords::default(), Progress::default());
+        let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
+        let sent = if message.kind == MessageKind::Short && words.len() <= INLINE {
+            self.core.attempt_short(dest, handler, words)?
+        } else {
+            self.core.attempt(dest, &message, &mut progress)?
         };
         self.core.poll_after_send();
         if sent == SendAttempt::Sent {
@@ -309,8 +312,7 @@ impl<'a> BorrowedEndpoint<'a> {
         let (context, endpoint_cell) =
             (self.core.handler_context.context.clone(), self.space.endpoint_cell);
         drop(self);
-        let message = Outgoing { dest, handler, words, body };
-        send_slowly(&endpoint_cell, bundle, &context, message)
+        send_slowly(&endpoint_cell, bundle, &context, dest, &message, progress)
     }
 
     /// Sends if there is room now. Does not poll. If a long payload is partly packed, the rest is
@@ -322,30 +324,22 @@ impl<'a> BorrowedEndpoint<'a> {
         &mut self,
         (dest, handler): (Dest, Handler),
         words: &[u64],
-        parcel: LayerPayload<'_>,
+        payload: LayerPayload<'_>,
     ) -> Result<SendAttempt> {
+        let (mut space, mut progress) = (LongWords::default(), Progress::default());
+        let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
+        let is_long = message.kind == MessageKind::Long;
         let deferred = &self.core.handler_context.backlog.deferred;
-        if matches!(parcel, LayerPayload::Long(..)) && deferred.iter().any(|d| d.deposit.is_some())
-        {
+        if is_long && deferred.iter().any(|earlier| earlier.message.is_long()) {
             return Ok(SendAttempt::Full);
         }
-        let progress = Cell::default();
-        let body = parcel.body(&progress);
-        let sent = self.core.attempt(dest, handler, words, body)?;
-        let begun = body.is_begun();
-        match parcel {
-            LayerPayload::Long(offset, payload) if sent == SendAttempt::Full && begun => {
-                let backlog = &mut self.core.handler_context.backlog;
-                let (words, payload) = (words.to_vec(), Some(payload.to_vec()));
-                let deposit = Some((offset, progress));
-                let deferred = Deferred { dest, handler, words, payload, deposit, since: 0 };
-                debug_assert!(begun, "nothing was packed, so nothing has to follow");
-                backlog.deferred.push_back(deferred);
-                backlog.busy = true;
-                Ok(SendAttempt::Sent)
-            }
-            _ => Ok(sent),
+        let sent = self.core.attempt(dest, &message, &mut progress)?;
+        if sent == SendAttempt::Sent || progress == Progress::default() {
+            return Ok(sent);
         }
+        debug_assert!(is_long, "only long messages are packed in parts");
+        self.core.handler_context.backlog.defer(dest, message.to_kept(), progress);
+        Ok(SendAttempt::Sent)
     }
 
     /// Maps an endpoint's name into the translation table.
@@ -367,7 +361,7 @@ impl<'a> BorrowedEndpoint<'a> {
     /// Returns true if a deferred request is addressed to `dest`, which is not to be unmapped
     /// before it is sent.
     pub fn has_deferred(&self, dest: Dest) -> bool {
-        self.core.has_deferred(dest)
+        self.core.handler_context.backlog.has_deferred(dest)
     }
 
     /// Sets which senders are admitted from now on.
@@ -471,7 +465,7 @@ impl Pollable for EndpointCell {
     }
 
     fn force_network_poll(&self) {
-        self.if_free(false, Core::force_network_poll);
+        self.if_free(false, |core| core.schedule.network_next());
     }
 
     fn activity(&self) -> u64 {

@@ -1,28 +1,17 @@
 //! Handlers and their table.
 
-use crate::core::HandlerContext;
 use crate::error::{ErrorKind, Result};
+use crate::handler_context::HandlerContext;
+use crate::handler_failure::HandlerFailure;
+use crate::message::{Handler, MAX_CARRIED};
 use crate::payload::Payload;
-use crate::returned::Reason;
-use crate::token::{MAX_CARRIED, ReplyTo, Token};
+use crate::reason::Reason;
+use crate::reply_to::ReplyTo;
+use crate::token::Token;
 use crate::words::FromWords;
 use clump_shm::name::Name;
 use clump_shm::slot::INLINE;
 use std::marker::PhantomData;
-
-/// Index into an endpoint's handler table. 0 is reserved for returned messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Handler(pub u8);
-
-/// Reason for which a handler did not do what the message asked for.
-#[derive(Debug)]
-pub enum HandlerFailure {
-    /// The handler failed; the poll that ran it returns this text as an error.
-    Said(String),
-    /// The handler does not accept the message, which is returned to its sender for this reason.
-    /// Only for requests, and only before a reply; for a reply it is an error of the poll.
-    Refused(Reason),
-}
 
 /// Result types of handlers: nothing, or a result whose error [`crate::Endpoint::poll`] returns, or
 /// that the message is not accepted.

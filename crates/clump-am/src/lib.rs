@@ -29,43 +29,63 @@
 //! needs_both::<clump_am::SharedEndpoint>();
 //! ```
 
+mod arrived_message;
+mod attempt;
 mod context;
 mod core;
+mod deposit;
 mod dispatch;
 mod endpoint;
 mod endpoint_cell;
 mod error;
+mod exported_segment;
 mod failures;
+mod give_way;
 mod handler;
+mod handler_context;
+mod handler_failure;
+mod handling;
+mod message;
+mod network_poll;
 mod payload;
 mod peer;
+mod poll;
+mod poll_schedule;
 mod progress;
+mod reason;
 mod remote;
 mod reply_queue;
+mod reply_to;
+mod requester;
 mod returned;
 mod send;
 mod short;
 mod token;
+mod translation_table;
 mod upkeep;
 mod vain;
 mod view;
 mod words;
 
+pub use attempt::SendAttempt;
 pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use context::{RankContext, Settings};
-pub use core::SendAttempt;
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
 };
 pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell, this_thread};
 pub use error::{Error, ErrorKind, Result};
-pub use handler::{Handler, HandlerFailure, HandlerResult};
+pub use give_way::{give_way, note_arrival};
+pub use handler::HandlerResult;
+pub use handler_context::MAX_DEFERRED;
+pub use handler_failure::HandlerFailure;
+pub use message::{Handler, LayerPayload, MAX_ARGUMENTS, MAX_CARRIED};
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on, poll_also};
-pub use returned::{Reason, Returned};
-pub use token::{LayerPayload, MAX_ARGUMENTS, MAX_CARRIED, MAX_DEFERRED, Token};
-pub use vain::{give_way, note_arrival};
+pub use reason::Reason;
+pub use returned::Returned;
+pub use token::Token;
 pub use view::{LANE_STRIDE, LocalRoute, View};
 pub use words::{FromWords, Word, Words};

@@ -1,6 +1,9 @@
 //! An entry of an endpoint's translation table.
 
+use crate::context::RankContext;
+use crate::reason::Reason;
 use clump_net::FlowId;
+use clump_shm::block::Openness;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 
@@ -18,11 +21,9 @@ pub struct Tag(pub u64);
 pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
-    pub(crate) path: PeerPath,
+    pub(crate) route: Route,
     /// Index at which the lane of an endpoint to itself was last among the hot ones.
     pub(crate) hot_at: usize,
-    /// The way to an endpoint of another node.
-    pub(crate) remote: Option<FlowId>,
     pub(crate) reply_lane: Option<usize>,
     /// True if requests were sent since the last check for the peer's death or close.
     pub(crate) unchecked: bool,
@@ -30,32 +31,63 @@ pub(crate) struct MappedPeer {
     pub(crate) released: bool,
 }
 
-/// The path to a destination. It tells the endpoint itself from all others: what sends to others
-/// matches [`PeerPath::Other`] alone, and so pays nothing for the difference.
+/// The route to a destination. It tells the endpoint itself from all others of the node: what sends
+/// to others matches [`Route::Local`] alone, and so pays nothing for the difference.
 #[derive(Debug)]
-pub(crate) enum PeerPath {
-    /// None: the name leads to no endpoint of this node.
+pub(crate) enum Route {
+    /// None: the name leads nowhere.
     Absent,
-    /// To another endpoint, or by a shared queue.
-    Other(Path),
+    /// To another endpoint of this node, or by a shared queue.
+    Local(Path),
     /// To the endpoint itself, by a lane.
     Own(Path),
+    /// To an endpoint of another node.
+    Remote(FlowId),
 }
 
-impl PeerPath {
+impl Route {
+    /// Returns the path through this node's memory.
     #[inline(always)]
-    pub(crate) fn get(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            PeerPath::Absent => None,
-            PeerPath::Other(path) | PeerPath::Own(path) => Some(path),
+            Route::Local(path) | Route::Own(path) => Some(path),
+            Route::Absent | Route::Remote(_) => None,
         }
     }
 
+    /// Returns the path through this node's memory, to send by it.
     #[inline(always)]
-    pub(crate) fn get_mut(&mut self) -> Option<&mut Path> {
+    pub(crate) fn path_mut(&mut self) -> Option<&mut Path> {
         match self {
-            PeerPath::Absent => None,
-            PeerPath::Other(path) | PeerPath::Own(path) => Some(path),
+            Route::Local(path) | Route::Own(path) => Some(path),
+            Route::Absent | Route::Remote(_) => None,
+        }
+    }
+
+    /// Returns the flow to an endpoint of another node.
+    pub(crate) fn flow(&self) -> Option<FlowId> {
+        match self {
+            Route::Remote(flow) => Some(*flow),
+            _ => None,
+        }
+    }
+}
+
+impl MappedPeer {
+    pub(crate) fn new(name: Name, tag: Tag, route: Route, reply_lane: Option<usize>) -> Self {
+        let (unchecked, released, hot_at) = (false, false, 0);
+        Self { name, tag: tag.0, route, hot_at, reply_lane, unchecked, released }
+    }
+
+    /// Returns the reason for which the destination admits nothing of this endpoint.
+    #[cold]
+    pub(crate) fn reason_for_refusal(&self, context: &RankContext) -> Reason {
+        let dead = context.node().death_of(self.name.rank()).is_some();
+        match self.route.path().map_or(Openness::Absent, Path::openness) {
+            _ if dead => Reason::PeerLost,
+            Openness::Open => Reason::BadTag,
+            Openness::Closed => Reason::EndpointGone,
+            Openness::Absent => Reason::NoSuchEndpoint,
         }
     }
 }

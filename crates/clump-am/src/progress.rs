@@ -61,7 +61,7 @@ impl Pollable for RefCell<Core> {
 
     fn force_network_poll(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
-            core.force_network_poll();
+            core.schedule.network_next();
         }
     }
 

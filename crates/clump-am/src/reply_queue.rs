@@ -1,22 +1,30 @@
 //! The path from an endpoint back to one requester, and the replies that wait for room on it.
 
+use crate::deposit::deposit;
+use crate::error::Result;
+use crate::message::{KeptMessage, MessageKind, OutgoingMessage};
+use crate::reason::Reason;
 use clump_shm::path::Path;
 use clump_shm::slot::Header;
 use std::collections::VecDeque;
 
-/// A reply that found its path full.
-#[derive(Debug)]
-struct DeferredReply {
-    header: Header,
-    words: Vec<u64>,
-    payload: Vec<u8>,
+/// Result of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum ReplyAttempt {
+    /// It is on its way.
+    Sent,
+    /// There is no room now; it is kept, and sent later.
+    PutAside,
+    /// The requester will never take it.
+    Refused(Reason),
 }
 
 /// The reply path of one requester.
 #[derive(Debug)]
 pub(crate) struct ReplyQueue {
     pub(crate) path: Path,
-    stash: VecDeque<DeferredReply>,
+    stash: VecDeque<KeptMessage>,
 }
 
 impl ReplyQueue {
@@ -31,10 +39,34 @@ impl ReplyQueue {
         !self.stash.is_empty()
     }
 
-    /// Sends a reply; returns false if there is no room now.
+    /// Sends a reply, or keeps it for [`ReplyQueue::flush`].
+    ///
+    /// # Errors
+    /// The requester's segment cannot be mapped.
     #[inline(always)]
-    pub(crate) fn send_now(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
-        self.stash.is_empty() && self.path.push_any(header, words, payload).is_ok()
+    pub(crate) fn send(&mut self, message: &OutgoingMessage<'_>) -> Result<ReplyAttempt> {
+        // Of a closed requester the segment may belong to another endpoint by now.
+        if !self.path.is_open() {
+            return Ok(ReplyAttempt::Refused(Reason::ReplyRejected));
+        }
+        if message.kind == MessageKind::Long
+            && let Some(reason) = deposit(&mut self.path, message)?
+        {
+            return Ok(ReplyAttempt::Refused(reason));
+        }
+        if self.send_now(message) {
+            return Ok(ReplyAttempt::Sent);
+        }
+        self.put_aside(message);
+        Ok(ReplyAttempt::PutAside)
+    }
+
+    /// Sends a message whose payload is deposited, if it has one; returns false if there is no room
+    /// now.
+    #[inline(always)]
+    pub(crate) fn send_now(&mut self, message: &OutgoingMessage<'_>) -> bool {
+        self.stash.is_empty()
+            && self.path.push_any(message.header(), message.words, message.payload).is_ok()
     }
 
     /// Sends a reply of words alone; returns false if there is no room now.
@@ -43,26 +75,19 @@ impl ReplyQueue {
         self.stash.is_empty() && self.path.push(header, words).is_ok()
     }
 
-    /// Sends a reply, or stores it for [`ReplyQueue::flush`]; returns true if it was stored.
-    #[inline(always)]
-    pub(crate) fn send(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
-        if self.send_now(header, words, payload) {
-            return false;
-        }
-        self.put_aside(header, words, payload);
-        true
-    }
-
     #[cold]
-    fn put_aside(&mut self, header: Header, words: &[u64], payload: &[u8]) {
-        let (words, payload) = (words.to_vec(), payload.to_vec());
-        self.stash.push_back(DeferredReply { header, words, payload });
+    fn put_aside(&mut self, message: &OutgoingMessage<'_>) {
+        debug_assert!(self.stash.is_empty(), "a request was handled while its reply path was full");
+        let is_deposited = message.kind == MessageKind::Long;
+        let payload = if is_deposited { &[] } else { message.payload };
+        self.stash.push_back(OutgoingMessage { payload, ..*message }.to_kept());
     }
 
-    /// Sends stored replies as far as there is room.
+    /// Sends kept replies as far as there is room.
     pub(crate) fn flush(&mut self) {
         while let Some(first) = self.stash.front() {
-            if self.path.push_any(first.header, &first.words, &first.payload).is_err() {
+            let message = first.outgoing();
+            if self.path.push_any(message.header(), message.words, message.payload).is_err() {
                 return;
             }
             self.stash.pop_front();
@@ -70,10 +95,12 @@ impl ReplyQueue {
     }
 
     /// Recovers every reply that a closed or dead requester never read, sent or not.
-    pub(crate) fn take_back(&mut self, mut each: impl FnMut(Header, &[u64], &[u8])) {
-        self.path.take_back(&mut each);
-        for stashed in self.stash.drain(..) {
-            each(stashed.header, &stashed.words, &stashed.payload);
+    pub(crate) fn take_back(&mut self, mut each: impl FnMut(&OutgoingMessage<'_>)) {
+        self.path.take_back(|header, words, payload| {
+            each(&OutgoingMessage::of_slot(header, words, payload));
+        });
+        for kept in self.stash.drain(..) {
+            each(&kept.outgoing());
         }
     }
 }

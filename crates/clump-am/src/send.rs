@@ -1,28 +1,20 @@
 //! Sending without room: polls and waits until the message is sent or returned.
 
+use crate::attempt::SendAttempt;
 use crate::context::RankContext;
-use crate::core::{Body, SendAttempt};
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
 use crate::failures::Failures;
-use crate::handler::Handler;
+use crate::message::OutgoingMessage;
 use crate::peer::Dest;
 use crate::progress::{NAP, NAP_FOR_ROOM, Pollable, Room, block_on};
-use crate::returned::Reason;
-use crate::token::MAX_CARRIED;
+use clump_net::Progress;
 use clump_os::clock;
-
-/// A request on its way out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
-    pub(crate) dest: Dest,
-    pub(crate) handler: Handler,
-    pub(crate) words: &'a [u64],
-    pub(crate) body: Body<'a>,
-}
+use std::cell::Cell;
 
 /// Sends `message` from the endpoint behind `hold` as soon as there is room; `bundle` is polled
 /// meanwhile. If there is no room until the rank's send timeout, the message is returned.
+/// `progress`: what earlier attempts have packed of it.
 ///
 /// # Errors
 /// Polling finds an error, and nothing was sent. Of a payload that is partly packed the rest is
@@ -32,13 +24,16 @@ pub(crate) fn send_slowly<H: Ownership>(
     hold: &H,
     bundle: &impl Pollable,
     context: &RankContext,
-    message: Outgoing<'_>,
+    dest: Dest,
+    message: &OutgoingMessage<'_>,
+    progress: Progress,
 ) -> Result<()> {
-    let Outgoing { dest, handler, words, body } = message;
-    debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
+    // Shared with the loop below, which looks at it between two attempts.
+    let packed = Cell::new(progress);
+    let is_begun = || packed.get() != Progress::default();
     let send_timeout = context.settings().send_timeout;
     let started = clock::now_ns();
-    let peer = hold.core()?.rank_of(dest);
+    let peer = hold.core()?.translation.rank_of(dest);
     let mut sent = false;
     let attempt = || {
         if sent {
@@ -47,17 +42,20 @@ pub(crate) fn send_slowly<H: Ownership>(
         let waited = u128::from(clock::now_ns() - started);
         let mut core = hold.core()?;
         // A partly packed payload is on its way, and has to be sent whole.
-        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
-            core.return_to_sender(dest, Reason::Congestion, handler, words, body);
+        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun() {
+            core.give_up(dest, message);
             sent = true;
         } else {
-            sent = core.attempt(dest, handler, words, body)? == SendAttempt::Sent;
+            let mut progress = packed.get();
+            let attempt = core.attempt(dest, message, &mut progress);
+            packed.set(progress);
+            sent = attempt? == SendAttempt::Sent;
         }
         Ok(sent)
     };
     let ask = || {
         if let Ok(core) = hold.core() {
-            core.request_room(dest);
+            core.translation.request_room(dest);
         }
     };
     let own_stack = !context.node().is_local(peer) && context.node().proxies() == 0;
@@ -73,10 +71,10 @@ pub(crate) fn send_slowly<H: Ownership>(
                 | ErrorKind::Unclaimed { .. }
                 | ErrorKind::CorruptPacket(_)
         );
-        if !passing || !body.is_begun() {
+        if !passing || !is_begun() {
             return Err(error);
         }
-        debug_assert!(body.is_begun(), "an error is kept of a message that is sent");
+        debug_assert!(is_begun(), "an error is kept of a message that is sent");
         failures.keep(error);
     }
     let mut core = hold.core()?;

@@ -5,13 +5,18 @@
 //! endpoint's lane to itself is hot and empty and no reply waits on the way back. Else the request
 //! goes by the lane, as all others do, and is handled in its turn.
 
-use crate::core::{Body, Core, HandlerContext, SendAttempt};
-use crate::dispatch::{failed, return_request};
+use crate::arrived_message::ArrivedMessage;
+use crate::attempt::SendAttempt;
+use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Handler, HandlerFailure, HandlerTable};
-use crate::peer::{Dest, MappedPeer, PeerPath};
+use crate::handler::HandlerTable;
+use crate::handler_context::HandlerContext;
+use crate::handler_failure::HandlerFailure;
+use crate::message::{Handler, MAX_ARGUMENTS, OutgoingMessage};
+use crate::peer::{Dest, MappedPeer, Route};
 use crate::reply_queue::ReplyQueue;
-use crate::token::{MAX_ARGUMENTS, ReplyTo};
+use crate::reply_to::ReplyTo;
+use clump_net::Progress;
 use clump_shm::inbox::InLane;
 use clump_shm::polled_lanes::PolledLanes;
 use clump_shm::slot::{Header, INLINE};
@@ -29,8 +34,8 @@ impl Core {
     ) -> Result<SendAttempt> {
         if words.len() <= INLINE
             && handler.0 != 0
-            && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
-            && let Some(path) = peer.path.get_mut().filter(|path| path.admits(peer.tag))
+            && let Some(peer) = self.translation.get_mut(dest)
+            && let Some(path) = peer.route.path_mut().filter(|path| path.admits(peer.tag))
         {
             peer.unchecked = true;
             if path.push(Header::short(handler.0, words.len()), words).is_ok() {
@@ -52,9 +57,9 @@ impl Core {
         let sent = 'sent: {
             if words.len() <= INLINE
                 && handler.0 != 0
-                && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
+                && let Some(peer) = self.translation.get_mut(dest)
             {
-                if let PeerPath::Other(path) = &mut peer.path {
+                if let Route::Local(path) = &mut peer.route {
                     if path.admits(peer.tag) {
                         peer.unchecked = true;
                         if path.push(Header::short(handler.0, words.len()), words).is_ok() {
@@ -82,7 +87,8 @@ impl Core {
     }
 
     /// Sends a short message that no push of one slot has sent.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     fn attempt_rarely(
         &mut self,
         dest: Dest,
@@ -92,7 +98,8 @@ impl Core {
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        self.attempt(dest, handler, words, Body::Short)
+        let message = OutgoingMessage::short(handler, words);
+        self.attempt_inlined(dest, &message, &mut Progress::default())
     }
 }
 
@@ -107,7 +114,7 @@ fn run_own(
     handler: Handler,
     words: &[u64],
 ) -> Result<bool> {
-    let PeerPath::Own(path) = &peer.path else { return Ok(false) };
+    let Route::Own(path) = &peer.route else { return Ok(false) };
     let is_own =
         |lane: &InLane<ReplyQueue>| lane.from == peer.name && lane.reply_lane == peer.reply_lane;
     let Some(lane) = hot.get_mut(peer.hot_at).filter(|lane| is_own(lane)) else {
@@ -144,20 +151,18 @@ fn find(hot: &PolledLanes<ReplyQueue>, is_own: impl Fn(&InLane<ReplyQueue>) -> b
 /// there is no room, so that it has to wait in the lane.
 #[cold]
 fn end_own(
-    handler_context: &HandlerContext,
+    handler_context: &mut HandlerContext,
     link: &mut ReplyQueue,
     header: Header,
     words: &[u64],
     failure: HandlerFailure,
 ) -> Result<bool> {
-    let me = handler_context.name;
     debug_assert!(words.len() <= INLINE, "a message of one slot");
-    let result = failed(header, failure, |reason| {
-        return_request(me, reason, header, words, &[], Some(link))
-    });
-    if result.is_err() {
+    let message = ArrivedMessage::short(handler_context.name, true, header, words);
+    let resolved = ReplyTo::Local(link).resolve(handler_context, &message, failure);
+    if resolved.is_err() {
         handler_context.count_short_sent(words.len());
         handler_context.count_short(true, header);
     }
-    result
+    resolved
 }

@@ -1,16 +1,19 @@
 //! Work of an endpoint besides sending and receiving: deferred requests, stored replies, returned
 //! messages, deaths of peers.
 
-use crate::core::{Body, Core, HandlerContext, SendAttempt};
-use crate::dispatch::hand_over;
+use crate::attempt::SendAttempt;
+use crate::core::Core;
 use crate::error::Result;
-use crate::peer::Dest;
-use crate::returned::{Reason, Returned};
+use crate::handler_context::HandlerContext;
+use crate::handling::hand_over;
+use crate::message::MessageKind;
+use crate::reason::Reason;
+use crate::returned::Returned;
+use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
-use clump_shm::path::Path;
-use clump_trace::{Counter, Counters};
+use clump_trace::{Counter, Counters, Role};
 use std::time::Duration;
 
 impl Core {
@@ -33,40 +36,16 @@ impl Core {
         Ok(())
     }
 
-    /// Returns how many messages this endpoint has handled so far, returned ones included.
-    pub(crate) fn handled(&self) -> u64 {
-        self.handler_context.counters().get(Counter::HandlerRuns)
-    }
-
     /// Returns true if everything sent was read or returned.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
-        let peers = self.peers.iter().flatten().chain(&self.retiring);
-        remotely
-            && !self.handler_context.backlog.busy
-            && peers.into_iter().all(|peer| !peer.unchecked)
-    }
-
-    /// Asks targets of this node that have not read everything to wake this rank once they have.
-    pub(crate) fn request_drained(&self) {
-        let peers = self.peers.iter().flatten().chain(&self.retiring);
-        for path in peers.filter(|peer| peer.unchecked).filter_map(|peer| peer.path.get()) {
-            path.request_credit(CreditRequest::Drained);
-        }
-    }
-
-    /// Asks the target of `dest`, if it is of this node, to wake this rank once there is room.
-    pub(crate) fn request_room(&self, dest: Dest) {
-        let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
-        if let Some(path) = entry.and_then(|peer| peer.path.get()) {
-            path.request_credit(CreditRequest::Room);
-        }
+        remotely && !self.handler_context.backlog.busy && self.translation.is_drained()
     }
 
     /// Asks for room for deferred requests and stored replies.
     pub(crate) fn request_room_for_backlog(&mut self) {
         if let Some(first) = self.handler_context.backlog.deferred.front() {
-            self.request_room(first.dest);
+            self.translation.request_room(first.dest);
         }
         if self.handler_context.backlog.stuck_links != 0 {
             let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
@@ -95,12 +74,8 @@ impl Core {
         let Some(mut first) = self.handler_context.backlog.deferred.pop_front() else {
             return Ok(false);
         };
-        let body = match (&first.payload, &first.deposit) {
-            (None, _) => Body::Short,
-            (Some(payload), None) => Body::Medium(payload),
-            (Some(payload), Some((offset, progress))) => Body::Long(*offset, payload, progress),
-        };
-        if self.attempt(first.dest, first.handler, &first.words, body)? == SendAttempt::Sent {
+        let message = first.message.outgoing();
+        if self.attempt(first.dest, &message, &mut first.progress)? == SendAttempt::Sent {
             return Ok(true);
         }
         let now = clock::now_ns();
@@ -109,14 +84,9 @@ impl Core {
         }
         let waited = u128::from(now - first.since);
         let send_timeout = self.handler_context.context.settings().send_timeout;
-        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
-            self.return_to_sender(
-                first.dest,
-                Reason::Congestion,
-                first.handler,
-                &first.words,
-                body,
-            );
+        let is_begun = first.progress != Progress::default();
+        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun {
+            self.give_up(first.dest, &message);
             return Ok(true);
         }
         self.handler_context.backlog.deferred.push_front(first);
@@ -137,7 +107,7 @@ impl Core {
     #[cold]
     pub(crate) fn housekeeping(&mut self) -> Result<()> {
         self.handler_context.context.check_process()?;
-        self.count_polls();
+        self.schedule.count(self.handler_context.counters());
         let cooled = u64::from(self.inbox.tick());
         self.handler_context.counters().add(Counter::LanesArmed, cooled);
         self.inbox.give_back_all();
@@ -149,9 +119,9 @@ impl Core {
                 self.handler_context.context.block(),
             );
         }
-        self.check_peers();
+        self.translation.return_unread(&mut self.handler_context);
         self.check_links();
-        self.finish_retiring()?;
+        self.translation.finish_retiring(&mut self.inbox)?;
         // Replies that are not read yet may still have to be sent, or returned.
         self.inbox.free_retired(|link| {
             let done = !link.is_stuck() && link.path.is_drained();
@@ -161,50 +131,6 @@ impl Core {
             done
         });
         if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
-    }
-
-    /// Adds the polls made since the last call to the counters; in between they are counted
-    /// privately, because they are a hundred times as frequent as anything else.
-    pub(crate) fn count_polls(&mut self) {
-        let polls = self
-            .schedule
-            .polls
-            .wrapping_sub(std::mem::replace(&mut self.counted_polls, self.schedule.polls));
-        let busy = std::mem::take(&mut self.busy_polls);
-        let counters = self.handler_context.counters();
-        counters.add(Counter::Polls, u64::from(polls));
-        counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
-    }
-
-    /// Returns requests that their target will never read to this endpoint.
-    fn check_peers(&mut self) {
-        let Self { peers, retiring, handler_context, .. } = self;
-        let HandlerContext { context, block, backlog, .. } = handler_context;
-        let counters = Counters::over(block.counters());
-        for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
-            let (rank, dest) = (context.rank(), peer.name);
-            let Some(path) = peer.path.get_mut() else { continue };
-            if !peer.unchecked {
-                path.abandon();
-                continue;
-            }
-            let tally = path.take_tally();
-            counters.add(Counter::DoorbellRings, tally.rings);
-            counters.add(Counter::WakesSent, tally.wakes);
-            let dead = context.node().death_of(dest.rank()).is_some();
-            if !dead && path.openness() == Openness::Open {
-                peer.unchecked = !path.is_drained();
-                continue;
-            }
-            let reason = if dead { Reason::PeerLost } else { Reason::EndpointGone };
-            peer.unchecked = false;
-            path.take_back(|header, words, payload| {
-                let why = (reason, false);
-                backlog.returned.push_back(Returned::of((rank, dest), why, header, words, payload));
-                backlog.busy = true;
-            });
-            path.abandon();
-        }
     }
 
     /// Returns replies that their requester will never read to this endpoint.
@@ -224,42 +150,14 @@ impl Core {
                 continue;
             }
             let reason = if dead { Reason::PeerLost } else { Reason::ReplyRejected };
-            link.take_back(|header, words, payload| {
-                if header.kind() != clump_shm::slot::SlotKind::Returned {
-                    let why = (reason, true);
-                    let back = Returned::of((rank, dest), why, header, words, payload);
-                    backlog.returned.push_back(back);
-                    backlog.busy = true;
+            link.take_back(|message| {
+                if message.kind != MessageKind::Returned {
+                    let back = Returned::of(rank, dest, (Role::Reply, reason), message);
+                    backlog.give_back(back);
                 }
             });
             link.path.abandon();
         }
-    }
-
-    /// Frees the reply lanes of unmapped destinations once their target has read everything.
-    fn finish_retiring(&mut self) -> Result<()> {
-        let mut at = 0;
-        while at < self.retiring.len() {
-            let peer = &mut self.retiring[at];
-            let gone = peer.path.get().is_none_or(|p| p.openness() != Openness::Open);
-            let done = gone || peer.path.get().is_none_or(Path::is_released);
-            // Replies were published before the release; a poll between the two looks reads them,
-            // or their bell, answered now, shows them.
-            let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
-            if seen_before {
-                self.inbox.process_doorbells()?;
-            }
-            let idle = peer.reply_lane.is_none_or(|lane| self.inbox.reply_lane_is_idle(lane));
-            if !(seen_before && peer.released && idle) {
-                at += 1;
-                continue;
-            }
-            let peer = self.retiring.swap_remove(at);
-            if let Some(lane) = peer.reply_lane {
-                self.inbox.free_reply_lane(lane);
-            }
-        }
-        Ok(())
     }
 }
 

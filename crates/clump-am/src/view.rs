@@ -6,7 +6,7 @@
 //! `Core::poll` and `Core::attempt_short` do in their best cases; in all others it calls.
 //! docs/adr/0023.
 
-use crate::core::{Core, PollSchedule};
+use crate::core::Core;
 use crate::endpoint::Endpoint;
 use crate::error::Result;
 use crate::peer::Dest;
@@ -40,8 +40,6 @@ pub struct View {
 /// Bytes from one hot lane to the next.
 pub const LANE_STRIDE: usize = size_of::<InLane<ReplyQueue>>();
 
-const _: () = assert!(size_of::<PollSchedule>() == size_of::<[u32; 2]>());
-
 /// The lane to a destination on this node, while it is mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalRoute {
@@ -57,8 +55,8 @@ pub struct LocalRoute {
 
 impl Core {
     fn local_route(&mut self, dest: Dest) -> Option<LocalRoute> {
-        let peer = self.peers.get_mut(dest.0 as usize)?.as_mut()?;
-        let (door, state, tag) = peer.path.get_mut()?.inline_lane()?;
+        let peer = self.translation.get_mut(dest)?;
+        let (door, state, tag) = peer.route.path_mut()?.inline_lane()?;
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
         Some(LocalRoute { door, state, tag, unchecked })
     }
@@ -92,7 +90,7 @@ impl Endpoint {
     /// Inside one of the endpoint's handlers.
     pub fn table_at(&self) -> Result<(usize, usize)> {
         let core = self.borrow()?;
-        Ok((core.peers.as_ptr().addr(), core.peers.len()))
+        Ok((core.translation.address(), core.translation.len()))
     }
 
     /// Returns the lane to `dest`; `None` if it is not mapped, or if messages go there by other
@@ -113,10 +111,7 @@ impl Endpoint {
     #[cold]
     pub fn after_push(&self, dest: Dest, ring: bool, poll: bool) -> Result<usize> {
         let mut core = self.borrow()?;
-        if ring
-            && let Some(Some(peer)) = core.peers.get(dest.0 as usize)
-            && let Some(path) = peer.path.get()
-        {
+        if ring && let Some(path) = core.translation.get(dest).and_then(|peer| peer.route.path()) {
             path.ring_doorbell();
         }
         Ok(if poll { core.poll_after_send() } else { 0 })

@@ -2,7 +2,7 @@
 //!
 //! C++ encodes values in the same bits, so ranks written in either language understand each other.
 
-use crate::token::MAX_ARGUMENTS;
+use crate::message::MAX_ARGUMENTS;
 use std::borrow::Borrow;
 
 /// A value that travels as one word of a message: an integer, a `bool`, a float.

@@ -2,7 +2,8 @@
 
 use super::{Endpoint, MultiThread, Ownership, SingleThread};
 use crate::error::Result;
-use crate::handler::{Handler, HandlerResult, typed, typed_bulk};
+use crate::handler::{HandlerResult, typed, typed_bulk};
+use crate::message::Handler;
 use crate::payload::Payload;
 use crate::returned::Returned;
 use crate::token::Token;

@@ -4,13 +4,13 @@
 //! poll is another message's, and is kept for the next poll: a send that fails has sent nothing.
 
 use super::{Endpoint, Ownership};
-use crate::core::{Body, SendAttempt};
+use crate::attempt::SendAttempt;
 use crate::error::{ErrorKind, Result};
-use crate::handler::Handler;
+use crate::message::{Handler, LayerPayload, LongWords, MAX_ARGUMENTS, OutgoingMessage};
 use crate::peer::Dest;
-use crate::send::{Outgoing, send_slowly};
-use crate::token::MAX_ARGUMENTS;
+use crate::send::send_slowly;
 use crate::words::Words;
+use clump_net::Progress;
 use std::borrow::Borrow;
 
 impl<H: Ownership> Endpoint<H> {
@@ -31,7 +31,7 @@ impl<H: Ownership> Endpoint<H> {
         drop(core);
         match sent {
             SendAttempt::Sent => Ok(()),
-            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
+            SendAttempt::Full => self.send_short_slowly(dest, handler, words),
         }
     }
 
@@ -49,7 +49,7 @@ impl<H: Ownership> Endpoint<H> {
         drop(core);
         match sent {
             SendAttempt::Sent => Ok(()),
-            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
+            SendAttempt::Full => self.send_short_slowly(dest, handler, words),
         }
     }
 
@@ -81,7 +81,7 @@ impl<H: Ownership> Endpoint<H> {
         payload: &[u8],
         words: impl Words,
     ) -> Result<()> {
-        self.send(dest, handler, words.encode().borrow(), Body::Medium(payload))
+        self.send(dest, handler, words.encode().borrow(), LayerPayload::Medium(payload))
     }
 
     /// Sends words and a payload if there is room now. Does not poll.
@@ -95,8 +95,10 @@ impl<H: Ownership> Endpoint<H> {
         payload: &[u8],
         words: impl Words,
     ) -> Result<SendAttempt> {
-        let words = words.encode();
-        self.hold.core()?.attempt(dest, handler, words.borrow(), Body::Medium(payload))
+        let (words, mut space) = (words.encode(), LongWords::default());
+        let payload = LayerPayload::Medium(payload);
+        let message = OutgoingMessage::new(handler, words.borrow(), payload, &mut space)?;
+        self.hold.core()?.attempt(dest, &message, &mut Progress::default())
     }
 
     /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler`
@@ -113,34 +115,38 @@ impl<H: Ownership> Endpoint<H> {
         payload: &[u8],
         words: impl Words,
     ) -> Result<()> {
-        let progress = std::cell::Cell::default();
-        self.send(dest, handler, words.encode().borrow(), Body::Long(offset, payload, &progress))
+        self.send(dest, handler, words.encode().borrow(), LayerPayload::Long(offset, payload))
     }
 
-    fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
-        if words.len() > MAX_ARGUMENTS {
-            return Err(ErrorKind::TooManyWords(words.len()).into());
-        }
-        let mut core = self.hold.core()?;
-        let sent = core.attempt(dest, handler, words, body)?;
-        core.poll_after_send();
-        drop(core);
-        match sent {
-            SendAttempt::Sent => Ok(()),
-            SendAttempt::Full => self.send_slowly(dest, handler, words, body),
-        }
-    }
-
-    #[cold]
-    fn send_slowly(
+    fn send(
         &self,
         dest: Dest,
         handler: Handler,
         words: &[u64],
-        body: Body<'_>,
+        payload: LayerPayload<'_>,
     ) -> Result<()> {
+        if words.len() > MAX_ARGUMENTS {
+            return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
+        let (mut space, mut progress) = (LongWords::default(), Progress::default());
+        let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
+        let mut core = self.hold.core()?;
+        let sent = core.attempt(dest, &message, &mut progress)?;
+        core.poll_after_send();
+        drop(core);
+        match sent {
+            SendAttempt::Sent => Ok(()),
+            SendAttempt::Full => {
+                let bundle = self.hold.cell();
+                send_slowly(&self.hold, bundle, &self.context, dest, &message, progress)
+            }
+        }
+    }
+
+    #[cold]
+    fn send_short_slowly(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         debug_assert!(words.len() <= MAX_ARGUMENTS, "more words than a program gives");
-        let message = Outgoing { dest, handler, words, body };
-        send_slowly(&self.hold, self.hold.cell(), &self.context, message)
+        let (message, begun) = (OutgoingMessage::short(handler, words), Progress::default());
+        send_slowly(&self.hold, self.hold.cell(), &self.context, dest, &message, begun)
     }
 }

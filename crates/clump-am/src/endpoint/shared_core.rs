@@ -108,7 +108,7 @@ impl Pollable for SharedCore {
 
     fn force_network_poll(&self) {
         if let Some(mut core) = self.try_lock() {
-            core.force_network_poll();
+            core.schedule.network_next();
         }
     }
 

@@ -42,14 +42,14 @@ impl<H: Ownership> WaitFor for Drained<'_, H> {
         core.housekeeping()?;
         let drained = core.is_drained();
         if !drained && !std::mem::replace(&mut self.asked, true) {
-            core.request_drained();
+            core.translation.request_drained();
         }
         Ok(drained)
     }
 
     fn announced(&mut self) {
         if let Ok(core) = self.endpoint.hold.core() {
-            core.request_drained();
+            core.translation.request_drained();
         }
     }
 

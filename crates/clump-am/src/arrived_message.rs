@@ -1,0 +1,126 @@
+//! A message as it arrived at an endpoint: by a lane, by a shared queue, or from another node.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{MAX_CARRIED, MessageKind, arguments, count};
+use crate::payload::Payload;
+use crate::reason::Reason;
+use clump_net::original::Original;
+use clump_shm::bulk::SharedBytes;
+use clump_shm::name::Name;
+use clump_shm::slot::{Header, MAX_WORDS};
+use clump_trace::{Counter, Counters, Flow, Role};
+
+/// A message that arrived. Everything in it is a peer's and is checked before it is used.
+#[derive(Debug)]
+pub(crate) struct ArrivedMessage<'a> {
+    pub(crate) from: Name,
+    /// True if it is a request: it may be replied to.
+    pub(crate) request: bool,
+    /// True if it came from another node.
+    pub(crate) remote: bool,
+    pub(crate) kind: MessageKind,
+    /// Index into the handler table.
+    pub(crate) handler: u8,
+    /// Its words; those of a long message begin with offset and length of the deposit.
+    pub(crate) words: &'a [u64],
+    /// Bytes beside the words: of a medium message, or of a returned one.
+    pub(crate) payload: Payload<'a>,
+}
+
+impl<'a> ArrivedMessage<'a> {
+    /// Creates a message that an endpoint of this node wrote. `words`: those of its slots.
+    ///
+    /// # Errors
+    /// Its kind is none that endpoints send.
+    #[inline(always)]
+    pub(crate) fn of_slot(
+        from: Name,
+        request: bool,
+        header: Header,
+        words: &'a [u64],
+        payload: SharedBytes,
+    ) -> Result<Self> {
+        let words = words.get(..header.words()).unwrap_or(words);
+        let kind = MessageKind::from_bits(header.kind() as u8).ok_or(ErrorKind::Corrupt(from))?;
+        let (handler, payload) = (header.handler(), Payload::new(payload, None));
+        Ok(Self { from, request, remote: false, kind, handler, words, payload })
+    }
+
+    /// Creates a message of words in one slot.
+    pub(crate) fn short(from: Name, request: bool, header: Header, words: &'a [u64]) -> Self {
+        let (kind, handler) = (MessageKind::Short, header.handler());
+        debug_assert_eq!(header.words(), words.len(), "a short message of one slot");
+        Self { from, request, remote: false, kind, handler, words, payload: Payload::none() }
+    }
+
+    /// Creates a message from another node.
+    #[inline(always)]
+    pub(crate) fn of_frame(arrival: &'a clump_net::ArrivedMessage<'_>, kind: MessageKind) -> Self {
+        Self {
+            from: Name::from_bits(arrival.route.from),
+            request: !arrival.reply,
+            remote: true,
+            kind,
+            handler: arrival.handler,
+            words: arrival.words(),
+            payload: Payload::own(arrival.payload),
+        }
+    }
+
+    /// Returns the error that says what this message shows of its sender.
+    #[cold]
+    pub(crate) fn corrupt(&self) -> Error {
+        match self.remote {
+            true => ErrorKind::CorruptPacket(self.from).into(),
+            false => ErrorKind::Corrupt(self.from).into(),
+        }
+    }
+
+    /// Returns the words that the handler gets.
+    ///
+    /// # Errors
+    /// More than a message carries, or too few for its kind.
+    #[inline(always)]
+    pub(crate) fn arguments(&self) -> Result<&'a [u64]> {
+        let words = arguments(self.kind, self.words);
+        let deposit_is_missing = self.kind == MessageKind::Long && self.deposit().is_none();
+        if words.len() > MAX_CARRIED || deposit_is_missing {
+            return Err(self.corrupt());
+        }
+        Ok(words)
+    }
+
+    /// Returns offset and length of the deposit of a long message.
+    #[inline(always)]
+    pub(crate) fn deposit(&self) -> Option<(u64, u64)> {
+        match (self.kind, self.words) {
+            (MessageKind::Long, &[offset, len, ..]) => Some((offset, len)),
+            _ => None,
+        }
+    }
+
+    /// Counts it as received, and the run of its handler.
+    #[inline(always)]
+    pub(crate) fn count_received(&self, counters: Counters<'_>) {
+        let role = if self.request { Role::Request } else { Role::Reply };
+        let payload = self.deposit().map_or(self.payload.len() as u64, |(_, len)| len);
+        count(counters, (role, Flow::Received, self.remote), self.kind, self.words, payload);
+        counters.bump(Counter::HandlerRuns);
+    }
+
+    /// Returns the words with which it goes back to its sender.
+    pub(crate) fn returned_words<'b>(
+        &self,
+        reason: Reason,
+        space: &'b mut [u64; MAX_WORDS],
+    ) -> &'b [u64] {
+        debug_assert!(self.words.len() < MAX_WORDS, "no message carries so many words");
+        debug_assert!(self.kind != MessageKind::Returned, "returned once already");
+        let (kind, handler) = (self.kind as u8, self.handler);
+        let reason = reason as u8;
+        let original = Original { reason, kind, handler, reply: !self.request };
+        space[0] = original.pack();
+        space[1..=self.words.len()].copy_from_slice(self.words);
+        &space[..=self.words.len()]
+    }
+}

@@ -1,0 +1,123 @@
+//! The part of an endpoint that its handlers reach through their token.
+
+use crate::context::RankContext;
+use crate::error::Error;
+use crate::exported_segment::ExportedSegment;
+use crate::failures::Failures;
+use crate::message::{KeptMessage, OutgoingMessage};
+use crate::peer::Dest;
+use crate::reason::Reason;
+use crate::returned::Returned;
+use clump_net::Progress;
+use clump_shm::block::EndpointBlock;
+use clump_shm::name::Name;
+use clump_shm::shared::Shared;
+use clump_shm::slot::Header;
+use clump_trace::{Counter, Counters, Flow, Role, Size};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most requests that handlers of one endpoint may have queued.
+pub const MAX_DEFERRED: usize = 1 << 16;
+
+/// A request that a handler queued.
+#[derive(Debug)]
+pub(crate) struct DeferredRequest {
+    pub(crate) dest: Dest,
+    pub(crate) message: KeptMessage,
+    /// Fragments of a long message that are packed for another node.
+    pub(crate) progress: Progress,
+    /// Time at which it first found no room, in ns; zero before.
+    pub(crate) since: u64,
+}
+
+/// Work that handlers left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    pub(crate) deferred: VecDeque<DeferredRequest>,
+    pub(crate) returned: VecDeque<Returned>,
+    /// Errors of polls behind sends that succeeded.
+    pub(crate) failures: Failures,
+    /// Upper bound of the reply queues that hold stored replies.
+    pub(crate) stuck_links: usize,
+    /// Upper bound of the requesters on other nodes whose replies wait.
+    pub(crate) stuck_remote: usize,
+    /// True if any of the above is not empty; the one word that a poll reads.
+    pub(crate) busy: bool,
+}
+
+impl Backlog {
+    /// Queues a request.
+    pub(crate) fn defer(&mut self, dest: Dest, message: KeptMessage, progress: Progress) {
+        self.deferred.push_back(DeferredRequest { dest, message, progress, since: 0 });
+        self.busy = true;
+    }
+
+    /// Queues a message of this endpoint for its handler 0.
+    pub(crate) fn give_back(&mut self, returned: Returned) {
+        self.returned.push_back(returned);
+        self.busy = true;
+    }
+
+    /// Returns true if a queued request is addressed to `dest`.
+    pub(crate) fn has_deferred(&self, dest: Dest) -> bool {
+        self.deferred.iter().any(|deferred| deferred.dest == dest)
+    }
+}
+
+/// State that handlers reach through their token: everything of an endpoint but lanes and handlers.
+#[derive(Debug)]
+pub(crate) struct HandlerContext {
+    pub(crate) context: Arc<RankContext>,
+    pub(crate) block: Shared<EndpointBlock>,
+    pub(crate) backlog: Backlog,
+    pub(crate) segment: ExportedSegment,
+    pub(crate) max_medium: usize,
+    pub(crate) name: Name,
+}
+
+impl HandlerContext {
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> Counters<'_> {
+        Counters::over(self.block.counters())
+    }
+
+    /// Counts a short request that was sent.
+    #[inline(always)]
+    pub(crate) fn count_short_sent(&self, words: usize) {
+        let counters = self.counters();
+        counters.bump(Counter::RequestShortSent);
+        counters.add(Counter::RequestShortSentBytes, words as u64 * 8);
+    }
+
+    /// Counts a short message that a handler got.
+    #[inline(always)]
+    pub(crate) fn count_short(&self, request: bool, header: Header) {
+        let role = if request { Role::Request } else { Role::Reply };
+        let counters = self.counters();
+        counters.bump(Counter::messages(role, Size::Short, Flow::Received));
+        let bytes = header.words() as u64 * 8;
+        counters.add(Counter::bytes(role, Size::Short, Flow::Received), bytes);
+        counters.bump(Counter::HandlerRuns);
+    }
+
+    /// Keeps an error for the next poll, because what the program called has succeeded.
+    #[cold]
+    pub(crate) fn keep_failure(&mut self, error: Error) {
+        self.backlog.failures.keep(error);
+        self.backlog.busy = true;
+        debug_assert!(!self.backlog.failures.is_empty(), "the next poll has nothing to report");
+    }
+
+    /// Queues a message to `dest` for handler 0 of this endpoint.
+    #[cold]
+    pub(crate) fn return_to_sender(
+        &mut self,
+        dest: Name,
+        (role, reason): (Role, Reason),
+        message: &OutgoingMessage<'_>,
+    ) {
+        let rank = self.context.rank();
+        self.backlog.give_back(Returned::of(rank, dest, (role, reason), message));
+    }
+}

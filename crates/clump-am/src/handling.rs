@@ -1,0 +1,111 @@
+//! Handling of a message that has arrived, whichever way: its handler runs, or it goes back to its
+//! sender.
+
+use crate::arrived_message::ArrivedMessage;
+use crate::error::{ErrorKind, Result};
+use crate::handler::HandlerTable;
+use crate::handler_context::HandlerContext;
+use crate::handler_failure::HandlerFailure;
+use crate::message::{Handler, MessageKind, OutgoingMessage};
+use crate::payload::Payload;
+use crate::reason::Reason;
+use crate::reply_to::ReplyTo;
+use crate::returned::{OnReturned, Returned};
+use clump_net::original::Original;
+use clump_trace::{Counter, Counters, Role};
+
+/// The parts of an endpoint that handle messages.
+pub(crate) struct Handling<'a> {
+    pub(crate) table: &'a mut HandlerTable,
+    pub(crate) handler_context: &'a mut HandlerContext,
+    pub(crate) on_returned: &'a mut Option<OnReturned>,
+}
+
+impl Handling<'_> {
+    /// Handles a message. Returns false if it has to stay where it is, because it goes back to its
+    /// sender and there is no room for that now.
+    ///
+    /// # Errors
+    /// The handler fails; a message comes back and there is no handler 0; the sender wrote what no
+    /// correct sender does.
+    pub(crate) fn handle(
+        &mut self,
+        message: &ArrivedMessage<'_>,
+        mut back: ReplyTo<'_>,
+    ) -> Result<bool> {
+        if message.kind == MessageKind::Returned {
+            return self.take_returned(message).map(|()| true);
+        }
+        let words = message.arguments()?;
+        let Self { table, handler_context, .. } = self;
+        message.count_received(handler_context.counters());
+        let deposited;
+        let payload = match message.deposit() {
+            None => &message.payload,
+            Some((offset, len)) => {
+                let segment = handler_context.segment.get();
+                let Some(bytes) = segment.and_then(|segment| segment.bytes(offset, len)) else {
+                    // The segment changed between the sender's check and now.
+                    return back.give_back(handler_context, message, Reason::BadOffset);
+                };
+                deposited = Payload::new(bytes, Some(offset));
+                &deposited
+            }
+        };
+        let failure = match table.find(message.handler) {
+            Some(handler) => {
+                handler.run(message.from, back.reborrow(), handler_context, words, payload)
+            }
+            None => Some(Box::new(HandlerFailure::Refused(Reason::BadHandler))),
+        };
+        match failure {
+            None => Ok(true),
+            Some(failure) => back.resolve(handler_context, message, *failure),
+        }
+    }
+
+    /// Takes a message of this endpoint that its target returned.
+    #[cold]
+    fn take_returned(&mut self, message: &ArrivedMessage<'_>) -> Result<()> {
+        self.handler_context.counters().bump(Counter::HandlerRuns);
+        let first = message.words.split_first().filter(|_| message.remote || !message.request);
+        let Some((&first, words)) = first else { return Err(message.corrupt()) };
+        let original = Original::unpack(first);
+        let kind = MessageKind::from_bits(original.kind);
+        let (Some(reason), Some(kind)) = (Reason::from_bits(original.reason), kind) else {
+            return Err(message.corrupt());
+        };
+        if kind == MessageKind::Returned {
+            return Err(message.corrupt());
+        }
+        let role = if original.reply { Role::Reply } else { Role::Request };
+        let bytes = message.payload.to_vec();
+        let handler = Handler(original.handler);
+        let original = OutgoingMessage { kind, handler, words, payload: &bytes };
+        let rank = self.handler_context.context.rank();
+        let returned = Returned::of(rank, message.from, (role, reason), &original);
+        hand_over(self.on_returned, self.handler_context.counters(), &returned)
+    }
+}
+
+/// Gives a returned message to handler 0.
+///
+/// # Errors
+/// There is no handler 0.
+pub(crate) fn hand_over(
+    on_returned: &mut Option<OnReturned>,
+    counters: Counters<'_>,
+    returned: &Returned,
+) -> Result<()> {
+    counters.bump(returned.reason.counter());
+    match on_returned {
+        Some(run) => {
+            run(returned);
+            Ok(())
+        }
+        None => {
+            let (dest, reason) = (returned.dest, returned.reason);
+            Err(ErrorKind::Unclaimed { dest, reason }.into())
+        }
+    }
+}

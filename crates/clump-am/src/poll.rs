@@ -1,0 +1,126 @@
+//! Polls of an endpoint: lanes at each, everything else when it is due.
+
+use crate::core::Core;
+use crate::error::Result;
+use clump_trace::Counter;
+
+/// Sends between two polls of the network, for a program that only sends.
+const NETWORK_EVERY: u32 = 64;
+
+/// The caller of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The program.
+    Program,
+    /// A blocking call, which does nothing but poll.
+    Wait,
+    /// A send, after its message.
+    Send,
+}
+
+impl Core {
+    /// Polls everything once and handles what has arrived. Returns how many messages were handled.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self) -> Result<usize> {
+        self.poll_for(Caller::Program)
+    }
+
+    /// Polls for a blocking call, which polls repeatedly until something happens.
+    #[inline(always)]
+    pub(crate) fn poll_in_wait(&mut self) -> Result<usize> {
+        self.poll_for(Caller::Wait)
+    }
+
+    /// Polls after a message was sent, and returns how many were handled. Sends follow each other
+    /// closely, and arrivals from the network can wait meanwhile. An error, which is not the sent
+    /// message's, is kept for the next poll.
+    #[inline(always)]
+    pub(crate) fn poll_after_send(&mut self) -> usize {
+        match self.poll_for(Caller::Send) {
+            Ok(handled) => handled,
+            Err(error) => {
+                self.handler_context.keep_failure(error);
+                0
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn poll_for(&mut self, caller: Caller) -> Result<usize> {
+        let (mut handled, rare) = self.poll_lanes()?;
+        if rare {
+            handled += self.poll_rare(caller)?;
+        }
+        self.schedule.note_handled(handled);
+        Ok(handled)
+    }
+
+    /// Handles messages in hot lanes; also returns true if there is more to do.
+    #[inline(always)]
+    pub(crate) fn poll_lanes(&mut self) -> Result<(usize, bool)> {
+        self.schedule.begin();
+        if self.handler_context.block.doorbell().rung() {
+            self.process_doorbells()?;
+        }
+        let mut handled = 0;
+        // Handlers cannot change the list of hot lanes.
+        for at in 0..self.inbox.hot.len() {
+            if self.inbox.hot[at].receiver.has_message() {
+                handled += self.take(at)?;
+            }
+        }
+        let rare = self.inbox.anything_pending()
+            | self.handler_context.backlog.busy
+            | self.schedule.is_due();
+        Ok((handled, rare))
+    }
+
+    #[cold]
+    fn process_doorbells(&mut self) -> Result<()> {
+        let heated = self.inbox.process_doorbells()?;
+        self.handler_context.counters().add(Counter::LanesPolled, u64::from(heated));
+        if std::mem::take(&mut self.inbox.queued) {
+            // Another thread polled the network, and left something for this endpoint.
+            self.schedule.network_now();
+        }
+        Ok(())
+    }
+
+    /// Handles shared queues, deferred work, and whatever is due periodically.
+    #[cold]
+    pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
+        let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
+        if self.handler_context.backlog.busy {
+            if caller != Caller::Send
+                && let Some(error) = self.handler_context.backlog.failures.next()
+            {
+                return Err(error);
+            }
+            self.run_deferred()?;
+        }
+        if !self.schedule.is_due() {
+            return Ok(handled);
+        }
+        if self.schedule.take_housekeeping() {
+            self.housekeeping()?;
+        }
+        if self.schedule.is_vain_due() {
+            let poll = self.schedule.polls;
+            self.schedule.vain.on_due(poll, caller == Caller::Program);
+        }
+        if self.remote.is_some() && self.schedule.is_network_due() {
+            let found = self.poll_network();
+            match (caller, &self.remote) {
+                _ if found.is_err() => {}
+                (Caller::Send, _) => self.schedule.network_not_before(NETWORK_EVERY),
+                (Caller::Wait, Some(remote)) => {
+                    self.schedule.network_not_before(remote.polling.interval_in_wait());
+                }
+                _ => {}
+            }
+            handled += found?;
+        }
+        self.schedule.reschedule(self.remote.is_some());
+        Ok(handled)
+    }
+}

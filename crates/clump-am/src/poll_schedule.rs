@@ -1,0 +1,149 @@
+//! The polls at which an endpoint has more to do than check its lanes.
+
+use crate::vain::Vain;
+use clump_trace::{Counter, Counters};
+
+/// Polls between two rounds of housekeeping.
+const HOUSEKEEPING_EVERY: u32 = 8192;
+
+/// Numbers of polls; they wrap. A poll compares its number with [`PollSchedule::due`] alone.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct PollSchedule {
+    /// Polls so far.
+    pub(crate) polls: u32,
+    /// Number of the next poll that has more to do.
+    due: u32,
+    /// Number of the next poll that polls the network.
+    network_due: u32,
+    /// Number of the next poll that does housekeeping.
+    housekeeping_due: u32,
+    /// Idle polls of the program.
+    pub(crate) vain: Vain,
+    /// Polls since the last count that handled something.
+    busy: u32,
+    /// Number of the last poll that was counted.
+    counted: u32,
+}
+
+// Inline code of other languages counts its polls and compares (`crate::view`).
+const _: () = assert!(std::mem::offset_of!(PollSchedule, polls) == 0);
+const _: () = assert!(std::mem::offset_of!(PollSchedule, due) == size_of::<u32>());
+
+/// Returns true if poll number `due` is at or before poll number `now`; numbers wrap.
+#[inline(always)]
+fn has_come(due: u32, now: u32) -> bool {
+    due.wrapping_sub(now) as i32 <= 0
+}
+
+impl Default for PollSchedule {
+    fn default() -> Self {
+        Self {
+            polls: 0,
+            due: 1,
+            network_due: 1,
+            housekeeping_due: 1,
+            vain: Vain::default(),
+            busy: 0,
+            counted: 0,
+        }
+    }
+}
+
+impl PollSchedule {
+    /// Begins the next poll.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
+        self.polls = self.polls.wrapping_add(1);
+    }
+
+    /// Counts the current poll as one that handled messages, if it did.
+    #[inline(always)]
+    pub(crate) fn note_handled(&mut self, handled: usize) {
+        self.busy += u32::from(handled > 0);
+    }
+
+    /// Returns true if the current poll has more to do.
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        has_come(self.due, self.polls)
+    }
+
+    /// Returns true if the current poll polls the network.
+    pub(crate) fn is_network_due(&self) -> bool {
+        has_come(self.network_due, self.polls)
+    }
+
+    /// Returns true if the current poll does housekeeping, and schedules the next.
+    pub(crate) fn take_housekeeping(&mut self) -> bool {
+        let due = has_come(self.housekeeping_due, self.polls);
+        if due {
+            self.housekeeping_due = self.polls.wrapping_add(HOUSEKEEPING_EVERY);
+        }
+        due
+    }
+
+    /// Returns true if the current poll considers yielding.
+    pub(crate) fn is_vain_due(&self) -> bool {
+        has_come(self.vain.due, self.polls)
+    }
+
+    /// Begins a window of `polls` idle polls, after which one considers yielding.
+    pub(crate) fn begin_window(&mut self, polls: u32) {
+        debug_assert!(polls > 0, "a window without polls");
+        self.vain.begin_window(self.polls, polls);
+        self.due_by(self.vain.due);
+    }
+
+    /// Schedules a poll of the network in `polls` polls.
+    pub(crate) fn network_in(&mut self, polls: u32) {
+        self.network_due = self.polls.wrapping_add(polls);
+    }
+
+    /// Puts the next poll of the network off for `polls` polls, if it is due before.
+    pub(crate) fn network_not_before(&mut self, polls: u32) {
+        let soonest = self.polls.wrapping_add(polls);
+        if has_come(self.network_due, soonest) {
+            self.network_due = soonest;
+        }
+        debug_assert!(has_come(soonest, self.network_due), "due before the soonest");
+    }
+
+    /// Makes the current poll poll the network.
+    pub(crate) fn network_now(&mut self) {
+        (self.network_due, self.due) = (self.polls, self.polls);
+        debug_assert!(self.is_due() && self.is_network_due());
+    }
+
+    /// Makes the next poll poll the network.
+    #[inline]
+    pub(crate) fn network_next(&mut self) {
+        self.network_due = self.polls.wrapping_add(1);
+        self.due = self.network_due;
+    }
+
+    /// Schedules the next poll that has more to do. `network`: there is one to be polled.
+    pub(crate) fn reschedule(&mut self, network: bool) {
+        self.due = self.housekeeping_due;
+        self.due_by(self.vain.due);
+        if network {
+            self.due_by(self.network_due);
+        }
+        debug_assert!(has_come(self.due, self.housekeeping_due), "housekeeping is forgotten");
+    }
+
+    fn due_by(&mut self, poll: u32) {
+        if has_come(poll, self.due) {
+            self.due = poll;
+        }
+    }
+
+    /// Adds the polls made since the last call to the counters; in between they are counted
+    /// privately, because they are a hundred times as frequent as anything else.
+    pub(crate) fn count(&mut self, counters: Counters<'_>) {
+        let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted, self.polls));
+        let busy = std::mem::take(&mut self.busy);
+        counters.add(Counter::Polls, u64::from(polls));
+        counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
+    }
+}

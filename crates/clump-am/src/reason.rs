@@ -1,0 +1,104 @@
+//! Reasons for which messages are returned (paper 000, 2.2).
+
+use clump_net::Refusal;
+use clump_trace::Counter;
+
+/// Reason for which a message was returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// The handler takes another number of words, or no payload; or it is handler 0, which takes no
+    /// requests.
+    BadArguments = 1,
+    /// Nothing was ever opened under that name.
+    NoSuchEndpoint = 2,
+    /// The tag did not match the endpoint's.
+    BadTag = 3,
+    /// The endpoint has no handler of that number.
+    BadHandler = 4,
+    /// The deposit starts outside of the target's segment, or it has none.
+    BadOffset = 5,
+    /// The deposit ends outside of the target's segment.
+    BadLength = 6,
+    /// The endpoint was closed before it read the message.
+    EndpointGone = 7,
+    /// The rank died. Messages of the last quarter of a ring that it had read, but not yet freed,
+    /// are returned too: whether their handlers ran there can no longer matter.
+    PeerLost = 8,
+    /// The target made no room before the endpoint's send timeout.
+    Congestion = 9,
+    /// The requester of a reply closed its endpoint before it read the reply.
+    ReplyRejected = 10,
+}
+
+impl From<Refusal> for Reason {
+    fn from(refusal: Refusal) -> Self {
+        Self::from_bits(refusal as u8).unwrap_or(Self::PeerLost)
+    }
+}
+
+impl Reason {
+    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+        use Reason as R;
+        let all = [
+            R::BadArguments,
+            R::NoSuchEndpoint,
+            R::BadTag,
+            R::BadHandler,
+            R::BadOffset,
+            R::BadLength,
+            R::EndpointGone,
+            R::PeerLost,
+            R::Congestion,
+            R::ReplyRejected,
+        ];
+        all.get(usize::from(bits).checked_sub(1)?).copied()
+    }
+
+    pub(crate) fn counter(self) -> Counter {
+        match self {
+            Reason::BadArguments => Counter::ReturnedBadArguments,
+            Reason::NoSuchEndpoint => Counter::ReturnedNoEndpoint,
+            Reason::BadTag => Counter::ReturnedBadTag,
+            Reason::BadHandler => Counter::ReturnedBadHandler,
+            Reason::BadOffset => Counter::ReturnedBadOffset,
+            Reason::BadLength => Counter::ReturnedBadLength,
+            Reason::EndpointGone => Counter::ReturnedEndpointGone,
+            Reason::PeerLost => Counter::ReturnedPeerLost,
+            Reason::Congestion => Counter::ReturnedCongestion,
+            Reason::ReplyRejected => Counter::ReturnedReplyRejected,
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Reason::BadArguments => "bad arguments: its handler takes others",
+            Reason::NoSuchEndpoint => "no such endpoint",
+            Reason::BadTag => "bad tag",
+            Reason::BadHandler => "no handler of that number",
+            Reason::BadOffset => "offset outside of the target's segment",
+            Reason::BadLength => "deposit longer than the target's segment",
+            Reason::EndpointGone => "endpoint closed",
+            Reason::PeerLost => "its rank died",
+            Reason::Congestion => "congestion: the target made no room in time",
+            Reason::ReplyRejected => "reply rejected: the requester is gone",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_survive_the_way_back() {
+        for bits in 1..=10 {
+            let reason = Reason::from_bits(bits).unwrap();
+            assert_eq!(reason as u8, bits);
+        }
+        assert_eq!(Reason::from_bits(0), None);
+        assert_eq!(Reason::from_bits(11), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! The path from a handler back to the sender of the message that it handles.
+
+use crate::arrived_message::ArrivedMessage;
+use crate::error::{ErrorKind, Result};
+use crate::handler_context::HandlerContext;
+use crate::handler_failure::HandlerFailure;
+use crate::message::{Handler, MessageKind, OutgoingMessage};
+use crate::reason::Reason;
+use crate::reply_queue::{ReplyAttempt, ReplyQueue};
+use crate::requester::Requester;
+use clump_shm::name::Name;
+use clump_shm::slot::MAX_WORDS;
+use clump_trace::{Counter, Role};
+
+/// The path back to the sender of a message.
+#[derive(Debug)]
+pub(crate) enum ReplyTo<'a> {
+    /// No path: the message is a reply.
+    None,
+    /// To an endpoint of this node.
+    Local(&'a mut ReplyQueue),
+    /// To an endpoint of another node.
+    Remote(&'a mut Requester),
+}
+
+impl<'a> ReplyTo<'a> {
+    #[inline(always)]
+    pub(crate) fn to(link: Option<&'a mut ReplyQueue>) -> Self {
+        link.map_or(ReplyTo::None, ReplyTo::Local)
+    }
+
+    /// Reborrows the path for a shorter lifetime.
+    #[inline(always)]
+    pub(crate) fn reborrow(&mut self) -> ReplyTo<'_> {
+        match self {
+            ReplyTo::None => ReplyTo::None,
+            ReplyTo::Local(link) => ReplyTo::Local(link),
+            ReplyTo::Remote(requester) => ReplyTo::Remote(requester),
+        }
+    }
+
+    /// Sends a reply to `to`, keeps it for later, or returns it to handler 0 of this endpoint.
+    ///
+    /// # Errors
+    /// There is nothing to reply to; the requester's segment cannot be mapped.
+    #[inline(always)]
+    pub(crate) fn send(
+        self,
+        handler_context: &mut HandlerContext,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+    ) -> Result<()> {
+        let (attempt, remote) = match self {
+            ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
+            ReplyTo::Local(link) => (link.send(message)?, false),
+            ReplyTo::Remote(requester) => (requester.send(handler_context, message), true),
+        };
+        match attempt {
+            ReplyAttempt::Sent => {}
+            ReplyAttempt::PutAside => note_put_aside(handler_context, remote),
+            ReplyAttempt::Refused(reason) => {
+                handler_context.return_to_sender(to, (Role::Reply, reason), message);
+                return Ok(());
+            }
+        }
+        // Sent first, counted afterwards: the requester waits for it.
+        message.count_sent(handler_context.counters(), Role::Reply, remote);
+        Ok(())
+    }
+
+    /// Resolves the failure of a message's handler: an error, or true if the message goes back to
+    /// its sender. False: there is no room for that now, so it has to stay where it is.
+    ///
+    /// # Errors
+    /// The handler failed by itself; the message is a reply, which cannot go back.
+    #[cold]
+    pub(crate) fn resolve(
+        self,
+        handler_context: &mut HandlerContext,
+        message: &ArrivedMessage<'_>,
+        failure: HandlerFailure,
+    ) -> Result<bool> {
+        match failure {
+            HandlerFailure::Said(why) => {
+                Err(ErrorKind::HandlerFailed { handler: message.handler, why }.into())
+            }
+            HandlerFailure::Refused(reason) => self.give_back(handler_context, message, reason),
+        }
+    }
+
+    /// Returns a request to its sender, as [`ReplyTo::resolve`] does.
+    #[cold]
+    pub(crate) fn give_back(
+        self,
+        handler_context: &mut HandlerContext,
+        message: &ArrivedMessage<'_>,
+        reason: Reason,
+    ) -> Result<bool> {
+        let is_medium = message.kind == MessageKind::Medium;
+        let payload = if is_medium { message.payload.to_vec() } else { Vec::new() };
+        let mut space = [0; MAX_WORDS];
+        let words = message.returned_words(reason, &mut space);
+        let (kind, handler) = (MessageKind::Returned, Handler(0));
+        let back = OutgoingMessage { kind, handler, words, payload: &payload };
+        match self {
+            // A reply without a handler is this program's own mistake.
+            ReplyTo::None => Err(ErrorKind::Unclaimed { dest: message.from, reason }.into()),
+            // A requester that has closed accepts no returned messages.
+            ReplyTo::Local(link) => Ok(!link.path.is_open() || link.send_now(&back)),
+            ReplyTo::Remote(requester) => {
+                if requester.send(handler_context, &back) == ReplyAttempt::PutAside {
+                    handler_context.backlog.stuck_remote += 1;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+#[cold]
+fn note_put_aside(handler_context: &mut HandlerContext, remote: bool) {
+    handler_context.counters().bump(Counter::Stashed);
+    let backlog = &mut handler_context.backlog;
+    if remote {
+        backlog.stuck_remote += 1;
+    } else {
+        backlog.stuck_links += 1;
+        backlog.busy = true;
+    }
+}

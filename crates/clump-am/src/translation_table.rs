@@ -1,0 +1,180 @@
+//! The destinations of an endpoint (paper 000, 2.2).
+
+use crate::error::{ErrorKind, Result};
+use crate::handler_context::{Backlog, HandlerContext};
+use crate::message::OutgoingMessage;
+use crate::peer::{Dest, MappedPeer};
+use crate::reason::Reason;
+use crate::reply_queue::ReplyQueue;
+use crate::returned::Returned;
+use clump_net::FlowId;
+use clump_shm::block::Openness;
+use clump_shm::inbox::Inbox;
+use clump_shm::lane::CreditRequest;
+use clump_shm::path::Path;
+use clump_trace::{Counter, Counters, Role};
+
+/// The table, and unmapped destinations whose target has not read everything yet.
+#[derive(Debug, Default)]
+pub(crate) struct TranslationTable {
+    entries: Vec<Option<MappedPeer>>,
+    retiring: Vec<MappedPeer>,
+}
+
+impl TranslationTable {
+    /// Returns the destination at that index.
+    #[inline(always)]
+    pub(crate) fn get(&self, dest: Dest) -> Option<&MappedPeer> {
+        self.entries.get(dest.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// Returns the destination at that index, to send to it.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, dest: Dest) -> Option<&mut MappedPeer> {
+        self.entries.get_mut(dest.0 as usize).and_then(Option::as_mut)
+    }
+
+    /// Returns the number of indices in use or free.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the address of the first entry; it changes when the table grows.
+    pub(crate) fn address(&self) -> usize {
+        self.entries.as_ptr().addr()
+    }
+
+    /// Adds a destination at the first free index. What a handler has deferred to an entry that is
+    /// gone must not reach the next.
+    pub(crate) fn insert(&mut self, peer: MappedPeer, backlog: &Backlog) -> Dest {
+        let is_free =
+            |at: &usize| self.entries[*at].is_none() && !backlog.has_deferred(Dest(*at as u32));
+        let free = (0..self.entries.len()).find(is_free).unwrap_or(self.entries.len());
+        match self.entries.get_mut(free) {
+            Some(entry) => *entry = Some(peer),
+            None => self.entries.push(Some(peer)),
+        }
+        debug_assert!(self.get(Dest(free as u32)).is_some(), "entry {free} is empty");
+        Dest(free as u32)
+    }
+
+    /// Takes a destination out of the table. Returns its flow, if it is of another node; else it is
+    /// kept until its target has read everything.
+    ///
+    /// # Errors
+    /// The table has no such destination.
+    pub(crate) fn remove(&mut self, dest: Dest) -> Result<Option<FlowId>> {
+        let entry = self.entries.get_mut(dest.0 as usize).and_then(Option::take);
+        let peer = entry.ok_or(ErrorKind::NoSuchDestination(dest.0))?;
+        debug_assert!(self.get(dest).is_none(), "destination {} is still mapped", dest.0);
+        if let Some(flow) = peer.route.flow() {
+            return Ok(Some(flow));
+        }
+        if let Some(path) = peer.route.path() {
+            path.retire();
+        }
+        self.retiring.push(peer);
+        Ok(None)
+    }
+
+    /// Returns the rank that `dest` leads to.
+    pub(crate) fn rank_of(&self, dest: Dest) -> u32 {
+        self.get(dest).map_or(0, |peer| peer.name.rank())
+    }
+
+    /// Returns the flows to mapped destinations of other nodes.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = FlowId> {
+        self.entries.iter().flatten().filter_map(|peer| peer.route.flow())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &MappedPeer> {
+        self.entries.iter().flatten().chain(&self.retiring)
+    }
+
+    /// Returns true if targets of this node have read everything, or returned it.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.all().all(|peer| !peer.unchecked)
+    }
+
+    /// Asks targets of this node that have not read everything to wake this rank once they have.
+    pub(crate) fn request_drained(&self) {
+        for path in self.all().filter(|peer| peer.unchecked).filter_map(|peer| peer.route.path()) {
+            path.request_credit(CreditRequest::Drained);
+        }
+    }
+
+    /// Asks the target of `dest`, if it is of this node, to wake this rank once there is room.
+    pub(crate) fn request_room(&self, dest: Dest) {
+        if let Some(path) = self.get(dest).and_then(|peer| peer.route.path()) {
+            path.request_credit(CreditRequest::Room);
+        }
+    }
+
+    /// Returns requests that their target will never read to this endpoint.
+    pub(crate) fn return_unread(&mut self, handler_context: &mut HandlerContext) {
+        let HandlerContext { context, block, backlog, .. } = handler_context;
+        let counters = Counters::over(block.counters());
+        for peer in self.entries.iter_mut().flatten().chain(self.retiring.iter_mut()) {
+            let (rank, dest) = (context.rank(), peer.name);
+            let Some(path) = peer.route.path_mut() else { continue };
+            if !peer.unchecked {
+                path.abandon();
+                continue;
+            }
+            let tally = path.take_tally();
+            counters.add(Counter::DoorbellRings, tally.rings);
+            counters.add(Counter::WakesSent, tally.wakes);
+            let dead = context.node().death_of(dest.rank()).is_some();
+            if !dead && path.openness() == Openness::Open {
+                peer.unchecked = !path.is_drained();
+                continue;
+            }
+            let reason = if dead { Reason::PeerLost } else { Reason::EndpointGone };
+            peer.unchecked = false;
+            path.take_back(|header, words, payload| {
+                let message = OutgoingMessage::of_slot(header, words, payload);
+                backlog.give_back(Returned::of(rank, dest, (Role::Request, reason), &message));
+            });
+            path.abandon();
+        }
+    }
+
+    /// Frees the reply lanes of unmapped destinations once their target has read everything.
+    ///
+    /// # Errors
+    /// A doorbell shows a lane that cannot be mapped.
+    pub(crate) fn finish_retiring(&mut self, inbox: &mut Inbox<ReplyQueue>) -> Result<()> {
+        let mut at = 0;
+        while at < self.retiring.len() {
+            let peer = &mut self.retiring[at];
+            let gone = peer.route.path().is_none_or(|p| p.openness() != Openness::Open);
+            let done = gone || peer.route.path().is_none_or(Path::is_released);
+            // Replies were published before the release; a poll between the two looks reads them,
+            // or their bell, answered now, shows them.
+            let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
+            if seen_before {
+                inbox.process_doorbells()?;
+            }
+            let idle = peer.reply_lane.is_none_or(|lane| inbox.reply_lane_is_idle(lane));
+            if !(seen_before && peer.released && idle) {
+                at += 1;
+                continue;
+            }
+            let peer = self.retiring.swap_remove(at);
+            debug_assert!(!peer.unchecked, "requests to {} are not accounted for", peer.name);
+            if let Some(lane) = peer.reply_lane {
+                inbox.free_reply_lane(lane);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of all paths. Either a target reads what is left and frees the lane, or it never
+    /// will.
+    pub(crate) fn close(&self) {
+        for path in self.entries.iter().flatten().filter_map(|peer| peer.route.path()) {
+            path.retire();
+            path.abandon();
+        }
+    }
+}
