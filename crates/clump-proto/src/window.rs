@@ -104,6 +104,15 @@ impl Window {
         !closed && send.open_bytes() + bytes <= self.bytes() + MAX_BEYOND
     }
 
+    /// Returns true if the last unit sent, `bytes` long, was allowed: the windows were open, and not
+    /// full before it, or it is one of control messages, a little beyond them.
+    fn allowed(&self, bytes: usize, send: &Send) -> bool {
+        let (window, open) = (self.bytes(), send.open_bytes());
+        let had_room = open == bytes || open < window + bytes;
+        let beyond = self.fixed.is_none() && open <= window + MAX_BEYOND;
+        self.peer > 0 && (had_room || beyond)
+    }
+
     #[inline]
     fn paces(&self) -> bool {
         self.control.is_restless() && self.fixed.is_none()
@@ -113,6 +122,7 @@ impl Window {
     /// it cannot know how small the window is, and would wait for more to acknowledge.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+        debug_assert!(self.allowed(bytes, send), "no more is in flight than the windows allow");
         if self.fixed.is_none() {
             self.control.on_sent(bytes, send.open_bytes());
         }

@@ -2,7 +2,8 @@
 
 use crate::pair;
 
-use clump_proto::{Config, Congestion};
+use clump_proto::{Channel, Config, Congestion, Content, SackBuf, Waiting};
+use clump_wire::Header;
 use pair::{MS, Pair, SEC, US};
 
 /// Bytes per millisecond of a 10 Gbit/s link.
@@ -136,4 +137,41 @@ fn a_path_that_becomes_slow_and_fast_again_is_followed() {
     pair.links[0].rate = TEN_GBIT;
     let (rate, _) = measure(&mut pair, 400 * MS);
     assert!(rate >= TEN_GBIT * 8 / 10, "{rate} bytes/ms");
+}
+
+/// Returns the bytes of units that a channel sends at once, with as many waiting as it takes, and
+/// the length of one; `control`: each is preceded by one of control messages.
+fn flood(config: &Config, control: Option<usize>) -> (usize, usize) {
+    let mut channel = Channel::new(config, SEC);
+    let (bytes, mut header, mut sack) = (1400, Header::default(), SackBuf::new());
+    loop {
+        let waiting = Waiting { control, data: Some(bytes), ends_buffer: false };
+        match channel.poll_transmit(SEC, Some(waiting), &mut header, &mut sack) {
+            Some(sent) if matches!(sent.content, Content::Control | Content::Data) => {}
+            _ => return (channel.stats().in_flight, bytes),
+        }
+        assert!(channel.stats().in_flight <= 2 << 20, "the sender never stops");
+        channel.check_invariants();
+    }
+}
+
+#[test]
+fn no_more_is_in_flight_than_the_least_window_allows() {
+    for window in [30_000, 64 << 10, 300_000] {
+        let path = Config { initial_window_bytes: window, ..Config::default() };
+        let peer = Config { receive_window_bytes: window as u32, ..Config::default() };
+        let peer = Config { initial_window_bytes: 1 << 20, ..peer };
+        let fixed = Config { congestion: Congestion::Static(window), ..Config::default() };
+        for config in [&path, &peer, &fixed] {
+            let (sent, unit) = flood(config, None);
+            assert!(sent + unit > window && sent < window + unit, "{sent} of {window}");
+        }
+        // Control messages may go a little beyond a window that is not fixed.
+        let (sent, unit) = flood(&path, Some(200));
+        let least = window.min(128 << 10);
+        assert!(sent > least && sent < window + (16 << 10) + unit, "{sent} of {window}");
+        assert!(flood(&fixed, Some(200)).0 < window + unit, "never beyond a fixed one");
+    }
+    let closed = Config { receive_window_bytes: 0, ..Config::default() };
+    assert_eq!(flood(&closed, Some(200)).0, 0, "nothing into a closed window");
 }
