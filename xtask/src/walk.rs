@@ -4,19 +4,30 @@
 //! The program is an example with functions `walk_<step>`, each of which sends or takes in one
 //! message; it prints their names. It is built without optimization, so that callgrind sees every
 //! function that the source has, but for those that are always inlined (`#[inline(always)]`).
+//! Accessors and conversions, of up to three lines, are listed and counted apart: what a reader has
+//! to follow are the others.
 
 use crate::callgrind::{self, Visit};
+use crate::source::Source;
 use crate::{command, host};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 const PACKAGE: &str = "clump-am";
 const EXAMPLE: &str = "walk";
-/// The project's debug builds are optimized a little.
-const PLAIN: &str = "profile.dev.opt-level=0";
+/// Lines of the body of an accessor or conversion, at most.
+const SHORT: usize = 3;
+/// The project's debug builds are optimized in part, its release build is without debug assertions:
+/// that is the profile of which the optimization is taken away.
+const PLAIN: &[&str] = &[
+    "profile.release.opt-level=0",
+    "profile.release.lto=\"off\"",
+    "profile.release.debug=\"line-tables-only\"",
+];
 
 /// Prints the functions of every step, and how many functions and files they are.
 ///
@@ -28,14 +39,15 @@ pub fn run(root: &Path) -> Result<bool> {
         return Ok(true);
     }
     let target = host::target(root).join("walk");
-    let args = ["build", "--package", PACKAGE, "--example", EXAMPLE, "--config", PLAIN];
+    let args = ["build", "--release", "--package", PACKAGE, "--example", EXAMPLE];
     let mut build = command::cargo(root, &args);
+    build.args(PLAIN.iter().flat_map(|setting| ["--config", setting]));
     build.arg("--target-dir").arg(&target);
     let built = command::run(&mut build, Duration::from_secs(1200))?;
     if !built.success {
         bail!("building {EXAMPLE}: {}", built.why);
     }
-    let program = target.join("debug/examples").join(EXAMPLE);
+    let program = target.join("release/examples").join(EXAMPLE);
     let listed = command::run_quiet(&mut Command::new(&program), Duration::from_secs(60))?;
     if !listed.success {
         bail!("{EXAMPLE}: {}", listed.why);
@@ -46,8 +58,9 @@ pub fn run(root: &Path) -> Result<bool> {
         if visits.is_empty() {
             bail!("{step} was announced but callgrind saw no call of it");
         }
-        println!("{step}\n{}", table(&visits));
-        totals.push_str(&total(step, &visits));
+        let longer = longer(root, &visits)?;
+        println!("{step}\n{}", table(&visits, &longer));
+        totals.push_str(&total(step, &visits, &longer));
     }
     if totals.is_empty() {
         bail!("{EXAMPLE} announced no step; it prints `walk_<step>` lines");
@@ -94,14 +107,46 @@ fn own(visits: Vec<Visit>) -> Vec<Visit> {
     kept
 }
 
-fn table(visits: &[Visit]) -> String {
-    let line = |visit: &Visit| format!("  {}  {}\n", visit.file, visit.function);
+/// Returns those whose body has more than three lines.
+fn longer(root: &Path, visits: &[Visit]) -> Result<Vec<Visit>> {
+    let mut longer = Vec::new();
+    for visit in visits {
+        let path = root.join(&visit.file);
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", visit.file))?;
+        if is_long(&Source::parse(&text), &visit.function) {
+            longer.push(visit.clone());
+        }
+    }
+    Ok(longer)
+}
+
+/// Returns true if a function of that name has a body of more than three lines.
+fn is_long(source: &Source, function: &str) -> bool {
+    let last = function.rsplit("::").next().unwrap_or(function);
+    let name = last.split('<').next().unwrap_or(last);
+    source.functions().iter().any(|f| f.name == name && f.body_lines > SHORT)
+}
+
+/// Lists visits; accessors are marked.
+fn table(visits: &[Visit], longer: &[Visit]) -> String {
+    let line = |visit: &Visit| {
+        let mark = if longer.contains(visit) { ' ' } else { '.' };
+        format!("{mark} {}  {}\n", visit.file, visit.function)
+    };
     visits.iter().map(line).collect()
 }
 
-fn total(step: &str, visits: &[Visit]) -> String {
-    let files: BTreeSet<&str> = visits.iter().map(|visit| visit.file.as_str()).collect();
-    format!("{step}: {} functions in {} files\n", visits.len(), files.len())
+fn total(step: &str, visits: &[Visit], longer: &[Visit]) -> String {
+    let files = |visits: &[Visit]| {
+        visits.iter().map(|visit| visit.file.as_str()).collect::<BTreeSet<_>>().len()
+    };
+    format!(
+        "{step}: {} functions in {} files, with accessors {} in {}\n",
+        longer.len(),
+        files(longer),
+        visits.len(),
+        files(visits)
+    )
 }
 
 #[cfg(test)]
@@ -121,6 +166,15 @@ mod tests {
             visit("walk::walk_out", "crates/clump-am/examples/walk.rs"),
         ]);
         assert_eq!(kept, [visit("clump_shm::lane::push", "crates/clump-shm/src/lane.rs")]);
-        assert_eq!(total("walk_out", &kept), "walk_out: 1 functions in 1 files\n");
+        let said = "walk_out: 0 functions in 0 files, with accessors 1 in 1\n";
+        assert_eq!(total("walk_out", &kept, &[]), said);
+        assert!(table(&kept, &[]).starts_with(". ") && table(&kept, &kept).starts_with("  "));
+    }
+
+    #[test]
+    fn accessors_are_told_from_functions_that_do_something() {
+        let text = "fn a() {\n 1\n}\nfn b<T>() {\n 1;\n 2;\n 3;\n 4\n}\n";
+        let source = Source::parse(text);
+        assert!(!is_long(&source, "krate::a") && is_long(&source, "krate::<impl X>::b<u8>"));
     }
 }
