@@ -9,6 +9,7 @@ use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, MAX_WORDS};
 use clump_trace::{Counter, Counters, Flow, Role};
+use clump_wire::frame::FrameKind;
 
 /// A message that arrived. Everything in it is a peer's and is checked before it is used.
 #[derive(Debug)]
@@ -53,18 +54,20 @@ impl<'a> ArrivedMessage<'a> {
         Self { from, request, remote: false, kind, handler, words, payload: Payload::none() }
     }
 
-    /// Creates a message from another node.
+    /// Creates a message from another node, of that kind.
+    ///
+    /// # Errors
+    /// Its kind is none that endpoints send.
     #[inline(always)]
-    pub(crate) fn of_frame(arrival: &'a clump_net::ArrivedMessage<'_>, kind: MessageKind) -> Self {
-        Self {
-            from: Name::from_bits(arrival.route.from),
-            request: !arrival.reply,
-            remote: true,
-            kind,
-            handler: arrival.handler,
-            words: arrival.words(),
-            payload: Payload::own(arrival.payload),
-        }
+    pub(crate) fn of_frame(
+        arrival: &'a clump_net::ArrivedMessage<'_>,
+        kind: FrameKind,
+    ) -> Result<Self> {
+        let from = Name::from_bits(arrival.route.from);
+        let kind = MessageKind::from_bits(kind as u8).ok_or(ErrorKind::CorruptPacket(from))?;
+        let (request, handler) = (!arrival.reply, arrival.handler);
+        let (words, payload) = (arrival.words(), Payload::own(arrival.payload));
+        Ok(Self { from, request, remote: true, kind, handler, words, payload })
     }
 
     /// Returns the error that says what this message shows of its sender.

@@ -49,7 +49,7 @@ impl Core {
         if let Some(network) = network {
             network.enter(inbox.name(), inbox.block().clone());
         }
-        let remote = network.map(|network| Box::new(Remote::new(network)));
+        let remote = network.map(|network| Box::new(Remote::new(network, inbox.name())));
         let handler_context = HandlerContext {
             context: context.clone(),
             block: inbox.block().clone(),

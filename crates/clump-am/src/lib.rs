@@ -56,7 +56,6 @@ mod reason;
 mod remote;
 mod reply_queue;
 mod reply_to;
-mod requester;
 mod returned;
 mod send;
 mod short;

@@ -3,16 +3,17 @@
 use crate::arrived_message::ArrivedMessage;
 use crate::core::Core;
 use crate::error::Result;
+use crate::handler_context::HandlerContext;
 use crate::handling::{Handling, hand_over};
 use crate::message::{Handler, MessageKind, OutgoingMessage};
 use crate::reason::Reason;
 use crate::remote::Remote;
 use crate::reply_to::ReplyTo;
-use crate::requester::Requesters;
 use crate::returned::Returned;
-use clump_net::{Disposition, QueuedMessage, Refusal, Words};
+use clump_net::{Refusal, Words};
 use clump_shm::name::Name;
 use clump_trace::{Counter, Role};
+use clump_transport::{Arrival, Reply, Requesters, is_request};
 use clump_wire::frame::FrameKind;
 
 impl Core {
@@ -80,12 +81,7 @@ impl Core {
         if remote.later.is_empty() && self.handler_context.backlog.stuck_remote == 0 {
             return Ok(0);
         }
-        let mut stuck = 0;
-        for requester in &mut remote.requesters.all {
-            requester.flush(&mut self.handler_context);
-            stuck += usize::from(requester.is_stuck());
-        }
-        self.handler_context.backlog.stuck_remote = stuck;
+        self.flush_replies(&mut remote.requesters);
         let mut handled = 0;
         for _ in 0..remote.later.len() {
             let Some(queued) = remote.later.pop_front() else { break };
@@ -97,6 +93,23 @@ impl Core {
         Ok(handled)
     }
 
+    /// Sends kept replies as far as there is room. Those that their requester will never take go to
+    /// handler 0 of this endpoint.
+    fn flush_replies(&mut self, requesters: &mut Requesters) {
+        let HandlerContext { context, backlog, .. } = &mut self.handler_context;
+        let Some(mut network) = context.network() else { return };
+        let rank = context.rank();
+        let give_back = |reply: &Reply<'_>| {
+            let message = message_of(reply);
+            if message.kind != MessageKind::Returned {
+                let (dest, why) = (Name::from_bits(reply.to), (Role::Reply, Reason::ReplyRejected));
+                backlog.give_back(Returned::of(rank, dest, why, &message));
+            }
+        };
+        let stuck = requesters.flush(&mut network, give_back);
+        self.handler_context.backlog.stuck_remote = stuck;
+    }
+
     /// Handles a message from another node; returns false if it has to wait.
     #[inline]
     fn handle_arrival(
@@ -104,33 +117,26 @@ impl Core {
         arrival: &clump_net::ArrivedMessage<'_>,
         requesters: &mut Requesters,
     ) -> Result<bool> {
-        let from = Name::from_bits(arrival.route.from);
-        let kind = match arrival.sort {
-            Disposition::Message(kind) => kind,
-            Disposition::Lost(kind, refusal) => {
+        let Self { inbox, table, handler_context, on_returned, .. } = self;
+        let hold = inbox.is_holding();
+        let Some(mut network) = handler_context.context.network() else { return Ok(true) };
+        let (kind, requester) = match requesters.admit(&mut network, arrival, hold) {
+            Arrival::Done => return Ok(true),
+            Arrival::Wait => return Ok(false),
+            Arrival::Lost(kind, refusal) => {
                 return self.take_lost(arrival, kind, refusal).map(|()| true);
             }
+            Arrival::Answer(kind) => (kind, None),
+            Arrival::Request(kind, requester) => (kind, Some(requester)),
         };
-        let Some(kind) = MessageKind::from_bits(kind as u8) else {
-            if kind == FrameKind::Ask {
-                let asked = arrival.words().first().copied();
-                requesters.of(from).note_asked(&self.handler_context, asked);
-            }
-            return Ok(true);
-        };
-        let message = ArrivedMessage::of_frame(arrival, kind);
-        let Self { inbox, table, handler_context, on_returned, .. } = self;
+        let message = ArrivedMessage::of_frame(arrival, kind)?;
         let mut parts = Handling { table, handler_context, on_returned };
-        if !message.request || kind == MessageKind::Returned {
-            return parts.handle(&message, ReplyTo::None);
-        }
-        let requester = requesters.of(from);
-        if requester.is_stuck() || inbox.is_holding() {
-            return Ok(false);
-        }
+        let Some(requester) = requester else { return parts.handle(&message, ReplyTo::None) };
         let result = parts.handle(&message, ReplyTo::Remote(requester));
-        let payload = if kind == MessageKind::Medium { arrival.payload.len() as u64 } else { 0 };
-        requester.note_consumed(handler_context, payload);
+        let payload = if message.kind == MessageKind::Medium { arrival.payload.len() } else { 0 };
+        if let Some(mut network) = handler_context.context.network() {
+            requester.note_consumed(&mut network, payload);
+        }
         result
     }
 
@@ -143,11 +149,9 @@ impl Core {
         refusal: Refusal,
     ) -> Result<()> {
         let (dest, reason) = (Name::from_bits(arrival.route.to), Reason::from(refusal));
-        let kind = MessageKind::from_bits(kind as u8);
-        debug_assert!(kind.is_some_and(|kind| kind != MessageKind::Returned), "{kind:?} is lost");
-        let (kind, handler) = (kind.unwrap_or(MessageKind::Short), Handler(arrival.handler));
-        let (words, payload) = (arrival.words(), arrival.payload);
-        let message = OutgoingMessage { kind, handler, words, payload };
+        let (from, to) = (arrival.route.from, arrival.route.to);
+        let (handler, words, payload) = (arrival.handler, arrival.words(), arrival.payload);
+        let message = message_of(&Reply { kind, handler, from, to, words, payload });
         let role = if arrival.reply { Role::Reply } else { Role::Request };
         let rank = self.handler_context.context.rank();
         let returned = Returned::of(rank, dest, (role, reason), &message);
@@ -171,14 +175,8 @@ impl Core {
         let Some(network) = self.handler_context.context.network() else { return true };
         let Some(remote) = &mut self.remote else { return true };
         // Held requests are others' messages, not this endpoint's.
-        let held = |queued: &QueuedMessage| {
-            matches!(
-                queued.sort,
-                Disposition::Message(FrameKind::Short | FrameKind::Medium | FrameKind::Long)
-            ) && !queued.reply
-        };
         let holding = self.inbox.is_holding();
-        let idle = remote.later.iter().all(|queued| holding && held(queued));
+        let idle = remote.later.iter().all(|queued| holding && is_request(queued));
         let mut drained = idle && !network.has_queued(self.handler_context.name.index());
         remote.old_flows.retain(|&flow| network.request_consumption_report(flow));
         drained &= remote.old_flows.is_empty();
@@ -191,15 +189,21 @@ impl Core {
 
     /// Closes the endpoint towards other nodes: messages not handled are returned to their senders.
     pub(crate) fn close_remotely(&mut self) {
-        let Some(remote) = self.remote.take() else { return };
-        let Some(network) = self.handler_context.context.network() else { return };
+        let Some(mut remote) = self.remote.take() else { return };
+        let Some(mut network) = self.handler_context.context.network() else { return };
         let name = self.handler_context.name;
         network.return_queued(remote.later.into());
-        for requester in &remote.requesters.all {
-            requester.close(network, name);
-        }
+        remote.requesters.close(&mut network);
         network.close_endpoint(name.index(), name.to_bits());
         network.service();
         network.set_segment(name, None);
     }
+}
+
+/// Returns a message between nodes as this endpoint sent it.
+fn message_of<'a>(reply: &Reply<'a>) -> OutgoingMessage<'a> {
+    let kind = MessageKind::from_bits(reply.kind as u8);
+    debug_assert!(kind.is_some(), "no endpoint sends {:?}", reply.kind);
+    let (kind, handler) = (kind.unwrap_or(MessageKind::Short), Handler(reply.handler));
+    OutgoingMessage { kind, handler, words: reply.words, payload: reply.payload }
 }

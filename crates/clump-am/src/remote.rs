@@ -2,12 +2,11 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
-use crate::requester::Requesters;
 use clump_net::{Batch, FlowId, Polling, QueuedMessage};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::Header;
-use clump_transport::{Accept, Forward, Network, Spill};
+use clump_transport::{Accept, Forward, Network, Requesters, Spill};
 use std::collections::VecDeque;
 
 /// The network state of an endpoint.
@@ -24,12 +23,12 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(network: &Network) -> Self {
+    pub(crate) fn new(network: &Network, name: Name) -> Self {
         Self {
             polling: network.polling(),
             batch: None,
             later: VecDeque::new(),
-            requesters: Requesters::default(),
+            requesters: Requesters::new(name.to_bits()),
             old_flows: Vec::new(),
         }
     }

@@ -7,10 +7,11 @@ use crate::handler_failure::HandlerFailure;
 use crate::message::{Handler, MessageKind, OutgoingMessage};
 use crate::reason::Reason;
 use crate::reply_queue::{ReplyAttempt, ReplyQueue};
-use crate::requester::Requester;
+use clump_net::Pushed;
 use clump_shm::name::Name;
 use clump_shm::slot::MAX_WORDS;
 use clump_trace::{Counter, Role};
+use clump_transport::Requester;
 
 /// The path back to the sender of a message.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl<'a> ReplyTo<'a> {
         let (attempt, remote) = match self {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => (link.send(message)?, false),
-            ReplyTo::Remote(requester) => (requester.send(handler_context, message), true),
+            ReplyTo::Remote(requester) => (send_remote(requester, handler_context, message), true),
         };
         match attempt {
             ReplyAttempt::Sent => {}
@@ -108,12 +109,30 @@ impl<'a> ReplyTo<'a> {
             // A requester that has closed accepts no returned messages.
             ReplyTo::Local(link) => Ok(!link.path.is_open() || link.send_now(&back)),
             ReplyTo::Remote(requester) => {
-                if requester.send(handler_context, &back) == ReplyAttempt::PutAside {
+                if send_remote(requester, handler_context, &back) == ReplyAttempt::PutAside {
                     handler_context.backlog.stuck_remote += 1;
                 }
                 Ok(true)
             }
         }
+    }
+}
+
+/// Sends a reply to an endpoint of another node, which keeps it if there is no room.
+fn send_remote(
+    requester: &mut Requester,
+    handler_context: &HandlerContext,
+    message: &OutgoingMessage<'_>,
+) -> ReplyAttempt {
+    let refused = ReplyAttempt::Refused(Reason::ReplyRejected);
+    let network = handler_context.context.network();
+    debug_assert!(network.is_some(), "a requester of another node without a network");
+    let Some(mut network) = network else { return refused };
+    let head = (message.kind.frame(), message.handler.0);
+    match requester.send(&mut network, head, message.words, message.payload) {
+        Pushed::Accepted => ReplyAttempt::Sent,
+        Pushed::Lost(_) => refused,
+        Pushed::Full => ReplyAttempt::PutAside,
     }
 }
 

@@ -32,7 +32,6 @@
 #![forbid(unsafe_code)]
 
 mod alarms;
-mod inflow;
 mod interface;
 pub mod kernel;
 pub mod messages;

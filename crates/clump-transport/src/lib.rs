@@ -25,6 +25,7 @@ mod peers;
 mod proxy;
 mod registry;
 mod report;
+mod requesters;
 mod resources;
 mod transport;
 
@@ -41,5 +42,6 @@ pub use proxy::{
 };
 pub use registry::fits;
 pub use report::{count_stack, note_narrowed, note_receive_failure, note_unanswered};
+pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters, is_request};
 pub use resources::{NetworkResources, NetworkTuning, faults};
 pub use transport::{Accept, Reply, Transport};

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::own_stack::OwnStack;
 use crate::proxy::ProxyClient;
 use crate::registry::Registry;
+use crate::requesters::ReplyOutlet;
 use crate::resources::NetworkResources;
 use crate::transport::{Accept, Reply, Transport};
 use clump_boot::Dispatch;
@@ -16,6 +17,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
+use clump_wire::frame::stack_of;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,11 +72,6 @@ impl Network {
         self.registry.set_segment(name, segment);
     }
 
-    /// Returns how many bytes of requests one endpoint may leave unconsumed at another.
-    pub fn credit(&self) -> u64 {
-        self.credit
-    }
-
     /// Returns the schedule by which an endpoint polls the network.
     pub fn polling(&self) -> Polling {
         self.polling.clone()
@@ -99,32 +96,6 @@ impl Network {
         progress: &mut Progress,
     ) -> Pushed {
         self.transport.request_long(request, payload, progress)
-    }
-
-    /// Sends a reply to an endpoint of `peer`.
-    #[inline]
-    pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
-        if forked::is_child() {
-            // A child forked in a handler replies to nobody.
-            return Pushed::Lost(Refusal::EndpointGone);
-        }
-        self.transport.reply(peer, reply)
-    }
-
-    /// Sends a reply without regard to limits. For messages whose number is bounded by the requests
-    /// of peers.
-    pub fn reply_anyway(&self, peer: u32, reply: &Reply<'_>) {
-        if !forked::is_child() {
-            self.transport.reply_anyway(peer, reply);
-        }
-    }
-
-    /// Reports to the endpoint `to` of `peer` the bytes of its requests that `from` has consumed in
-    /// all.
-    pub fn report(&self, peer: u32, from: u64, to: u64, total: u64) {
-        if !forked::is_child() {
-            self.transport.report(peer, from, to, total);
-        }
     }
 
     /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
@@ -226,5 +197,32 @@ impl Network {
     /// carries it. A rank that has proxies does not know it.
     pub fn job_tag(&self) -> Option<u32> {
         self.transport.job_tag()
+    }
+}
+
+/// The way of a rank's replies. A child forked in a handler replies to nobody.
+impl ReplyOutlet for &Network {
+    #[inline]
+    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+        if forked::is_child() {
+            return Pushed::Lost(Refusal::EndpointGone);
+        }
+        self.transport.reply(stack_of(reply.to), reply)
+    }
+
+    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+        if !forked::is_child() {
+            self.transport.reply_anyway(stack_of(reply.to), reply);
+        }
+    }
+
+    fn report(&mut self, from: u64, to: u64, total: u64) {
+        if !forked::is_child() {
+            self.transport.report(stack_of(to), from, to, total);
+        }
+    }
+
+    fn credit(&self) -> u64 {
+        self.credit
     }
 }

@@ -5,12 +5,12 @@ use super::content;
 use super::endpoints::{OUTSIDE, TOO_LONG, offset_of};
 use super::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
 use super::plan::ProgramDemand;
-use crate::inflow::Inflow;
 use crate::kernel::{Random, Time};
 use clump_net::original::Original;
 use clump_net::{
-    ArrivedMessage, Disposition, FlowId, Progress, Pushed, REQUEST_COST, Request, Stack,
+    ArrivedMessage, FlowId, Progress, Pushed, QueuedMessage, REQUEST_COST, Request, Stack,
 };
+use clump_transport::{Arrival, Reply, ReplyOutlet, Requester, Requesters};
 use clump_wire::frame::{FrameKind, stack_of};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,16 +44,6 @@ struct Lane {
     queue: VecDeque<Sending>,
 }
 
-/// Reply that found no room.
-#[derive(Debug)]
-struct Owed {
-    kind: FrameKind,
-    handler: u8,
-    to: u64,
-    words: Vec<u64>,
-    payload: Vec<u8>,
-}
-
 /// A simulated endpoint.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -65,8 +55,9 @@ pub(crate) struct Endpoint {
     pub(crate) next_look: Time,
     pub(crate) renew: bool,
     lanes: BTreeMap<u64, Lane>,
-    owed: VecDeque<Owed>,
-    inflows: BTreeMap<u64, Inflow>,
+    requesters: Requesters,
+    /// Requests that wait until replies to their senders have found room.
+    later: VecDeque<QueuedMessage>,
 }
 
 /// Environment in which an endpoint acts.
@@ -88,27 +79,28 @@ impl EndpointEnvironment<'_> {
 
 impl Endpoint {
     pub(crate) fn new(rank: u32, generation: u64, index: u8, tag: u64) -> Self {
+        let name = name_of(rank, generation, index);
         Self {
-            name: name_of(rank, generation, index),
+            name,
             index,
             tag,
             slow_every: None,
             next_look: 0,
             renew: false,
             lanes: BTreeMap::new(),
-            owed: VecDeque::new(),
-            inflows: BTreeMap::new(),
+            requesters: Requesters::new(name),
+            later: VecDeque::new(),
         }
     }
 
-    /// Returns true if a reply waits for room. The endpoint then handles no more requests.
+    /// Returns true if replies wait for room, or requests for replies.
     pub(crate) fn is_stuck(&self) -> bool {
-        !self.owed.is_empty()
+        self.requesters.is_stuck() || !self.later.is_empty()
     }
 
-    /// Returns true if nothing of it waits to be sent.
+    /// Returns true if nothing of it waits to be sent, and nothing that it took to be handled.
     pub(crate) fn has_sent_all(&self) -> bool {
-        self.owed.is_empty() && self.lanes.values().all(|lane| lane.queue.is_empty())
+        !self.is_stuck() && self.lanes.values().all(|lane| lane.queue.is_empty())
     }
 
     /// Describes the messages that wait to be sent, for a failure report.
@@ -123,14 +115,14 @@ impl Endpoint {
             ))
         });
         let lanes: Vec<_> = lanes.collect();
-        format!("{:x}: {} owed; {}", self.name, self.owed.len(), lanes.join("; "))
+        format!("{:x}: {} wait for replies; {}", self.name, self.later.len(), lanes.join("; "))
     }
 
     /// Returns true if the endpoint may be closed without leaving half a message behind.
     pub(crate) fn may_close(&self) -> bool {
         let begun =
             |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
-        self.owed.is_empty() && !self.lanes.values().any(begun)
+        !self.is_stuck() && !self.lanes.values().any(begun)
     }
 
     /// Gives up all requests not yet sent.
@@ -211,22 +203,16 @@ impl Endpoint {
         ledger::lock(environment.ledger).expect_refusal(sending.id);
     }
 
-    /// Sends what there is room for. Returns the number of messages sent.
+    /// Sends what there is room for, and handles what waited for that. Returns the number of
+    /// messages sent and handled.
     pub(crate) fn send(&mut self, environment: &mut EndpointEnvironment<'_>) -> usize {
-        let now = environment.now;
+        self.flush_replies(environment);
         let mut sent = 0;
-        while let Some(owed) = self.owed.front() {
-            let Owed { kind, handler, to, words, payload } = owed;
-            let names = (self.name, *to);
-            let head = (*kind, *handler);
-            let pushed =
-                environment.stack.reply(|| now, stack_of(*to), head, names, (words, payload));
-            match pushed {
-                Pushed::Full => break,
-                Pushed::Accepted => sent += 1,
-                Pushed::Lost(_) => environment.withdraw_answer(*kind, words),
-            }
-            self.owed.pop_front();
+        for _ in 0..self.later.len() {
+            let Some(queued) = self.later.pop_front() else { break };
+            let waiting = self.later.len();
+            self.handle(environment, &queued.arrival());
+            sent += usize::from(self.later.len() == waiting);
         }
         for lane in self.lanes.values_mut() {
             while let Some(front) = lane.queue.front_mut() {
@@ -248,44 +234,86 @@ impl Endpoint {
         arrival: &ArrivedMessage<'_>,
     ) {
         let route = arrival.route;
-        let kind = match arrival.sort {
-            Disposition::Message(kind) => kind,
-            Disposition::Lost(kind, _) => {
-                let (what, names) = ((kind, arrival.reply), (route.from, route.to));
-                return environment.ledger().on_returned(
-                    what,
-                    names,
-                    arrival.words(),
-                    arrival.payload,
-                );
-            }
-        };
-        if route.to != self.name {
-            return environment
-                .ledger()
-                .complain(format!("{:x} was handed a message for {route:x?}", self.name));
+        let hold = false;
+        let Self { requesters, name, later, .. } = self;
+        let step = requesters.admit(&mut environment.outlet(), arrival, hold);
+        if let Arrival::Lost(kind, _) = step {
+            let (what, names) = ((kind, arrival.reply), (route.from, route.to));
+            let (words, payload) = (arrival.words(), arrival.payload);
+            return environment.ledger().on_returned(what, names, words, payload);
         }
-        match kind {
-            FrameKind::Returned => self.take_back(environment, arrival),
-            FrameKind::Ask => {
-                let asked = arrival.words().first().copied().unwrap_or_default();
-                self.inflows.entry(route.from).or_default().handle_credit_request(asked);
-                self.report(environment, route.from);
-            }
-            FrameKind::Credit | FrameKind::Part => {
-                environment.ledger().complain(format!("{kind:?} was handed to an endpoint"));
-            }
-            FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
-                self.take(environment, arrival, kind);
-            }
+        if route.to != *name {
+            let what = format!("{name:x} was handed a message for {route:x?}");
+            return environment.ledger().complain(what);
         }
+        match step {
+            Arrival::Wait => later.push_back(arrival.to_queued()),
+            Arrival::Answer(FrameKind::Returned) => environment.take_back(arrival),
+            Arrival::Answer(kind) => {
+                environment.take(arrival, kind);
+            }
+            Arrival::Request(kind, requester) => {
+                if environment.take(arrival, kind) {
+                    environment.answer(requester, arrival, kind);
+                }
+                requester.note_consumed(&mut environment.outlet(), arrival.payload.len());
+            }
+            Arrival::Done | Arrival::Lost(..) => {}
+        }
+        self.requesters.check_invariants();
     }
 
-    fn take_back(
-        &mut self,
-        environment: &mut EndpointEnvironment<'_>,
-        arrival: &ArrivedMessage<'_>,
-    ) {
+    /// Sends kept replies as far as there is room.
+    fn flush_replies(&mut self, environment: &mut EndpointEnvironment<'_>) {
+        let ledger = environment.ledger;
+        let refused = |reply: &Reply<'_>| withdraw_answer(ledger, reply.kind, reply.words);
+        self.requesters.flush(&mut environment.outlet(), refused);
+    }
+
+    /// Reports to all other endpoints what was consumed of theirs, before this one closes: later,
+    /// credit requests would get no answer.
+    pub(crate) fn report_all(&mut self, stack: &mut Stack, at: Time, credit: u64) {
+        debug_assert!(!self.is_stuck(), "an endpoint that owes a reply may not close");
+        self.requesters.close(&mut SimOutlet { stack, now: at, credit });
+    }
+}
+
+/// The way of a simulated endpoint's replies: its rank's stack.
+struct SimOutlet<'a> {
+    stack: &'a mut Stack,
+    now: Time,
+    credit: u64,
+}
+
+impl ReplyOutlet for SimOutlet<'_> {
+    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+        let (head, names) = ((reply.kind, reply.handler), (reply.from, reply.to));
+        let (now, body) = (self.now, (reply.words, reply.payload));
+        self.stack.reply(|| now, stack_of(reply.to), head, names, body)
+    }
+
+    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+        let (head, names) = ((reply.kind, reply.handler), (reply.from, reply.to));
+        let (now, body) = (self.now, (reply.words, reply.payload));
+        self.stack.reply_anyway(|| now, stack_of(reply.to), head, names, body);
+    }
+
+    fn report(&mut self, from: u64, to: u64, total: u64) {
+        let now = self.now;
+        self.stack.report(|| now, stack_of(to), from, to, total);
+    }
+
+    fn credit(&self) -> u64 {
+        self.credit
+    }
+}
+
+impl EndpointEnvironment<'_> {
+    fn outlet(&mut self) -> SimOutlet<'_> {
+        SimOutlet { stack: self.stack, now: self.now, credit: self.credit }
+    }
+
+    fn take_back(&mut self, arrival: &ArrivedMessage<'_>) {
         let (first, words) = arrival.words().split_first().unwrap_or((&0, &[]));
         let original = Original::unpack(*first);
         let kind = match original.kind {
@@ -294,97 +322,55 @@ impl Endpoint {
             _ => FrameKind::Short,
         };
         let names = (arrival.route.to, arrival.route.from);
-        environment.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
+        self.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
     }
 
-    fn take(
-        &mut self,
-        environment: &mut EndpointEnvironment<'_>,
-        arrival: &ArrivedMessage<'_>,
-        kind: FrameKind,
-    ) {
-        let (from, reply, handler) = (arrival.route.from, arrival.reply, arrival.handler);
-        let names = (from, arrival.route.to);
-        let what = (kind, reply, handler);
-        let id = environment.ledger().on_handled(what, names, arrival.words(), arrival.payload);
-        if reply || id.is_none() {
-            return;
-        }
-        match handler {
+    /// Handles a message; returns true if the ledger knows it.
+    fn take(&mut self, arrival: &ArrivedMessage<'_>, kind: FrameKind) -> bool {
+        let names = (arrival.route.from, arrival.route.to);
+        let what = (kind, arrival.reply, arrival.handler);
+        self.ledger().on_handled(what, names, arrival.words(), arrival.payload).is_some()
+    }
+
+    /// Replies to a request, or returns it.
+    fn answer(&mut self, requester: &mut Requester, arrival: &ArrivedMessage<'_>, kind: FrameKind) {
+        let handler = arrival.handler;
+        let (head, words, payload) = match handler {
             NO_HANDLER => {
                 let reason = clump_net::original::CONSUMED;
                 let original = Original { reason, kind: kind as u8, handler, reply: false }.pack();
                 let words = [&[original], arrival.words()].concat();
-                let payload = arrival.payload.to_vec();
-                let kind = FrameKind::Returned;
-                self.answer(environment, Owed { kind, handler: 0, to: from, words, payload });
+                ((FrameKind::Returned, 0), words, arrival.payload.to_vec())
             }
-            REPLY => self.reply(environment, from),
-            _ => {}
+            REPLY => self.make_reply(arrival.route.to, requester.name()),
+            _ => return,
+        };
+        let pushed = requester.send(&mut self.outlet(), head, &words, &payload);
+        if let Pushed::Lost(_) = pushed {
+            withdraw_answer(self.ledger, head.0, &words);
         }
-        self.inflows.entry(from).or_default().consume(arrival.payload.len());
-        self.report(environment, from);
     }
 
-    fn reply(&mut self, environment: &mut EndpointEnvironment<'_>, to: u64) {
-        let kind = *environment.random.pick(&[
+    fn make_reply(&mut self, from: u64, to: u64) -> ((FrameKind, u8), Vec<u64>, Vec<u8>) {
+        let kind = *self.random.pick(&[
             FrameKind::Short,
             FrameKind::Short,
             FrameKind::Medium,
             FrameKind::Long,
         ]);
-        let most = (environment.demand.max_payload / 4).max(1);
-        let bytes = if kind == FrameKind::Short {
-            0
-        } else {
-            environment.random.magnitude(1, most) as usize
-        };
+        let most = (self.demand.max_payload / 4).max(1);
+        let bytes =
+            if kind == FrameKind::Short { 0 } else { self.random.magnitude(1, most) as usize };
         let what = (kind, true, ExpectedEnd::Handled, false);
-        let id = environment.ledger().enter(what, (self.name, to), bytes);
+        let id = self.ledger().enter(what, (from, to), bytes);
         let mut payload = vec![0; bytes];
         content::fill(id, &mut payload);
         let place = [offset_of(id), bytes as u64];
         let place = if kind == FrameKind::Long { &place[..] } else { &[] };
         let words = place.iter().copied().chain(content::words(id)).collect();
-        self.answer(environment, Owed { kind, handler: TAKE, to, words, payload });
+        ((kind, TAKE), words, payload)
     }
 
-    /// Sends a reply: at once if nothing else is owed and there is room, else later.
-    fn answer(&mut self, environment: &mut EndpointEnvironment<'_>, owed: Owed) {
-        let now = environment.now;
-        let Owed { kind, handler, to, words, payload } = &owed;
-        if self.owed.is_empty() {
-            let (head, names) = ((*kind, *handler), (self.name, *to));
-            match environment.stack.reply(|| now, stack_of(*to), head, names, (words, payload)) {
-                Pushed::Accepted => return,
-                Pushed::Lost(_) => return environment.withdraw_answer(*kind, words),
-                Pushed::Full => {}
-            }
-        }
-        self.owed.push_back(owed);
-    }
-
-    /// Reports to all other endpoints what was consumed of theirs, before this one closes: later,
-    /// credit requests would get no answer.
-    pub(crate) fn report_all(&self, stack: &mut Stack, at: Time) {
-        for (&from, inflow) in &self.inflows {
-            if let Some(consumed) = inflow.untold() {
-                stack.report(|| at, stack_of(from), self.name, from, consumed);
-            }
-        }
-    }
-
-    /// Reports to another endpoint what was consumed of its requests, when that is due.
-    fn report(&mut self, environment: &mut EndpointEnvironment<'_>, from: u64) {
-        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(environment.credit));
-        if let Some(consumed) = due {
-            let now = environment.now;
-            environment.stack.report(|| now, stack_of(from), self.name, from, consumed);
-        }
-    }
-}
-
-impl EndpointEnvironment<'_> {
     /// Tries to send a request, or the rest of it.
     fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Pushed {
         let now = self.now;
@@ -414,14 +400,14 @@ impl EndpointEnvironment<'_> {
             _ => self.stack.request(|| now, &request, payload),
         }
     }
+}
 
-    /// Notes that a reply cannot be sent any more: its target is lost.
-    fn withdraw_answer(&mut self, kind: FrameKind, words: &[u64]) {
-        // The number of a message returned to sender belongs to the other side.
-        if kind != FrameKind::Returned
-            && let Some(&id) = words.get(if kind == FrameKind::Long { 2 } else { 0 })
-        {
-            self.ledger().withdraw(id);
-        }
+/// Notes that a reply cannot be sent any more: its target is lost.
+fn withdraw_answer(ledger: &ledger::SharedLedger, kind: FrameKind, words: &[u64]) {
+    // The number of a message returned to sender belongs to the other side.
+    if kind != FrameKind::Returned
+        && let Some(&id) = words.get(if kind == FrameKind::Long { 2 } else { 0 })
+    {
+        ledger::lock(ledger).withdraw(id);
     }
 }

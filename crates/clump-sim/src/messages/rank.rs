@@ -258,8 +258,7 @@ impl Rank {
         timer.min(wish).min(look).max(now + self.turn)
     }
 
-    /// Chooses the endpoint to poll now: in turn, those with messages first; none that owes an
-    /// answer, or is slow.
+    /// Chooses the endpoint to poll now: in turn, those with messages first; none that is slow.
     fn choose(&mut self, now: Time) -> Option<usize> {
         let stack = self.stack.as_ref()?;
         let count = self.endpoints.len();
@@ -268,7 +267,7 @@ impl Rank {
             let at = (self.looked + step) % count;
             let endpoint = self.endpoints.get(at)?;
             let slow = endpoint.slow_every.is_some() && now < endpoint.next_look;
-            if endpoint.is_stuck() || slow {
+            if slow {
                 continue;
             }
             if stack.has_queued(endpoint.index) {
@@ -284,7 +283,7 @@ impl Rank {
     /// Returns true if an endpoint that may poll has messages.
     fn choose_mail(&self, now: Time) -> bool {
         let Some(stack) = &self.stack else { return false };
-        let ready = |e: &Endpoint| !e.is_stuck() && (e.slow_every.is_none() || now >= e.next_look);
+        let ready = |e: &Endpoint| e.slow_every.is_none() || now >= e.next_look;
         self.endpoints.iter().any(|e| ready(e) && stack.has_queued(e.index))
     }
 
@@ -318,11 +317,11 @@ impl Rank {
     }
 
     fn renew_endpoints(&mut self, at: Time) {
-        let Self { stack, endpoints, doorway, ledger, generation, random, id, .. } = self;
+        let Self { stack, endpoints, doorway, ledger, generation, random, id, credit, .. } = self;
         let Some(stack) = stack else { return };
         for endpoint in endpoints.iter_mut().filter(|e| e.renew && e.may_close()) {
             endpoint.abandon(&mut ledger::lock(ledger));
-            endpoint.report_all(stack, at);
+            endpoint.report_all(stack, at, *credit);
             doorway.close(endpoint.name);
             stack.close_endpoint(|| at, endpoint.index, endpoint.name);
             ledger::lock(ledger).on_closed(endpoint.name);
@@ -350,9 +349,9 @@ impl Rank {
     }
 
     fn close_endpoints(&mut self, at: Time) {
-        let Self { stack, endpoints, doorway, ledger, .. } = self;
+        let Self { stack, endpoints, doorway, ledger, credit, .. } = self;
         let Some(stack) = stack else { return };
-        for endpoint in endpoints.drain(..) {
+        for mut endpoint in endpoints.drain(..) {
             let mut ledger = ledger::lock(ledger);
             if let Some(message) = ledger.unresolved(endpoint.name).cloned() {
                 ledger.complain(format!(
@@ -361,7 +360,7 @@ impl Rank {
             }
             ledger.on_closed(endpoint.name);
             drop(ledger);
-            endpoint.report_all(stack, at);
+            endpoint.report_all(stack, at, *credit);
             doorway.close(endpoint.name);
             stack.close_endpoint(|| at, endpoint.index, endpoint.name);
         }

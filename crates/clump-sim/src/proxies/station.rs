@@ -1,16 +1,17 @@
 //! A rank whose messages proxies carry: a real proxy client, a real inbox, and a small program.
 
 use super::{Destinations, ProxyWorkload, Setting};
-use crate::inflow::Inflow;
 use crate::kernel::{Random, Time};
 use crate::proxy_client_rank::ProxyClientRank;
 use crate::sleeper::Sleeper;
-use clump_net::{Disposition, FlowId, Pushed, Request};
+use clump_net::{FlowId, Pushed, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_transport::{Reply, credit_bytes};
-use clump_wire::frame::FrameKind;
-use std::collections::{BTreeMap, VecDeque};
+use clump_transport::{
+    Arrival, ProxyClient, Reply, ReplyOutlet, Requesters, Transport, credit_bytes,
+};
+use clump_wire::frame::{FrameKind, stack_of};
+use std::collections::VecDeque;
 
 const TAG: u64 = 7;
 /// Handlers: of requests that are answered, of answers, of streamed messages.
@@ -75,7 +76,7 @@ pub(crate) struct Station {
     /// Time of the next operation; `None` while it waits for an answer.
     next_at: Option<Time>,
     answers: VecDeque<Answer>,
-    inflows: BTreeMap<u64, Inflow>,
+    requesters: Requesters,
     /// Time until which it does not poll.
     deaf_until: Time,
     /// Total time of computing.
@@ -94,6 +95,7 @@ impl Station {
         let client_rank = ProxyClientRank::open(memory, (rank, TAG), setting.dispatch, begin)?;
         let node = memory.node();
         let sends = setting.load == ProxyWorkload::Asks || node == 0;
+        let requesters = Requesters::new(client_rank.name.to_bits());
         let mut station = Self {
             rank,
             node,
@@ -105,7 +107,7 @@ impl Station {
             left: if sends { setting.operations } else { 0 },
             next_at: None,
             answers: VecDeque::new(),
-            inflows: BTreeMap::new(),
+            requesters,
             deaf_until: begin + if sends { 0 } else { setting.deaf },
             thought: 0,
             finished_at: (!sends).then_some(begin),
@@ -160,43 +162,35 @@ impl Station {
     fn poll(&mut self, now: Time, setting: &Setting, tally: &mut Tally) -> anyhow::Result<u64> {
         let mut handled = 0;
         for queued in self.client_rank.take()? {
-            if queued.sort == Disposition::Message(FrameKind::Ask) {
-                let asked = queued.words.first().copied().unwrap_or(0);
-                self.inflows.entry(queued.route.from).or_default().handle_credit_request(asked);
-                self.report(queued.route.from);
-                continue;
-            }
-            let lost =
-                !matches!(queued.sort, Disposition::Message(FrameKind::Short | FrameKind::Medium));
-            anyhow::ensure!(!lost, "rank {} was handed {queued:?}", self.rank);
+            let mut outlet = ClientOutlet {
+                client: &self.client_rank.client,
+                credit: credit_bytes(&self.memory),
+            };
+            let requester = match self.requesters.admit(&mut outlet, &queued.arrival(), false) {
+                Arrival::Done => continue,
+                Arrival::Answer(FrameKind::Short | FrameKind::Medium) => None,
+                Arrival::Request(FrameKind::Short | FrameKind::Medium, requester) => {
+                    Some(requester)
+                }
+                other => {
+                    anyhow::bail!("rank {} was handed {queued:?}, which is {other:?}", self.rank)
+                }
+            };
             handled += 1;
             tally.on_handled(now, queued.words.first().copied().unwrap_or(now));
-            match queued.handler {
-                ASK => {
-                    let (to, bytes) = (queued.route.from, queued.payload.len());
-                    self.answers.push_back(Answer { to, bytes });
-                }
-                ANSWER => self.on_end(now, setting),
-                _ => {}
+            if queued.handler == ASK {
+                let (to, bytes) = (queued.route.from, queued.payload.len());
+                self.answers.push_back(Answer { to, bytes });
             }
-            if !queued.reply {
-                self.inflows.entry(queued.route.from).or_default().consume(queued.payload.len());
-                self.report(queued.route.from);
+            if let Some(requester) = requester {
+                requester.note_consumed(&mut outlet, queued.payload.len());
+            }
+            if queued.handler == ANSWER {
+                self.on_end(now, setting);
             }
         }
+        self.requesters.check_invariants();
         Ok(handled)
-    }
-
-    /// Reports to a sender what was consumed, when that is due, as endpoints do.
-    fn report(&mut self, from: u64) {
-        let credit = credit_bytes(&self.memory);
-        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(credit));
-        if let Some(consumed) = due {
-            let (kind, words) = (FrameKind::Credit, &[consumed][..]);
-            let (to, from) = (from, self.client_rank.name.to_bits());
-            let report = Reply { kind, handler: 0, from, to, words, payload: &[] };
-            self.client_rank.client.reply_anyway(&report);
-        }
     }
 
     fn on_end(&mut self, now: Time, setting: &Setting) {
@@ -270,5 +264,29 @@ impl Station {
             self.answers.pop_front();
         }
         true
+    }
+}
+
+/// The way of a rank's reports: its proxies.
+struct ClientOutlet<'a> {
+    client: &'a ProxyClient,
+    credit: u64,
+}
+
+impl ReplyOutlet for ClientOutlet<'_> {
+    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+        self.client.reply(stack_of(reply.to), reply)
+    }
+
+    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+        self.client.reply_anyway(reply);
+    }
+
+    fn report(&mut self, from: u64, to: u64, total: u64) {
+        Transport::report(self.client, stack_of(to), from, to, total);
+    }
+
+    fn credit(&self) -> u64 {
+        self.credit
     }
 }

@@ -1,0 +1,168 @@
+//! Random traffic of several requesters against a model of what each of them must get.
+
+use super::*;
+use clump_net::Words;
+use clump_wire::frame::Route;
+use proptest::prelude::*;
+
+const ME: u64 = 7 << 40 | 1 << 8;
+const CREDIT: u64 = 4096;
+
+/// A network with room for some replies, and what arrived at each requester.
+#[derive(Debug, Default)]
+struct Network {
+    room: usize,
+    lost: Option<u64>,
+    replies: HashMap<u64, Vec<u64>>,
+    reports: HashMap<u64, u64>,
+}
+
+impl Network {
+    fn deliver(&mut self, reply: &Reply<'_>) {
+        assert_eq!(reply.from, ME);
+        self.replies.entry(reply.to).or_default().extend(reply.words);
+    }
+}
+
+impl ReplyOutlet for Network {
+    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+        if self.lost == Some(reply.to) {
+            return Pushed::Lost(Refusal::PeerLost);
+        }
+        if self.room == 0 {
+            return Pushed::Full;
+        }
+        self.room -= 1;
+        self.deliver(reply);
+        Pushed::Accepted
+    }
+
+    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+        self.deliver(reply);
+    }
+
+    fn report(&mut self, from: u64, to: u64, total: u64) {
+        assert_eq!(from, ME);
+        let before = self.reports.insert(to, total).unwrap_or(0);
+        assert!(before <= total, "{to:x} was told {total} after {before}");
+    }
+
+    fn credit(&self) -> u64 {
+        CREDIT
+    }
+}
+
+fn request(from: u64, kind: FrameKind, words: Vec<u64>, payload: usize) -> QueuedMessage {
+    QueuedMessage {
+        sort: Disposition::Message(kind),
+        reply: false,
+        handler: 1,
+        route: Route { from, to: ME, tag: 0 },
+        words,
+        payload: vec![0; payload],
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Request { from: u64, payload: usize, replies: bool, hold: bool },
+    Ask { from: u64, total: u64 },
+    Room(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let request = (1..4_u64, 0..3000_usize, any::<bool>(), prop::bool::weighted(0.1))
+        .prop_map(|(from, payload, replies, hold)| Step::Request { from, payload, replies, hold });
+    let ask = (1..4_u64, 0..40_000_u64).prop_map(|(from, total)| Step::Ask { from, total });
+    let step = prop_oneof![6 => request, 1 => ask, 3 => (0..3_usize).prop_map(Step::Room)];
+    prop::collection::vec(step, 1..200)
+}
+
+proptest! {
+    /// Each reply arrives once, in order; reports never lag by more than a quarter of the credit,
+    /// and not at all once everything is closed.
+    #[test]
+    fn what_is_owed_arrives(steps in steps()) {
+        let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+        let (mut sent, mut consumed) = (HashMap::<u64, Vec<u64>>::new(), HashMap::<u64, u64>::new());
+        let mut next = 0;
+        for step in steps {
+            match step {
+                Step::Request { from, payload, replies, hold } => {
+                    let queued = request(from, FrameKind::Medium, vec![1], payload);
+                    match requesters.admit(&mut network, &queued.arrival(), hold) {
+                        Arrival::Wait => {}
+                        Arrival::Request(FrameKind::Medium, requester) => {
+                            prop_assert!(!hold && requester.name() == from);
+                            if replies {
+                                next += 1;
+                                let head = (FrameKind::Short, 2);
+                                let _ = requester.send(&mut network, head, &[next], &[]);
+                                sent.entry(from).or_default().push(next);
+                            }
+                            requester.note_consumed(&mut network, payload);
+                            let all = consumed.entry(from).or_default();
+                            *all += REQUEST_COST + payload as u64;
+                            let told = network.reports.get(&from).copied().unwrap_or(0);
+                            prop_assert!(*all - told < CREDIT / 4, "{told} of {all} reported");
+                        }
+                        other => prop_assert!(false, "{other:?}"),
+                    }
+                }
+                Step::Ask { from, total } => {
+                    let queued = request(from, FrameKind::Ask, vec![total], 0);
+                    let arrival = requesters.admit(&mut network, &queued.arrival(), true);
+                    prop_assert!(matches!(arrival, Arrival::Done));
+                    let all = consumed.get(&from).copied().unwrap_or(0);
+                    let told = network.reports.get(&from).copied().unwrap_or(0);
+                    prop_assert!(all < total || told == all, "asked at {total}, told {told}");
+                }
+                Step::Room(room) => {
+                    network.room = room;
+                    let stuck = requesters.flush(&mut network, |reply| panic!("{reply:?}"));
+                    prop_assert_eq!(stuck > 0, requesters.is_stuck());
+                }
+            }
+            requesters.check_invariants();
+        }
+        requesters.close(&mut network);
+        prop_assert_eq!(&network.replies, &sent);
+        network.reports.retain(|_, total| *total > 0);
+        prop_assert_eq!(&network.reports, &consumed);
+    }
+}
+
+#[test]
+fn a_reply_that_nobody_takes_is_shown() {
+    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let queued = request(3, FrameKind::Short, vec![1], 0);
+    let mut words = Words::default();
+    words[0] = 9;
+    if let Arrival::Request(_, requester) = requesters.admit(&mut network, &queued.arrival(), false)
+    {
+        let pushed = requester.send(&mut network, (FrameKind::Short, 2), &words[..1], &[]);
+        assert_eq!(pushed, Pushed::Full);
+    }
+    let later = requesters.admit(&mut network, &queued.arrival(), false);
+    assert!(matches!(later, Arrival::Wait), "its reply waits: {later:?}");
+    network.lost = Some(3);
+    let mut shown = Vec::new();
+    assert_eq!(requesters.flush(&mut network, |reply| shown.extend(reply.words)), 0);
+    assert_eq!((shown, requesters.is_stuck()), (vec![9], false));
+}
+
+#[test]
+fn messages_are_told_apart() {
+    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let mut message = request(3, FrameKind::Returned, vec![1], 0);
+    let answer = requesters.admit(&mut network, &message.arrival(), true);
+    assert!(matches!(answer, Arrival::Answer(FrameKind::Returned)), "{answer:?}");
+    message.reply = true;
+    message.sort = Disposition::Message(FrameKind::Long);
+    let answer = requesters.admit(&mut network, &message.arrival(), true);
+    assert!(matches!(answer, Arrival::Answer(FrameKind::Long)), "{answer:?}");
+    assert!(!is_request(&message));
+    message.sort = Disposition::Lost(FrameKind::Short, Refusal::PeerLost);
+    let lost = requesters.admit(&mut network, &message.arrival(), true);
+    assert!(matches!(lost, Arrival::Lost(FrameKind::Short, Refusal::PeerLost)), "{lost:?}");
+}
