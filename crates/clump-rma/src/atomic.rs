@@ -46,7 +46,9 @@ impl AtomicOp {
     ];
 
     pub(crate) fn from_bits(bits: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(bits)).copied()
+        let op = Self::ALL.get(usize::from(bits)).copied();
+        debug_assert!(op.is_none_or(|op| op as u8 == bits), "they lie in order of their numbers");
+        op
     }
 }
 
@@ -191,13 +193,15 @@ pub enum Comparison {
 
 impl Comparison {
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
-        Some(match bits {
+        let comparison = match bits {
             0 => Self::Equal,
             1 => Self::NotEqual,
             2 => Self::AtLeast,
             3 => Self::AtMost,
             _ => return None,
-        })
+        };
+        debug_assert_eq!(comparison as u64, bits, "requests carry its number");
+        Some(comparison)
     }
 
     /// Returns true if `word` compares to `value` in this way.

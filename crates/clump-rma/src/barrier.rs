@@ -62,12 +62,15 @@ impl Barrier {
         }
         let lowest_of = |node| ranks.clone().find(|&rank| memory.node_of(rank) == node);
         let lowest: Vec<u32> = (0..memory.nnodes()).filter_map(lowest_of).collect();
+        debug_assert_eq!(lowest.len(), memory.nnodes() as usize, "every node has ranks");
+        debug_assert!(lowest.len() <= 1 << ROUNDS, "rounds reach all nodes");
         let flag = |rank: u32, index| {
             let name = flags.get(rank as usize).copied();
             rma.flag(name.ok_or_else(not_all)?, index)
         };
         let here = |of: u32| 1 + ROUNDS + u64::from(of);
         let mine = lowest.get(node as usize).copied().unwrap_or(me);
+        debug_assert!(mine <= me && memory.is_local(mine), "the lowest rank of this node");
         if me != mine {
             let (here, go) = (flag(mine, here(me))?, flag(mine, 0)?);
             return Ok(Self { part: BarrierRole::Other { here, go, lowest: mine }, passed: 0 });
@@ -82,7 +85,8 @@ impl Barrier {
             let (to, from) = (at(step), at(nodes - step));
             Ok(Round { tell: flag(to, 1 + round)?, hear: flag(me, 1 + round)?, from })
         });
-        let (members, rounds) = (members.collect::<Result<_>>()?, rounds.collect::<Result<_>>()?);
+        let (members, rounds) = (members.collect::<Result<_>>()?, rounds.collect::<Result<Vec<_>>>()?);
+        debug_assert!(1 << rounds.len() >= nodes, "after the last round all nodes are heard of");
         Ok(Self { part: BarrierRole::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
     }
 
@@ -103,6 +107,7 @@ impl Barrier {
                 for (rank, here) in members {
                     here.wait_for(passed, *rank)?;
                 }
+                debug_assert!(rounds.len() as u64 <= ROUNDS, "each round has a flag");
                 for Round { tell, hear, from } in rounds {
                     tell.add(1)?;
                     hear.wait_for(passed, *from)?;

@@ -9,6 +9,7 @@
 mod account;
 mod claims;
 mod execute;
+mod invariants;
 mod passing;
 #[cfg(test)]
 mod tests;
@@ -121,9 +122,12 @@ impl<M: Memory> Engine<M> {
                 return None;
             }
             let before = account.name;
+            debug_assert_eq!((before.rank(), before.index()), place, "its place is the same");
             *account = Account::new(from);
             self.abandon_all(|name| name == before);
         }
+        debug_assert_eq!(self.accounts[at].name, from, "an account is of its endpoint");
+        debug_assert_eq!(self.by_place.len(), self.accounts.len(), "each place has an account");
         self.last = at;
         Some(at)
     }
@@ -134,9 +138,11 @@ impl<M: Memory> Engine<M> {
         let Some(at) = self.account(request.from) else { return };
         let account = &mut self.accounts[at];
         if account.is_stuck() {
+            debug_assert!(self.stuck, "kept answers are sent when there is room");
             account.later.push_back(Kept::of(request));
             return;
         }
+        debug_assert!(account.later.is_empty(), "what arrived earlier is executed earlier");
         self.admit(at, request, out);
         if !self.moved.is_empty() {
             self.release_moved(out);
@@ -149,12 +155,15 @@ impl<M: Memory> Engine<M> {
         while let Some(at) = self.moved.pop() {
             self.release(at, out);
         }
+        debug_assert!(self.moved.is_empty(), "nothing more was released meanwhile");
     }
 
     /// Executes a request unless it waits for another.
     #[inline]
     fn admit(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
         let account = &mut self.accounts[at];
+        debug_assert!(!account.is_stuck(), "behind a kept answer nothing is executed");
+        debug_assert_eq!(account.name, request.from, "a request is its account's");
         if request.handler & ask::AFTER == 0 {
             self.run(at, request, out);
         } else if let Some((&after, words)) = request.words.split_last() {
@@ -176,9 +185,12 @@ impl<M: Memory> Engine<M> {
             self.run(at, &kept.request(from), out);
         }
         self.accounts[at].report(self.credit, out);
+        debug_assert!(!self.accounts[at].is_due(), "held requests are executed once they are due");
     }
 
     fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
+        debug_assert_eq!(request.handler & ask::AFTER, 0, "a held request is executed without it");
+        debug_assert!(!self.accounts[at].is_stuck(), "behind a kept answer nothing is executed");
         let counts = !matches!(request.handler, ask::QUIET | ask::CANCEL);
         let counts = self.execute(at, request, out) && counts;
         let account = &mut self.accounts[at];
@@ -195,6 +207,7 @@ impl<M: Memory> Engine<M> {
         // Credit requests overtake each other, and the smallest is answered soonest.
         account.asked = Some(account.asked.map_or(total, |asked| asked.min(total)));
         account.report(self.credit, out);
+        debug_assert!(account.asked.is_none_or(|asked| asked <= total), "the smallest is kept");
     }
 
     /// Sends answers that were kept for lack of room, and executes the requests behind them.
@@ -212,6 +225,8 @@ impl<M: Memory> Engine<M> {
             // Held requests may have become due meanwhile.
             self.release(at, out);
             self.stuck |= self.accounts[at].is_stuck();
+            let account = &self.accounts[at];
+            debug_assert!(account.later.is_empty() || account.is_stuck(), "they were executed");
         }
     }
 
@@ -227,6 +242,7 @@ impl<M: Memory> Engine<M> {
         }
         self.abandon_all(|name| name.rank() == rank);
         self.orphan(rank);
+        debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits no more");
     }
 
     /// Returns the bytes kept for requesters.

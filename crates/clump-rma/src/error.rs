@@ -40,7 +40,7 @@ pub enum Refusal {
 
 impl Refusal {
     pub(crate) fn from_bits(bits: u64) -> Self {
-        match bits {
+        let why = match bits {
             1 => Self::NoSuchSegment,
             2 => Self::OutOfBounds,
             3 => Self::Misaligned,
@@ -51,7 +51,9 @@ impl Refusal {
             9 => Self::LockBusy,
             10 => Self::NotHeld,
             _ => Self::Unknown,
-        }
+        };
+        debug_assert!(why == Self::Unknown || why as u64 == bits, "answers carry its number");
+        why
     }
 }
 
@@ -162,6 +164,12 @@ pub enum ErrorKind {
         given: usize,
         /// Ranks of the job.
         ranks: u32,
+    },
+    /// A phase was given a target that another [`crate::Rma`] has opened.
+    #[error("{segment} was opened by another `Rma` than this phase, which cannot wait for it")]
+    ForeignTarget {
+        /// The segment.
+        segment: SegmentName,
     },
     /// A segment cannot become that long.
     #[error(

@@ -52,11 +52,7 @@ impl Rma {
     /// # Errors
     /// Fails as [`Rma::export`] does.
     pub fn export_locks(&self, count: u64) -> Result<Segment> {
-        self.export(count.saturating_mul(self.lock_bytes()))
-    }
-
-    fn lock_bytes(&self) -> u64 {
-        (lock_words(self.inner.context.node().ranks()) * 8).next_multiple_of(64) as u64
+        self.export(count.saturating_mul(self.inner.lock_bytes()))
     }
 
     /// Returns lock number `index` of those exported under that name.
@@ -65,7 +61,7 @@ impl Rma {
     /// Fails as [`Rma::target`] does.
     pub fn lock(&self, locks: SegmentName, index: u64) -> Result<Lock> {
         let target = self.target(locks)?;
-        Ok(Lock { target, offset: index.saturating_mul(self.lock_bytes()) })
+        Ok(Lock { target, offset: index.saturating_mul(self.inner.lock_bytes()) })
     }
 
     /// Exports `count` flags, all 0.
@@ -83,6 +79,13 @@ impl Rma {
     pub fn flag(&self, flags: SegmentName, index: u64) -> Result<Flag> {
         let target = self.target(flags)?;
         Ok(Flag::new(target, index.saturating_mul(FLAG_STEP)))
+    }
+}
+
+impl Inner {
+    /// Returns the distance from one lock to the next: whole cache lines.
+    fn lock_bytes(&self) -> u64 {
+        (lock_words(self.context.node().ranks()) * 8).next_multiple_of(64) as u64
     }
 }
 
@@ -152,6 +155,8 @@ impl Lock {
         let waited =
             if mine.is_over() { Ok(()) } else { self.inner().endpoint.block_on(&mut mine) };
         let MyTurn { turn, end, .. } = mine;
+        debug_assert!(end.is_some() || waited.is_err(), "a wait ends or fails");
+        debug_assert!(until.is_some() || !matches!(end, Some(LockWaitEnd::TimedOut)));
         if let Some(end @ LockWaitEnd::Taken(..)) = end {
             return self.end_of(end);
         }
@@ -163,6 +168,7 @@ impl Lock {
     }
 
     fn end_of(&self, end: LockWaitEnd) -> Result<Option<Guard<'_>>> {
+        debug_assert!(self.target.near.is_some(), "waits for other nodes end by an answer");
         match end {
             LockWaitEnd::Taken(position, word) => {
                 Ok(Some(Guard { lock: self, position, word, cookie: 0 }))
@@ -175,8 +181,10 @@ impl Lock {
     /// Waits for the answer of the home's interface.
     fn await_grant(&self, cookie: u64, until: Option<u64>) -> Result<Option<Guard<'_>>> {
         let inner = self.inner();
+        debug_assert!(self.target.near.is_none(), "ranks of the home take the lock themselves");
         let mut wait = Granted { inner, cookie, until, cancelled: false };
         let waited = inner.endpoint.block_on(&mut wait);
+        debug_assert!(until.is_some() || !wait.cancelled, "only waits with a limit are cancelled");
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
             inner.cancel(self.target.node, cookie)?;
         }
@@ -188,6 +196,8 @@ impl Lock {
     }
 
     fn ask(&self, how: u64) -> Result<u64> {
+        debug_assert!(self.target.near.is_none(), "ranks of the home claim by themselves");
+        debug_assert!(matches!(how, how::WAITS | how::TRIES | how::STAYS), "a mode of a request");
         let words = |cookie| [self.target.name().to_bits(), self.offset, cookie, how];
         self.inner().begin(
             self.target.node,
@@ -199,7 +209,9 @@ impl Lock {
     }
 
     fn near(&self) -> Result<QueueLock<'_>> {
+        debug_assert!(self.target.near.is_some(), "only a home has the words of a lock");
         let count = lock_words(self.inner().context.node().ranks());
+        debug_assert!(count as u64 * 8 <= self.inner().lock_bytes(), "locks do not overlap");
         let cells = self.target.reach_grown(self.offset, count as u64 * 8)?;
         let words = cells.words(self.offset, count).and_then(QueueLock::over);
         words.ok_or_else(|| self.refused(Refusal::Misaligned))
@@ -213,7 +225,9 @@ impl Lock {
     }
 
     fn release(&self, (position, word): (u64, u64), cookie: u64) -> Result<()> {
-        if self.target.near.is_none() {
+        let near = self.target.near.is_some();
+        debug_assert_eq!(cookie == 0, near, "only the homes on other nodes know a claim by it");
+        if !near {
             let (inner, node) = (self.inner(), self.target.node);
             // The successor is told before the home is.
             let passed = u64::from(inner.pass(cookie, node, (position, word)));
@@ -255,6 +269,8 @@ pub(crate) fn wake(inner: &Inner, rank: u32) {
     } else if let Some(block) = node.rank(rank) {
         let alarm = node.alarm(rank).map(|alarm| &**alarm);
         block.park().wake_if_asleep(node.fence(), alarm);
+    } else {
+        debug_assert!(false, "every rank of this node has a block");
     }
 }
 
@@ -320,6 +336,8 @@ impl MyTurn<'_> {
         if self.end.is_none() && self.until.is_some_and(|until| clock::now_ns() >= until) {
             self.end = Some(LockWaitEnd::TimedOut);
         }
+        let taken = matches!(self.end, Some(LockWaitEnd::Taken(..)));
+        debug_assert!(!taken || self.turn.has_claimed(), "who gets the lock has claimed it");
         self.end.is_some()
     }
 }

@@ -7,7 +7,7 @@ use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Access to segments, as the engine needs it.
 pub trait Memory {
@@ -61,16 +61,37 @@ impl NodeSegments {
         (current & 0xfff == generation).then(|| SegmentName::new(rank, index, current))
     }
 
+    /// Checks that each place of a table is known by one segment, and the last segment as the table
+    /// has it.
+    fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Self { known, last, .. } = self;
+        let places: HashSet<_> = known.keys().map(|name| (name.rank(), name.index())).collect();
+        debug_assert_eq!(places.len(), known.len(), "a place has one segment at a time");
+        let mapped = |known: &Known| known.bytes <= known.cells.bytes();
+        debug_assert!(known.values().all(mapped), "what may be accessed is mapped");
+        debug_assert!(known.keys().all(|name| self.node.is_local(name.rank())), "of this node");
+        if let Some((name, last)) = last {
+            let same = |known: &Known| known.bytes == last.bytes;
+            debug_assert!(known.get(name).is_some_and(same), "the last one is known");
+        }
+    }
+
     /// Maps a segment, or reads its current length again.
     #[cold]
     fn learn(&mut self, name: SegmentName) -> Result<(), Refusal> {
+        debug_assert!(self.last.is_none(), "the segment accessed last is not kept meanwhile");
         // Earlier segments of that place are gone.
         self.known.retain(|old, _| (old.rank(), old.index()) != (name.rank(), name.index()));
         // Without address space it cannot be accessed, whether it exists or not.
         let found = self.node.exported(name).map_err(|_| Refusal::NoSuchSegment)?;
         let (cells, extent) = found.ok_or(Refusal::NoSuchSegment)?;
         let block = self.node.rank(name.rank()).ok_or(Refusal::NoSuchSegment)?;
+        debug_assert!(extent.bytes <= cells.bytes(), "what may be accessed is mapped");
         self.known.insert(name, Known { block, cells, bytes: extent.bytes });
+        self.check_invariants();
         Ok(())
     }
 }
@@ -92,7 +113,9 @@ impl Memory for NodeSegments {
         if self.node.death_of(name.rank()).is_some() {
             return Err(Refusal::OwnerDead);
         }
-        let (_, known) = self.last.as_ref().ok_or(Refusal::NoSuchSegment)?;
+        let (last, known) = self.last.as_ref().ok_or(Refusal::NoSuchSegment)?;
+        debug_assert_eq!(*last, name, "the segment that was asked for");
+        debug_assert!(end > known.bytes || known.cells.holds(offset, bytes), "it is mapped");
         if end <= known.bytes { Ok(&known.cells) } else { Err(Refusal::OutOfBounds) }
     }
 

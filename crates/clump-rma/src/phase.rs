@@ -1,13 +1,14 @@
 //! Gets that complete together: the closing brace of a phase is their `sync`.
 
 use crate::atomic::Word;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::rma::Rma;
 use crate::target::Target;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// Gets in flight. Buffers are borrowed until the phase ends, so none can be read, used twice, or
 /// freed before its bytes are there:
@@ -87,6 +88,7 @@ impl Rma {
         let phase = Phase { gets: &gets, scope: PhantomData, env: PhantomData };
         let result = run(&phase);
         while gets.end_first() {}
+        debug_assert!(gets.under_way.borrow().is_empty(), "invariant 4: all gets have ended");
         let failed = gets.failed.take();
         result.and_then(|value| failed.map_or(Ok(value), Err))
     }
@@ -97,7 +99,7 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     ///
     /// # Errors
     /// On this node it fails if the get is refused. On another, the end of the phase reports a
-    /// refusal.
+    /// refusal; it fails if another [`Rma`] has opened the target.
     pub fn get<T: Word>(&'scope self, target: &Target, offset: u64, to: &'env mut T) -> Result<()> {
         if target.is_near() {
             *to = target.get(offset)?;
@@ -110,7 +112,7 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     ///
     /// # Errors
     /// On this node it fails if the get is refused. On another, the end of the phase reports a
-    /// refusal.
+    /// refusal; it fails if another [`Rma`] has opened the target.
     pub fn get_bytes(&'scope self, target: &Target, offset: u64, to: &'env mut [u8]) -> Result<()> {
         if target.is_near() {
             return target.get_bytes(offset, to);
@@ -136,7 +138,7 @@ impl OpenPhase {
     ///
     /// # Errors
     /// On this node it fails if the get is refused. On another, [`OpenPhase::end`] reports a
-    /// refusal.
+    /// refusal; it fails if another [`Rma`] has opened the target.
     ///
     /// # Safety
     /// Those bytes must be writable, and not used otherwise, until [`OpenPhase::end`] has returned,
@@ -168,6 +170,11 @@ impl OpenPhase {
 
 impl Gets {
     fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
+        debug_assert!(!target.is_near(), "words of this node are read at once");
+        if !Rc::ptr_eq(&target.inner, &self.rma.inner) {
+            // Invariant 4: the end of the get would be waited for where it has not begun.
+            return Err(ErrorKind::ForeignTarget { segment: target.name() }.into());
+        }
         for fragment in target.fragments(offset, (base, len)) {
             while self.under_way.borrow().len() >= MAX_UNDER_WAY {
                 self.end_first();
@@ -181,8 +188,10 @@ impl Gets {
     /// Waits for the oldest get.
     fn end_first(&self) -> bool {
         let Some(&first) = self.under_way.borrow().front() else { return false };
+        debug_assert!(self.under_way.borrow().len() <= MAX_UNDER_WAY, "the first were waited for");
         let ended = self.rma.inner.await_one(first);
-        self.under_way.borrow_mut().pop_front();
+        let popped = self.under_way.borrow_mut().pop_front();
+        debug_assert_eq!(popped, Some(first), "gets end in the order in which they began");
         if let Err(error) = ended {
             self.failed.borrow_mut().get_or_insert(error);
         }

@@ -93,6 +93,7 @@ pub mod tell {
 /// Returns the number of the handler of an atomic operation.
 pub fn atomic_handler(op: AtomicOp, width: Width, answered: bool) -> u8 {
     let base = if answered { ask::ATOMIC } else { ask::ATOMIC_SILENT };
+    debug_assert_eq!(base & (ask::AFTER | 0x1f), 0, "operation and width have bits of their own");
     base | op as u8 | if width == Width::Half { 0x10 } else { 0 }
 }
 
@@ -103,8 +104,11 @@ pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
         ask::ATOMIC_SILENT => false,
         _ => return None,
     };
+    debug_assert_eq!(handler & ask::AFTER, 0, "the flag of held requests was removed");
     let width = if handler & 0x10 == 0 { Width::Word } else { Width::Half };
-    Some((AtomicOp::from_bits(handler & 0xf)?, width, answered))
+    let op = AtomicOp::from_bits(handler & 0xf)?;
+    debug_assert_eq!(atomic_handler(op, width, answered), handler, "decoding undoes encoding");
+    Some((op, width, answered))
 }
 
 /// Returns the offset, in an interface's segment, of a place in a segment. The interface's segment
@@ -114,7 +118,10 @@ pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64) -> Option<u
     let rank = u64::from(segment.rank().checked_sub(first)?);
     let (index, generation) = (u64::from(segment.index()), u64::from(segment.generation()));
     let fits = rank < 1 << 10 && index < 1 << 6 && offset < 1 << 36;
-    fits.then_some(rank << 54 | index << 48 | (generation & 0xfff) << 36 | offset)
+    let deposit = fits.then_some(rank << 54 | index << 48 | (generation & 0xfff) << 36 | offset);
+    let place = (segment.rank(), segment.index(), segment.generation() & 0xfff, offset);
+    debug_assert!(deposit.is_none_or(|deposit| deposit_place(deposit, first) == place));
+    deposit
 }
 
 /// Returns rank, index, generation (its lower 12 bits) and offset of a deposit.

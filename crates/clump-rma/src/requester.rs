@@ -48,6 +48,8 @@ impl EncodedRequest {
     /// Encodes up to seven words, and the number of requests that come before it, if it is ordered.
     fn new(handler: u8, words: &[u64], after: Option<u64>) -> Self {
         let (mut all, mut count, mut handler) = ([0; 8], words.len(), handler);
+        debug_assert!(count < all.len(), "a request has at most seven words");
+        debug_assert_eq!(handler & ask::AFTER, 0, "the flag is set here");
         if let Some(part) = all.get_mut(..count) {
             part.copy_from_slice(words);
         }
@@ -60,6 +62,7 @@ impl EncodedRequest {
 
     /// Returns its words.
     pub fn words(&self) -> &[u64] {
+        debug_assert!(self.count <= self.words.len(), "encoded words fit");
         self.words.get(..self.count).unwrap_or_default()
     }
 }
@@ -74,6 +77,12 @@ struct Entry {
     completion_of: Option<Completion>,
     /// Bytes received for [`AnswerSink::Bytes`].
     bytes: Vec<u8>,
+}
+
+impl Entry {
+    fn is_free(&self) -> bool {
+        self.completion_of.is_none()
+    }
 }
 
 /// Progress of a node.
@@ -100,13 +109,28 @@ struct NodeProgress {
 impl NodeProgress {
     /// Ends all requests in flight: nothing more will be heard of them. `loss` reports that once.
     fn give_up(&mut self) {
+        debug_assert!(self.silent <= self.sent, "what is silent was sent");
         self.unsure |= self.silent > self.known;
         self.known = self.sent;
     }
 
+    /// Discounts a request that its node has not executed and never will: nothing can wait for it.
     fn take_back(&mut self) {
         self.sent = self.sent.saturating_sub(1);
         self.silent = self.silent.min(self.sent);
+        self.known = self.known.min(self.sent);
+        self.fence = self.fence.min(self.sent);
+        self.check_invariants();
+    }
+
+    /// Checks that nothing counts as more than sent, and that a failure is kept exactly while the
+    /// program has not been told of all.
+    fn check_invariants(&self) {
+        debug_assert!(self.known <= self.sent, "what was executed was sent");
+        debug_assert!(self.fence <= self.sent, "a fence orders requests that were sent");
+        debug_assert!(self.silent <= self.sent, "what is silent was sent");
+        debug_assert!(self.reported <= self.failed, "the program is told of failures that were");
+        debug_assert_eq!(self.failure.is_some(), self.failed > self.reported, "the first is kept");
     }
 }
 
@@ -139,12 +163,16 @@ impl Requester {
     }
 
     pub(crate) fn enter(&mut self, node: u32, sink: AnswerSink) -> u64 {
+        debug_assert!((node as usize) < self.ways.len(), "operations go to nodes of the job");
+        debug_assert!(self.free.len() <= self.entries.len(), "each entry is free once");
         let index = self.free.pop().unwrap_or_else(|| {
             let (turn, completion_of, bytes) = (0, None, Vec::new());
             self.entries.push(Entry { turn, node, sink, completion_of, bytes });
             (self.entries.len() - 1) as u32
         });
         let entry = &mut self.entries[index as usize];
+        debug_assert_eq!(entry.completion_of, None, "a free entry has no operation");
+        debug_assert!(entry.bytes.is_empty(), "bytes were taken with the operation before");
         entry.turn = entry.turn.wrapping_add(1).max(1);
         (entry.node, entry.sink, entry.completion_of) = (node, sink, Some(Completion::Waiting));
         u64::from(entry.turn) << 32 | u64::from(index)
@@ -154,11 +182,14 @@ impl Requester {
     /// `None` when the node is lost.
     #[inline]
     pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<EncodedRequest> {
+        let cookie = cookie_of(handler, words).1;
+        debug_assert!(cookie == 0 || self.is_waiting(cookie), "its answer has an entry");
         let way = self.ways.get_mut(node as usize).filter(|way| !way.lost)?;
         way.sent += 1;
-        if cookie_of(handler, words).1 == 0 {
+        if cookie == 0 {
             way.silent = way.sent;
         }
+        way.check_invariants();
         if let (ask::LOCK, [_, _, cookie, ..]) = (handler, words) {
             self.successors.expect(*cookie);
         }
@@ -166,10 +197,19 @@ impl Requester {
         Some(EncodedRequest::new(handler, words, after))
     }
 
+    /// Returns true if an operation is in flight.
+    fn is_waiting(&self, cookie: u64) -> bool {
+        let entry = self.entries.get((cookie & 0xffff_ffff) as usize);
+        let waits = |entry: &Entry| entry.completion_of == Some(Completion::Waiting);
+        entry.is_some_and(|entry| entry.turn == (cookie >> 32) as u32 && waits(entry))
+    }
+
     /// Notes that an encoded request was not sent after all.
     pub fn unsend(&mut self, node: u32) {
         if let Some(way) = self.ways.get_mut(node as usize) {
             way.take_back();
+        } else {
+            debug_assert!(false, "it was encoded for a node of the job");
         }
     }
 
@@ -185,6 +225,7 @@ impl Requester {
     /// requests are known to be executed.
     pub fn quiet(&mut self, node: u32) -> Option<(u64, EncodedRequest)> {
         let way = self.ways.get(node as usize).filter(|way| way.sent > way.known)?;
+        debug_assert!(!way.lost, "of a lost node, nothing more will be known");
         let after = way.sent;
         let cookie = self.begin(node);
         Some((cookie, EncodedRequest::new(ask::QUIET, &[cookie], Some(after))))
@@ -247,6 +288,8 @@ impl Requester {
         let completion_of = entry.completion_of.take();
         let bytes = std::mem::take(&mut entry.bytes);
         let node = entry.node as usize;
+        debug_assert!(node < self.ways.len(), "operations go to nodes of the job");
+        debug_assert!(self.free.len() < self.entries.len(), "this entry is not free yet");
         if let (Some(Completion::Waiting), Some(way)) = (completion_of, self.ways.get_mut(node)) {
             way.silent = way.sent;
         }
@@ -313,20 +356,26 @@ impl Requester {
         let completion_of = match entry.sink {
             AnswerSink::Value => value.map(Completion::Done),
             AnswerSink::Bytes(len) => {
+                debug_assert!(entry.bytes.is_empty(), "an operation is answered once");
                 entry.bytes.resize(len, 0);
-                (copy(&mut entry.bytes) == len).then_some(Completion::Done(0))
+                let copied = copy(&mut entry.bytes);
+                debug_assert!(copied <= len, "no more is copied than there is room for");
+                (copied == len).then_some(Completion::Done(0))
             }
             AnswerSink::Buffer(base, len) => {
                 // SAFETY: invariant 4 of the crate: the caller that entered the operation lends the
                 // buffer, which is initialized and not used otherwise, until the entry is gone, and
                 // it is there.
                 let to = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
-                (copy(to) == len).then_some(Completion::Done(0))
+                let copied = copy(to);
+                debug_assert!(copied <= len, "no more is copied than there is room for");
+                (copied == len).then_some(Completion::Done(0))
             }
         };
         // An answer that does not fit cannot be from an interface of this version.
         entry.completion_of =
             Some(completion_of.unwrap_or(Completion::Refused(Refusal::Unknown, 0, 0)));
+        debug_assert!(!self.is_waiting(cookie), "an answer ends its operation");
     }
 
     /// Notes that a node is lost: no request to it will be answered. [`Requester::loss`] reports
@@ -335,11 +384,13 @@ impl Requester {
         let Some(way) = self.ways.get_mut(node as usize).filter(|way| !way.lost) else { return };
         way.lost = true;
         way.give_up();
+        debug_assert_eq!(way.known, way.sent, "nothing more will be known");
         for entry in self.entries.iter_mut().filter(|entry| entry.node == node) {
             if entry.completion_of == Some(Completion::Waiting) {
                 entry.completion_of = Some(Completion::Refused(Refusal::NodeLost, 0, 0));
             }
         }
+        self.check_invariants();
     }
 
     /// Takes in a node's progress.
@@ -352,6 +403,7 @@ impl Requester {
                 way.failed = failed;
                 way.failure.get_or_insert((Refusal::from_bits(why), segment, offset));
             }
+            way.check_invariants();
         }
         self.complete(cookie, Completion::Done(0));
     }
@@ -372,6 +424,7 @@ impl Requester {
             way.failed += 1;
             way.failure.get_or_insert((Refusal::NodeLost, word(0), word(1)));
         }
+        way.check_invariants();
         self.complete(cookie, Completion::Refused(Refusal::NodeLost, word(0), word(1)));
     }
 
@@ -382,6 +435,7 @@ impl Requester {
         let (why, segment, offset) = way.failure.take()?;
         way.unsure &= why != Refusal::NodeLost;
         let count = way.failed - std::mem::replace(&mut way.reported, way.failed);
+        debug_assert!(count > 0, "a failure that is kept was counted");
         Some((count, why, segment, offset))
     }
 
@@ -389,6 +443,30 @@ impl Requester {
     /// whether they were executed.
     pub fn loss(&mut self, node: u32) -> bool {
         self.ways.get_mut(node as usize).is_some_and(|way| std::mem::take(&mut way.unsure))
+    }
+}
+
+impl Requester {
+    /// Checks that each entry is free or has an operation of a node of the job, that operations on
+    /// lost nodes have ended, and the counts of each node.
+    pub fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        self.ways.iter().for_each(NodeProgress::check_invariants);
+        let is_free = |index: &u32| self.entries.get(*index as usize).is_some_and(Entry::is_free);
+        debug_assert!(self.free.iter().all(is_free), "free entries have no operation");
+        let free = self.entries.iter().filter(|entry| entry.is_free()).count();
+        debug_assert_eq!(free, self.free.len(), "each free entry is listed once");
+        for entry in &self.entries {
+            debug_assert!((entry.node as usize) < self.ways.len(), "a node of the job");
+            debug_assert!(entry.turn > 0, "cookies are not 0");
+            let waits = entry.completion_of == Some(Completion::Waiting);
+            debug_assert!(!waits || !self.is_lost(entry.node), "no lost node will answer");
+            let empty = entry.bytes.is_empty();
+            debug_assert!(empty || !waits && !entry.is_free(), "bytes come with the answer");
+        }
+        self.successors.check_invariants();
     }
 }
 

@@ -1,7 +1,7 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
 use crate::error::{ErrorKind, Refusal, Result, refused};
-use crate::protocol::{TAG, interface_name, tell};
+use crate::protocol::{MAX_PIECE, TAG, interface_name, tell};
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use crate::target::Target;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
@@ -67,6 +67,7 @@ impl Rma {
         let nodes = context.node().nnodes();
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0))?;
+        debug_assert!(context.node().node() < nodes, "this node is one of the job");
         let ways = (0..nodes).map(|_| Cell::new(None)).collect();
         let (successors, passed) = Default::default();
         Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, successors, passed }) })
@@ -163,6 +164,9 @@ impl Inner {
         words: &[u64],
         load: RequestPayload<'_>,
     ) -> Result<()> {
+        debug_assert_ne!(node, self.context.node().node(), "this node is operated on directly");
+        let long = |bytes: &[u8]| bytes.len() > MAX_PIECE;
+        debug_assert!(!matches!(load, RequestPayload::Bytes(bytes) if long(bytes)), "one message");
         let dest = self.node_route(node)?;
         let encoded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
         let (handler, words) = (Handler(encoded.handler), encoded.words());
@@ -192,6 +196,7 @@ impl Inner {
             return Ok(dest);
         }
         let name = interface_name(self.context.node(), node);
+        debug_assert!(!self.context.node().is_local(name.rank()), "interfaces are no ranks");
         let dest = self.endpoint.map(&name, Tag(TAG))?;
         way.set(Some(dest));
         Ok(dest)
@@ -200,6 +205,7 @@ impl Inner {
     /// Grants a lock whose home is `node` to its successor. Returns false when none is known, or
     /// when it cannot be granted from here now. Never waits.
     pub(crate) fn pass(&self, cookie: u64, node: u32, (position, word): (u64, u64)) -> bool {
+        debug_assert_ne!(cookie, 0, "the home knows the claim by its cookie");
         if !self.books.borrow().has_successor(cookie) {
             // The announcement of a successor may have arrived since the last poll. Errors found
             // here are reported by the next call that waits.
@@ -208,6 +214,7 @@ impl Inner {
         let successor = self.books.borrow_mut().take_successor(cookie, node, position);
         let granted =
             successor.is_some_and(|successor| self.grant(successor, word).unwrap_or(false));
+        debug_assert!(!self.books.borrow().has_successor(cookie), "a lock is passed once");
         self.passed.set(self.passed.get() + u64::from(granted));
         granted
     }
@@ -235,7 +242,8 @@ impl Inner {
         }
         self.successors.borrow_mut().remove(&place);
         let dest = self.endpoint.map(&name, Tag(TAG))?;
-        self.successors.borrow_mut().insert(place, (name, dest));
+        let before = self.successors.borrow_mut().insert(place, (name, dest));
+        debug_assert!(before.is_none(), "the endpoint before it is not mapped any more");
         Ok(dest)
     }
 
@@ -249,7 +257,9 @@ impl Inner {
         load: RequestPayload<'_>,
     ) -> Result<u64> {
         let cookie = self.books.borrow_mut().enter(node, sink);
-        let sent = self.send(node, handler, &words(cookie), load);
+        let words = words(cookie);
+        debug_assert_eq!(words.get(2), Some(&cookie), "the answer carries the cookie");
+        let sent = self.send(node, handler, &words, load);
         if sent.is_err() {
             self.books.borrow_mut().take(cookie);
         }
@@ -330,7 +340,10 @@ impl Inner {
             Some(Completion::Refused(why, segment, offset)) => {
                 Err(refused(SegmentName::from_bits(segment), offset, why))
             }
-            _ => Err(lost()),
+            Some(Completion::Waiting) | None => {
+                debug_assert!(false, "an operation is waited for once, and until it has ended");
+                Err(lost())
+            }
         }
     }
 
@@ -347,6 +360,7 @@ impl Inner {
         match books.node_of(cookie).filter(|&number| node.is_node_lost(number)) {
             Some(number) => {
                 books.lose(number);
+                debug_assert_ne!(books.completion(cookie), Some(Completion::Waiting));
                 true
             }
             None => false,

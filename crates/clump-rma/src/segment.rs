@@ -46,13 +46,17 @@ impl Rma {
         let whole = reserved.max(bytes).max(1);
         let whole = whole.checked_next_multiple_of(page).unwrap_or(whole);
         let offset = context.reserve_segment(whole, bytes)?;
+        debug_assert!(bytes <= whole && reserved <= whole, "all of it has address space");
+        debug_assert!((offset | whole).is_multiple_of(page), "each segment has pages of its own");
         let extent = Extent { offset, reserved: whole, bytes };
         let Some((index, generation)) = context.block().exports().open(extent) else {
             context.give_back_segment(offset, whole);
             return Err(ErrorKind::TooManySegments(EXPORTS).into());
         };
         let export = Export { context: context.clone(), index, offset, reserved: whole };
+        debug_assert!(usize::from(index) < EXPORTS, "the table has the entry");
         let target = self.target(SegmentName::new(context.rank(), index, generation))?;
+        debug_assert!(target.is_near(), "what this rank exports lies on its node");
         Ok(Segment { target, export })
     }
 }
@@ -65,6 +69,8 @@ impl Segment {
     /// Fails if that is more than was reserved, or if memory has run out.
     pub fn grow(&self, bytes: u64) -> Result<()> {
         let Export { context, index, offset, reserved } = &self.export;
+        debug_assert_eq!(self.target.name().index(), *index, "the name is that of the export");
+        debug_assert_eq!(self.target.name().rank(), context.rank(), "the owner lets it grow");
         if bytes > *reserved {
             let segment = self.target.name();
             let (asked, reserved) = (bytes, *reserved);
@@ -93,6 +99,7 @@ impl Drop for Export {
         if clump_os::forked::is_child() {
             return;
         }
+        debug_assert!(self.offset.checked_add(self.reserved).is_some(), "it was reserved");
         self.context.block().exports().close(self.index);
         self.context.give_back_segment(self.offset, self.reserved);
     }

@@ -47,6 +47,7 @@ impl Near {
     /// Returns the cells, if `[offset, offset + bytes)` of them may be accessed.
     #[inline(always)]
     pub(crate) fn reach(&self, offset: u64, bytes: u64) -> Option<&Cells> {
+        debug_assert!(self.bytes.get() <= self.cells.bytes(), "what may be accessed is mapped");
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes.get()).then_some(&self.cells)
     }
@@ -64,10 +65,13 @@ impl Target {
             let block = memory.rank(name.rank()).ok_or_else(missing)?;
             base = cells.base();
             words_end = extent.bytes & !7;
+            debug_assert!(words_end <= cells.bytes(), "words at hand are mapped");
+            debug_assert!(base.cast::<u64>().is_aligned(), "an aligned offset is an aligned word");
             near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), block }));
         } else if node >= memory.nnodes() {
             return Err(refused(name, 0, Refusal::NoSuchSegment));
         }
+        debug_assert_eq!(near.is_some(), node == memory.node(), "all of this node is mapped");
         Ok(Self { inner: inner.clone(), name, node, near, base, words_end })
     }
 
@@ -101,6 +105,9 @@ impl Target {
     /// this was made.
     #[inline(always)]
     fn cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {
+        debug_assert!(self.near.is_some() || self.words_end == 0, "far words are not at hand");
+        let mapped = |near: &Near| self.words_end <= near.cells.bytes();
+        debug_assert!(self.near.as_deref().is_none_or(mapped), "words at hand are mapped");
         let aligned = offset.is_multiple_of(size_of::<T>() as u64);
         if offset >= self.words_end || !aligned {
             return None;
@@ -132,6 +139,7 @@ impl Target {
             }
             _ => return no(Refusal::NoSuchSegment),
         }
+        debug_assert!(near.cells.base() == self.base, "a segment grows where it lies");
         near.reach(offset, bytes).map_or_else(|| no(Refusal::OutOfBounds), Ok)
     }
 
@@ -144,6 +152,7 @@ impl Target {
     #[inline]
     pub(crate) fn wake(&self) {
         let memory = self.inner.context.node();
+        debug_assert!(self.near.is_some(), "a rank of another node is woken by its interface");
         if let Some(near) = &self.near {
             let alarm = memory.alarm(self.name.rank()).map(|alarm| &**alarm);
             near.block.park().wake_if_asleep(memory.fence(), alarm);

@@ -2,6 +2,7 @@
 
 use super::{ReplySink, Request};
 use crate::error::Refusal;
+use crate::protocol::tell;
 use clump_shm::name::Name;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -87,6 +88,7 @@ impl Account {
     }
 
     pub(super) fn hold(&mut self, after: u64, kept: Kept) {
+        debug_assert!(after > self.executed, "a request is held behind others only");
         self.holds += 1;
         self.held.insert((after, self.holds), kept);
     }
@@ -98,6 +100,7 @@ impl Account {
             return None;
         }
         let first = self.held.first_entry()?;
+        debug_assert!(first.key().1 <= self.holds, "it was held before");
         if first.key().0 <= self.executed { Some(first.remove()) } else { None }
     }
 
@@ -110,6 +113,8 @@ impl Account {
         words: &[u64],
         payload: &[u8],
     ) {
+        debug_assert!((tell::VALUE..tell::NEXT).contains(&handler), "an answer");
+        debug_assert!(!words.is_empty(), "answers begin with the cookie");
         if self.is_stuck() || !out.answer(self.name, handler, words, payload) {
             let (words, payload) = (words.to_vec(), payload.to_vec());
             self.answers.push_back(KeptAnswer { handler, words, payload });
@@ -118,6 +123,7 @@ impl Account {
 
     /// Sends an optional message. Returns false when there is no room now.
     pub(super) fn offer(&mut self, out: &mut impl ReplySink, handler: u8, words: &[u64]) -> bool {
+        debug_assert_eq!(handler, tell::NEXT, "all other messages are answers");
         !self.is_stuck() && out.answer(self.name, handler, words, &[])
     }
 
@@ -133,6 +139,7 @@ impl Account {
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
     pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
+        debug_assert!(self.reported <= self.consumed, "what was reported was consumed");
         let due = self.consumed - self.reported >= credit / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
         if due {
@@ -140,6 +147,25 @@ impl Account {
             self.asked = None;
             out.report(self.name, self.consumed);
         }
+        debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "a request is answered");
+    }
+
+    /// Returns true if a held request may be executed.
+    pub(super) fn is_due(&self) -> bool {
+        let first = self.held.first_key_value().map(|((after, _), _)| *after);
+        !self.is_stuck() && first.is_some_and(|after| after <= self.executed)
+    }
+
+    /// Checks the order of requests and answers, and the counts.
+    pub(super) fn check_invariants(&self, credit: u64) {
+        debug_assert!(self.later.is_empty() || self.is_stuck(), "nothing else delays a request");
+        debug_assert!(self.held.keys().all(|(_, number)| *number <= self.holds), "all were held");
+        debug_assert!(self.held.len() as u64 <= self.holds, "each was held once");
+        debug_assert!(self.reported <= self.consumed, "what was reported was consumed");
+        let unreported = self.consumed - self.reported;
+        debug_assert!(unreported < (credit / 4).max(1), "a requester gets its credit back");
+        debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "answered when due");
+        debug_assert!(self.first_failure.is_none() || self.failed > 0, "failures are counted");
     }
 
     /// Drops everything kept.

@@ -61,6 +61,14 @@ impl ClaimAccount {
     }
 }
 
+impl ClaimAccount {
+    /// Returns the claim with the word of its lock, if it is orphaned.
+    pub(super) fn orphaned(&mut self) -> Option<(&mut Self, u64)> {
+        let ClaimState::Orphaned(word) = self.state else { return None };
+        Some((self, word))
+    }
+}
+
 /// All recorded claims.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
@@ -80,9 +88,11 @@ impl Claims {
 
     /// Records a claim. Returns false when the endpoint has too many.
     pub(super) fn insert(&mut self, at: At, place: ClaimAccount) -> bool {
+        debug_assert!(!place.gone, "an endpoint that is gone claims nothing");
         // A record may be left of a rank that overwrote the lock.
         self.remove(at);
         let count = self.counts.entry(place.from).or_default();
+        debug_assert!(*count <= MAX_PLACES, "no more are recorded");
         let fits = *count < MAX_PLACES;
         if fits {
             *count += 1;
@@ -93,13 +103,32 @@ impl Claims {
 
     pub(super) fn remove(&mut self, at: At) -> Option<ClaimAccount> {
         let place = self.all.remove(&at)?;
-        if let Some(count) = self.counts.get_mut(&place.from) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.counts.remove(&place.from);
-            }
+        let Some(count) = self.counts.get_mut(&place.from) else {
+            debug_assert!(false, "every recorded claim is counted");
+            return Some(place);
+        };
+        debug_assert!(*count > 0, "every recorded claim is counted");
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.counts.remove(&place.from);
         }
         Some(place)
+    }
+
+    /// Checks that all claims are counted, and that no endpoint has more than it may.
+    pub(super) fn check_invariants(&self) {
+        let counted: u64 = self.counts.values().map(|count| u64::from(*count)).sum();
+        debug_assert_eq!(counted, self.all.len() as u64, "every recorded claim is counted");
+        for (name, count) in &self.counts {
+            debug_assert!((1..=MAX_PLACES).contains(count), "an endpoint has so many claims");
+            let of_it = self.all.values().filter(|place| place.from == *name).count();
+            debug_assert_eq!(of_it, *count as usize, "a claim is counted for its endpoint");
+        }
+    }
+
+    /// Returns true if a claim matches.
+    pub(super) fn any(&self, like: impl Fn(&ClaimAccount) -> bool) -> bool {
+        self.all.values().any(like)
     }
 
     /// Returns the keys of matching claims, in a fixed order.

@@ -52,6 +52,7 @@ impl<M: Memory> Engine<M> {
                 account.answer(out, tell::BYTES, &[cookie, 0], &self.scratch);
             }
             ExecutionResult::Quiet(cookie) => {
+                debug_assert!(account.first_failure.is_none() || account.failed > 0);
                 let (why, segment, offset) =
                     account.first_failure.take().unwrap_or((Refusal::Unknown, 0, 0));
                 let words = [cookie, account.executed, account.failed, why as u64, segment, offset];
@@ -160,17 +161,20 @@ impl<M: Memory> Engine<M> {
         if bytes <= 8 {
             let mut value = [0; 8];
             let part = value.get_mut(..bytes as usize).ok_or(Refusal::Unknown)?;
-            cells.read(at, part);
+            let read = cells.read(at, part);
+            debug_assert!(read, "what may be accessed is mapped");
             return Ok(ExecutionResult::Value(cookie, u64::from_le_bytes(value)));
         }
         self.scratch.resize(bytes as usize, 0);
-        cells.read(at, &mut self.scratch);
+        let read = cells.read(at, &mut self.scratch);
+        debug_assert!(read, "what may be accessed is mapped");
         Ok(ExecutionResult::Bytes(cookie))
     }
 
     fn put(&mut self, name: SegmentName, offset: u64, payload: &[u8]) -> Result<(), Refusal> {
         let cells = self.memory.segment(name, offset, payload.len() as u64)?;
-        cells.write(offset, payload);
+        let written = cells.write(offset, payload);
+        debug_assert!(written, "what may be accessed is mapped");
         Ok(())
     }
 
@@ -217,9 +221,11 @@ impl<M: Memory> Engine<M> {
         let span = span((stride, block, count)).ok_or(Refusal::OutOfBounds)?;
         let cells = self.memory.segment(name, offset, span)?;
         self.scratch.resize(bytes as usize, 0);
+        debug_assert!(cells.holds(offset, span), "what may be accessed is mapped");
         if block != 0 {
             for (index, fragment) in (0..).zip(self.scratch.chunks_exact_mut(block as usize)) {
-                cells.read(offset + index * stride, fragment);
+                let read = cells.read(offset + index * stride, fragment);
+                debug_assert!(read, "blocks lie in their span");
             }
         }
         Ok(ExecutionResult::Bytes(cookie))
@@ -238,7 +244,8 @@ impl<M: Memory> Engine<M> {
         let span = span((stride, block, bytes / block)).ok_or(Refusal::OutOfBounds)?;
         let cells = self.memory.segment(name, offset, span)?;
         for (index, fragment) in (0..).zip(payload.chunks_exact(block as usize)) {
-            cells.write(offset + index * stride, fragment);
+            let written = cells.write(offset + index * stride, fragment);
+            debug_assert!(written, "blocks lie in their span");
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! hears that the lock *was passed*. Two ranks report on one lock in turn, so the later report may
 //! arrive first: it is kept until the earlier one arrives.
 
+use super::account::Account;
 use super::claims::{At, ClaimAccount, ClaimState};
 use super::waits::{Wait, WaitTarget, queue_lock};
 use super::{Engine, ReplySink};
@@ -48,6 +49,7 @@ impl<M: Memory> Engine<M> {
         if let Some(place) = self.places.get_mut(at)
             && (place.state, place.from, place.gone) == (ClaimState::Promised, from, false)
         {
+            debug_assert_eq!(place.account, account, "an endpoint has one account");
             place.state = ClaimState::Early(word, passed);
             let cookie = place.cookie;
             self.waits.retain(|wait| (wait.from, wait.cookie) != (from, cookie));
@@ -59,8 +61,13 @@ impl<M: Memory> Engine<M> {
 
     /// Applies a release, and then the kept releases that follow it.
     fn give_back(&mut self, first: Return) -> Result<(), Refusal> {
+        debug_assert!(!first.kept && !first.gone, "the first release was reported just now");
+        let mut last = first.at;
         let mut next = self.play(first)?;
         while let Some(later) = next {
+            debug_assert_eq!(later.at, last.next(), "the lock goes from claim to claim");
+            debug_assert!(later.kept, "what follows was reported before, or never will be");
+            last = later.at;
             // An error in a kept release is not the fault of the sender of this one, and no sender
             // waits for its result.
             next = self.play(later).unwrap_or(None);
@@ -71,6 +78,7 @@ impl<M: Memory> Engine<M> {
     /// Applies one release. Returns the next to apply.
     fn play(&mut self, one: Return) -> Result<Option<Return>, Refusal> {
         let Return { at, rank, word, passed, kept, gone } = one;
+        debug_assert!(kept || !gone, "who reports a release is not gone");
         if !passed {
             let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
             if !lock.release(at.position, rank, word) {
@@ -89,6 +97,7 @@ impl<M: Memory> Engine<M> {
             return Err(Refusal::HolderDied);
         }
         let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
+        debug_assert!(successor.is_promised(), "the claim before it decides about it");
         let ranks = (rank, successor.from.rank());
         if !lock.hand_over(at.position, ranks, word) {
             return Err(self.why_not_held(at));
@@ -118,7 +127,10 @@ impl<M: Memory> Engine<M> {
                 };
                 self.orphans |= gone;
                 if let Some(place) = self.places.get_mut(at) {
+                    debug_assert_eq!(place.state, ClaimState::Promised, "a lock goes as promised");
                     place.state = state;
+                } else {
+                    debug_assert!(false, "the successor is recorded");
                 }
             }
         }
@@ -132,13 +144,18 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Counts a kept request of an endpoint as executed.
-    fn count_late(&mut self, place: &ClaimAccount) {
+    /// Counts a kept request of an endpoint as executed. Returns its account, unless the endpoint
+    /// is gone and another has its place.
+    fn count_late(&mut self, place: &ClaimAccount) -> Option<&mut Account> {
+        debug_assert!(matches!(place.state, ClaimState::Early(..)), "only releases are kept here");
         let account = &mut self.accounts[place.account];
-        if account.name == place.from {
-            account.executed += 1;
-            self.moved.push(place.account);
+        debug_assert!(place.gone || account.name == place.from, "claims end with their endpoint");
+        if account.name != place.from {
+            return None;
         }
+        account.executed += 1;
+        self.moved.push(place.account);
+        Some(account)
     }
 
     /// Ends the promise of a claim: the claim before it no longer decides about it.
@@ -152,9 +169,7 @@ impl<M: Memory> Engine<M> {
             }
             let place = *place;
             self.places.remove(at);
-            if early {
-                self.count_late(&place);
-                let account = &mut self.accounts[place.account];
+            if early && let Some(account) = self.count_late(&place) {
                 account.failed += 1;
                 let refused = (Refusal::HolderDied, at.segment.to_bits(), at.offset);
                 account.first_failure.get_or_insert(refused);
@@ -162,6 +177,8 @@ impl<M: Memory> Engine<M> {
             self.give_up(at, place.from.rank());
             at = at.next();
         }
+        let promised = self.places.get(at).is_some_and(ClaimAccount::is_promised);
+        debug_assert!(!promised, "a promise ends with the claim that gave it");
     }
 
     /// Gives up a claim that waits.
@@ -175,8 +192,12 @@ impl<M: Memory> Engine<M> {
     /// Records a claim that waits or holds the lock. If it stays, the claim before it is told of
     /// it, if that is of another node too.
     pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl ReplySink) {
-        let Some((at, stays)) = place_of(wait) else { return };
+        let Some((at, stays)) = place_of(wait) else {
+            debug_assert!(false, "a claim that is recorded has a position");
+            return;
+        };
         let Wait { account, from, cookie, .. } = *wait;
+        debug_assert_eq!(self.accounts[account].name, from, "a claim is of its account");
         let place = ClaimAccount { account, from, cookie, state: ClaimState::Ours, gone: false };
         if !self.places.insert(at, place) || !stays {
             return;
@@ -187,6 +208,7 @@ impl<M: Memory> Engine<M> {
         if given_back || self.memory.dead().contains(&before.from.rank()) {
             return;
         }
+        debug_assert_eq!(self.accounts[before.account].name, before.from, "it is told itself");
         let words = [before.cookie, from.to_bits(), cookie, at.position];
         if self.accounts[before.account].offer(out, tell::NEXT, &words)
             && let Some(place) = self.places.get_mut(at)
@@ -197,8 +219,12 @@ impl<M: Memory> Engine<M> {
 
     /// Records that this interface has granted the lock to a claim.
     pub(super) fn note_grant(&mut self, wait: &Wait) {
-        let Some((at, _)) = place_of(wait) else { return };
+        let Some((at, _)) = place_of(wait) else {
+            debug_assert!(false, "a lock is granted to a claim");
+            return;
+        };
         let Wait { account, from, cookie, .. } = *wait;
+        debug_assert_eq!(self.accounts[account].name, from, "a grant goes to the endpoint");
         if self.places.get(at).is_none_or(|known| (known.from, known.cookie) != (from, cookie)) {
             let place =
                 ClaimAccount { account, from, cookie, state: ClaimState::Ours, gone: false };
@@ -236,6 +262,8 @@ impl<M: Memory> Engine<M> {
                 None => {}
             }
         }
+        let stays = |place: &ClaimAccount| place.gone && place.is_promised();
+        debug_assert!(!self.places.any(|place| gone(place) && !stays(place)), "promises stay");
     }
 
     /// Marks the claims to which a rank that is gone has passed a lock: they are told from here,
@@ -249,8 +277,11 @@ impl<M: Memory> Engine<M> {
             {
                 place.state = ClaimState::Orphaned(word);
                 self.orphans = true;
+            } else {
+                debug_assert!(false, "nothing else changes claims meanwhile");
             }
         }
+        debug_assert!(!self.places.any(by_it), "what it has passed is orphaned");
     }
 
     /// Grants locks again that a rank passed before it was gone. A rank that got the first grant
@@ -260,8 +291,12 @@ impl<M: Memory> Engine<M> {
             return;
         }
         for at in self.places.find(|place| matches!(place.state, ClaimState::Orphaned(_))) {
-            let Some(place) = self.places.get_mut(at) else { continue };
-            let ClaimState::Orphaned(word) = place.state else { continue };
+            let place = self.places.get_mut(at);
+            let Some((place, word)) = place.and_then(ClaimAccount::orphaned) else {
+                debug_assert!(false, "nothing else changes claims meanwhile");
+                continue;
+            };
+            debug_assert!(!place.gone, "claims end with their endpoint");
             place.state = ClaimState::Ours;
             let account = &mut self.accounts[place.account];
             account.answer(out, tell::GRANTED, &[place.cookie, at.position, word], &[]);

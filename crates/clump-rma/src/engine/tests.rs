@@ -113,6 +113,7 @@ fn asker(rank: u32) -> Name {
 fn send(engine: &mut Engine<Bench>, wire: &mut Wire, handler: u8, words: &[u64], payload: &[u8]) {
     let from = asker(1);
     engine.handle_request(&Request { from, handler, words, payload, deposited: 0 }, wire);
+    engine.check_invariants();
 }
 
 fn add() -> u8 {
@@ -413,7 +414,9 @@ proptest! {
             let (from, handler, deposited) = (*from, *handler, *deposited);
             let request = Request { from, handler, words, payload: &payload[..*len], deposited };
             engine.handle_request(&request, &mut wire);
+            engine.check_invariants();
             engine.handle_waits(&mut wire);
+            engine.check_invariants();
             kept.push_back(engine.memory_bytes());
         }
         let sent: usize = requests.iter().map(|r| r.words.len() * 8 + r.payload).sum();
@@ -442,6 +445,7 @@ proptest! {
         }
         for rank in 0..RANKS {
             engine.forget(rank);
+            engine.check_invariants();
         }
         prop_assert!(!engine.has_waits());
     }

@@ -13,7 +13,7 @@ use clump_shm::name::Name;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
 
 /// Maximum number of waits of an endpoint at one time: it is one thread, which waits for one thing.
-const MAX_WAITS: usize = 64;
+pub(super) const MAX_WAITS: usize = 64;
 
 /// Condition that a request waits for.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,18 @@ pub(super) struct Wait {
     pub(super) what: WaitTarget,
     /// True if the claim before it has been told, where that is needed.
     lined_up: bool,
+}
+
+impl Wait {
+    /// Checks that a claim is recorded once it has a position.
+    pub(super) fn check_invariants(&self) {
+        match self.what {
+            WaitTarget::Lock { position, .. } => {
+                debug_assert_eq!(self.lined_up, position.is_some(), "a claim is recorded once");
+            }
+            WaitTarget::Word(..) => debug_assert!(self.lined_up, "a watch needs no record"),
+        }
+    }
 }
 
 /// State of a wait.
@@ -105,6 +117,7 @@ impl<M: Memory> Engine<M> {
 
     fn wait(&mut self, wait: Wait, out: &mut impl ReplySink) -> Result<(), Refusal> {
         let mut wait = wait;
+        debug_assert_eq!(self.accounts[wait.account].name, wait.from, "a wait is its account's");
         if self.answer_wait(&mut wait, out) {
             return Ok(());
         }
@@ -113,6 +126,7 @@ impl<M: Memory> Engine<M> {
             return Err(Refusal::LockBusy);
         }
         self.line_up_once(&mut wait, out);
+        wait.check_invariants();
         self.waits.push(wait);
         Ok(())
     }
@@ -131,11 +145,13 @@ impl<M: Memory> Engine<M> {
         self.release_moved(out);
         let mut at = 0;
         while let Some(&wait) = self.waits.get(at) {
-            let mut wait = wait;
+            let (mut wait, waits) = (wait, self.waits.len());
             if self.answer_wait(&mut wait, out) {
+                debug_assert_eq!(self.waits.len(), waits, "an answer ends no other wait");
                 self.waits.remove(at);
             } else {
                 self.line_up_once(&mut wait, out);
+                debug_assert_eq!(self.waits.len(), waits, "a claim that waits ends no wait");
                 self.waits[at] = wait;
                 at += 1;
             }
@@ -166,6 +182,7 @@ impl<M: Memory> Engine<M> {
     fn answer_wait(&mut self, wait: &mut Wait, out: &mut impl ReplySink) -> bool {
         let turn = self.turn(wait).unwrap_or_else(WaitStatus::Refused);
         let account = &mut self.accounts[wait.account];
+        debug_assert_eq!(account.name, wait.from, "waits end with their endpoint");
         let cookie = wait.cookie;
         match turn {
             WaitStatus::NotYet => return false,
@@ -238,6 +255,7 @@ impl<M: Memory> Engine<M> {
             return;
         }
         let wait = self.waits.remove(place);
+        debug_assert_eq!(wait.from, self.accounts[at].name, "only its requester cancels a wait");
         self.abandon(&wait);
         let words = [cookie, Refusal::TimedOut as u64, wait.segment.to_bits(), wait.offset];
         self.accounts[at].answer(out, tell::FAILED, &words, &[]);
@@ -256,6 +274,8 @@ impl<M: Memory> Engine<M> {
             }
         }
         self.withdraw_claims_of(is_gone);
+        debug_assert!(waits.iter().all(|wait| gone(wait.from)), "all others wait on");
+        debug_assert!(!self.waits.iter().any(|wait| gone(wait.from)), "it waits no more");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Flags: words that any rank can set and wait for.
 
-use super::{FLAG_BYTES, Granted, WATCHERS, nap};
+use super::{FLAG_BYTES, FLAG_STEP, Granted, WATCHERS, nap};
 use crate::atomic::Comparison;
 use crate::error::{Refusal, Result, refused};
 use crate::protocol::ask;
@@ -31,6 +31,8 @@ impl<'a> FlagWords<'a> {
     /// Sets the flag, or adds to it. Returns true if there are waiters, and all ranks of the node
     /// have to be woken.
     pub fn change(self, value: u64, adds: bool) -> bool {
+        let (word, watchers) = (self.word.as_ptr().addr(), self.watchers.as_ptr().addr());
+        debug_assert_eq!(watchers - word, WATCHERS as usize, "both are words of one flag");
         // SYNC 14: pairs with watch
         match adds {
             true => drop(self.word.fetch_add(value, Ordering::SeqCst)),
@@ -64,6 +66,7 @@ pub struct Flag {
 
 impl Flag {
     pub(super) fn new(target: Target, offset: u64) -> Self {
+        debug_assert!(offset.is_multiple_of(FLAG_STEP) || offset == u64::MAX, "a line each");
         Self { target, offset }
     }
 
@@ -97,6 +100,7 @@ impl Flag {
         if self.target.near.is_some() {
             return self.set_near(value, adds);
         }
+        debug_assert_ne!(self.target.node, self.target.inner.context.node().node());
         let name = self.target.name().to_bits();
         let words = [name, self.offset, 0, u64::from(adds), value];
         self.target.inner.send(self.target.node, ask::SET, &words, RequestPayload::Nothing)
@@ -157,6 +161,7 @@ impl Flag {
             inner.begin(*node, ask::WAIT, AnswerSink::Value, words, RequestPayload::Nothing)?;
         let mut wait = Granted { inner, cookie, until, cancelled: false };
         let waited = inner.endpoint.block_on(&mut wait);
+        debug_assert!(until.is_some() || !wait.cancelled, "only waits with a limit are cancelled");
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
             inner.cancel(*node, cookie)?;
         }
@@ -179,6 +184,8 @@ impl Flag {
     }
 
     fn wait_near(&self, mut wait: Becomes<'_>) -> Result<Option<u64>> {
+        debug_assert!(std::ptr::eq(wait.owner, &self.target), "the flag is the target's");
+        debug_assert!(wait.seen.is_none(), "a wait begins once");
         if wait.look() {
             return Ok(wait.seen);
         }
@@ -186,7 +193,9 @@ impl Flag {
         let waited = self.target.inner.endpoint.block_on(&mut wait);
         wait.flag.unwatch();
         waited?;
-        if wait.seen.is_none() && self.target.is_owner_dead() {
+        let dead = wait.seen.is_none() && self.target.is_owner_dead();
+        debug_assert!(wait.seen.is_some() || dead || wait.until.is_some(), "a wait has an end");
+        if dead {
             return Err(refused(self.target.name(), self.offset, Refusal::OwnerDead));
         }
         Ok(wait.seen)

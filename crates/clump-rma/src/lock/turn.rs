@@ -61,6 +61,11 @@ impl LockTurn {
         lock.enter(position, self.rank).map(|word| TurnStatus::Taken(position, word))
     }
 
+    /// Returns true if it has a claim.
+    pub(super) fn has_claimed(&self) -> bool {
+        self.position.is_some()
+    }
+
     /// Ends the wait. Returns true if the next claim has to be found and its rank woken.
     pub fn give_up(self, lock: QueueLock<'_>) -> bool {
         self.position.is_some_and(|position| lock.give_up(position, self.rank))

@@ -36,6 +36,7 @@ pub(super) struct Successors {
 impl Successors {
     /// Expects the announcement of a successor for a requested lock.
     pub(super) fn expect(&mut self, cookie: u64) {
+        debug_assert!(self.of.iter().all(|(known, _)| *known != cookie), "a lock is asked for once");
         self.of.push((cookie, None));
     }
 
@@ -55,5 +56,14 @@ impl Successors {
     pub(super) fn take(&mut self, cookie: u64) -> Option<Successor> {
         let at = self.of.iter().position(|(known, _)| *known == cookie)?;
         self.of.swap_remove(at).1
+    }
+
+    /// Checks that a lock has one successor.
+    pub(super) fn check_invariants(&self) {
+        let later = |at: usize| self.of.iter().skip(at + 1);
+        for (at, (cookie, _)) in self.of.iter().enumerate() {
+            debug_assert_ne!(*cookie, 0, "a claim is answered");
+            debug_assert!(later(at).all(|(other, _)| other != cookie), "a claim is listed once");
+        }
     }
 }

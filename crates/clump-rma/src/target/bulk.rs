@@ -66,7 +66,8 @@ impl Target {
     #[inline]
     pub fn put_bytes(&self, offset: u64, from: &[u8]) -> Result<()> {
         if let Some(cells) = self.reach(offset, from.len() as u64)? {
-            cells.write(offset, from);
+            let written = cells.write(offset, from);
+            debug_assert!(written, "what may be accessed is mapped");
             return Ok(());
         }
         self.put_far(offset, from, 0, None)
@@ -79,7 +80,8 @@ impl Target {
     /// refusal.
     pub fn start_put(&self, offset: u64, from: &[u8]) -> Result<Pending<()>> {
         if let Some(cells) = self.reach(offset, from.len() as u64)? {
-            cells.write(offset, from);
+            let written = cells.write(offset, from);
+            debug_assert!(written, "what may be accessed is mapped");
             return Ok(Pending::ready(&self.inner, 0));
         }
         let cookie = self.inner.books.borrow_mut().enter(self.node, AnswerSink::Value);
@@ -97,7 +99,8 @@ impl Target {
         let Some(cells) = self.reach(offset, from.len() as u64)? else {
             return self.put_far(offset, from, 0, Some(signal));
         };
-        cells.write(offset, from);
+        let written = cells.write(offset, from);
+        debug_assert!(written, "what may be accessed is mapped");
         let bell = Target::open(&self.inner, signal.segment)?;
         bell.signal(signal.offset, signal.value, signal.adds)
     }
@@ -127,6 +130,8 @@ impl Target {
             // No segment holds it: nothing of it is sent.
             return Err(refused(self.name, offset, Refusal::OutOfBounds));
         }
+        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
+        debug_assert!(cookie == 0 || signal.is_none(), "a put with a signal is not answered");
         let mut words = [self.name.to_bits(), offset, cookie, 0, 0, 0, 0];
         let mut count = 3;
         if let Some(signal) = signal {
@@ -142,6 +147,7 @@ impl Target {
             self.inner.quiet_node(self.node)?;
         }
         let first = self.inner.first_rank(self.node);
+        debug_assert!(first <= self.name.rank(), "the lowest rank of the segment's node");
         let at = deposit_offset(self.name, first, offset);
         let at = at.ok_or_else(|| refused(self.name, offset, Refusal::OutOfBounds))?;
         self.inner.send(self.node, ask::PUT_LONG, words, RequestPayload::Deposit(at, from))
@@ -155,7 +161,8 @@ impl Target {
     #[inline]
     pub fn get_bytes(&self, offset: u64, to: &mut [u8]) -> Result<()> {
         if let Some(cells) = self.reach(offset, to.len() as u64)? {
-            cells.read(offset, to);
+            let read = cells.read(offset, to);
+            debug_assert!(read, "what may be accessed is mapped");
             return Ok(());
         }
         let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
@@ -185,6 +192,7 @@ impl Target {
     /// taken from the requester.
     pub(crate) fn request_fragment(&self, fragment: GetFragment) -> Result<u64> {
         let GetFragment { offset, base, len } = fragment;
+        debug_assert!((1..=MAX_PIECE).contains(&len), "an interface gives so much at once");
         let words = |cookie| [self.name.to_bits(), offset, cookie, len as u64];
         self.inner.begin(
             self.node,
@@ -206,6 +214,7 @@ impl Target {
         }
         if self.near.is_none() && to.block <= MAX_PIECE {
             let whole = MAX_PIECE / to.block * to.block;
+            debug_assert!((to.block..=MAX_PIECE).contains(&whole), "a message has whole blocks");
             for (chunk, at) in from.chunks(whole).zip(to.starts(whole / to.block)) {
                 let words =
                     [self.name.to_bits(), at.ok_or_else(wrong)?, 0, to.stride, to.block as u64];
@@ -241,9 +250,11 @@ impl Target {
         }
         let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
         let whole = MAX_PIECE / from.block;
+        debug_assert!(whole >= 1, "a message has whole blocks");
         for (chunk, at) in to.chunks_mut(whole * from.block).zip(from.starts(whole)) {
             message_fragments.make_room()?;
             let at = at.ok_or_else(wrong)?;
+            debug_assert!(chunk.len().is_multiple_of(from.block), "a message has whole blocks");
             let count = (chunk.len() / from.block) as u64;
             let sink = AnswerSink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
             let words =
@@ -284,6 +295,7 @@ struct GetFragments<'a> {
 impl GetFragments<'_> {
     /// Waits until another fragment may be requested.
     fn make_room(&mut self) -> Result<()> {
+        debug_assert!(self.under_way.len() <= PIECES_AHEAD, "room is made before each request");
         while self.under_way.len() >= PIECES_AHEAD {
             self.end_first()?;
         }
@@ -298,8 +310,11 @@ impl GetFragments<'_> {
     }
 
     fn end_first(&mut self) -> Result<()> {
+        let Some(first) = self.under_way.pop_front() else {
+            debug_assert!(false, "fragments are in flight");
+            return Ok(());
+        };
         // Taken from the requester there, however it ends.
-        let Some(first) = self.under_way.pop_front() else { return Ok(()) };
         self.target.inner.await_one(first).map(drop)
     }
 }

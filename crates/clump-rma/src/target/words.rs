@@ -50,6 +50,7 @@ impl<T: Given> Pending<T> {
     }
 
     pub(super) fn waiting(inner: &Rc<Inner>, cookie: u64) -> Self {
+        debug_assert_ne!(cookie, 0, "an answered request has a cookie");
         Self { state: PendingState::Waiting(cookie), inner: inner.clone(), of: PhantomData }
     }
 
@@ -71,7 +72,10 @@ impl<T: Given> Pending<T> {
         match std::mem::replace(&mut self.state, PendingState::Taken) {
             PendingState::Ready(bits) => Ok(T::from_word(bits)),
             PendingState::Waiting(cookie) => Ok(T::from_word(self.inner.await_one(cookie)?)),
-            PendingState::Taken => Ok(T::from_word(0)),
+            PendingState::Taken => {
+                debug_assert!(false, "a result is taken once");
+                Ok(T::from_word(0))
+            }
         }
     }
 }
@@ -236,8 +240,10 @@ impl Target {
     /// Executes an operation on a near segment that has grown since the target was made, or may
     /// have.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
+        debug_assert!(self.near.is_some(), "another node executes its operations itself");
         let known = self.near.as_ref().and_then(|near| near.reach(offset, bytes::<T>()));
         let cells = known.map_or_else(|| self.reach_grown(offset, bytes::<T>()), Ok)?;
+        debug_assert!(cells.holds(offset, bytes::<T>()), "what may be accessed is mapped");
         let cell = T::find(cells, offset);
         let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
         Ok(T::apply(cell, op, operand, other))
@@ -254,6 +260,7 @@ impl Target {
         (operand, other): (T, T),
         before: &mut T,
     ) -> Result<()> {
+        debug_assert!(self.cell::<T>(offset).is_none(), "a word at hand is accessed at once");
         if self.near.is_some() {
             *before = self.near_again(offset, op, operand, other)?;
             return Ok(());
@@ -270,6 +277,7 @@ impl Target {
         operand: T,
         other: T,
     ) -> Result<u64> {
+        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
         let handler = atomic_handler(op, T::WIDTH, true);
         let (segment, operand, other) = (self.name.to_bits(), operand.to_bits(), other.to_bits());
         let begin = |words: usize| {
@@ -297,6 +305,9 @@ impl Target {
     #[cold]
     #[inline(never)]
     fn atomic_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
+        debug_assert!(self.cell::<T>(offset).is_none(), "a word at hand is accessed at once");
+        let silent = !matches!(op, AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap);
+        debug_assert!(silent, "operations made for their results are answered");
         if self.near.is_some() {
             return self.near_again(offset, op, operand, T::from_bits(0)).map(drop);
         }
@@ -319,6 +330,8 @@ impl Target {
         self.reach_grown(offset, bytes::<T>())?;
         let mut word = Compared { target: self, offset, comparison, value, seen: None };
         self.inner.endpoint.block_on(&mut word)?;
+        let holds = |seen: T| comparison.holds(seen.to_bits(), value.to_bits());
+        debug_assert!(word.seen.is_none_or(holds), "the word that ended the wait");
         let why = if self.is_owner_dead() { Refusal::OwnerDead } else { Refusal::Misaligned };
         word.seen.ok_or_else(|| refused(self.name, offset, why))
     }
@@ -335,7 +348,10 @@ struct Compared<'a, T> {
 impl<T: Word> WaitFor for Compared<'_, T> {
     #[inline]
     fn done(&mut self) -> clump_am::Result<bool> {
-        let Some(near) = &self.target.near else { return Ok(true) };
+        let Some(near) = &self.target.near else {
+            debug_assert!(false, "interfaces wait for words of other nodes");
+            return Ok(true);
+        };
         let zero = T::from_bits(0);
         let Some(cell) = T::find(&near.cells, self.offset) else { return Ok(true) };
         let word = T::apply(cell, AtomicOp::Load, zero, zero);

@@ -418,6 +418,8 @@ impl World {
                     self.act(at);
                 }
             }
+            self.engine.check_invariants();
+            self.ranks.iter().for_each(|rank| rank.books.check_invariants());
         }
         let doing: Vec<_> = self.ranks.iter().map(|rank| rank.doing).collect();
         let claims: Vec<_> = self.lock().claims().collect();
