@@ -85,7 +85,9 @@ impl Barrier {
             let (to, from) = (at(step), at(nodes - step));
             Ok(Round { tell: flag(to, 1 + round)?, hear: flag(me, 1 + round)?, from })
         });
-        let (members, rounds) = (members.collect::<Result<_>>()?, rounds.collect::<Result<Vec<_>>>()?);
+        let (members, rounds) =
+            (members.collect::<Result<Vec<_>>>()?, rounds.collect::<Result<Vec<_>>>()?);
+        debug_assert_eq!(members.len() + 1, memory.local_ranks().len(), "all others arrive here");
         debug_assert!(1 << rounds.len() >= nodes, "after the last round all nodes are heard of");
         Ok(Self { part: BarrierRole::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
     }

@@ -79,6 +79,8 @@ impl<M: Memory> Engine<M> {
     /// Creates an engine over `memory` for a job of `ranks` ranks, whose endpoints may each have
     /// `credit` bytes of requests unconsumed.
     pub fn new(memory: M, ranks: u32, credit: u64) -> Self {
+        debug_assert!(ranks > 0, "a job has ranks");
+        debug_assert!(credit > REQUEST_COST, "an endpoint may send a request");
         Self {
             memory,
             ranks,
@@ -228,6 +230,7 @@ impl<M: Memory> Engine<M> {
             let account = &self.accounts[at];
             debug_assert!(account.later.is_empty() || account.is_stuck(), "they were executed");
         }
+        self.check_invariants();
     }
 
     /// Returns true if answers wait for room.
@@ -243,6 +246,7 @@ impl<M: Memory> Engine<M> {
         self.abandon_all(|name| name.rank() == rank);
         self.orphan(rank);
         debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits no more");
+        self.check_invariants();
     }
 
     /// Returns the bytes kept for requesters.

@@ -121,6 +121,7 @@ impl Memory for NodeSegments {
 
     fn wake(&mut self, rank: u32) {
         if let Some(block) = self.node.rank(rank).filter(|_| self.node.is_local(rank)) {
+            debug_assert!(rank < self.node.interface_id(0), "interfaces export nothing");
             let alarm = self.node.alarm(rank).map(|alarm| &**alarm);
             block.park().wake_if_asleep(self.node.fence(), alarm);
         }

@@ -164,6 +164,7 @@ impl OpenPhase {
     /// Fails with the first refusal, or if a node or rank is lost.
     pub fn end(&self) -> Result<()> {
         while self.0.end_first() {}
+        debug_assert!(self.0.under_way.borrow().is_empty(), "invariant 4: all gets have ended");
         self.0.failed.take().map_or(Ok(()), Err)
     }
 }
@@ -204,7 +205,8 @@ impl Drop for Gets {
     fn drop(&mut self) {
         let mut books = self.rma.inner.books.borrow_mut();
         for cookie in self.under_way.get_mut().drain(..) {
-            books.take(cookie);
+            let taken = books.take(cookie).is_some();
+            debug_assert!(taken || std::thread::panicking(), "a get in flight has an entry");
         }
     }
 }

@@ -18,6 +18,7 @@ pub const MAX_PIECE: usize = 16 << 10;
 
 /// Returns the name of the network interface of `node`.
 pub fn interface_name(memory: &NodeMemory, node: u32) -> Name {
+    debug_assert!(node < memory.nnodes(), "nodes of the job have interfaces");
     Name::new(memory.interface_id(node), 0, 1)
 }
 

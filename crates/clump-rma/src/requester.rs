@@ -147,6 +147,7 @@ pub struct Requester {
 impl Requester {
     /// Creates the requester of a job with this many nodes.
     pub fn new(nodes: u32) -> Self {
+        debug_assert!(nodes > 0, "a job has nodes");
         let ways = (0..nodes).map(|_| NodeProgress::default()).collect();
         Self { entries: Vec::new(), free: Vec::new(), ways, successors: Successors::default() }
     }
@@ -227,6 +228,7 @@ impl Requester {
         let way = self.ways.get(node as usize).filter(|way| way.sent > way.known)?;
         debug_assert!(!way.lost, "of a lost node, nothing more will be known");
         let after = way.sent;
+        debug_assert!(after >= way.fence, "it comes after all that is fenced");
         let cookie = self.begin(node);
         Some((cookie, EncodedRequest::new(ask::QUIET, &[cookie], Some(after))))
     }
@@ -293,6 +295,7 @@ impl Requester {
         if let (Some(Completion::Waiting), Some(way)) = (completion_of, self.ways.get_mut(node)) {
             way.silent = way.sent;
         }
+        debug_assert!(self.entry(cookie).is_none(), "an operation is taken once");
         self.free.push((cookie & 0xffff_ffff) as u32);
         if !matches!(completion_of, Some(Completion::Granted(..))) {
             self.successors.take(cookie);
@@ -302,11 +305,13 @@ impl Requester {
 
     /// Completes an operation.
     fn complete(&mut self, cookie: u64, completion_of: Completion) {
+        debug_assert_ne!(completion_of, Completion::Waiting, "an answer ends its operation");
         if let Some(entry) = self.entry(cookie)
             && entry.completion_of == Some(Completion::Waiting)
         {
             entry.completion_of = Some(completion_of);
         }
+        debug_assert!(!self.is_waiting(cookie), "an answer ends its operation");
     }
 
     /// Takes in an answer, one of [`tell`]; `copy` copies the beginning of its payload, and returns

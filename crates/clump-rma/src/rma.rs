@@ -1,7 +1,7 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
 use crate::error::{ErrorKind, Refusal, Result, refused};
-use crate::protocol::{MAX_PIECE, TAG, interface_name, tell};
+use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use crate::target::Target;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
@@ -185,6 +185,7 @@ impl Inner {
 
     /// Sends an encoded request.
     fn send_bare(&self, node: u32, encoded: &EncodedRequest) -> Result<()> {
+        debug_assert_ne!(encoded.handler & ask::AFTER, 0, "it comes after all requests before it");
         let handler = Handler(encoded.handler);
         Ok(self.endpoint.request(self.node_route(node)?, handler, encoded.words())?)
     }
@@ -277,6 +278,7 @@ impl Inner {
     fn request_quiet(&self, node: u32) -> Result<Option<u64>> {
         let asked = self.books.borrow_mut().quiet(node);
         let Some((cookie, encoded)) = asked else { return Ok(None) };
+        debug_assert_eq!(encoded.words().first(), Some(&cookie), "the answer carries the cookie");
         let sent = self.send_bare(node, &encoded);
         if sent.is_err() {
             self.books.borrow_mut().take(cookie);

@@ -78,6 +78,7 @@ impl Target {
     /// Returns the whole words of a near segment, up to its known end, for loops that cannot afford
     /// a comparison for each: `None` if it is far. Remote operations on them continue.
     pub fn near_words(&self) -> Option<&[AtomicU64]> {
+        debug_assert!(self.near.is_some() || self.near_end() == 0, "far words are not at hand");
         let words = usize::try_from(self.near_end() / 8).ok()?;
         self.near.as_ref()?.cells.words(0, words)
     }

@@ -99,6 +99,26 @@ fn bytes_of_any_length_arrive_as_they_are() {
 }
 
 #[test]
+fn a_phase_refuses_a_target_whose_gets_it_cannot_wait_for() {
+    everywhere(|seat| {
+        let (rma, other) = (Rma::open(&seat.context).unwrap(), Rma::open(&seat.context).unwrap());
+        let (_mine, all) = seat.allocate(&rma, 4096);
+        let next = &all[(seat.rank() + 1) % seat.ranks()];
+        let mut word = 7_u64;
+        let got = other.phase(|phase| phase.get(next, 8, &mut word));
+        if next.is_near() {
+            got.unwrap();
+            assert_eq!(word, 0);
+        } else {
+            let error = got.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::ForeignTarget { .. }), "{error}");
+            assert_eq!(word, 7, "nothing arrives once the phase has ended");
+        }
+        seat.meet();
+    });
+}
+
+#[test]
 fn whoever_sees_the_signal_sees_what_was_put() {
     everywhere(|seat| {
         let rma = Rma::open(&seat.context).unwrap();

@@ -147,7 +147,10 @@ impl Account {
             self.asked = None;
             out.report(self.name, self.consumed);
         }
-        debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "a request is answered");
+        debug_assert!(
+            self.asked.is_none_or(|asked| asked > self.consumed),
+            "a request is answered"
+        );
     }
 
     /// Returns true if a held request may be executed.

@@ -98,6 +98,7 @@ impl Claims {
             *count += 1;
             self.all.insert(at, place);
         }
+        debug_assert_eq!(fits, self.all.contains_key(&at), "only what is recorded is counted");
         fits
     }
 

@@ -188,6 +188,7 @@ impl<M: Memory> Engine<M> {
         let cells = self.memory.segment(name, offset, 8)?;
         let whole = (op, Width::Word);
         execute(cells, offset, whole, (value, 0)).ok_or(Refusal::Misaligned)?;
+        debug_assert!(name.rank() < self.ranks, "ranks of the job export segments");
         self.memory.wake(name.rank());
         Ok(())
     }
@@ -201,6 +202,7 @@ impl<M: Memory> Engine<M> {
     ) -> Result<(), Refusal> {
         let op = if adds == 0 { AtomicOp::Store } else { AtomicOp::Add };
         let cells = self.memory.segment(name, offset, FLAG_BYTES)?;
+        debug_assert!(cells.holds(offset, FLAG_BYTES), "what may be accessed is mapped");
         execute(cells, offset, (op, Width::Word), (value, 0)).ok_or(Refusal::Misaligned)?;
         fence(Ordering::SeqCst);
         let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Refusal::Misaligned)?;

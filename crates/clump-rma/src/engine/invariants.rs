@@ -33,7 +33,10 @@ impl<M> Engine<M> {
         debug_assert!(moved.iter().all(|at| *at < accounts.len()), "accounts that moved exist");
         for (at, account) in accounts.iter().enumerate() {
             account.check_invariants(self.credit);
-            debug_assert!(!account.is_stuck() || *stuck, "kept answers are sent when there is room");
+            debug_assert!(
+                !account.is_stuck() || *stuck,
+                "kept answers are sent when there is room"
+            );
             debug_assert!(!account.is_due() || moved.contains(&at), "what is due is executed");
         }
     }

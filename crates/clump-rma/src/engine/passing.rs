@@ -232,6 +232,7 @@ impl<M: Memory> Engine<M> {
         } else if let Some(place) = self.places.get_mut(at) {
             place.state = ClaimState::Ours;
         }
+        debug_assert!(!self.is_promised(wait), "no other claim decides about it any more");
     }
 
     /// Gives up a wait for a lock, unless the lock may be on its way to it.
@@ -241,6 +242,7 @@ impl<M: Memory> Engine<M> {
         self.give_up(at, wait.from.rank());
         self.end_promise(at.next());
         self.pass_on(at.segment, at.offset);
+        debug_assert!(self.places.get(at).is_none(), "a claim that was given up has no record");
     }
 
     /// Returns true if the claim before a waiting one decides about it.

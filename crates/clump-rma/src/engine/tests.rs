@@ -279,6 +279,29 @@ fn an_endpoint_that_opens_anew_begins_anew_and_strangers_leave_nothing() {
 }
 
 #[test]
+fn a_release_that_is_refused_late_is_no_failure_of_the_endpoint_that_opened_anew() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    let mut ask = |engine: &mut Engine<Bench>, from: Name, handler: u8, words: &[u64]| {
+        let request = Request { from, handler, words, payload: &[], deposited: 0 };
+        engine.handle_request(&request, &mut wire);
+        engine.check_invariants();
+        wire.answers.pop().map(|answer| answer.words)
+    };
+    // Rank 1 passes the lock to rank 2, which gives it back before the home has heard of it.
+    ask(&mut engine, asker(1), ask::LOCK, &[own(), 64, 11, how::STAYS]);
+    ask(&mut engine, asker(2), ask::LOCK, &[own(), 64, 12, how::STAYS]);
+    ask(&mut engine, asker(2), ask::UNLOCK, &[own(), 64, 0, 1, 7, 0]);
+    // Its endpoint opens anew, and the report of rank 1 dies with that rank.
+    let anew = Name::new(2, 3, 2);
+    assert!(ask(&mut engine, anew, add(), &[own(), 0, 1, 1]).is_some());
+    engine.memory.dead.push(1);
+    engine.forget(1);
+    engine.check_invariants();
+    let told = ask(&mut engine, anew, ask::QUIET | ask::AFTER, &[5, 1]);
+    assert_eq!(told, Some(vec![5, 1, 0, Refusal::Unknown as u64, 0, 0]));
+}
+
+#[test]
 fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let lock = |from: u32, cookie: u64| (asker(from), [own(), 64, cookie, 0]);

@@ -39,6 +39,10 @@ pub(super) struct Wait {
 }
 
 impl Wait {
+    fn has_claim(&self) -> bool {
+        matches!(self.what, WaitTarget::Lock { position: Some(_), .. })
+    }
+
     /// Checks that a claim is recorded once it has a position.
     pub(super) fn check_invariants(&self) {
         match self.what {
@@ -84,6 +88,7 @@ impl<M: Memory> Engine<M> {
             Claim::None => None,
             Claim::At(position) => Some(position),
         };
+        debug_assert!(!tries || position.is_some(), "a try does not wait for room for a claim");
         let what = WaitTarget::Lock { position, stays: how == how::STAYS };
         self.wait(Wait { account: at, from, cookie, segment, offset, what, lined_up: false }, out)
     }
@@ -98,6 +103,7 @@ impl<M: Memory> Engine<M> {
     ) -> Result<(), Refusal> {
         let comparison = Comparison::from_bits(comparison).ok_or(Refusal::Unknown)?;
         let cells = self.memory.segment(segment, offset, FLAG_BYTES)?;
+        debug_assert!(cells.holds(offset, FLAG_BYTES), "what may be accessed is mapped");
         let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Refusal::Misaligned)?;
         // SYNC 14: pairs with change
         watchers.fetch_add(1, Ordering::SeqCst);
@@ -133,7 +139,7 @@ impl<M: Memory> Engine<M> {
 
     /// Records a waiting claim in the queue, once it has a position.
     fn line_up_once(&mut self, wait: &mut Wait, out: &mut impl ReplySink) {
-        if !wait.lined_up && matches!(wait.what, WaitTarget::Lock { position: Some(_), .. }) {
+        if !wait.lined_up && wait.has_claim() {
             wait.lined_up = true;
             self.line_up(wait, out);
         }
@@ -156,6 +162,8 @@ impl<M: Memory> Engine<M> {
                 at += 1;
             }
         }
+        debug_assert_eq!(at, self.waits.len(), "all waits were looked at");
+        self.check_invariants();
     }
 
     /// Returns true if requests wait, or messages are due.
@@ -219,6 +227,7 @@ impl<M: Memory> Engine<M> {
                 WaitStatus::NotYet
             });
         }
+        debug_assert!(!wait.lined_up || wait.has_claim(), "what is recorded has a claim");
         let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
         if let WaitTarget::Lock { position: place @ None, .. } = &mut wait.what
             && let Claim::At(position) = lock.claim(from.rank())

@@ -177,6 +177,7 @@ impl Flag {
     /// Waits until the flag, which lies on this node, is at least `value`; rank `from` has to set
     /// it.
     pub(crate) fn wait_for(&self, value: u64, from: u32) -> Result<()> {
+        debug_assert_ne!(from, self.target.inner.context.rank(), "a rank waits for others");
         let (owner, flag, comparison) = (&self.target, self.near()?, Comparison::AtLeast);
         let wait =
             Becomes { owner, flag, comparison, value, until: None, from: Some(from), seen: None };
@@ -223,6 +224,7 @@ impl Becomes<'_> {
 
 impl WaitFor for Becomes<'_> {
     fn done(&mut self) -> clump_am::Result<bool> {
+        debug_assert!(self.from.is_none() || self.until.is_none(), "barriers have no time limit");
         let job = self.owner.inner.context.node().job();
         if self.from.is_some()
             && !self.look()

@@ -36,7 +36,10 @@ pub(super) struct Successors {
 impl Successors {
     /// Expects the announcement of a successor for a requested lock.
     pub(super) fn expect(&mut self, cookie: u64) {
-        debug_assert!(self.of.iter().all(|(known, _)| *known != cookie), "a lock is asked for once");
+        debug_assert!(
+            self.of.iter().all(|(known, _)| *known != cookie),
+            "a lock is asked for once"
+        );
         self.of.push((cookie, None));
     }
 

@@ -118,6 +118,7 @@ impl Target {
         }
         let op = if adds { AtomicOp::Add } else { AtomicOp::Store };
         let cells = self.reach(offset, 8)?;
+        debug_assert!(cells.is_some(), "the segment is near");
         let cell = cells.and_then(|cells| u64::find(cells, offset));
         let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
         u64::apply(cell, op, value, 0);
@@ -139,6 +140,7 @@ impl Target {
             count = words.len();
         }
         let words = words.get(..count).unwrap_or_default();
+        debug_assert_eq!(words.len(), count, "a put has three words, its signal four");
         if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
             return self.inner.send(self.node, ask::PUT, words, RequestPayload::Bytes(from));
         }
@@ -323,7 +325,8 @@ impl Drop for GetFragments<'_> {
     fn drop(&mut self) {
         let mut books = self.target.inner.books.borrow_mut();
         for cookie in self.under_way.drain(..) {
-            books.take(cookie);
+            let taken = books.take(cookie);
+            debug_assert!(taken.is_some(), "a fragment in flight has an entry");
         }
     }
 }

@@ -146,6 +146,7 @@ impl Caller {
         let Self { line, requester, .. } = self;
         let Some(line) = line else { return Time::MAX };
         busy += line.send(at, requester);
+        requester.check_invariants();
         if busy > 0 || moved {
             return now + around.plan.base.turn + 100 * busy as Time;
         }
