@@ -68,6 +68,7 @@ impl ProxyClientRank {
         }
         self.inbox.hot = hot;
         came.retain(|queued_message| self.client.accept(queued_message) == Accept::Handle);
+        self.client.check_invariants();
         Ok(came)
     }
 

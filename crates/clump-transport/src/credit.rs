@@ -10,5 +10,6 @@ const ALL_CREDIT: u64 = 64 << 20;
 
 /// Returns how many bytes of requests one endpoint may leave unconsumed at another of another node.
 pub fn credit_bytes(node: &NodeMemory) -> u64 {
+    debug_assert!(node.ranks() > 0, "a job has ranks");
     (ALL_CREDIT / node.ranks() as u64).clamp(MIN_CREDIT, MAX_CREDIT)
 }

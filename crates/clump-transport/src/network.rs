@@ -12,6 +12,7 @@ use clump_boot::Dispatch;
 use clump_net::{Batch, FlowId, Polling, Progress, Pushed, QueuedMessage, Refusal, Request};
 use clump_os::forked;
 use clump_shm::block::EndpointBlock;
+use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
@@ -40,6 +41,7 @@ impl Network {
     /// # Errors
     /// The socket or the key cannot be used.
     pub fn open(node: &NodeMemory, rank: u32, resources: NetworkResources) -> Result<Self> {
+        debug_assert!(node.is_local(rank), "a rank opens the network on its own node");
         // A rank that is alone on its node has nothing else to poll.
         let alone = node.local_ranks().len() == 1;
         let (least, most) = if alone { (1, 1) } else { resources.polling };
@@ -54,6 +56,8 @@ impl Network {
     /// # Errors
     /// Address space has run out.
     pub fn through_proxies(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
+        debug_assert!(node.is_local(rank), "a rank opens the network on its own node");
+        debug_assert!(node.proxies() > 0, "its node has proxies");
         let registry = Arc::new(Registry::new(rank));
         let transport = Box::new(ProxyClient::open(node, rank, dispatch)?);
         // Arriving messages lie in the lanes of endpoints; a poll only hands on messages that had
@@ -79,12 +83,14 @@ impl Network {
 
     /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+        debug_assert_eq!(Name::from_bits(to).rank(), peer, "a flow leads to its peer");
         self.transport.open_flow(from, to, peer, ordered)
     }
 
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+        debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
         self.transport.request(request, payload)
     }
 
@@ -95,6 +101,7 @@ impl Network {
         payload: &[u8],
         progress: &mut Progress,
     ) -> Pushed {
+        debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
         self.transport.request_long(request, payload, progress)
     }
 
@@ -108,6 +115,7 @@ impl Network {
     /// message is to be timed.
     #[inline]
     pub fn poll(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
+        debug_assert!(usize::from(wanted) < ENDPOINTS, "an endpoint polls");
         self.transport.poll(wanted, batch)
     }
 
@@ -152,6 +160,7 @@ impl Network {
 
     /// Returns true if messages wait for an endpoint.
     pub fn has_queued(&self, index: u8) -> bool {
+        debug_assert!(usize::from(index) < ENDPOINTS, "messages wait for endpoints");
         self.transport.has_queued(index)
     }
 
@@ -162,6 +171,7 @@ impl Network {
 
     /// Closes an endpoint: messages that wait for it are returned to their senders.
     pub fn close_endpoint(&self, index: u8, name: u64) {
+        debug_assert_eq!(Name::from_bits(name).index(), index, "an endpoint has its index");
         self.transport.close_endpoint(index, name);
     }
 
@@ -174,7 +184,11 @@ impl Network {
     /// them that this rank accepts nothing more, and waits until they know. Peers that die or
     /// finalize meanwhile are not waited for. All endpoints are closed.
     pub fn close(&self, node: &NodeMemory, rank: u32) {
-        let Some(block) = node.rank(rank) else { return };
+        debug_assert!(node.is_local(rank), "a rank closes its own network");
+        let Some(block) = node.rank(rank) else {
+            debug_assert!(false, "every rank has a block");
+            return;
+        };
         let over = || {
             let lost = node.job().first_death().is_some() && !node.job().survive();
             lost || block.death().is_some()

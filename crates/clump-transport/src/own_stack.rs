@@ -41,6 +41,7 @@ impl OwnStack {
         let mine = node.rank(rank).and_then(|block| block.place());
         let mine = mine.ok_or_else(|| Error::Unusable("this rank has no address".into()))?;
         let me = (rank, mine.epoch);
+        debug_assert!(node.is_local(rank), "a rank drives its own stack");
         let interfaces = remote_interfaces(node, 0);
         let peers = remote_ranks(node).chain(interfaces).map(peer_address).collect();
         let stack = resources.into_stack(node, me, peers, Box::new(registry.endpoint_table()))?;
@@ -106,6 +107,7 @@ impl Transport for OwnStack {
 
     /// Never called: this transport puts nothing into lanes.
     fn accept(&self, _queued: &QueuedMessage) -> Accept {
+        debug_assert!(false, "no lane brings messages of other nodes");
         Accept::Done
     }
 
@@ -151,6 +153,7 @@ impl Transport for OwnStack {
         let mut stack = self.backstop.stack();
         for (peer, why) in gone_peers(&stack, node) {
             stack.lose(peer, why);
+            debug_assert!(stack.is_lost(peer), "a peer that is gone is lost once");
         }
         count_stack(Counters::over(block.counters()), &stack);
         note_unanswered(block, &stack, (clock::ticked_ns(), clock::now_ns()));

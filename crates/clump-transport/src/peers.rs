@@ -16,6 +16,7 @@ pub fn remote_interfaces(
     node: &NodeMemory,
     which: u32,
 ) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
+    debug_assert!(which < node.interfaces().max(1), "nodes have interfaces of that number");
     let remote = (0..node.nnodes()).filter(|&other| other != node.node());
     remote.filter_map(move |other| {
         let id = node.interface_id(other) + which;

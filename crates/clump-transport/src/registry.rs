@@ -38,12 +38,15 @@ impl Registry {
 
     /// Registers an endpoint that has opened.
     pub(crate) fn enter(&self, name: Name, block: Shared<EndpointBlock>) {
+        debug_assert_eq!(name.rank(), self.rank, "a rank enters its own endpoints");
         self.change(name, |entry| *entry = Some(EndpointEntry { name, block, segment: None }));
     }
 
     /// Sets or removes the segment of an endpoint.
     pub(crate) fn set_segment(&self, name: Name, segment: Option<Segment>) {
+        debug_assert_eq!(name.rank(), self.rank, "a rank exports its own segments");
         self.change(name, |entry| {
+            debug_assert!(entry.is_some(), "an endpoint is entered before it has a segment");
             if let Some(entry) = entry.as_mut().filter(|entry| entry.name == name) {
                 entry.segment = segment;
             }
@@ -55,6 +58,7 @@ impl Registry {
     pub(crate) fn notify(&self, mailed: u32) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, entry) in entries.iter().enumerate() {
+            debug_assert!(entry.is_some() || mailed >> index & 1 == 0, "it was admitted");
             if let Some(entry) = entry
                 && mailed >> index & 1 != 0
             {
@@ -66,7 +70,12 @@ impl Registry {
     fn change(&self, name: Name, how: impl FnOnce(&mut Option<EndpointEntry>)) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get_mut(usize::from(name.index())) {
+            let before = entry.as_ref().map(|entry| entry.name.generation());
             how(entry);
+            let now = entry.as_ref().map(|entry| entry.name.generation());
+            debug_assert!(before <= now, "endpoints of an index are opened one after the other");
+        } else {
+            debug_assert!(false, "an endpoint has an index of the table");
         }
         // SYNC 11: pairs with refresh
         self.changes.fetch_add(1, Ordering::Release);
@@ -96,7 +105,9 @@ impl RankEndpoints {
         // SYNC 11: pairs with change
         let changes = self.registry.changes.load(Ordering::Acquire);
         if changes != self.seen.get() {
+            debug_assert!(self.seen.get() < changes, "changes are counted upwards");
             let entries = self.registry.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            debug_assert_eq!(entries.len(), ENDPOINTS, "each index has an entry");
             self.known.borrow_mut().clone_from(&entries);
             self.seen.set(changes);
         }
@@ -112,6 +123,7 @@ impl RankEndpoints {
         let name = Name::from_bits(to);
         let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
         let entry = entry.filter(|entry| entry.name == name).ok_or(Refusal::EndpointGone)?;
+        debug_assert_eq!(entry.name.rank(), self.registry.rank, "endpoints here are the rank's");
         run(entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
     }
 }
@@ -125,6 +137,7 @@ impl EndpointTable for RankEndpoints {
         let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
         let entry = entry.filter(|_| name.rank() == self.registry.rank);
         let entry = entry.ok_or(Refusal::NoSuchEndpoint)?;
+        debug_assert_eq!(entry.name.index(), name.index(), "an endpoint lies at its index");
         match entry.block.openness(name.generation()) {
             Openness::Open if tag.is_none_or(|tag| entry.block.admits_tag(tag)) => Ok(name.index()),
             Openness::Open => Err(Refusal::BadTag),
@@ -155,6 +168,7 @@ pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(
     if segment.holds(offset, bytes) {
         Ok(())
     } else if offset <= segment.len() as u64 {
+        debug_assert!(bytes > 0, "no bytes end outside");
         Err(Refusal::BadLength)
     } else {
         Err(Refusal::BadOffset)

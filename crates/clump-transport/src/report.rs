@@ -85,6 +85,8 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
 
 fn count_paths(counters: Counters<'_>, paths: &PathCounts) {
     let sent = [Counter::NetPath0, Counter::NetPath1, Counter::NetPath2, Counter::NetPath3];
+    debug_assert_eq!(sent.len(), paths.sent.len(), "each path has a counter");
+    debug_assert!(paths.came_back <= paths.taken_out, "a path comes back after it was taken out");
     for (counter, value) in sent.into_iter().zip(paths.sent) {
         counters.set(counter, value);
     }

@@ -75,6 +75,7 @@ pub struct NetworkResources {
 /// Returns the path that two stacks use while all are well, modulo the number of paths. Both stacks
 /// compute the same, and pairs of stacks are spread evenly over the paths.
 fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
+    debug_assert_ne!(me, peer, "paths lead to others");
     let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
         // Interfaces talk to those of their own number.
         (Some(here), Some(there)) => me - node.interface_id(here) + here + there,
@@ -98,6 +99,10 @@ impl NetworkResources {
     ) -> Result<Stack> {
         let Self { sockets, direct, mut key, security, tuning, .. } = self;
         let NetworkTuning { window, faults, control_first } = tuning;
+        debug_assert!(peers.is_sorted_by(|a, b| a.id < b.id), "each peer is named once");
+        debug_assert!(peers.iter().all(|peer| peer.id != me), "a stack is no peer of itself");
+        let paired = direct.is_empty() || direct.len() == sockets.len();
+        debug_assert!(paired, "a driver takes a descriptor for each socket, or none");
         let refused = |why: &dyn std::fmt::Display| Error::Unusable(why.to_string());
         let options = UdpOptions {
             connections: MAX_CONNECTIONS,
@@ -110,6 +115,7 @@ impl NetworkResources {
             Some(PeerPaths { addresses, preferred: preferred_path(node, me, peer.id) })
         });
         let paths: Vec<_> = paths.collect();
+        debug_assert!(sockets.len() <= 1 || paths.len() == peers.len(), "peers have addresses");
         let driver = clump_driver::take_all(sockets, direct, options, paths);
         let driver = driver.map_err(|e| refused(&e))?;
         let driver = match faults {

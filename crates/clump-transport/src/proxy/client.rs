@@ -20,12 +20,13 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, MAX_WORDS};
 use clump_trace::Sampler;
-use clump_wire::frame::{FrameKind, Route};
+use clump_wire::frame::{self, FrameKind, Route};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns the name under which ranks address proxy `which` of this node.
 pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
+    debug_assert!(which < node.proxies(), "a node has few proxies");
     Name::new(node.interface_id(node.node()) + which, 0, 1)
 }
 
@@ -90,6 +91,8 @@ impl ProxyClient {
         dispatch: Dispatch,
         clock: ProxyClientClock,
     ) -> Result<Self> {
+        debug_assert!(node.is_local(rank), "a rank hands messages to proxies of its node");
+        debug_assert!(node.proxies() > 0, "its node has proxies");
         let me = Name::new(rank, 0, 1);
         // No replies are sent on these lanes; they are lanes of requests all the same.
         let no_reply = Some(0);
@@ -126,6 +129,7 @@ impl ProxyClient {
     /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         let mut inner = self.inner();
+        debug_assert_eq!(Name::from_bits(from).rank(), inner.rank, "a rank opens its own flows");
         inner.watch(peer);
         inner.flows.open(from, to, peer, ordered)
     }
@@ -134,6 +138,8 @@ impl ProxyClient {
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
         let mut inner = self.inner();
+        let medium = payload.len() <= inner.node.geometry().max_medium();
+        debug_assert!(medium && request.kind != FrameKind::Long, "a message of one fragment");
         let cost = REQUEST_COST + payload.len() as u64;
         let forward = match inner.admit(request, cost) {
             Ok(forward) => forward,
@@ -155,8 +161,11 @@ impl ProxyClient {
         progress: &mut Progress,
     ) -> Pushed {
         let mut inner = self.inner();
+        debug_assert!(progress.done <= payload.len(), "no more has gone than there is");
+        debug_assert_eq!(request.kind, FrameKind::Long, "others have no fragments");
         let (mut forward, way) = match progress.message {
             None => {
+                debug_assert_eq!(progress.done, 0, "fragments of a message have its number");
                 let mut forward = match inner.admit(request, REQUEST_COST) {
                     Ok(forward) => forward,
                     Err(push) => return push,
@@ -168,7 +177,7 @@ impl ProxyClient {
             }
             Some(number) => {
                 let (forward, way) = (number as u32, (number >> 32) as usize);
-                let Some(flow) = inner.flows.get(request.flow) else { return Pushed::Accepted };
+                let Some(flow) = inner.flows.get(request.flow) else { return closed_flow() };
                 let route = Route { from: flow.from, to: flow.to, tag: 0 };
                 (part(route, false, forward), way)
             }
@@ -177,6 +186,7 @@ impl ProxyClient {
         loop {
             let rest = payload.get(progress.done..).unwrap_or_default();
             if progress.message.is_some() && rest.is_empty() {
+                debug_assert_eq!(progress.done, payload.len(), "all of it has gone");
                 return Pushed::Accepted;
             }
             let fragment = rest.get(..most).unwrap_or(rest);
@@ -187,6 +197,7 @@ impl ProxyClient {
                 inner.spend(request.flow, REQUEST_COST);
             }
             progress.done += fragment.len();
+            debug_assert!(progress.done <= payload.len(), "each byte goes once");
             progress.message = Some((way as u64) << 32 | u64::from(forward.message));
             forward = part(forward.route, false, forward.message);
         }
@@ -222,6 +233,7 @@ impl ProxyClient {
     pub fn begin_close(&self) {
         let mut inner = self.inner();
         let inner = &mut *inner;
+        debug_assert_eq!(inner.ways.len(), inner.node.proxies() as usize, "a path to each proxy");
         let from = Name::new(inner.rank, 0, 0).to_bits();
         for (which, way) in (0..inner.node.proxies()).zip(0..) {
             let to = proxy_name(&inner.node, which).to_bits();
@@ -231,6 +243,7 @@ impl ProxyClient {
             let ask = Forward { kind, reply, ordered, lost, message, handler, route, words };
             inner.keep(way, &ask, &[]);
         }
+        debug_assert!(inner.kept.len() >= inner.ways.len(), "each proxy is told");
     }
 
     /// Asks a proxy that had no room to wake this rank once it has; returns true while messages are
@@ -238,6 +251,7 @@ impl ProxyClient {
     pub fn request_room(&self) -> bool {
         let mut inner = self.inner();
         let kept = !inner.flush();
+        debug_assert!(!kept || inner.full_way.is_some(), "what is stored waits for a proxy");
         let full = inner.full_way.and_then(|way| inner.ways.get_mut(way));
         if let Some(path) = full {
             path.request_credit(CreditRequest::Room);
@@ -249,6 +263,22 @@ impl ProxyClient {
     pub fn housekeeping(&self) {
         self.inner().attend();
     }
+
+    /// Checks the account of stored messages, paths and ranks, which holds between two calls.
+    ///
+    /// # Panics
+    /// Panics if it does not, in builds with debug assertions.
+    pub fn check_invariants(&self) {
+        self.inner().check_invariants();
+    }
+}
+
+/// Returns the result for a flow that is not open: its endpoint was closed. A caller that waited
+/// for room would wait for ever.
+#[cold]
+fn closed_flow() -> Pushed {
+    debug_assert!(false, "requests go over open flows");
+    Pushed::Lost(Refusal::EndpointGone)
 }
 
 /// Returns the head of a further fragment of a long message.
@@ -265,7 +295,7 @@ impl Inner {
         request: &Request<'a>,
         cost: u64,
     ) -> std::result::Result<Forward<'a>, Pushed> {
-        let Some(flow) = self.flows.get(request.flow) else { return Err(Pushed::Full) };
+        let Some(flow) = self.flows.get(request.flow) else { return Err(closed_flow()) };
         if let Some(Some(refusal)) = self.gone.get(flow.peer as usize) {
             return Err(Pushed::Lost(*refusal));
         }
@@ -280,6 +310,8 @@ impl Inner {
         if !self.flush() {
             return Err(Pushed::Full);
         }
+        debug_assert!(self.kept.is_empty(), "a request overtakes nothing that is stored");
+        debug_assert!(request.words.len() <= frame::MAX_WORDS, "programs are told of more");
         let Request { kind, handler, words, .. } = *request;
         let (reply, lost, message) = (false, None, self.stamp());
         Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
@@ -292,9 +324,13 @@ impl Inner {
     }
 
     fn spend(&mut self, flow: FlowId, cost: u64) {
-        if let Some(flow) = self.flows.get_mut(flow) {
-            flow.spend(cost);
-        }
+        let credit = self.credit;
+        let Some(flow) = self.flows.get_mut(flow) else {
+            debug_assert!(false, "a request was admitted to an open flow");
+            return;
+        };
+        flow.spend(cost);
+        debug_assert!(flow.outstanding() <= credit.max(cost), "requests keep to their credit");
     }
 
     /// Chooses the proxy for a message.
@@ -319,6 +355,7 @@ impl Inner {
             let mut load = |at: &usize| self.ways.get_mut(*at).map_or(u64::MAX, Path::outstanding);
             self.next_way = turn.min_by_key(&mut load).unwrap_or(0);
         }
+        debug_assert!(self.next_way < count, "a message goes to a proxy of this node");
         self.next_way
     }
 
@@ -327,7 +364,10 @@ impl Inner {
     fn push(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) -> bool {
         // The caller has checked what programs give: it has no more words than fit.
         let encoded = forward.encode(payload, &mut self.beside);
-        let Some((header, words, beside)) = encoded else { return true };
+        let Some((header, words, beside)) = encoded else {
+            debug_assert!(false, "programs are told of more words than fit");
+            return true;
+        };
         let pushed = push(&mut self.ways, way, header, &words, beside);
         if !pushed {
             self.full_way = Some(way);
@@ -336,9 +376,12 @@ impl Inner {
     }
 
     fn keep(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) {
+        debug_assert!(way < self.ways.len(), "it is stored for a proxy of this node");
         if let Some((header, words, beside)) = forward.encode(payload, &mut self.beside) {
             self.kept_bytes += beside.len();
             self.kept.push_back((way, header, words, beside.to_vec()));
+        } else {
+            debug_assert!(false, "answers have no more words than fit");
         }
     }
 
@@ -348,9 +391,11 @@ impl Inner {
                 self.full_way = Some(*way);
                 return false;
             }
+            debug_assert!(self.kept_bytes >= payload.len(), "stored bytes are counted");
             self.kept_bytes -= payload.len();
             self.kept.pop_front();
         }
+        debug_assert_eq!(self.kept_bytes, 0, "nothing is stored any more");
         true
     }
 
@@ -364,6 +409,8 @@ impl Inner {
         let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
         let way = self.proxy_for(&forward);
         let most = self.node.geometry().max_medium();
+        let fragments = payload.len() > most;
+        debug_assert!(!fragments || kind == FrameKind::Long, "others have one fragment");
         let mut rest = payload;
         loop {
             let (fragment, more) = rest.split_at(rest.len().min(most));
@@ -383,6 +430,7 @@ impl Inner {
         };
         let (kind, handler, from, to) = (FrameKind::Ask, 0, flow.from, flow.to);
         if let Some(total) = flow.poll_credit_request() {
+            debug_assert!(total >= flow.outstanding(), "it is asked about all that is unconsumed");
             self.answer(&Reply { kind, handler, from, to, words: &[total], payload: &[] });
         }
         true
@@ -397,5 +445,7 @@ fn push(
     payload: &[u8],
 ) -> bool {
     let words = words.get(..header.words()).unwrap_or(words);
+    debug_assert!(way < ways.len(), "a message without a path would be lost");
+    debug_assert_eq!(header.payload() as usize, payload.len(), "the header tells the length");
     ways.get_mut(way).is_none_or(|path| path.push_any(header, words, payload).is_ok())
 }

@@ -53,7 +53,9 @@ impl CloseHandshakes {
     pub(crate) fn begin_close(&mut self, rank: u32, stack: &Stack) {
         let mark = stack.mark();
         self.next_token += 1;
-        let (token, peers) = (self.next_token, mark.peers().collect());
+        let (token, peers): (_, Vec<u32>) = (self.next_token, mark.peers().collect());
+        debug_assert!(self.all.iter().all(|leaving| leaving.token < token), "a token names one");
+        debug_assert!(!peers.contains(&self.me.rank()), "a proxy is no peer of itself");
         self.all.push(ClosingRank { rank, token, peers, stage: CloseStage::Arriving(mark) });
     }
 
@@ -75,6 +77,19 @@ impl CloseHandshakes {
         }
     }
 
+    /// Checks that numbers are in order, that nobody is asked before all has arrived, and that
+    /// ranks whose peers have answered are released.
+    fn check_invariants(&self) {
+        let tokens = self.all.iter().map(|leaving| leaving.token);
+        debug_assert!(tokens.is_sorted_by(|a, b| a < b), "numbers are given out in order");
+        for ClosingRank { token, peers, stage, .. } in &self.all {
+            debug_assert!(*token <= self.next_token, "a number was given out before");
+            if let CloseStage::Asked(missing) = stage {
+                debug_assert!(peers.is_empty() && !missing.is_empty(), "a peer has to answer");
+            }
+        }
+    }
+
     #[cold]
     fn proceed(&mut self, stack: &mut Stack, clock: &impl Clock) {
         let Self { memory, me, all, .. } = self;
@@ -93,6 +108,7 @@ impl CloseHandshakes {
                     let body = (&words[..], &[][..]);
                     stack.notify_endpoint(|| clock.ticked_ns(), (FrameKind::Ask, 0), names, body);
                 }
+                debug_assert!(leaving.token > 0, "answers carry the number of a rank");
                 leaving.stage = CloseStage::Asked(std::mem::take(&mut leaving.peers));
             }
             if let CloseStage::Asked(missing) = &mut leaving.stage {
@@ -105,5 +121,6 @@ impl CloseHandshakes {
             block.park().wake(memory.alarm(leaving.rank).map(|alarm| &**alarm));
             false
         });
+        self.check_invariants();
     }
 }

@@ -46,7 +46,9 @@ impl EndpointDelivery {
             let Some(path) = &mut self.path else { return };
             let Waiting { header, words, payload, .. } = first;
             let mut spill = Spill::default();
-            if let Some((forward, payload)) = Forward::decode(*header, words, payload, &mut spill)
+            let decoded = Forward::decode(*header, words, payload, &mut spill);
+            debug_assert!(decoded.is_some(), "what waits was encoded here");
+            if let Some((forward, payload)) = decoded
                 && !forward.reply
                 && forward.lost.is_none()
                 && path.is_open()
@@ -81,6 +83,7 @@ pub struct DeliveryQueue {
 impl DeliveryQueue {
     /// Creates the queue of the interface that sends under the name `me`.
     pub fn new(memory: &NodeMemory, me: Name) -> Self {
+        debug_assert!(memory.own_interfaces().contains(&me.rank()), "interfaces deliver");
         Self {
             memory: memory.clone(),
             me,
@@ -129,7 +132,10 @@ impl DeliveryQueue {
         let payload = if forward.kind == FrameKind::Long { &[] } else { payload };
         let Self { memory, me, all, waiting, came, beside, .. } = self;
         let encoded = forward.encode(payload, beside);
-        let Some((header, words, bytes)) = encoded else { return };
+        let Some((header, words, bytes)) = encoded else {
+            debug_assert!(false, "packets have no more words than fit");
+            return;
+        };
         let Some(delivery_queue) = endpoint_delivery(memory, *me, all, to) else {
             return return_to_sender(wire, forward, payload, Refusal::NoSuchEndpoint);
         };
@@ -145,10 +151,13 @@ impl DeliveryQueue {
         }
         if !ready {
             let (number, from) = (*came, Name::from_bits(route.from).rank());
+            let last = delivery_queue.waiting.back().map(|last| last.number);
+            debug_assert!(last.is_none_or(|last| last < number), "messages wait in order");
             let payload = bytes.to_vec();
             delivery_queue.waiting.push_back(Waiting { number, from, header, words, payload });
             *came += 1;
             *waiting += 1;
+            debug_assert!(*waiting as u64 <= *came, "what waits has come");
         }
     }
 
@@ -172,7 +181,7 @@ impl DeliveryQueue {
     /// There may be room again, and endpoints may have opened.
     pub fn handle_room(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, me, all, waiting, questions, .. } = self;
-        let mut refused = Vec::new();
+        let (mut refused, before) = (Vec::new(), *waiting);
         *waiting = 0;
         for delivery_queue in
             all.values_mut().filter(|delivery_queue| !delivery_queue.waiting.is_empty())
@@ -183,9 +192,11 @@ impl DeliveryQueue {
             delivery_queue.flush(&mut refused, questions);
             *waiting += delivery_queue.waiting.len();
         }
+        debug_assert!(*waiting + refused.len() <= before, "each is delivered, refused, or waits");
         for queued in refused {
             wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, Refusal::BadTag);
         }
+        debug_assert!(*waiting as u64 <= self.came, "what waits came before");
         self.answer_credit_requests(wire);
     }
 
@@ -200,8 +211,10 @@ impl DeliveryQueue {
     ) {
         let waiting = self.all.values().flat_map(|delivery_queue| &delivery_queue.waiting);
         let left = waiting.filter(|waiting| waiting.from == rank).count();
+        debug_assert!(left <= self.waiting, "messages of one rank are some of all");
         self.questions.0.push(PeerCreditRequest { from, token, rank, before: self.came, left });
         self.answer_credit_requests(wire);
+        self.check_invariants();
     }
 
     /// Answers questions of other proxies whose messages have been delivered.
@@ -242,6 +255,7 @@ impl DeliveryQueue {
             }
             for Waiting { number, from, header, words, payload } in delivery_queue.waiting.drain(..)
             {
+                debug_assert!(*waiting > 0, "waiting messages are counted");
                 *waiting -= 1;
                 questions.on_gone(from, number);
                 unread.push((header, words[..header.words()].to_vec(), payload));
@@ -257,6 +271,29 @@ impl DeliveryQueue {
             false
         });
         self.answer_credit_requests(wire);
+        self.check_invariants();
+    }
+
+    /// Checks the count of waiting messages, their order, and the questions about them.
+    fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let all = || self.all.values().flat_map(|delivery_queue| &delivery_queue.waiting);
+        debug_assert_eq!(all().count(), self.waiting, "waiting messages are counted");
+        debug_assert!(all().all(|waiting| waiting.number < self.came), "numbers were given out");
+        for (to, EndpointDelivery { name, path, waiting }) in &self.all {
+            debug_assert_eq!(name.to_bits(), *to, "a queue is its endpoint's");
+            debug_assert!(self.memory.is_local(name.rank()), "of this node");
+            debug_assert!(path.as_ref().is_none_or(|path| path.to() == *name), "so is its path");
+            let numbers = waiting.iter().map(|waiting| waiting.number);
+            debug_assert!(numbers.is_sorted_by(|a, b| a < b), "messages wait in order");
+        }
+        for PeerCreditRequest { rank, before, left, .. } in &self.questions.0 {
+            let about = |waiting: &&Waiting| waiting.from == *rank && waiting.number < *before;
+            debug_assert_eq!(all().filter(about).count(), *left, "so many of them still wait");
+            debug_assert!(*left > 0, "a question is answered once none waits");
+        }
     }
 }
 
@@ -279,6 +316,7 @@ fn endpoint_delivery<'a>(
             new.insert(EndpointDelivery { name, path: None, waiting: VecDeque::new() })
         }
     };
+    debug_assert_eq!(delivery_queue.name.to_bits(), to, "a queue is its endpoint's");
     if delivery_queue.path.is_none() {
         delivery_queue.path = route_to(memory, me, delivery_queue.name);
     }
@@ -288,6 +326,7 @@ fn endpoint_delivery<'a>(
 /// Returns the path to an endpoint, if it is open.
 #[cold]
 fn route_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
+    debug_assert!(memory.is_local(name.rank()), "only endpoints of this node have lanes here");
     let block = memory.endpoint_block(name.rank(), usize::from(name.index())).ok()?;
     if block.is_awaited_as(name.generation()) {
         return None;
@@ -313,6 +352,7 @@ fn return_to_sender(
 
 fn push(path: &mut Path, header: Header, words: &[u64; MAX_WORDS], payload: &[u8]) -> bool {
     let words = words.get(..header.words()).unwrap_or(words);
+    debug_assert_eq!(header.payload() as usize, payload.len(), "the header tells the length");
     path.push_any(header, words, payload).is_ok()
 }
 
@@ -337,6 +377,7 @@ impl CreditRequests {
     fn on_gone(&mut self, rank: u32, number: u64) {
         let about = |asked: &&mut PeerCreditRequest| asked.rank == rank && number < asked.before;
         for asked in self.0.iter_mut().filter(about) {
+            debug_assert!(asked.left > 0, "what still waited was counted");
             asked.left = asked.left.saturating_sub(1);
         }
     }

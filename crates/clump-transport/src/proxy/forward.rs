@@ -57,6 +57,7 @@ impl<'a> Forward<'a> {
         if self.words.len() > frame::MAX_WORDS {
             return None;
         }
+        debug_assert!(self.words.len() < 1 << (MESSAGE_AT - WORDS_AT), "their number has room");
         let what = self.kind as u64
             | if self.reply { REPLY } else { 0 }
             | if self.ordered { ORDERED } else { 0 }
@@ -66,6 +67,7 @@ impl<'a> Forward<'a> {
         let mut words = [0; MAX_WORDS];
         let Route { from, to, tag } = self.route;
         (words[0], words[1], words[2], words[3]) = (what, from, to, tag);
+        let given = payload.len();
         let (count, payload) = if fits {
             let count = front + self.words.len();
             words.get_mut(front..count)?.copy_from_slice(self.words);
@@ -76,6 +78,9 @@ impl<'a> Forward<'a> {
             beside.extend_from_slice(payload);
             (front, &beside[..])
         };
+        debug_assert!(count <= MAX_WORDS, "a slot has so many words");
+        let spilled = if fits { 0 } else { self.words.len() * 8 };
+        debug_assert_eq!(payload.len(), spilled + given, "words and payload are all there");
         let bytes = u32::try_from(payload.len()).ok()?;
         Some((Header::new(SlotKind::Forwarded, self.handler, count, bytes), words, payload))
     }
@@ -119,6 +124,8 @@ impl<'a> Forward<'a> {
             route: Route { from, to, tag },
             words,
         };
+        debug_assert!(forward.words.len() <= frame::MAX_WORDS, "whatever was written: few words");
+        debug_assert!(payload.len() <= beside.len(), "the payload lies beside the words");
         Some((forward, payload))
     }
 

@@ -96,10 +96,13 @@ impl Watcher {
         }
         let timed = self.dice.is_timed().then_some((taking.0, large));
         let pending = self.pending.entry(peer).or_default();
+        let last = pending.back().map_or(0, |last| last.end);
+        debug_assert!(last <= end || stack.is_lost(peer), "units are numbered upwards");
         match pending.back_mut() {
             Some(last) if last.end == end && timed.is_none() => last.count += 1,
             _ => pending.push_back(Pending { end, count: 1, timed }),
         }
+        debug_assert!(pending.len() as u64 <= self.taken, "what waits for a packet was taken");
     }
 
     fn change_queue(&self, ticked: u64, by: i64) {
@@ -125,6 +128,7 @@ impl Watcher {
             while let Some(first) =
                 pending.pop_front_if(|first| stack.has_sent_before(peer, first.end))
             {
+                debug_assert!(first.count > 0, "messages wait for a packet");
                 left += first.count;
                 if let Some((taken, large)) = first.timed {
                     let stay = clock.ticked_ns().saturating_sub(taken);
@@ -132,6 +136,7 @@ impl Watcher {
                 }
             }
         }
+        debug_assert!(left <= self.taken, "what has left was taken");
         if left > 0 {
             self.change_queue(clock.ticked_ns(), -i64::try_from(left).unwrap_or(i64::MAX));
         }

@@ -32,7 +32,21 @@ impl RelayedMessages {
     }
 
     pub(crate) fn insert(&mut self, (rank, number): (u32, u32), begun: RelayedMessage) {
-        self.0.entry(rank).or_default().insert(number, begun);
+        debug_assert!(begun.done < begun.total, "a message that has gone is not kept");
+        debug_assert!(self.has_room(rank), "a rank that has begun too many begins no other");
+        let before = self.0.entry(rank).or_default().insert(number, begun);
+        debug_assert!(before.is_none(), "the message of that number was ended");
+    }
+
+    /// Checks that each rank has begun no more than it may, and that no message has gone already.
+    pub(crate) fn check_invariants(&self) {
+        for of_rank in self.0.values() {
+            debug_assert!(of_rank.len() <= MAX_COUNT, "a rank has begun few messages");
+            let under_way = |begun: &RelayedMessage| begun.done < begun.total;
+            debug_assert!(of_rank.values().all(under_way), "a message that has gone is not kept");
+            let whole = |begun: &RelayedMessage| begun.words.get(1) == Some(&(begun.total as u64));
+            debug_assert!(of_rank.values().all(whole), "the length is that of its words");
+        }
     }
 
     pub(crate) fn remove(&mut self, (rank, number): (u32, u32)) -> Option<RelayedMessage> {
@@ -66,6 +80,7 @@ mod tests {
             all.insert((3, number), begun());
             number += 1;
         }
+        all.check_invariants();
         assert_eq!(number as usize, MAX_COUNT);
         assert!(all.has_room(4));
         assert!(all.remove((3, 7)).is_some() && all.has_room(3));

@@ -14,6 +14,7 @@ pub struct Routes {
 impl Routes {
     /// Creates the routes from interface number `which` of its node.
     pub fn new(memory: NodeMemory, which: u32) -> Self {
+        debug_assert!(which < memory.interfaces(), "it is an interface of its node");
         Self { memory, which }
     }
 
@@ -27,7 +28,9 @@ impl Routes {
         let node = self.memory.node_of_interface(rank);
         let node = node.unwrap_or_else(|| self.memory.node_of(rank));
         if node < self.memory.nnodes() {
-            self.memory.interface_id(node) + self.which
+            let stack = self.memory.interface_id(node) + self.which;
+            debug_assert_eq!(self.memory.node_of_interface(stack), Some(node), "one of that node");
+            stack
         } else {
             u32::MAX
         }

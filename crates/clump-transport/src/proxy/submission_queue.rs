@@ -65,6 +65,8 @@ impl SubmissionQueue {
     /// Fails if address space has run out.
     pub fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
         let inbox = Inbox::open(memory, id, 0)?;
+        debug_assert!(memory.own_interfaces().contains(&id), "an interface is a proxy");
+        debug_assert_eq!(inbox.name(), Name::new(id, 0, 1), "ranks know a proxy by this name");
         let close_handshakes = CloseHandshakes::new(memory, id);
         let (memory, begun) = (memory.clone(), RelayedMessages::default());
         let (scratch, lost, left) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,12 +97,15 @@ impl SubmissionQueue {
                 taken += 1;
             }
         }
+        debug_assert!(taken <= hot.len() * BUDGET, "no rank waits long for another");
+        debug_assert!(self.inbox.hot.is_empty(), "lanes get hot between turns only");
         self.inbox.hot = hot;
         if self.inbox.anything_pending() {
             taken += self.poll_shared_queue(wire, watcher);
             self.inbox.wake_queue_senders();
         }
         self.close_handshakes.handle_arrivals(wire.stack, wire.clock);
+        self.check_invariants();
         taken
     }
 
@@ -112,6 +117,7 @@ impl SubmissionQueue {
         watcher: &mut Watcher,
     ) -> usize {
         let memory = self.memory.clone();
+        debug_assert!(self.left.iter().all(|left| left.lane.is_some()), "lanes come first");
         let dead = |rank: u32| memory.death_of(rank).is_some();
         let mut taken = 0;
         for _ in 0..BUDGET {
@@ -155,6 +161,7 @@ impl SubmissionQueue {
         let mut beside = std::mem::take(&mut self.scratch);
         beside.clear();
         payload.append_to(&mut beside);
+        debug_assert_eq!(beside.len(), payload.len(), "all of it was copied");
         let took = self.take_copied((wire, watcher), from, header, words, &beside);
         self.scratch = beside;
         took
@@ -206,6 +213,8 @@ impl SubmissionQueue {
             (TakeResult::NoRoom, Some(_)) => watcher.on_left(wire.clock),
             (_, None) => {}
         }
+        let noted = self.left.last().is_some_and(|left| left.lane.is_none());
+        debug_assert!(took == TakeResult::Yes || noted, "a message that stays is noted");
         took
     }
 
@@ -278,6 +287,8 @@ impl SubmissionQueue {
             self.abandon(wire, &begun); // more than announced
             return TakeResult::Yes;
         };
+        debug_assert!(begun.done <= end, "fragments follow each other");
+        debug_assert!(self.begun.has_room(key.0), "it had room when it began");
         let (head, ordered) = begun.head;
         let peer = self.routes.stack_of(head.route.to);
         let fragment = RelayedFragment { total: begun.total, at: begun.done, bytes };
@@ -349,6 +360,7 @@ impl SubmissionQueue {
         let left =
             begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
         for begun in left {
+            debug_assert!(begun.done < begun.total, "the rank has not handed over all of it");
             self.abandon(wire, &begun);
         }
         self.inbox.tick();
@@ -363,9 +375,27 @@ impl SubmissionQueue {
     /// Notes the lane of the message that was left last.
     #[cold]
     fn note_left(&mut self, lane: Option<usize>) {
-        if let Some(left) = self.left.last_mut() {
-            left.lane = lane;
+        let Some(left) = self.left.last_mut() else {
+            debug_assert!(false, "a message that has no room is noted");
+            return;
+        };
+        debug_assert_eq!(left.lane, None, "a message is left in one lane");
+        left.lane = lane;
+    }
+
+    /// Checks that each lane has left one message at most, and the messages that have begun.
+    fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
         }
+        self.begun.check_invariants();
+        debug_assert!(self.left.len() as u64 <= self.full, "messages that stay are counted");
+        for (at, left) in self.left.iter().enumerate() {
+            let mut others = self.left.iter().skip(at + 1);
+            debug_assert!(others.all(|other| other.lane != left.lane), "a lane leaves its first");
+        }
+        let shared = self.left.iter().rev().skip(1).all(|left| left.lane.is_some());
+        debug_assert!(shared, "the shared queue is polled last");
     }
 
     /// Returns true if anything that can be taken has arrived meanwhile; called after the

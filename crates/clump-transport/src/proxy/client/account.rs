@@ -49,8 +49,30 @@ impl ProxyClient {
 }
 
 impl Inner {
+    /// Checks the account of stored messages, of paths, and of ranks that are watched or gone.
+    pub(super) fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Self { ways, kept, gone, left, watched, .. } = self;
+        debug_assert_eq!(ways.len(), self.node.proxies() as usize, "a path to each proxy");
+        debug_assert!(kept.iter().all(|(way, ..)| *way < ways.len()), "each waits for a proxy");
+        debug_assert!(self.full_way.is_none_or(|way| way < ways.len()), "a proxy had no room");
+        let bytes: usize = kept.iter().map(|(.., payload)| payload.len()).sum();
+        debug_assert_eq!(bytes, self.kept_bytes, "stored bytes are counted");
+        debug_assert_eq!(gone.len(), self.node.ranks(), "each rank is here or gone");
+        let is_gone = |rank: u32| gone.get(rank as usize).is_some_and(Option::is_some);
+        for (at, (rank, _)) in watched.iter().enumerate() {
+            debug_assert!(!is_gone(*rank), "a rank that is gone is watched no more");
+            let mut others = watched.iter().skip(at + 1);
+            debug_assert!(others.all(|(other, _)| other != rank), "a rank is watched once");
+        }
+        debug_assert!(left.iter().all(|rank| is_gone(*rank)), "only ranks that are gone are left");
+    }
+
     /// Watches `peer` for its death from now on, if it is a rank.
     pub(super) fn watch(&mut self, peer: u32) {
+        debug_assert!(!self.node.is_local(peer), "ranks of a node need no proxy");
         let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
         if !known
             && !self.watched.iter().any(|(rank, _)| *rank == peer)
@@ -66,11 +88,16 @@ impl Inner {
         watched.retain(|(rank, block)| {
             let Some(why) = peers::gone(block) else { return true };
             if let Some(place) = gone.get_mut(*rank as usize) {
+                debug_assert_eq!(*place, None, "a rank that is gone is watched no more");
                 *place = Some(why);
+            } else {
+                debug_assert!(false, "only ranks are watched");
             }
+            debug_assert!(!left.contains(rank), "a rank goes once");
             left.push(*rank);
             false
         });
+        self.check_invariants();
         if !self.left.is_empty() {
             self.repeat_credit_requests();
         }
@@ -81,6 +108,7 @@ impl Inner {
     #[cold]
     fn repeat_credit_requests(&mut self) {
         let now = (self.clock)();
+        debug_assert!(self.asked_at <= now, "time runs forward");
         if !self.kept.is_empty() || now.saturating_sub(self.asked_at) < ASK_AGAIN_NS {
             return;
         }
