@@ -134,7 +134,7 @@ impl From<clump_rma::Error> for Fault {
             Rma::Memory(error) => of_memory(error),
             Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
             Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
-            Rma::NotAllNamed { .. } => S::CLUMP_ERR_ARGUMENT,
+            Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
             Rma::TooManySegments(_) | Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
         };
         Self::caused(status, &error)

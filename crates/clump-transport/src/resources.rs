@@ -78,7 +78,10 @@ fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
     debug_assert_ne!(me, peer, "paths lead to others");
     let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
         // Interfaces talk to those of their own number.
-        (Some(here), Some(there)) => me - node.interface_id(here) + here + there,
+        (Some(here), Some(there)) => {
+            debug_assert!(me >= node.interface_id(here), "interfaces are numbered node by node");
+            me - node.interface_id(here) + here + there
+        }
         _ => me.wrapping_add(peer),
     };
     sum as usize

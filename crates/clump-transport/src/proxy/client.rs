@@ -449,3 +449,6 @@ fn push(
     debug_assert_eq!(header.payload() as usize, payload.len(), "the header tells the length");
     ways.get_mut(way).is_none_or(|path| path.push_any(header, words, payload).is_ok())
 }
+
+#[cfg(test)]
+mod tests;
