@@ -59,8 +59,8 @@ pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
 pub struct NetworkResources {
     /// Its sockets: UDP, bound to the addresses that the others know, in order.
     pub sockets: Vec<OwnedFd>,
-    /// Descriptors that a driver with more direct access needs besides, one for each socket; empty
-    /// for UDP.
+    /// Descriptors that a driver with more direct access needs besides, as many for each socket;
+    /// empty for UDP.
     pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; 32]>,
@@ -104,8 +104,8 @@ impl NetworkResources {
         let NetworkTuning { window, faults, control_first } = tuning;
         debug_assert!(peers.is_sorted_by(|a, b| a.id < b.id), "each peer is named once");
         debug_assert!(peers.iter().all(|peer| peer.id != me), "a stack is no peer of itself");
-        let paired = direct.is_empty() || direct.len() == sockets.len();
-        debug_assert!(paired, "a driver takes a descriptor for each socket, or none");
+        let shared_out = direct.len().is_multiple_of(sockets.len().max(1));
+        debug_assert!(shared_out, "a driver takes as many descriptors with each socket");
         let refused = |why: &dyn std::fmt::Display| Error::Unusable(why.to_string());
         let options = UdpOptions {
             connections: MAX_CONNECTIONS,
