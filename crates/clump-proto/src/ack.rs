@@ -41,7 +41,9 @@ impl Ack {
         bytes: usize,
         window: u32,
     ) {
+        debug_assert!(self.now || self.packets < self.max_packets, "due after so many");
         if self.packets == 0 {
+            debug_assert!(self.deadline == Nanos::MAX && self.bytes == 0, "nothing waited");
             self.deadline = now.saturating_add(self.delay);
         }
         self.packets += 1;
@@ -52,6 +54,10 @@ impl Ack {
         self.now |= taken != UnitDisposition::InOrder
             || self.packets >= self.max_packets
             || self.bytes >= window as usize / 4;
+        debug_assert!(
+            self.is_owed() && self.deadline() != Nanos::MAX,
+            "it is acknowledged in time"
+        );
     }
 
     /// Notes the mark of a packet. RFC 8257, 3.2: acknowledge at once when it changes, so that the
@@ -93,5 +99,14 @@ impl Ack {
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
         if self.now { 0 } else { self.deadline }
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        let waits = self.packets > 0;
+        assert_eq!(waits, self.deadline != Nanos::MAX, "a deadline is of packets that wait");
+        assert!(waits || self.bytes == 0, "bytes are of packets");
+        assert!(self.now || self.packets < self.max_packets, "due after so many");
+        assert_eq!(self.is_owed(), self.deadline() != Nanos::MAX, "what is owed is timed");
     }
 }

@@ -21,8 +21,9 @@ impl<const WORDS: usize> Bits<WORDS> {
 
     #[inline]
     fn change(&mut self, position: u64, change: impl FnOnce(u64) -> u64) {
-        // The mask keeps the index inside, so there always is a word.
-        if let Some(word) = self.words.get_mut((position >> 6) as usize & (WORDS - 1)) {
+        let word = self.words.get_mut((position >> 6) as usize & (WORDS - 1));
+        debug_assert!(word.is_some(), "the mask keeps the index inside");
+        if let Some(word) = word {
             *word = change(*word);
         }
     }
@@ -35,17 +36,20 @@ impl<const WORDS: usize> Bits<WORDS> {
     #[inline]
     pub(crate) fn set(&mut self, position: u64) {
         self.change(position, |word| word | 1 << (position & 63));
+        debug_assert!(self.has(position), "it reads as set");
     }
 
     #[inline]
     pub(crate) fn clear(&mut self, position: u64) {
         self.change(position, |word| word & !(1 << (position & 63)));
+        debug_assert!(!self.has(position), "it reads as clear");
     }
 
     /// Clears the whole word in which `position` lies.
     #[inline]
     pub(crate) fn clear_word(&mut self, position: u64) {
         self.change(position, |_| 0);
+        debug_assert!(self.from(position & !63) == 0, "all 64 of them read as clear");
     }
 
     /// Returns the 64 bits from `position` on, the first the lowest.
@@ -53,7 +57,9 @@ impl<const WORDS: usize> Bits<WORDS> {
     pub(crate) fn from(&self, position: u64) -> u64 {
         let shift = (position & 63) as u32;
         let low = self.word(position) >> shift;
-        if shift == 0 { low } else { low | self.word(position + 64) << (64 - shift) }
+        let bits = if shift == 0 { low } else { low | self.word(position + 64) << (64 - shift) };
+        debug_assert!((bits & 1 != 0) == self.has(position), "the first is the lowest");
+        bits
     }
 }
 

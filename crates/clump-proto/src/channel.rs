@@ -13,7 +13,7 @@ use crate::replay::Replay;
 use crate::retransmit::Retransmit;
 use crate::rtt::Rtt;
 use crate::send::Send;
-use crate::time::Ticks;
+use crate::time::{Ticks, ticks};
 use crate::window::Window;
 use crate::{Config, Nanos, Stats};
 pub use transmit::{Content, Transmit, Waiting};
@@ -100,6 +100,7 @@ pub struct Channel {
 impl Channel {
     /// Creates a channel over which nothing was sent.
     pub fn new(config: &Config, now: Nanos) -> Self {
+        debug_assert!(config.initial_window_bytes > 0, "something may be sent");
         Self {
             send: Send::new(),
             receive: Receive::new(),
@@ -159,6 +160,7 @@ impl Channel {
                 self.mtu.on_silence(now, oldest);
             }
         }
+        debug_assert!(self.stamped <= ticks(now), "time never goes back");
         let closed = self.window.is_probe_due(now, &self.send);
         if closed | self.keepalive.is_due(now) {
             self.ask_alone = true;
@@ -174,6 +176,8 @@ impl Channel {
         if bytes > 0 && bytes >= self.told_window.saturating_mul(2) {
             self.ack.on_ack_requested();
         }
+        let opens = bytes > 0 && bytes / 2 >= self.told_window;
+        debug_assert!(!opens || self.owes_ack(), "an opening is told");
     }
 
     /// Returns true if everything that was sent is acknowledged.
@@ -267,8 +271,20 @@ impl Channel {
     pub fn check_invariants(&self) {
         self.send.check_invariants();
         self.receive.check_invariants();
+        self.replay.check_invariants();
+        self.ack.check_invariants();
+        self.echo.check_invariants();
+        self.rtt.check_invariants();
+        self.retransmit.check_invariants(&self.send);
+        self.window.check_invariants();
+        self.mtu.check_invariants();
         assert!(self.number > 0, "packet numbers begin at 1");
-        assert!(!self.is_quiet() || self.send.bytes_in_flight() == 0, "quiet: none in flight");
+        assert!(!self.is_quiet() || self.send.open_bytes() == 0, "quiet: none on its way");
+        let Stats { units_sent, units_received, retransmits, losses, .. } = self.counts;
+        assert_eq!(units_sent, self.send.next_unit(), "units sent are counted");
+        assert_eq!(units_received, self.receive.count(), "units received are counted");
+        assert!(self.spurious() <= retransmits + losses, "found false are some of these");
+        assert!(losses <= retransmits + units_sent, "each transmission is lost once");
         // What was found lost is due at once, and stays so while the driver takes nothing.
         let due = self.retransmit.must_probe() || self.send.first_lost().is_some();
         let waits = self.is_quiet() || due || self.next_timeout().is_some();

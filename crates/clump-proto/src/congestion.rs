@@ -156,6 +156,7 @@ impl CongestionControl {
     /// Notes a unit of `bytes` that is sent; `open` bytes are in flight with it.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: usize, open: usize) {
+        debug_assert!(open >= bytes, "the unit is in flight");
         self.unit = self.unit.max(bytes);
         self.used |= 2 * open >= self.window;
     }
@@ -167,6 +168,7 @@ impl CongestionControl {
         self.units += sample.units;
         self.marks += sample.marks;
         if let Some((round_trip, least)) = sample.delay {
+            debug_assert!(least <= round_trip, "the least includes this one");
             let queueing = round_trip.saturating_sub(least);
             if queueing < self.queueing {
                 self.queueing = queueing;
@@ -184,6 +186,7 @@ impl CongestionControl {
     /// Ends a round of a drain: it gives no information about the window.
     #[cold]
     fn drain(&mut self, now: Ticks) -> Option<Cut> {
+        debug_assert!(self.draining > 0 && self.unit > 0, "a drain leaves room for a unit");
         self.draining -= 1;
         (self.drained_at, self.undrained) = (now, 0);
         (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
@@ -191,8 +194,10 @@ impl CongestionControl {
     }
 
     fn end_round(&mut self, now: Ticks) -> Option<Cut> {
+        debug_assert!(self.draining == 0, "a round of a drain tells nothing");
         let (units, marks) = (self.units, self.marks.min(self.units));
         let target = self.target_now();
+        debug_assert!(target >= self.target, "a small window tolerates more");
         let high = self.queueing != Nanos::MAX && self.queueing > target;
         self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
         self.judged += units;
@@ -210,6 +215,7 @@ impl CongestionControl {
             self.drained_at = now; // nothing is known before the first round
         }
         if self.used && self.is_drain_due(now) {
+            debug_assert!(self.unit > 0, "a window in use has units");
             self.draining = DRAIN_ROUNDS;
         }
         (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
@@ -228,6 +234,7 @@ impl CongestionControl {
         let due = self.undrained > wait.1 && nanos(now.wrapping_sub(self.drained_at)) > wait.0;
         if due && early {
             self.drains = (self.drains + 1).min(DRAIN_AFTER.ilog2());
+            debug_assert!(self.threshold <= self.most.max(self.least()), "it was made smaller");
         }
         due
     }
@@ -245,6 +252,7 @@ impl CongestionControl {
 
     /// Returns the reason and the share by which to make the window smaller, if there is one.
     fn judge(&mut self, units: u32, marks: u32, target: Nanos) -> Option<(Cut, f64)> {
+        debug_assert!(units > 0 && marks <= units, "a round has units, some of them marked");
         // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the
         // first mark halves.
         self.marked -= self.marked >> MARK_SHIFT;
@@ -255,6 +263,7 @@ impl CongestionControl {
             return Some((Cut::Marks, (share / 2.0).min(MAX_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
+            debug_assert!(self.queueing > target && self.round_trip > 0, "delay is high");
             // Swift, algorithm 1: by the share of the delay that is above the target.
             let over = (self.queueing - target) as f64;
             return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MAX_CUT)));
@@ -272,6 +281,7 @@ impl CongestionControl {
     }
 
     fn shrink(&mut self, share: f64) {
+        debug_assert!((0.0..=MAX_CUT).contains(&share), "half of it at most");
         self.window = ((self.window as f64 * (1.0 - share)) as usize).max(self.least());
         self.threshold = self.window;
         self.restless = CALM_AFTER;
@@ -279,6 +289,7 @@ impl CongestionControl {
 
     fn grow(&mut self) {
         let step = if self.window < self.threshold { self.window } else { self.unit };
+        debug_assert!(step > 0, "a window that was in use grows");
         self.window = (self.window + step).min(self.most.max(self.least()));
     }
 
@@ -302,6 +313,7 @@ impl CongestionControl {
         self.window = self.least();
         self.restless = CALM_AFTER;
         (self.judged, self.lost) = (0, 0);
+        debug_assert!(self.before.is_some_and(|(window, ..)| window > self.window), "a cut");
         Some(Cut::Loss)
     }
 
@@ -318,5 +330,17 @@ impl CongestionControl {
                 self.before = None;
             }
         }
+        debug_assert!(self.before.is_none_or(|(.., left)| left > 0), "else it was undone");
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.window > 0, "something may be sent");
+        assert!(self.marked <= WHOLE, "a share of marks is no more than all");
+        assert!(self.draining <= DRAIN_ROUNDS && self.restless <= CALM_AFTER, "signs fade");
+        assert!(self.drains <= DRAIN_AFTER.ilog2(), "drains become rarer to a bound");
+        assert!(self.draining == 0 || self.unit > 0, "a drain leaves room for a unit");
+        let measured = self.queueing == Nanos::MAX || self.queueing <= self.round_trip;
+        assert!(measured, "queueing is a part of the round trip");
     }
 }

@@ -31,6 +31,7 @@ impl Echo {
                 any: true,
             };
         }
+        debug_assert!(self.any && self.number >= header.number, "the newest is kept");
         newer
     }
 
@@ -43,6 +44,7 @@ impl Echo {
     /// Writes the echo into a header.
     #[inline]
     pub(crate) fn stamp(&self, now: Nanos, header: &mut Header) {
+        debug_assert!(!header.flags.has(Flags::HAS_ECHO), "a packet has one echo");
         // The caller's clock may have been read before the packet's arrival.
         let held = ticks(now).saturating_sub(self.arrived);
         if self.any && held < OLDEST {
@@ -50,5 +52,11 @@ impl Echo {
             header.held = held as u32;
             header.flags = header.flags.with(Flags::HAS_ECHO);
         }
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        let nothing = self.number == 0 && self.sent == 0 && self.arrived == 0;
+        assert!(self.any || nothing, "a time is echoed only of a packet");
     }
 }

@@ -36,6 +36,8 @@ impl Keepalive {
         let due = self.deadline().is_some_and(|at| at <= now);
         if due {
             self.asked = now;
+            let waits = |interval| interval == 0 || self.deadline() > Some(now);
+            debug_assert!(self.interval.is_some_and(waits), "the next probe is later");
         }
         due
     }

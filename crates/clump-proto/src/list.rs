@@ -43,13 +43,19 @@ impl List {
     #[inline]
     pub(crate) fn push<T: Linked>(&mut self, table: &mut T, index: usize) {
         let back = self.back;
-        if let Some(links) = table.links(index) {
+        debug_assert!(index < usize::from(NONE), "the index has its 16 bits");
+        debug_assert!((self.front == NONE) == (back == NONE), "both ends or none");
+        debug_assert!(usize::from(back) != index, "an entry is listed once");
+        let links = table.links(index);
+        debug_assert!(links.is_some(), "an entry of the table");
+        if let Some(links) = links {
             *links = Links { before: back, after: NONE };
         }
         self.back = index as u16;
         if back == NONE {
             self.front = index as u16;
         } else if let Some(links) = table.links(back.into()) {
+            debug_assert!(links.after == NONE, "nothing is behind the last");
             links.after = index as u16;
         }
     }
@@ -57,17 +63,39 @@ impl List {
     /// Removes an entry that is in this list.
     #[inline]
     pub(crate) fn remove<T: Linked>(&mut self, table: &mut T, index: usize) {
-        let Some(Links { before, after }) = table.links(index).copied() else { return };
+        let Some(Links { before, after }) = table.links(index).copied() else {
+            debug_assert!(false, "an entry of the table");
+            return;
+        };
         if before == NONE {
+            debug_assert!(usize::from(self.front) == index, "nothing is before the first only");
             self.front = after;
         } else if let Some(links) = table.links(before.into()) {
+            debug_assert!(usize::from(links.after) == index, "its neighbour knows it");
             links.after = after;
         }
         if after == NONE {
+            debug_assert!(usize::from(self.back) == index, "nothing is behind the last only");
             self.back = before;
         } else if let Some(links) = table.links(after.into()) {
+            debug_assert!(usize::from(links.before) == index, "its neighbour knows it");
             links.before = before;
         }
+        debug_assert!((self.front == NONE) == (self.back == NONE), "both ends or none");
+    }
+
+    /// Returns the entries of the list in order, and asserts that their links agree.
+    pub(crate) fn checked(&self, links: impl Fn(usize) -> Option<Links>) -> Vec<usize> {
+        let (mut found, mut before, mut at) = (Vec::new(), NONE, self.front);
+        while at != NONE {
+            let entry = links(at.into()).unwrap_or(Links::NONE);
+            assert_eq!(entry.before, before, "each entry knows the one before it");
+            assert!(found.len() < usize::from(NONE), "the list comes to an end");
+            found.push(at.into());
+            (before, at) = (at, entry.after);
+        }
+        assert_eq!(self.back, before, "the last entry is known");
+        found
     }
 }
 
@@ -94,11 +122,7 @@ mod tests {
                     model.push(index);
                     list.push(&mut table, index);
                 }
-                let (mut found, mut at) = (Vec::new(), list.front);
-                while at != NONE {
-                    found.push(usize::from(at));
-                    at = table[usize::from(at)].after;
-                }
+                let found = list.checked(|at| table.get(at).copied());
                 proptest::prop_assert_eq!(&found, &model);
                 proptest::prop_assert_eq!(list.back, model.last().map_or(NONE, |i| *i as u16));
             }

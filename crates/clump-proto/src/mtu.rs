@@ -55,6 +55,8 @@ pub(crate) struct Mtu {
 
 impl Mtu {
     pub(crate) fn new(config: &Config) -> Self {
+        debug_assert!(config.datagram_candidates.is_sorted(), "longer ones are tried later");
+        debug_assert!(config.base_datagram_bytes > 0, "every path carries something");
         let mut candidates = [0; MAX_CANDIDATES];
         for (place, bytes) in candidates.iter_mut().zip(&config.datagram_candidates) {
             *place = *bytes;
@@ -96,6 +98,7 @@ impl Mtu {
     /// that is less than it carried before.
     pub(crate) fn narrowed(&self, now: Nanos) -> Option<usize> {
         let (before, since) = self.fell?;
+        debug_assert!(self.black_holes > 0, "each fall was counted");
         let settled = self.at > now || now.saturating_sub(since) >= SETTLED_AFTER;
         (settled && self.current < before).then_some(self.current)
     }
@@ -114,6 +117,7 @@ impl Mtu {
     }
 
     fn poll_due(&mut self, now: Nanos) -> Option<usize> {
+        debug_assert!(now >= self.at, "no probe is sent before its time");
         if let Some(Probe { bytes, lost_at, .. }) = self.probe {
             if lost_at.is_none_or(|at| now < at) {
                 return None;
@@ -131,6 +135,9 @@ impl Mtu {
             self.tries += 1;
             candidate
         };
+        debug_assert!(self.probe.is_none(), "one probe at a time");
+        debug_assert!(self.tries <= MAX_TRIES, "a candidate is given up after so many");
+        debug_assert!(bytes > self.current || bytes == self.base, "up, or back to the base");
         self.probe = Some(Probe { bytes, sent: ticks(now), lost_at: None });
         Some(bytes)
     }
@@ -152,6 +159,7 @@ impl Mtu {
 
     /// Gives up a candidate that does not pass; longer ones will not either.
     fn give_up(&mut self, now: Nanos) {
+        debug_assert!(self.probe.is_none_or(|probe| probe.bytes > self.base), "a candidate");
         self.probe = None;
         self.index = 0;
         self.tries = 0;
@@ -170,6 +178,7 @@ impl Mtu {
         }
         self.probe = None;
         if bytes > self.current {
+            debug_assert!(self.tries > 0, "a candidate that was tried");
             self.tries = 0;
             self.current = bytes;
         } else if bytes == self.base && self.is_doubtful() {
@@ -188,6 +197,7 @@ impl Mtu {
         self.current = self.base;
         self.on_passed();
         (self.probe, self.index, self.tries, self.at) = (None, 0, 0, now);
+        debug_assert!(!self.is_doubtful(), "the base is believed");
     }
 
     /// Notes that the peer has received a packet that was sent at `newest`.
@@ -198,6 +208,7 @@ impl Mtu {
             && newest > probe.sent
         {
             probe.lost_at = Some(now.saturating_add(OVERTAKEN.max(2 * round_trip)));
+            debug_assert!(ticks(now) >= newest, "an echo is of a packet sent before");
         }
     }
 
@@ -205,6 +216,7 @@ impl Mtu {
     #[inline]
     pub(crate) fn on_acked(&mut self, longest: usize) {
         if longest >= self.vanished_bytes {
+            debug_assert!(self.vanished > 0, "some have vanished");
             self.on_passed();
         }
     }
@@ -220,16 +232,19 @@ impl Mtu {
     }
 
     fn count_vanished(&mut self, now: Nanos, longest: usize, times: u32) {
+        debug_assert!(longest > self.base, "units that every path carries prove nothing");
         self.vanished = self.vanished.saturating_add(times);
         self.vanished_bytes = self.vanished_bytes.min(longest);
         if self.is_doubtful() {
             self.at = self.at.min(now);
             // A probe of a longer candidate has to wait, and does not count as tried.
             if self.probe.is_some_and(|probe| probe.bytes > self.base) {
+                debug_assert!(self.tries > 0, "the probe was counted");
                 self.probe = None;
                 self.tries = self.tries.saturating_sub(1);
             }
         }
+        debug_assert!(self.vanished >= times, "a loss is counted until one as long passes");
     }
 
     /// Notes that the oldest unit, a long one of so many bytes, has not been acknowledged for long.
@@ -254,6 +269,7 @@ impl Mtu {
             // statement is enough.
             let carried = carried.filter(|carried| (1..bytes).contains(carried));
             self.base = carried.map_or(self.base, |carried| self.base.min(carried));
+            debug_assert!(self.base > 0 && self.base <= self.current, "the base is carried");
             if bytes > self.base && self.current > self.base {
                 self.fall_back(now);
                 return true;
@@ -262,6 +278,20 @@ impl Mtu {
             self.give_up(now);
         }
         false
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(0 < self.base && self.base <= self.current, "the base is the fallback");
+        assert!(self.index <= MAX_CANDIDATES && self.tries <= MAX_TRIES, "the search ends");
+        let some = self.vanished_bytes != usize::MAX;
+        assert_eq!(self.vanished > 0, some, "losses are of units of some length");
+        assert_eq!(self.fell.is_some(), self.black_holes > 0, "each fall is counted");
+        if let Some(Probe { bytes, .. }) = self.probe {
+            assert!(self.at != Nanos::MAX, "probes follow the peer's first packet");
+            let tried = bytes <= self.current || self.tries > 0;
+            assert!(bytes > 0 && tried, "a candidate in flight counts as tried");
+        }
     }
 }
 

@@ -33,8 +33,11 @@ impl Pacing {
 
     /// Notes that `bytes` are sent.
     pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, window: usize, round_trip: Nanos) {
-        self.tokens = self.tokens(now, window, round_trip) - bytes as i64;
+        let before = self.tokens(now, window, round_trip);
+        debug_assert!(before >= self.tokens.min((window / 4) as i64), "a pause earns tokens");
+        self.tokens = before - bytes as i64;
         self.at = now;
+        debug_assert!(self.tokens <= (window / 4) as i64, "bursts are bounded");
     }
 
     /// Returns the time at which there will be tokens again; `Nanos::MAX`: there were some at the
@@ -45,6 +48,7 @@ impl Pacing {
         }
         let missing = (1 - self.tokens) as u64;
         let rate = (window as u64 + window as u64 / FASTER).max(1);
+        debug_assert!(missing > 0 && round_trip > 0, "time passes until there is a token");
         self.at + (missing.saturating_mul(round_trip) / rate + 1).min(MAX_PAUSE)
     }
 }

@@ -43,11 +43,13 @@ impl Probe {
 
     /// Nothing has come for `waited`: a probe follows.
     pub(crate) fn on_silence(&mut self, waited: Nanos) {
+        debug_assert!(waited >= self.wait.min(MAX_WAIT), "a silence is as long as the wait");
         (self.waited, self.sent) = (waited, None);
     }
 
     /// A unit was sent again after the first silence.
     pub(crate) fn on_sent(&mut self, now: Nanos) {
+        debug_assert!(self.sent.is_none(), "one probe in a silence");
         self.sent = Some(now);
     }
 
@@ -63,6 +65,8 @@ impl Probe {
         (least, late): (Nanos, Nanos),
     ) {
         let Some(sent) = self.sent.take() else { return };
+        debug_assert!(order >= self.changed, "the order of arrivals grows");
+        debug_assert!(least <= late, "no answer is both too soon and too late");
         let calm = order.saturating_sub(self.changed) / CALM;
         if calm > 0 {
             self.wait = (self.wait >> calm.min(63)).max(self.floor);
@@ -87,6 +91,12 @@ impl Probe {
         }
         self.changed = order;
         debug_assert!(self.wait >= self.floor, "a probe never comes sooner");
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.wait >= self.floor, "a probe never comes sooner");
+        assert!(self.wait <= MAX_WAIT.max(self.floor), "nor later");
     }
 }
 

@@ -52,6 +52,7 @@ impl Receive {
     /// Takes a unit in; returns its disposition.
     #[inline]
     pub(crate) fn take(&mut self, unit: u64) -> UnitDisposition {
+        debug_assert!(!self.arrived.has(self.expected), "what is expected is missing");
         if unit == self.expected && self.beyond == 0 {
             self.expected += 1;
             return UnitDisposition::InOrder;
@@ -77,6 +78,9 @@ impl Receive {
             self.expected += 1;
             self.beyond -= 1;
         }
+        debug_assert!(self.beyond < SPAN, "the first is missing");
+        debug_assert!(self.beyond == 0 || self.end > self.expected + 1, "they lie beyond it");
+        debug_assert!(!self.wants(unit), "it has arrived");
         UnitDisposition::OutOfOrder
     }
 
@@ -88,14 +92,20 @@ impl Receive {
 
     /// Asserts what always holds between calls.
     pub(crate) fn check_invariants(&self) {
-        assert!(
-            !self.arrived.has(self.expected) || self.beyond == 0,
-            "what is expected is missing"
-        );
-        assert!(self.beyond <= SPAN, "memory is bounded");
+        assert!(!self.arrived.has(self.expected), "what is expected is missing");
+        assert!(self.beyond < SPAN, "memory is bounded");
         let beyond = (self.expected..self.expected + SPAN).filter(|&unit| self.arrived.has(unit));
         assert_eq!(beyond.count() as u64, self.beyond, "units beyond a gap are counted");
-        assert!(self.beyond == 0 || self.end > self.expected, "they lie beyond it");
+        if self.beyond > 0 {
+            assert!(self.end > self.expected + self.beyond, "they lie beyond it");
+            assert!(self.end <= self.expected + SPAN, "no further than a packet can tell");
+            assert!(self.arrived.has(self.end - 1), "the last of them has arrived");
+        }
+    }
+
+    /// Returns the number of units that have arrived.
+    pub(crate) fn count(&self) -> u64 {
+        self.expected + self.beyond
     }
 
     /// Appends the units beyond the first gap that have arrived.
@@ -103,6 +113,8 @@ impl Receive {
         if self.beyond == 0 {
             return;
         }
+        debug_assert!(sack.words().is_empty(), "words follow the first missing unit");
+        debug_assert!(self.end - self.expected <= SPAN, "one packet tells all of them");
         let mut at = self.expected + 1;
         while at < self.end {
             let left = self.end - at;
@@ -111,6 +123,7 @@ impl Receive {
             sack.push(self.arrived.from(at) & mask);
             at += 64;
         }
+        debug_assert!(sack.words().last() != Some(&0), "the last word tells the last unit");
     }
 }
 

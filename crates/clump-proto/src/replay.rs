@@ -41,7 +41,16 @@ impl Replay {
             self.newest = number;
         }
         self.seen.set(number);
+        debug_assert!(number <= self.newest, "the window reaches to the newest");
+        debug_assert!(self.is_replay(number), "a number counts once");
         true
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.newest == 0 || self.seen.has(self.newest), "the newest was seen");
+        let later = self.seen.from(self.newest & !63) >> (self.newest & 63) >> 1;
+        assert_eq!(later, 0, "the rest of its word is not in use yet");
     }
 }
 

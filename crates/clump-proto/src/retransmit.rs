@@ -1,8 +1,9 @@
 //! Loss detection, and retransmission when no acknowledgement comes at all.
 
 use crate::probe::Probe;
+use crate::receive::SPAN;
 use crate::rtt::Rtt;
-use crate::send::Send;
+use crate::send::{Send, Transmission};
 use crate::time::{Ticks, nanos, ticks};
 use crate::{Config, Nanos};
 
@@ -11,6 +12,8 @@ use crate::{Config, Nanos};
 const OVERTAKEN_BY: u64 = 3;
 /// Rounds of loss without a false one after which reordering is forgotten (RFC 8985, 6.2, step 4).
 const FORGIVEN_AFTER: u32 = 16;
+/// Most quarters of the least round trip by which packets may overtake each other.
+const MAX_STEPS: u32 = 16;
 
 /// Units that were found lost.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,7 @@ impl Retransmit {
     /// Notes that the peer has received a packet that was sent at `echo`.
     #[inline]
     pub(crate) fn on_echo(&mut self, now: Ticks, echo: Ticks) {
+        debug_assert!(echo <= now, "an echo is of a packet sent before");
         if echo > self.newest_sent {
             self.newest_sent = echo;
             self.newest_age = now - echo;
@@ -99,13 +103,15 @@ impl Retransmit {
         self.quiet_since = now;
         self.backoff = 0;
         (self.must_probe, self.expired) = (false, false);
+        debug_assert!(self.newest_order >= order, "the newest is remembered");
     }
 
     /// Notes units that arrived although they were found lost: packets overtake each other on this
     /// path.
     pub(crate) fn on_false_loss(&mut self) {
-        self.reordering_steps = (self.reordering_steps + 1).min(16);
+        self.reordering_steps = (self.reordering_steps + 1).min(MAX_STEPS);
         self.forgiving = FORGIVEN_AFTER;
+        debug_assert!(self.reordering_steps > 1, "more is tolerated than without reordering");
     }
 
     /// Notes the end of a round of loss without a false one.
@@ -136,6 +142,7 @@ impl Retransmit {
     /// Marks overtaken units as lost. The work is in proportion to what is found.
     #[inline]
     pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
+        debug_assert!(self.newest_order <= send.last_order(), "only what was sent arrives");
         self.loss_at = Nanos::MAX;
         match send.oldest() {
             Some(oldest) if oldest.order < self.newest_order || oldest.sent < self.newest_sent => {
@@ -163,10 +170,16 @@ impl Retransmit {
                 self.loss_at = nanos(at);
                 break;
             }
+            debug_assert!(by_count || at != Nanos::MAX, "lost by number or by time");
             lost.units += 1;
             lost.longest = lost.longest.max(oldest.bytes);
             send.lose_oldest();
         }
+        debug_assert!(u64::from(lost.units) <= SPAN, "no more than was in flight");
+        let left =
+            |left: Transmission| left.order >= self.newest_order && left.sent >= self.newest_sent;
+        let waits = self.loss_at != Nanos::MAX;
+        debug_assert!(waits || send.oldest().is_none_or(left), "all overtaken ones are judged");
         if lost.units > 0 {
             self.on_true_loss();
         }
@@ -220,6 +233,8 @@ impl Retransmit {
     ) -> bool {
         let silent = self.silence_ends(send, rtt) <= heard;
         if silent {
+            debug_assert!(!self.must_probe, "one probe is sent before the next is due");
+            debug_assert!(send.oldest().is_some(), "a silence is about units in flight");
             if self.backoff == 0 {
                 self.probe.on_silence(self.first_silence(rtt));
                 self.silent_since = self.quiet_since;
@@ -246,9 +261,24 @@ impl Retransmit {
 
     /// Notes that a unit was sent again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos) {
+        debug_assert!(!self.must_probe || self.backoff > 0, "probes end silences");
         if std::mem::take(&mut self.must_probe) && self.backoff == 1 {
             self.probe.on_sent(now);
         }
         self.quiet_since = now;
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self, send: &Send) {
+        self.probe.check_invariants();
+        assert!(self.timeout_floor <= self.timeout_max, "the floor lies below");
+        assert!(self.newest_order <= send.last_order(), "only what was sent arrives");
+        assert!((1..=MAX_STEPS).contains(&self.reordering_steps), "reordering is bounded");
+        let strict = self.forgiving > 0 || self.reordering_steps == 1;
+        assert!(strict && self.forgiving <= FORGIVEN_AFTER, "reordering is forgotten");
+        assert!(!self.must_probe || self.backoff > 0, "probes end silences");
+        assert!(self.backoff == 0 || !send.is_quiet(), "silences are about units on their way");
+        assert!(self.backoff == 0 || self.silent_since <= self.quiet_since, "silences go on");
+        assert!(!send.is_quiet() || self.loss_at == Nanos::MAX, "losses are of units in flight");
     }
 }

@@ -48,6 +48,7 @@ impl Rtt {
     /// Takes in a sample of the path, without the time that packets waited in sockets.
     #[inline]
     pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
+        debug_assert!(sample > 0, "a round trip takes time");
         self.path_sample = sample;
         if sample < self.min_now {
             self.min_now = sample;
@@ -58,6 +59,7 @@ impl Rtt {
             self.min_now = Nanos::MAX;
             self.since = now;
         }
+        debug_assert!(self.least <= sample && self.least <= self.min_now, "none was shorter");
     }
 
     /// Returns a smoothed round trip without the time that packets waited in sockets; the assumed
@@ -70,6 +72,7 @@ impl Rtt {
     /// Takes in a sample of an answer to a packet that was sent at `sent`.
     #[inline]
     pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
+        debug_assert!(sent <= now, "an answer comes after its packet");
         if self.smoothed == 0 {
             self.smoothed = sample.max(1);
             self.path = self.path_sample.max(1);
@@ -93,6 +96,8 @@ impl Rtt {
         self.smoothed = (self.smoothed - (self.smoothed >> SMOOTHING_SHIFT)
             + (sample >> SMOOTHING_SHIFT))
             .max(1);
+        debug_assert!(self.path > 0, "what is smoothed does not vanish");
+        debug_assert!(self.timeout() >= self.smoothed, "a timeout is longer than a round trip");
     }
 
     /// Returns the smoothed round trip; the assumed one before the first sample.
@@ -116,6 +121,13 @@ impl Rtt {
     /// Returns smoothed, variation and least; zeroes before the first sample.
     pub(crate) fn estimates(&self) -> (Nanos, Nanos, Nanos) {
         (self.smoothed, self.variation, if self.smoothed == 0 { 0 } else { self.least() })
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        assert_eq!(self.smoothed == 0, self.path == 0, "both begin with the first sample");
+        assert!(self.least <= self.min_now, "the least includes the current age");
+        assert!(self.smoothed > 0 || self.variation == 0, "variation is of samples");
     }
 }
 

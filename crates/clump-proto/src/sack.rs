@@ -27,10 +27,12 @@ impl SackBuf {
         self.len = 0;
     }
 
-    /// Appends a word; there is room for eight, more are left out.
+    /// Appends a word; there is room for as many as tell of all units that may be in flight.
     #[inline]
     pub(crate) fn push(&mut self, word: u64) {
-        if let Some(place) = self.words.get_mut(self.len) {
+        let place = self.words.get_mut(self.len);
+        debug_assert!(place.is_some(), "no further than a sender may be");
+        if let Some(place) = place {
             *place = word;
             self.len += 1;
         }

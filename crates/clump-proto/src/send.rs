@@ -143,11 +143,15 @@ impl Send {
             debug_assert!(false, "senders ask for room");
             return u64::MAX;
         }
+        debug_assert!(u32::try_from(bytes).is_ok(), "the length of a packet");
         let unit = self.next;
+        debug_assert!(!self.arrived.has(unit), "what was not sent has not arrived");
         self.order += 1;
         let bytes = bytes.min(u32::MAX as usize) as u32;
         let index = unit as usize & (UNITS - 1);
         if let Some(place) = self.places.get_mut(index) {
+            debug_assert!(place.state == UnitState::Done, "the entry is free");
+            debug_assert!(place.order < self.order, "orders grow");
             let (order, state) = (self.order, UnitState::InFlight);
             *place = LastTransmission {
                 links: Links::NONE,
@@ -177,11 +181,13 @@ impl Send {
             return None;
         }
         self.order += 1;
+        debug_assert!(place.order < self.order && place.times > 0, "it was sent before");
         place.sent = sent;
         place.order = self.order;
         place.times = place.times.saturating_add(1);
         place.state = UnitState::InFlight;
         if state == UnitState::Lost {
+            debug_assert!(self.lost_bytes >= bytes, "its bytes were counted as lost");
             self.lost.remove(&mut *self.places, index);
             self.lost_bytes -= bytes;
             self.bytes_in_flight += bytes;
@@ -206,9 +212,9 @@ impl Send {
 
     #[inline]
     fn judged(&self, index: usize) -> Option<Transmission> {
-        let place = self.places.get(index)?;
-        // The unit between `first` and `next` that has this entry.
-        let unit = self.first + ((index as u64).wrapping_sub(self.first) & (SPAN - 1));
+        let (place, unit) = (self.places.get(index)?, self.unit_of(index));
+        debug_assert!(unit < self.next, "only units that were sent are listed");
+        debug_assert!(place.state != UnitState::Done, "units that have arrived are not listed");
         Some(Transmission {
             unit,
             sent: place.sent,
@@ -217,17 +223,35 @@ impl Send {
         })
     }
 
+    /// Returns the unit from `first` on that has this entry.
+    #[inline]
+    fn unit_of(&self, index: usize) -> u64 {
+        self.first + ((index as u64).wrapping_sub(self.first) & (SPAN - 1))
+    }
+
+    /// Returns the order of the last transmission.
+    pub(crate) fn last_order(&self) -> u64 {
+        self.order
+    }
+
     /// Marks the oldest transmission as lost.
     pub(crate) fn lose_oldest(&mut self) {
-        let Some(index) = self.units_in_flight.front() else { return };
+        let Some(index) = self.units_in_flight.front() else {
+            debug_assert!(false, "what is found lost was in flight");
+            return;
+        };
         self.units_in_flight.remove(&mut *self.places, index);
         self.lost.push(&mut *self.places, index);
+        let open = self.open_bytes();
         if let Some(place) = self.places.get_mut(index) {
+            debug_assert!(place.state == UnitState::InFlight, "from in flight to lost only");
+            debug_assert!(self.bytes_in_flight >= place.bytes as usize, "its bytes were counted");
             place.state = UnitState::Lost;
             place.lost_once = true;
             self.bytes_in_flight -= place.bytes as usize;
             self.lost_bytes += place.bytes as usize;
         }
+        debug_assert!(open == self.open_bytes(), "a lost unit is still to arrive");
     }
 
     /// Takes in the acknowledgements of a packet: all units below `ack`, and those of `sack`.
@@ -257,13 +281,17 @@ impl Send {
             }
         }
         self.first = ack;
+        debug_assert!(self.released <= ack && ack <= self.next, "units in order");
         if !sack.is_empty() {
             self.handle_sack(ack, sack, echo, &mut acked);
         }
+        debug_assert!(!self.arrived.has(self.first), "the first is missing");
+        debug_assert!(u64::from(acked.units) <= SPAN, "no more than was in flight");
         Some(acked)
     }
 
     fn handle_sack(&mut self, ack: u64, sack: &[u64], echo: Option<Ticks>, acked: &mut Acked) {
+        debug_assert!(ack == self.first, "words begin behind the first missing unit");
         let mut at = ack + 1;
         for word in sack.iter().take(MAX_SACK_WORDS) {
             if at >= self.next {
@@ -274,6 +302,7 @@ impl Send {
             let mut new = word & sent & !self.arrived.from(at);
             while new != 0 {
                 let unit = at + u64::from(new.trailing_zeros());
+                debug_assert!(unit < self.next, "only what was sent arrives");
                 self.arrived.set(unit);
                 self.on_delivered(unit, echo, acked);
                 new &= new - 1;
@@ -286,8 +315,14 @@ impl Send {
     #[inline]
     fn on_delivered(&mut self, unit: u64, echo: Option<Ticks>, acked: &mut Acked) {
         let index = unit as usize & (UNITS - 1);
-        let Some(place) = self.places.get_mut(index) else { return };
+        debug_assert!(self.released <= unit && unit < self.next, "a unit on its way");
+        let Some(place) = self.places.get_mut(index) else {
+            debug_assert!(false, "the mask keeps the index inside");
+            return;
+        };
         let (state, bytes) = (place.state, place.bytes as usize);
+        debug_assert!(state != UnitState::Done, "a unit arrives once");
+        debug_assert!(place.lost_once || state != UnitState::Lost, "losses are remembered");
         place.state = UnitState::Done;
         acked.units += 1;
         acked.longest = acked.longest.max(bytes);
@@ -305,6 +340,7 @@ impl Send {
         if clear {
             acked.order = acked.order.max(place.order);
         }
+        debug_assert!(self.open_bytes() >= bytes, "its bytes were counted");
         if state == UnitState::Lost {
             self.lost.remove(&mut *self.places, index);
             self.lost_bytes -= bytes;
@@ -323,21 +359,33 @@ impl Send {
     pub(crate) fn check_invariants(&self) {
         assert!(self.released <= self.first && self.first <= self.next, "units in order");
         assert!(self.next - self.released <= SPAN, "at most {SPAN} units in flight");
-        let (mut flying, mut lost) = (0, 0);
+        assert!(!self.arrived.has(self.first), "the first is missing");
+        let (mut seen, mut flying, mut lost) = (0, 0, 0);
         for unit in self.first..self.next {
-            let Some(place) = self.places.get(unit as usize & (UNITS - 1)) else { continue };
-            let arrived = self.arrived.has(unit);
-            assert_eq!(arrived, place.state == UnitState::Done, "arrived units are done");
-            match place.state {
-                UnitState::InFlight => flying += place.bytes as usize,
-                UnitState::Lost => lost += place.bytes as usize,
-                UnitState::Done => {}
-            }
+            let Some(place) = self.places.get(unit as usize & (UNITS - 1)) else { break };
+            seen += 1;
+            let open = place.state != UnitState::Done;
+            assert_eq!(open, !self.arrived.has(unit), "units are open until they arrive");
+            assert!(place.order <= self.order && place.times > 0, "each was sent");
+            assert!(place.state != UnitState::Lost || place.lost_once, "losses are remembered");
+            flying += usize::from(place.state == UnitState::InFlight);
+            lost += usize::from(place.state == UnitState::Lost);
         }
-        assert_eq!(self.bytes_in_flight, flying, "bytes in flight are counted");
-        assert_eq!(self.lost_bytes, lost, "lost bytes are counted");
-        assert_eq!(self.units_in_flight.front().is_none(), flying == 0, "listed in flight");
-        assert_eq!(self.lost.front().is_none(), lost == 0, "listed as lost");
+        assert_eq!(self.first + seen, self.next, "every unit has its entry");
+        self.check_list(&self.units_in_flight, UnitState::InFlight, flying, self.bytes_in_flight);
+        self.check_list(&self.lost, UnitState::Lost, lost, self.lost_bytes);
+    }
+
+    /// Asserts that a list has all `units` in one state, and that their bytes are counted.
+    fn check_list(&self, list: &List, state: UnitState, units: usize, bytes: usize) {
+        let listed = list.checked(|index| self.places.get(index).map(|place| place.links));
+        assert_eq!(listed.len(), units, "all of a state are listed");
+        let places: Vec<_> = listed.iter().filter_map(|index| self.places.get(*index)).collect();
+        assert!(places.iter().all(|place| place.state == state), "and no others");
+        let sum: usize = places.iter().map(|place| place.bytes as usize).sum();
+        assert_eq!(sum, bytes, "bytes of the listed are counted");
+        let ordered = places.is_sorted_by_key(|place| place.order);
+        assert!(ordered || state == UnitState::Lost, "in the order of their transmissions");
     }
 
     /// Returns true if a unit is known to have arrived.
@@ -352,6 +400,7 @@ impl Send {
         if unit == self.first {
             return None;
         }
+        debug_assert!(unit < self.first, "only what has arrived is released");
         self.released += 1;
         Some(unit)
     }

@@ -25,7 +25,9 @@ pub(crate) const fn nanos(ticks: Ticks) -> Nanos {
 /// Returns the latest tick up to `now` whose low 32 bits are `low`: headers wrap every 275 s.
 #[inline]
 pub(crate) const fn widen(now: Ticks, low: u32) -> Ticks {
-    now.wrapping_sub((now as u32).wrapping_sub(low) as u64)
+    let widened = now.wrapping_sub((now as u32).wrapping_sub(low) as u64);
+    debug_assert!(widened as u32 == low, "the low bits stay");
+    widened
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ const MAX_UNIT: usize = 65_507;
 /// socket holds.
 const MAX_BEYOND: usize = 16 << 10;
 
+/// Doublings of the time between probes of a closed window.
+const MAX_DOUBLINGS: u32 = 20;
+
 /// The limits of the bytes in flight.
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -40,6 +43,8 @@ impl Window {
             Congestion::Static(bytes) => Some(bytes),
             Congestion::Adaptive => None,
         };
+        debug_assert!(config.receive_window_bytes > 0, "nobody would ask a closed one to open");
+        debug_assert!(config.max_window_bytes > 0, "something may be sent");
         Self {
             control: CongestionControl::new(config),
             pacing: Pacing::new(now),
@@ -94,6 +99,7 @@ impl Window {
                 room.min(self.control.unit().max(tokens as usize))
             };
         }
+        debug_assert!(room > 0 || window <= open, "a window that is not full has room");
         room
     }
 
@@ -104,8 +110,8 @@ impl Window {
         !closed && send.open_bytes() + bytes <= self.bytes() + MAX_BEYOND
     }
 
-    /// Returns true if the last unit sent, `bytes` long, was allowed: the windows were open, and not
-    /// full before it, or it is one of control messages, a little beyond them.
+    /// Returns true if the last unit sent, `bytes` long, was allowed: the windows were open, and
+    /// not full before it, or it is one of control messages, a little beyond them.
     fn allowed(&self, bytes: usize, send: &Send) -> bool {
         let (window, open) = (self.bytes(), send.open_bytes());
         let had_room = open == bytes || open < window + bytes;
@@ -136,6 +142,7 @@ impl Window {
         if ask {
             self.unasked = 0;
         }
+        debug_assert!(ask || self.unasked >= bytes, "what is not asked about is counted");
         ask
     }
 
@@ -149,6 +156,7 @@ impl Window {
     /// Returns true if a unit that was lost may be sent again.
     #[inline]
     pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+        debug_assert!(send.open_bytes() - send.bytes_in_flight() >= bytes, "it is lost");
         let units_in_flight = send.bytes_in_flight();
         if units_in_flight > 0 && units_in_flight + bytes > self.path() {
             return false;
@@ -165,6 +173,7 @@ impl Window {
         self.peer = bytes;
         self.asked = 0;
         self.ask_at = if bytes == 0 { now.saturating_add(self.ask_floor) } else { Nanos::MAX };
+        debug_assert!(bytes > 0 || self.ask_at != Nanos::MAX, "a closed window is asked about");
     }
 
     /// Returns the time at which to probe a peer that closed its window: RFC 9293, 3.8.6.1 (a
@@ -178,9 +187,11 @@ impl Window {
     pub(crate) fn is_probe_due(&mut self, now: Nanos, send: &Send) -> bool {
         let due = self.probe_deadline(send) <= now;
         if due {
-            self.asked = (self.asked + 1).min(20);
+            debug_assert!(self.peer == 0, "only a closed window is asked about");
+            self.asked = (self.asked + 1).min(MAX_DOUBLINGS);
             let wait = self.ask_floor.saturating_mul(1 << self.asked).min(self.ask_max);
             self.ask_at = now.saturating_add(wait);
+            debug_assert!(self.probe_deadline(send) > now || wait == 0, "the next one is later");
         }
         due
     }
@@ -196,5 +207,15 @@ impl Window {
     #[inline]
     pub(crate) fn pace_deadline(&self, rtt: &Rtt) -> Nanos {
         if self.paces() { self.pacing.deadline(self.path(), rtt.path()) } else { Nanos::MAX }
+    }
+
+    /// Asserts what always holds between calls.
+    pub(crate) fn check_invariants(&self) {
+        self.control.check_invariants();
+        assert!(self.bytes() <= self.most, "the configured maximum holds");
+        let closed = self.peer == 0;
+        assert_eq!(closed, self.ask_at != Nanos::MAX, "only a closed window is asked about");
+        assert!(self.asked <= MAX_DOUBLINGS && (closed || self.asked == 0), "and each anew");
+        assert!(self.ask_floor <= self.ask_max, "probes become rarer");
     }
 }

@@ -3,7 +3,7 @@
 use crate::pair;
 
 use clump_proto::{Channel, Config, Congestion, Content, SackBuf, Waiting};
-use clump_wire::Header;
+use clump_wire::{Header, PacketKind};
 use pair::{MS, Pair, SEC, US};
 
 /// Bytes per millisecond of a 10 Gbit/s link.
@@ -142,7 +142,10 @@ fn a_path_that_becomes_slow_and_fast_again_is_followed() {
 /// Returns the bytes of units that a channel sends at once, with as many waiting as it takes, and
 /// the length of one; `control`: each is preceded by one of control messages.
 fn flood(config: &Config, control: Option<usize>) -> (usize, usize) {
-    let mut channel = Channel::new(config, SEC);
+    flood_of(&mut Channel::new(config, SEC), control)
+}
+
+fn flood_of(channel: &mut Channel, control: Option<usize>) -> (usize, usize) {
     let (bytes, mut header, mut sack) = (1400, Header::default(), SackBuf::new());
     loop {
         let waiting = Waiting { control, data: Some(bytes), ends_buffer: false };
@@ -172,6 +175,8 @@ fn no_more_is_in_flight_than_the_least_window_allows() {
         assert!(sent > least && sent < window + (16 << 10) + unit, "{sent} of {window}");
         assert!(flood(&fixed, Some(200)).0 < window + unit, "never beyond a fixed one");
     }
-    let closed = Config { receive_window_bytes: 0, ..Config::default() };
-    assert_eq!(flood(&closed, Some(200)).0, 0, "nothing into a closed window");
+    let mut channel = Channel::new(&Config::default(), SEC);
+    let closed = Header { kind: PacketKind::Ack, number: 1, window: 0, ..Header::default() };
+    channel.handle_packet(SEC, &closed, &[], 64, false);
+    assert_eq!(flood_of(&mut channel, Some(200)).0, 0, "nothing into a closed window");
 }

@@ -112,6 +112,7 @@ proptest! {
             }
             let stats = channel.stats();
             prop_assert!(channel.is_quiet() || channel.next_timeout().is_some(), "never stuck: {:?}", stats);
+            channel.check_invariants();
         }
     }
 }

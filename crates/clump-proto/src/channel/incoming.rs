@@ -56,6 +56,7 @@ impl Channel {
             self.counts.replays += 1;
             return PacketArrival { unit: UnitStatus::None };
         }
+        debug_assert!(self.replay.is_replay(header.number), "it counts once");
         self.keepalive.on_arrival(now);
         let first = !self.echo.any();
         let arrived = now.saturating_sub(waited);
@@ -104,6 +105,7 @@ impl Channel {
     #[inline]
     fn handle_unit(&mut self, now: Nanos, unit: u64, bytes: usize) -> UnitStatus {
         let taken = self.receive.take(unit);
+        debug_assert!(!self.receive.wants(unit), "a unit is new once");
         self.ack.on_unit(now, taken, bytes, self.receive_window);
         match taken {
             UnitDisposition::InOrder | UnitDisposition::OutOfOrder => {
@@ -142,6 +144,7 @@ impl Channel {
             self.counts.refused += 1;
             return;
         };
+        debug_assert!(acked.order <= self.send.last_order(), "only what was sent arrives");
         let mut delay = None;
         if let Some(echo) = echo {
             self.retransmit.on_echo(ticks(now), echo);
@@ -184,10 +187,12 @@ impl Channel {
 
     #[inline]
     fn handle_acked(&mut self, now: Nanos, acked: Acked) {
+        let spurious = acked.false_losses + acked.false_timeouts;
+        debug_assert!(spurious <= acked.units, "each unit is sent in vain once at most");
         self.retransmit.on_acked(now, (acked.order, acked.false_timeouts), &self.rtt);
         self.mtu.on_acked(acked.longest);
-        if acked.false_losses + acked.false_timeouts > 0 {
-            self.counts.spurious += u64::from(acked.false_losses + acked.false_timeouts);
+        if spurious > 0 {
+            self.counts.spurious += u64::from(spurious);
         }
         if acked.false_losses > 0 {
             self.retransmit.on_false_loss();
@@ -201,6 +206,7 @@ impl Channel {
         if units == 0 {
             return;
         }
+        debug_assert!(self.send.first_lost().is_some(), "what was found lost is to be sent");
         self.counts.losses += u64::from(units);
         if longest > self.mtu.base() {
             self.mtu.on_vanished(now, longest);

@@ -46,6 +46,7 @@ impl Channel {
         self.retransmit.on_sent(now);
         self.ask |= self.window.on_sent(now, bytes, &self.send, &self.rtt);
         self.counts.units_sent += 1;
+        debug_assert!(unit < self.send.next_unit() && !self.is_quiet(), "it is in flight");
         unit
     }
 
@@ -90,6 +91,9 @@ impl Channel {
     /// beside them.
     #[inline]
     pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
+        let carries = matches!(header.kind, PacketKind::Data | PacketKind::Fragment);
+        debug_assert!(!carries || header.unit < self.send.next_unit(), "units are counted first");
+        debug_assert!(self.stamped <= ticks(now), "time never goes back");
         header.number = self.number;
         self.number += 1;
         header.ack = self.receive.expected();
@@ -101,8 +105,7 @@ impl Channel {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
-        if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Fragment)
-        {
+        if self.receive.has_gap() && carries {
             // Without the words beside it, an echo would make all units that arrived beyond the gap
             // look lost.
             return;
@@ -110,6 +113,8 @@ impl Channel {
         self.receive.report(sack);
         self.echo.stamp(now, header);
         self.ack.on_sent();
+        debug_assert!(!carries || sack.words().is_empty(), "packets of units have no room");
+        debug_assert!(!self.wants_ack(now), "what is acknowledged is not due");
     }
 
     /// Returns true if a unit that was sent is known to have arrived, in order or not.

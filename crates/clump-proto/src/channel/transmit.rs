@@ -79,12 +79,14 @@ impl Channel {
     #[inline]
     fn poll_unit(&mut self, now: Nanos, waiting: Waiting) -> Option<(Content, u64, usize)> {
         if let Some(lost) = self.poll_lost_unit(now) {
+            debug_assert!(!self.has_arrived(lost.unit), "only what is missing is sent again");
             self.resend_unit(now, lost.unit);
             return Some((Content::Resend, lost.unit, lost.bytes));
         }
         if waiting.control.is_none() && waiting.data.is_none() {
             return None; // as after most lone messages: the window need not be checked
         }
+        debug_assert!(waiting.control != Some(0) && waiting.data != Some(0), "with a header");
         let beside = self.is_beside_control(now);
         let room = if beside { self.room_beside_control(now) } else { self.room(now) };
         if let Some(bytes) = waiting.control
@@ -114,6 +116,7 @@ impl Channel {
             header.kind = PacketKind::Ack;
             return Some(Content::Ack);
         }
+        debug_assert!(!self.ask_alone, "a request goes with the acknowledgement");
         let bytes = self.mtu.poll_probe(now)?;
         header.kind = PacketKind::Probe;
         Some(Content::Probe(bytes))
