@@ -48,6 +48,7 @@ pub struct Coordinator {
 impl Coordinator {
     /// Creates the coordinator of the job `spec`, whose agents are these processes.
     pub fn new(spec: &JobSpec, agents: &[u32], node_timeout_ms: u64, now_ns: u64) -> Self {
+        debug_assert_eq!(agents.len(), spec.nodes as usize, "each node has an agent");
         let policy = (spec.on_death, spec.linger_ms);
         let ranks = (0..spec.nodes).map(|node| spec.ranks_of(node));
         let node = |&pid| Node { pid, ..Node::default() };
@@ -62,7 +63,10 @@ impl Coordinator {
 
     /// Handles a frame of an agent.
     pub fn handle_frame(&mut self, from: u32, frame: Frame, now_ns: u64) {
-        let Some(node) = self.nodes.get_mut(from as usize) else { return };
+        let Some(node) = self.nodes.get_mut(from as usize) else {
+            debug_assert!(false, "the launcher numbers the agents");
+            return;
+        };
         if self.rules.is_lost(from) {
             return;
         }
@@ -89,7 +93,10 @@ impl Coordinator {
     /// in its place.
     pub fn handle_lost(&mut self, number: u32, how: &str, now_ns: u64) -> bool {
         let loss = self.rules.handle_lost(number, now_ns);
-        let Some(node) = self.nodes.get(number as usize) else { return false };
+        let Some(node) = self.nodes.get(number as usize) else {
+            debug_assert!(false, "the launcher numbers the agents");
+            return false;
+        };
         let pid = node.pid;
         let how = self.rules.cut_off_reason(number).map_or_else(|| how.into(), describe);
         match loss {

@@ -304,7 +304,9 @@ impl JobCoordinator {
         node.is_some_and(|node| !node.lost && node.cut_off.is_none())
     }
 
+    /// Returns a node that is not lost: late frames of a lost one are dropped.
     fn present(&mut self, number: u32) -> Option<&mut CoordinatedNode> {
+        debug_assert!((number as usize) < self.nodes.len(), "the launcher numbers the nodes");
         self.nodes.get_mut(number as usize).filter(|node| !node.lost)
     }
 

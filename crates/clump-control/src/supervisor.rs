@@ -117,7 +117,8 @@ impl RankSupervisor {
         watch
     }
 
-    /// Handles an event.
+    /// Handles an event. One of a rank that is none of the job, as only a faulty agent reports, has
+    /// no effect.
     pub fn handle(&mut self, event: Event, now_ns: u64) {
         match event {
             Event::Joined(rank) => self.handle_joined(rank, now_ns),
@@ -187,6 +188,7 @@ impl RankSupervisor {
         debug_assert!(ranks.start <= ranks.end, "ranks of a node are a range");
         for rank in ranks.clone() {
             let at = rank as usize;
+            debug_assert!(self.knows(rank), "a node has ranks of the job");
             let Some(life) = self.lives.get_mut(at).filter(|life| life.runs()) else { continue };
             life.handle_lost(self.killing);
             self.die(at, DeathManner::NodeLost, now_ns);

@@ -66,6 +66,7 @@ impl Arena {
         }
         if again || sealer.in_place() {
             let body = outbox.unit(unit, sealer).unwrap_or_default();
+            debug_assert!(!body.is_empty(), "its packet opens again");
             let bytes = body.len();
             self.load(header, false, sealer, &body);
             return bytes;
@@ -98,6 +99,11 @@ impl Arena {
         let (before, copy) = packet.split_at_mut(body_at);
         sealer.seal(header.number, before.get(begin..).unwrap_or_default(), copy, tail);
         debug_assert!(bytes.len() - begin >= HEADER_BYTES + body.len(), "all of it is there");
+        let before = packet_refs.iter().rev().find_map(|before| match before {
+            PacketRef::Copy(_, end) => Some(*end),
+            PacketRef::Unit(_) | PacketRef::Sealed(_) => None,
+        });
+        debug_assert!(before.is_none_or(|end| end == begin), "copies lie back to back");
         packet_refs.push(PacketRef::Copy(begin, bytes.len()));
     }
 
@@ -127,6 +133,7 @@ impl Arena {
                 return (driver.send(&[only]), bytes);
             }
         }
+        debug_assert!(self.len() > 0, "a burst holds packets");
         let all: Vec<Outgoing<'_>> = self.packet_refs.iter().map(outgoing).collect();
         let bytes = all.iter().map(Outgoing::bytes).sum();
         // Retransmissions are copies, and go ahead of new packets. New ones lie with their units,
@@ -163,7 +170,10 @@ impl Arena {
 /// Builds a packet of a unit in place.
 #[inline]
 fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
-    let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else { return };
+    let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else {
+        debug_assert!(false, "a unit lies behind its header");
+        return;
+    };
     *head = header.encode(0);
     debug_assert!(rest.len() >= sealer.tag_bytes(), "there is room for the tag");
     let body = rest.len().saturating_sub(sealer.tag_bytes());
@@ -175,7 +185,10 @@ fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
 #[inline]
 fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize {
     let Some(packet) = packet else { return 0 };
-    let Some(body) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else { return 0 };
+    let Some(body) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else {
+        debug_assert!(false, "a unit lies between its header and its checksum");
+        return 0;
+    };
     if let Some(head) = packet.first_chunk_mut() {
         *head = header.encode(0);
     }

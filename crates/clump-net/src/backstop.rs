@@ -7,6 +7,7 @@
 mod timing;
 
 use crate::connection::Pushed;
+use crate::deliveries::ENDPOINTS;
 use crate::flow::FlowId;
 use crate::outbox::Progress;
 use crate::queued_message::Batch;
@@ -263,6 +264,7 @@ impl Backstop {
     /// message is to be timed.
     #[inline]
     pub fn poll(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
+        debug_assert!(usize::from(wanted) < ENDPOINTS, "an endpoint of the rank");
         let mut stack = self.shared.stack();
         let began = stack.begin_turn();
         let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
@@ -280,6 +282,7 @@ impl Backstop {
         }
         stack.end_turn(began, received > 0 || !batch.is_empty());
         let timed = stack.timing.arrival(batch.len());
+        debug_assert!(timed.is_none_or(|at| at < batch.len()), "one of the batch is timed");
         let others = stack.take_newly_queued() & !1_u32.wrapping_shl(u32::from(wanted));
         drop(stack);
         if others != 0 {

@@ -20,6 +20,7 @@ pub(crate) struct CloseHandshake {
 impl CloseHandshake {
     /// Returns true if the peer is to be told now; then it counts as told.
     pub(crate) fn is_due(&mut self, now: Nanos) -> bool {
+        debug_assert!((self.told > 0) == (self.next_at > 0), "once told, it waits");
         let due = !self.seen && (self.told == 0 || now >= self.next_at);
         if due {
             self.next_at = now.saturating_add(AGAIN_NS << self.told.min(MAX_DOUBLINGS));

@@ -135,6 +135,7 @@ impl Connection {
         let Arrived { packet, datagram, end, late, marked } = *arrived;
         debug_assert!(end <= datagram.len(), "the body lies in the datagram");
         let (mut header, body_at) = (packet.header, packet.sealed_at);
+        debug_assert!(body_at <= end, "an opened packet has its head");
         let body = datagram.get(body_at..end).unwrap_or_default();
         let mut words;
         let sack: &[u64] = if packet.sack_words() == 0 {
@@ -151,8 +152,10 @@ impl Connection {
         }
         let arrival = self.channel.handle_late(now, late, &header, sack, datagram.len(), marked);
         while let Some(unit) = self.channel.poll_acked() {
+            debug_assert!(self.channel.has_arrived(unit), "buffers are freed after that");
             self.tx.outbox.on_acked(unit);
         }
+        debug_assert!(joined.is_none() || header.kind == PacketKind::Data, "a joined unit is one");
         match (header.kind, arrival.unit) {
             (PacketKind::Data, UnitStatus::New) => match joined {
                 Some(whole) => {
@@ -191,9 +194,7 @@ impl Connection {
         progress: Progress,
         sink: &mut PacketSink<'_>,
     ) {
-        if !self.tx.outbox.has_waiting() {
-            self.tx.opened_at = now;
-        }
+        self.tx.note_opening(now);
         debug_assert!(progress.done > 0 || progress.message.is_none(), "it was begun");
         self.tx.outbox.abandon(progress);
         self.kick(now, false, sink);
@@ -234,6 +235,7 @@ impl Connection {
         }
         let bytes = self.channel.narrowed(now)?;
         debug_assert!(bytes == self.channel.datagram_bytes(), "the path carries that now");
+        debug_assert!(self.channel.stats().black_holes > 0, "long datagrams had vanished");
         self.told_narrow = true;
         Some(bytes)
     }
@@ -245,7 +247,10 @@ impl Connection {
         self.rx.check_invariants();
         let (sent, released) = self.channel.unit_range();
         let (base, next) = self.tx.outbox.in_flight_range();
-        assert!(lost || sent == next, "channel and outbox count the same units");
+        assert_eq!(sent, next, "channel and outbox count the same units");
         assert!(lost || base <= released, "units stay until they are acknowledged");
+        assert!(!lost || !self.tx.outbox.has_waiting(), "nothing waits for a lost peer");
+        let kept = |unit| self.tx.outbox.unit_bytes(unit).is_some();
+        assert!(lost || (released..sent).all(kept), "what is not released is kept");
     }
 }

@@ -59,7 +59,10 @@ impl Deliveries {
     /// Moves queued messages of an endpoint to a batch.
     #[inline]
     pub(crate) fn take_into(&mut self, index: u8, found: &mut Found) {
-        let Some(queue) = self.queued.get_mut(usize::from(index)) else { return };
+        let Some(queue) = self.queued.get_mut(usize::from(index)) else {
+            debug_assert!(false, "endpoints below {ENDPOINTS} poll");
+            return;
+        };
         if queue.is_empty() {
             return;
         }
@@ -95,6 +98,7 @@ impl Deliveries {
     /// Notes a message that goes back to its sender.
     #[cold]
     pub(crate) fn refuse(&mut self, message: QueuedMessage, refusal: Refusal) {
+        debug_assert!(!matches!(message.sort, Disposition::Lost(..)), "it came from a peer");
         self.returns.push((message, refusal));
     }
 
@@ -127,6 +131,7 @@ impl Delivery<'_> {
         let tag = (!head.reply).then_some(head.route.tag);
         match self.deliveries.endpoints.admit(head.route.to, tag) {
             Ok(index) if head.order.is_none() && Some(index) == self.wanted => {
+                debug_assert!(!self.deliveries.has_queued(index), "none is overtaken");
                 self.note_returned(head, frame.first_word(), frame.payload.len() as u64);
                 self.found.push_frame(frame, words_at);
                 HandOver::Done
@@ -145,6 +150,9 @@ impl Delivery<'_> {
             Ok(index) => index,
             Err(refusal) => return self.deliveries.refuse(message, refusal),
         };
+        debug_assert!(usize::from(index) < ENDPOINTS, "tables admit endpoints below that");
+        let whole = !matches!(message.sort, Disposition::Message(FrameKind::Part));
+        debug_assert!(whole, "fragments are reassembled first");
         if let Disposition::Message(kind) = message.sort {
             let head = FrameHead {
                 kind,

@@ -45,6 +45,7 @@ impl Flow {
     pub fn poll_credit_request(&mut self) -> Option<u64> {
         debug_assert!(self.outstanding() != 0, "nothing is asked about what is consumed");
         let expected = self.sent.saturating_sub(self.refunded);
+        debug_assert!(self.asked <= self.sent, "the peer was asked about what was sent");
         (std::mem::replace(&mut self.asked, expected) != expected).then_some(expected)
     }
 
@@ -103,6 +104,7 @@ impl Flows {
         }
         let before = self.by_names.insert((from, to), free as u32);
         debug_assert!(before.is_none(), "a flow is opened once");
+        debug_assert!(self.get(FlowId(free as u32)).is_some(), "and found under its number");
         FlowId(free as u32)
     }
 
@@ -142,8 +144,11 @@ impl Flows {
     /// Asserts what always holds between calls.
     pub(crate) fn check_invariants(&self) {
         assert_eq!(self.by_names.len(), self.all.iter().flatten().count(), "all have names");
-        for flow in self.all.iter().flatten() {
+        for (at, flow) in (0..).zip(&self.all).filter_map(|(at, flow)| Some((at, flow.as_ref()?))) {
             assert!(flow.consumed <= flow.sent, "no more is consumed than was sent");
+            assert!(flow.asked <= flow.sent, "the peer is asked about what was sent");
+            let named = self.by_names.get(&(flow.from, flow.to));
+            assert_eq!(named, Some(&at), "a flow is found by its names");
         }
     }
 }

@@ -32,6 +32,7 @@ impl OrderedMessages {
     /// Keeps a message for later, or the place of one that was refused. Returns false if no correct
     /// peer could be that far ahead.
     pub(crate) fn hold(&mut self, number: u64, queued: Option<QueuedMessage>) -> bool {
+        debug_assert!(!self.held.contains_key(&self.next), "the next is not held back");
         let sane = number > self.next && self.held.len() < MAX_HELD;
         sane && self.held.insert(number, queued).is_none()
     }
@@ -40,7 +41,8 @@ impl OrderedMessages {
     pub(crate) fn poll(&mut self) -> Option<QueuedMessage> {
         while let Some(queued) = self.held.remove(&self.next) {
             self.next += 1;
-            debug_assert!(self.held.keys().all(|&held| held >= self.next), "in order");
+            let first = self.held.first_key_value();
+            debug_assert!(first.is_none_or(|(&held, _)| held >= self.next), "in order");
             if queued.is_some() {
                 return queued;
             }

@@ -19,10 +19,12 @@ pub struct Original {
 impl Original {
     /// Packs it into one word.
     pub fn pack(self) -> u64 {
-        u64::from(self.reason)
+        let word = u64::from(self.reason)
             | u64::from(self.kind) << 8
             | u64::from(self.handler) << 16
-            | u64::from(self.reply) << 24
+            | u64::from(self.reply) << 24;
+        debug_assert!(Self::unpack(word) == self, "the sender reads what was packed");
+        word
     }
 
     /// Unpacks [`Original::pack`]; accepts any word.

@@ -25,7 +25,7 @@ use layout::MIN_FRAGMENT;
 use long_messages::LongMessages;
 pub use message::Progress;
 use message::is_control;
-pub(crate) use message::{PayloadFragment, Unsent};
+pub(crate) use message::{MessageBody, PayloadFragment, Unsent};
 use sealed_buffers::SealedBuffers;
 pub(crate) use send_buffer::BufferRange;
 use std::borrow::Cow;
@@ -94,7 +94,13 @@ impl Outbox {
             self.units.close();
             self.units.pool.set_capacity(capacity);
             self.sealed.set_capacity(capacity);
+            debug_assert!(!self.units.is_open(), "an open unit would be of the old length");
         }
+    }
+
+    /// Returns the longest unit.
+    pub(crate) fn capacity(&self) -> usize {
+        self.units.capacity()
     }
 
     /// Returns the bytes that wait to be sent for the first time.
@@ -165,6 +171,7 @@ impl Outbox {
     #[inline]
     fn count_waiting(&mut self) {
         self.waiting = self.units.bytes() + self.control.body().len();
+        debug_assert!(self.waiting > 0 || !self.has_whole(), "a unit has bytes");
         debug_assert!(self.waiting > 0 || !self.has_control(), "a message has bytes");
     }
 
@@ -178,8 +185,8 @@ impl Outbox {
         }
         let mut progress = Progress::default();
         let first = self.next_unit();
-        let payload = PayloadFragment::whole(payload);
-        let all = self.append_fragments(head, words, payload, &mut progress, usize::MAX);
+        let message = MessageBody { head: *head, words, payload: PayloadFragment::whole(payload) };
+        let all = self.append_fragments(&message, &mut progress, usize::MAX);
         debug_assert!(all, "a message at hand is packed as a whole");
         if head.kind != FrameKind::Long {
             self.in_flight.on_span(first, self.next_unit());
@@ -190,35 +197,34 @@ impl Outbox {
     /// if that was all.
     pub(crate) fn append_some(
         &mut self,
-        head: &FrameHead,
-        words: &[u64],
-        payload: PayloadFragment<'_>,
+        message: &MessageBody<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
-        let bytes = payload.bytes;
+        let MessageBody { head, words, payload } = message;
         let whole = frame::frame_bytes(head, false, words.len(), payload.total);
-        let at_hand = bytes.len() == payload.total;
+        let at_hand = payload.bytes.len() == payload.total;
         if at_hand && *progress == Progress::default() && whole <= self.units.capacity() {
-            progress.done = bytes.len();
-            self.append(head, words, bytes);
+            progress.done = payload.total;
+            self.append(head, words, payload.bytes);
             return true;
         }
-        self.append_fragments(head, words, payload, progress, most)
+        self.append_fragments(message, progress, most)
     }
 
     fn append_fragments(
         &mut self,
-        head: &FrameHead,
-        words: &[u64],
-        payload: PayloadFragment<'_>,
+        message: &MessageBody<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
         let Self { units, in_flight, long_messages, .. } = self;
-        let limits = (most, in_flight.next());
-        debug_assert!(payload.total > 0, "a payload is cut");
-        let all = units.append_fragments(head, words, payload, progress, limits, long_messages);
+        let (limits, before) = ((most, in_flight.next()), *progress);
+        debug_assert!(message.payload.total > 0, "a payload is cut");
+        let all = units.append_fragments(message, progress, limits, long_messages);
+        debug_assert!(progress.done >= before.done, "nothing is packed twice");
+        debug_assert!(all == (progress.done == message.payload.total), "all is the whole payload");
+        debug_assert!(before.message.is_none_or(|_| before.message == progress.message));
         self.count_waiting();
         all
     }
@@ -227,6 +233,7 @@ impl Outbox {
     pub(crate) fn abandon(&mut self, progress: Progress) {
         let Some(begun) = self.long_messages.unended(progress.message) else { return };
         let message = begun.message;
+        debug_assert!(begun.head.kind == FrameKind::Long, "only long messages are noted");
         self.units.append_end(&begun.head, message, progress.done);
         self.long_messages.end(message, self.next_unit());
         self.count_waiting();
@@ -241,17 +248,20 @@ impl Outbox {
     /// go ahead are not counted, since they shift the numbers of others.
     pub(crate) fn end(&self) -> u64 {
         let end = self.next_unit() + u64::from(self.units.is_open());
+        debug_assert!(self.control.units() <= self.in_flight.next(), "units ahead were sent");
         end.saturating_sub(self.control.units())
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has been sent.
     pub(crate) fn has_sent_before(&self, end: u64) -> bool {
         let sent = self.in_flight.next().saturating_sub(self.control.units());
+        debug_assert!(end <= self.end(), "an end that was returned");
         self.control.is_empty() && sent >= end
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has arrived.
     pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
+        debug_assert!(end <= self.end(), "an end that was returned");
         self.control.is_empty() && self.in_flight.acked_through() >= end + self.control.units()
     }
 
@@ -278,6 +288,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn next_units(&self, policy: FlushPolicy, overhead: usize, sealed: bool) -> Waiting {
         if !self.has_waiting() {
+            debug_assert!(!self.has_whole() && !self.has_control(), "what waits is counted");
             return Waiting::default();
         }
         let data = match policy {
@@ -305,6 +316,7 @@ impl Outbox {
         if let Some(unit) = unit {
             self.control.on_bulk();
             debug_assert!(unit.bytes() <= self.waiting, "it was counted");
+            debug_assert!(unit.bytes() > 0, "a unit holds a frame");
             self.waiting -= unit.bytes();
             self.in_flight.push(unit);
         }
@@ -395,6 +407,7 @@ impl Outbox {
         unit: u64,
         seal: impl FnOnce(&mut [u8]),
     ) -> Option<BufferRange> {
+        debug_assert!(in_range(self.in_flight_range(), unit), "the unit is in flight");
         let Self { units, sealed, in_flight, .. } = self;
         in_flight.keep_sealed(unit, &mut units.pool, sealed, seal)
     }
@@ -445,6 +458,7 @@ impl Outbox {
         collect(self.control.body());
         self.control.clear();
         self.sealed.clear();
+        debug_assert!(self.units.bytes() == 0, "all that waited was taken");
         self.waiting = 0;
         debug_assert!(!self.has_control() && !self.has_whole(), "nothing is left");
         undelivered.finish()
@@ -458,7 +472,18 @@ impl Outbox {
         self.in_flight.check_invariants();
         self.long_messages.check_invariants(self.next_unit());
         self.sealed.check_invariants();
+        assert!(self.control.units() <= self.in_flight.next(), "units ahead were sent");
+        assert_eq!(self.has_control(), control > 0, "a control unit holds a message");
+        let (base, kept) = (self.in_flight.base(), self.sealed.first_unit());
+        assert!(kept.is_none_or(|unit| unit >= base), "packets leave with their units");
+        let buffers = self.in_flight.pool_units() + self.units.pool_units();
+        assert_eq!(self.units.pool.units(), buffers, "buffers count the units that need them");
     }
+}
+
+/// Returns true if `unit` lies in a range of numbers.
+fn in_range((first, end): (u64, u64), unit: u64) -> bool {
+    (first..end).contains(&unit)
 }
 
 #[cfg(test)]

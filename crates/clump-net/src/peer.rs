@@ -41,6 +41,11 @@ impl Peer {
         self.connection.as_deref().is_some_and(|connection| connection.is_replay(number))
     }
 
+    /// Returns true if anything waits to be sent for the first time.
+    fn has_waiting(&self) -> bool {
+        self.connection.as_deref().is_some_and(|connection| connection.outbox().has_waiting())
+    }
+
     /// Opens the connection.
     #[cold]
     pub(crate) fn open(
@@ -62,6 +67,7 @@ impl Peer {
         transmitter: &'a mut Transmitter,
         schedule: &'a mut Schedule,
     ) -> Option<(&'a mut Connection, PacketSink<'a>)> {
+        debug_assert!(self.lost.is_none() || !self.has_waiting(), "nothing waits for a lost peer");
         let sink = PacketSink { path: &self.path, transmitter, schedule };
         self.connection.as_deref_mut().map(|connection| (connection, sink))
     }

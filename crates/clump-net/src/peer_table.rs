@@ -1,8 +1,9 @@
 //! The peers of a stack by their numbers, and those that it communicates with.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, PacketSink};
 use crate::endpoint_table::Refusal;
 use crate::peer::Peer;
+use crate::schedule::Schedule;
 use crate::transmitter::Transmitter;
 use clump_proto::Nanos;
 
@@ -36,6 +37,7 @@ impl PeerTable {
             self.peers.resize_with(at + 1, || None);
         }
         if let Some(place) = self.peers.get_mut(at) {
+            debug_assert!(place.is_none(), "each peer is configured once");
             *place = Some(peer);
         }
         debug_assert!(self.get(at as u32).is_some(), "it is known by its number");
@@ -58,7 +60,7 @@ impl PeerTable {
     /// # Errors
     /// There is no such peer, or it is lost.
     #[inline]
-    pub(crate) fn connected(
+    fn connected(
         &mut self,
         now: impl Fn() -> Nanos,
         id: u32,
@@ -75,10 +77,31 @@ impl PeerTable {
         self.get_mut(id).ok_or(Refusal::NoSuchEndpoint)
     }
 
+    /// Returns the connection to a peer that accepts messages, opened on first use, and the way of
+    /// its packets.
+    ///
+    /// # Errors
+    /// There is no such peer, or it is lost.
+    #[inline]
+    pub(crate) fn connect<'a>(
+        &'a mut self,
+        now: impl Fn() -> Nanos,
+        id: u32,
+        transmitter: &'a mut Transmitter,
+        schedule: &'a mut Schedule,
+    ) -> Result<(&'a mut Connection, PacketSink<'a>), Refusal> {
+        let split = self.connected(now, id, transmitter)?.split(transmitter, schedule);
+        debug_assert!(split.is_some(), "the connection is open");
+        split.ok_or(Refusal::NoSuchEndpoint)
+    }
+
     #[cold]
     fn open(&mut self, now: Nanos, id: u32, transmitter: &Transmitter) {
         let Self { peers, channel, .. } = self;
-        let Some(Some(peer)) = peers.get_mut(id as usize) else { return };
+        let Some(Some(peer)) = peers.get_mut(id as usize) else {
+            debug_assert!(false, "the caller has found it");
+            return;
+        };
         peer.open(now, channel, transmitter);
         self.on_opened(id, transmitter);
     }
@@ -104,6 +127,7 @@ impl PeerTable {
     #[cold]
     pub(crate) fn on_opened(&mut self, id: u32, transmitter: &Transmitter) {
         debug_assert!(!self.talking.contains(&id), "opened once");
+        debug_assert!(self.get(id).is_some_and(|peer| peer.connection.is_some()), "and it is");
         self.talking.push(id);
         self.share(transmitter);
     }
@@ -146,7 +170,9 @@ impl PeerTable {
     #[inline]
     pub(crate) fn connected_mut(&mut self, at: usize) -> Option<&mut Peer> {
         let id = *self.talking.get(at)?;
-        self.get_mut(id)
+        let peer = self.get_mut(id);
+        debug_assert!(peer.as_ref().is_some_and(|peer| peer.connection.is_some()), "connected");
+        peer
     }
 
     /// Iterates over all peers with their numbers.
@@ -173,8 +199,12 @@ impl PeerTable {
     pub(crate) fn check_invariants(&self) {
         let connected = self.all().filter(|(_, peer)| peer.connection.is_some()).count();
         assert_eq!(connected, self.talking.len(), "every connection is listed");
+        let listed = self.talking().filter(|(_, peer)| peer.connection.is_some()).count();
+        assert_eq!(listed, connected, "only connections are listed");
         for (id, peer) in self.all() {
             assert_eq!(peer.path.peer(), id, "peers lie at their numbers");
+            let lists = self.talking.iter().filter(|listed| **listed == id).count();
+            assert!(lists <= 1, "a peer is listed once");
             if let Some(connection) = peer.connection.as_deref() {
                 connection.check_invariants(peer.lost.is_some());
             }

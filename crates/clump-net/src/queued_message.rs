@@ -49,6 +49,7 @@ impl QueuedMessage {
         let (handler, reply) = (self.handler, self.reply);
         let original = Original { reason, kind: kind as u8, handler, reply };
         debug_assert!(reason != 0, "programs see a reason");
+        debug_assert!(self.words.len() < MAX_WORDS, "a frame has room for one more");
         Some([original.pack()].into_iter().chain(self.words.iter().copied()).collect())
     }
 
@@ -113,6 +114,7 @@ impl ArrivedMessage<'_> {
 
     /// Copies it, so that it outlives the batch.
     pub fn to_queued(&self) -> QueuedMessage {
+        debug_assert!(self.words.len() <= MAX_WORDS, "frames carry no more words");
         QueuedMessage {
             sort: self.sort,
             reply: self.reply,
@@ -130,6 +132,7 @@ impl QueuedMessage {
     pub fn arrival(&self) -> ArrivedMessage<'_> {
         let Self { sort, reply, handler, route, payload, .. } = self;
         let (sort, reply, handler, route) = (*sort, *reply, *handler, *route);
+        debug_assert!(self.words.len() <= MAX_WORDS, "no word is cut off");
         let words = self.words.get(..self.words.len().min(MAX_WORDS)).unwrap_or_default();
         ArrivedMessage { sort, reply, handler, route, words, payload }
     }
@@ -186,12 +189,15 @@ impl Batch {
             Entry::Item(item) => item,
             Entry::Queued(queued) => return Some(queued.arrival()),
         };
+        debug_assert!((item.route as usize) < self.found.routes.len(), "its route is kept");
+        debug_assert!((item.datagram as usize) < self.inbound.len(), "so is its datagram");
         let route = *self.found.routes.get(item.route as usize)?;
         let bytes = self.inbound.bytes(item.datagram as usize);
         let (_, rest) = bytes.split_at_checked(item.at as usize)?;
         let count = usize::from(item.words);
         debug_assert!(count <= MAX_WORDS, "frames carry no more words");
-        debug_assert!(bytes.len() >= item.at as usize + count * 8, "words lie in the datagram");
+        let end = item.at as usize + count * 8 + item.payload as usize;
+        debug_assert!(end <= bytes.len(), "words and payload lie in the datagram");
         let (raw, rest) = rest.split_at_checked(count * 8)?;
         let payload = rest.get(..item.payload as usize)?;
         let words = words.get_mut(..count)?;
@@ -231,6 +237,7 @@ impl Found {
         let words = frame.word_count();
         debug_assert!(words <= MAX_WORDS, "frames carry no more words");
         debug_assert!(self.routes.last() == Some(&frame.head.route), "with its route");
+        debug_assert!(self.routes.len() <= self.entries.len() + 1, "routes are of entries");
         self.entries.push(Entry::Item(Item {
             datagram: self.datagram,
             kind: frame.head.kind,

@@ -67,9 +67,7 @@ impl Reassembly {
         let whole = CompleteMessage { head, words: words.to_vec(), payload, refused };
         let mut building = PartialMessage { whole, total, got: 0 };
         building.add(0, frame.payload, endpoints)?;
-        for (at, data) in self.early.remove(&fragment.message).unwrap_or_default() {
-            debug_assert!(self.early_bytes >= data.len(), "early bytes are counted");
-            self.early_bytes -= data.len();
+        for (at, data) in self.take_early(fragment.message) {
             building.take(at, &data, endpoints)?;
         }
         if building.got == building.total {
@@ -86,13 +84,23 @@ impl Reassembly {
         Ok(None)
     }
 
+    /// Takes the fragments that came before the beginning of their message.
+    fn take_early(&mut self, message: u64) -> Vec<(u64, Vec<u8>)> {
+        let early = self.early.remove(&message).unwrap_or_default();
+        let bytes: usize = early.iter().map(|(_, data)| data.len()).sum();
+        debug_assert!(self.early_bytes >= bytes, "early bytes are counted");
+        self.early_bytes -= bytes;
+        early
+    }
+
     /// Finds a message that has begun, and makes it the last one.
     #[inline]
     fn find(&mut self, message: u64) -> Option<&mut PartialMessage> {
         if self.last.as_ref().is_none_or(|(number, _)| *number != message) {
             let found = self.building.remove(&message)?;
             if let Some((number, before)) = self.last.replace((message, found)) {
-                self.building.insert(number, before);
+                let twice = self.building.insert(number, before);
+                debug_assert!(twice.is_none(), "a message is built in one place");
             }
         }
         self.last.as_mut().map(|(_, building)| building)
@@ -113,8 +121,15 @@ impl Reassembly {
             let twice = self.last.as_ref().is_some_and(|(last, _)| last == number);
             assert!(!twice, "a message is built in one place");
         }
-        for building in self.building.values() {
-            assert!(building.got < building.total, "whole messages leave");
+        assert!(self.early.values().all(|early| !early.is_empty()), "each has some fragment");
+        assert!(self.early_bytes <= MAX_EARLY, "memory is bounded");
+        let last = self.last.iter().map(|(_, building)| building);
+        for PartialMessage { whole, total, got } in self.building.values().chain(last) {
+            assert!(got < total, "whole messages leave");
+            assert!(whole.head.fragment.is_none(), "they leave as if sent in one frame");
+            let long = whole.head.kind == FrameKind::Long;
+            let room = whole.payload.len() as u64;
+            assert!(if long { room == 0 } else { room >= *total }, "payloads have their room");
         }
     }
 
@@ -126,10 +141,10 @@ impl Reassembly {
         endpoints: &dyn EndpointTable,
     ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
         let Some(building) = self.find(fragment.message) else {
-            self.early_bytes += data.len();
-            if self.early_bytes > MAX_EARLY {
+            if self.early_bytes + data.len() > MAX_EARLY {
                 return Err(ProtocolViolation);
             }
+            self.early_bytes += data.len();
             self.early.entry(fragment.message).or_default().push((fragment.at, data.to_vec()));
             return Ok(None);
         };
@@ -138,6 +153,8 @@ impl Reassembly {
             return Ok(None);
         }
         debug_assert!(building.got == building.total, "whole messages leave");
+        let last = self.last.as_ref().map(|(number, _)| *number);
+        debug_assert!(last == Some(fragment.message), "a message that is found is the last");
         Ok(self.last.take().map(|(_, building)| building.whole))
     }
 }
@@ -187,5 +204,77 @@ impl PartialMessage {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+    use super::*;
+    use clump_wire::frame::{self, Frames, Route};
+
+    /// Endpoints that accept everything.
+    struct Open;
+
+    impl EndpointTable for Open {
+        fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
+            Ok(0)
+        }
+
+        fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Refusal> {
+            Ok(())
+        }
+
+        fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    fn early(
+        reassembly: &mut Reassembly,
+        at: u64,
+        bytes: usize,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        let fragment = MessageFragment { message: 1, at };
+        let result = reassembly.handle_fragment(fragment, &vec![1; bytes], &Open);
+        reassembly.check_invariants();
+        result
+    }
+
+    /// Begins message 1, of `total` bytes.
+    fn begin(
+        reassembly: &mut Reassembly,
+        total: u64,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        let fragment = MessageFragment { message: 1, at: total };
+        let route = Route { from: 1, to: 2, tag: 3 };
+        let (kind, fragment) = (FrameKind::Medium, Some(fragment));
+        let head = FrameHead { kind, reply: false, handler: 1, route, order: None, fragment };
+        let mut unit = Vec::new();
+        frame::append(&mut unit, &head, false, &[], &[2; 8]);
+        let first = Frames::new(&unit).next().unwrap().unwrap();
+        let fragment = first.head.fragment.unwrap();
+        let result = reassembly.on_begin(&first, fragment, &Open);
+        reassembly.check_invariants();
+        result
+    }
+
+    #[test]
+    fn what_is_refused_takes_no_room_from_what_comes_later() {
+        let mut reassembly = Reassembly::default();
+        assert!(early(&mut reassembly, 8, MAX_EARLY).unwrap().is_none(), "as much as may wait");
+        assert!(early(&mut reassembly, 16, 8).is_err(), "and no more");
+        assert_eq!(reassembly.bytes(), MAX_EARLY);
+        assert!(begin(&mut reassembly, 16).is_err(), "it lies beyond the end");
+        assert_eq!(reassembly.bytes(), 0);
+        for at in [100, 8] {
+            assert!(early(&mut reassembly, at, 8).unwrap().is_none());
+        }
+        assert!(begin(&mut reassembly, 16).is_err(), "the first lies beyond the end");
+        assert_eq!(reassembly.bytes(), 0, "the second is forgotten too");
+        assert!(early(&mut reassembly, 8, 8).unwrap().is_none());
+        let whole = begin(&mut reassembly, 16).unwrap().unwrap();
+        assert_eq!(whole.payload, [[2; 8], [1; 8]].concat());
     }
 }

@@ -55,6 +55,7 @@ impl Schedule {
         if due {
             self.due_at = Nanos::MAX;
         }
+        debug_assert!(due || self.next_timeout().is_none_or(|at| at > now), "it is to come");
         due
     }
 

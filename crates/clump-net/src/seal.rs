@@ -92,6 +92,7 @@ impl JobKey {
         let extracted = Secret::new(|| Salt::new(HKDF_SHA256, SALT).extract(bytes));
         wipe(bytes);
         let extracted = extracted?;
+        debug_assert!(bytes.iter().all(|byte| *byte == 0), "the key itself is forgotten");
         let tag = scrubbed(|| job_tag(&extracted))?;
         Ok(Self { extracted, tag })
     }

@@ -116,6 +116,7 @@ impl Stack {
         batch: &mut Batch,
     ) -> usize {
         batch.clear();
+        debug_assert!(!self.deliveries.has_returns(), "what is refused has been returned");
         let Batch { inbound, found } = batch;
         if let Some(index) = wanted {
             self.deliveries.take_into(index, found);
@@ -185,7 +186,10 @@ impl Stack {
         }
         let first = PeerTable::ensure_open(config, known, now, transmitter);
         if known.lost.is_none() {
-            let Some(connection) = known.connection.as_deref_mut() else { return };
+            let Some(connection) = known.connection.as_deref_mut() else {
+                debug_assert!(false, "the connection is open");
+                return;
+            };
             let stats = &mut transmitter.stats;
             let mut delivery = Delivery { wanted, found, deliveries, flows, stats };
             let arrived = Arrived { packet: &packet, datagram, end, late, marked };
@@ -198,6 +202,7 @@ impl Stack {
                 connection.send_plain(now, PacketKind::CloseAck, &mut sink);
             }
         }
+        debug_assert!(known.connection.is_some(), "its packet was taken in");
         known.close_handshake.seen |= *closed && header.kind == PacketKind::CloseAck;
         if first {
             peers.on_opened(header.source, transmitter);
@@ -247,6 +252,7 @@ impl Stack {
                 schedule.remove(left);
             }
         }
+        debug_assert!(left == 0, "every listed connection was serviced");
     }
 
     fn handle_timeouts(&mut self, now: Nanos) {
@@ -258,6 +264,8 @@ impl Stack {
             };
             if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
                 connection.handle_timeout(now, heard, &mut sink);
+                let next = connection.channel().next_timeout();
+                debug_assert!(schedule.next_timeout() <= next || next.is_none(), "all are noted");
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::arena::Arena;
 use crate::stats::Stats;
 use clump_driver::{Driver, DriverError, Inbound, ReceiveFailure, ReceiveFailures};
 use clump_proto::Nanos;
+use clump_wire::HEADER_BYTES;
 use std::net::SocketAddr;
 
 /// Length of a datagram that nearly every path carries, and therefore the first length used: 1500
@@ -101,6 +102,8 @@ impl Transmitter {
         config.datagram_candidates.insert(longer, most);
         debug_assert!(config.datagram_candidates.is_sorted(), "candidates are tried in order");
         debug_assert!(config.first_datagram_bytes <= most, "the interface carries the first");
+        debug_assert!(config.base_datagram_bytes <= most, "and the fallback");
+        debug_assert!(config.datagram_candidates.contains(&most), "its longest is tried");
         config
     }
 
@@ -113,6 +116,7 @@ impl Transmitter {
         count: usize,
         bytes: usize,
     ) -> bool {
+        debug_assert!(bytes >= count * HEADER_BYTES, "each packet has its header");
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
         match result {

@@ -43,6 +43,7 @@ impl UnitFragments {
             self.units.insert(unit, partial);
         }
         debug_assert!(self.bytes <= MAX_BYTES, "memory is bounded");
+        debug_assert!(self.units.contains_key(&unit), "the unit is joined");
         let partial = self.units.get_mut(&unit)?;
         partial.put(begin, part);
         if !partial.is_whole() {
@@ -56,13 +57,16 @@ impl UnitFragments {
         let Self { units, bytes } = self;
         units.retain(|&unit, partial| {
             let wanted = is_wanted(unit);
+            debug_assert!(*bytes >= partial.bytes.len(), "its bytes were counted");
             *bytes -= if wanted { 0 } else { partial.bytes.len() };
             wanted
         });
+        debug_assert!(!units.is_empty() || *bytes == 0, "bytes are of units");
     }
 
     fn forget(&mut self, unit: u64) -> Option<Vec<u8>> {
         let partial = self.units.remove(&unit)?;
+        debug_assert!(partial.is_whole(), "what is incomplete is kept");
         debug_assert!(self.bytes >= partial.bytes.len(), "its bytes were counted");
         self.bytes -= partial.bytes.len();
         Some(partial.bytes)
@@ -78,7 +82,13 @@ impl UnitFragments {
         let kept: usize = self.units.values().map(|partial| partial.bytes.len()).sum();
         assert_eq!(self.bytes, kept, "bytes are counted");
         assert!(self.bytes <= MAX_BYTES, "memory is bounded");
-        assert!(self.units.values().all(|partial| !partial.is_whole()), "whole units leave");
+        for partial in self.units.values() {
+            assert!(!partial.is_whole(), "whole units leave");
+            let (begins, ends) = (partial.arrived.keys().skip(1), partial.arrived.values());
+            assert!(begins.zip(ends).all(|(begin, end)| end < begin), "ranges do not touch");
+            let last = partial.arrived.last_key_value();
+            assert!(last.is_none_or(|(_, end)| *end <= partial.bytes.len()), "in the unit");
+        }
     }
 }
 
@@ -98,6 +108,8 @@ impl Partial {
             (begin, end) = (begin.min(from), end.max(to));
         }
         debug_assert!(begin <= end && end <= self.bytes.len(), "a range of the unit");
+        let next = self.arrived.range(begin..).next();
+        debug_assert!(next.is_none_or(|(&from, _)| from > end), "ranges do not touch");
         self.arrived.insert(begin, end);
     }
 

@@ -4,7 +4,7 @@
 
 use crate::pair;
 
-use clump_net::Pushed;
+use clump_net::{Pushed, Refusal};
 use clump_wire::{Header, Packet, PacketKind, Security};
 use pair::{MILLISECOND, Pair, Wire};
 
@@ -81,6 +81,25 @@ fn fragments_that_are_lost_come_again_and_what_came_is_kept() {
     let headers =
         pair.sent(0).iter().map(|packet| Packet::parse(packet).unwrap().header).collect::<Vec<_>>();
     assert!(headers.iter().filter(|header| unit_fragments(header)).count() > 50);
+}
+
+#[test]
+fn an_incomplete_unit_is_forgotten_with_its_peer() {
+    let mut pair = wide(Security::Aead);
+    let flow = pair.flow(0, true);
+    {
+        let mut wire = pair.sides[0].wire.lock().unwrap();
+        wire.most = Some(1472);
+        wire.lose = (wire.sent..wire.sent + 2000).step_by(3).collect();
+    }
+    assert_eq!(pair.send(flow, &[0], &payload(0)), Pushed::Accepted);
+    while pair.sides[1].stack.memory_bytes() == 0 {
+        assert!(pair.look(1, Some(0)).is_empty(), "some of it is missing");
+        pair.look(0, None);
+        pair.now += MILLISECOND / 4;
+    }
+    pair.sides[1].stack.lose(0, Refusal::PeerLost);
+    assert_eq!(pair.sides[1].stack.memory_bytes(), 0, "the rest will not come");
 }
 
 /// Sends messages of 2 to 4 kB over a path that carries IP packets of `ip` bytes, from the start or

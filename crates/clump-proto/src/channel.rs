@@ -13,7 +13,7 @@ use crate::replay::Replay;
 use crate::retransmit::Retransmit;
 use crate::rtt::Rtt;
 use crate::send::Send;
-use crate::time::{Ticks, ticks};
+use crate::time::Ticks;
 use crate::window::Window;
 use crate::{Config, Nanos, Stats};
 pub use transmit::{Content, Transmit, Waiting};
@@ -160,7 +160,6 @@ impl Channel {
                 self.mtu.on_silence(now, oldest);
             }
         }
-        debug_assert!(self.stamped <= ticks(now), "time never goes back");
         let closed = self.window.is_probe_due(now, &self.send);
         if closed | self.keepalive.is_due(now) {
             self.ask_alone = true;

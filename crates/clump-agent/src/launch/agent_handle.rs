@@ -120,6 +120,7 @@ impl AgentHandle {
         if self.heard_all {
             return Ok(());
         }
+        debug_assert!(self.sent <= self.backlog.len(), "no more is sent than there is");
         if self.sent == self.backlog.len() {
             self.backlog.clear();
             self.sent = 0;
@@ -129,7 +130,11 @@ impl AgentHandle {
 
     /// Has the poller tell when there is room to write, or no more.
     fn await_room(&mut self, poller: &Poller, wanted: bool) -> clump_os::Result<()> {
-        let Some(stream) = self.streams.to_agent() else { return Ok(()) };
+        let Some(stream) = self.streams.to_agent() else {
+            // A write has failed: nothing is sent to this agent any more.
+            debug_assert!(!wanted && !self.writing, "nothing waits for a closed stream");
+            return Ok(());
+        };
         match (std::mem::replace(&mut self.writing, wanted), wanted) {
             (false, true) => poller.add(stream, self.token, Interest::Write),
             (true, false) => poller.remove(stream),

@@ -100,6 +100,7 @@ impl Timing {
     /// Counts an accepted message that is not due.
     #[inline]
     pub(super) fn on_taken(&mut self) {
+        debug_assert!(self.until > 0, "one that is due is recorded");
         self.until = self.until.wrapping_sub(1);
     }
 
@@ -110,6 +111,7 @@ impl Timing {
             (self.refused, self.before) = (Some(now), self.until);
             self.until = 0;
         }
+        debug_assert!(self.is_due(), "the next that is accepted is recorded");
     }
 
     /// Records a message that was due and was accepted: offered at `began`, and done by the stack
@@ -122,6 +124,7 @@ impl Timing {
         peer: Option<u32>,
         bytes: usize,
     ) {
+        debug_assert!(self.is_due() && began <= now, "it was due before it was sent");
         let size = usize::from(bytes > SMALL);
         let waited = self.refused.take().map(|at| began.saturating_sub(at));
         if let Some(wait) = waited {
@@ -134,6 +137,7 @@ impl Timing {
         // It stands for all since the last timed one, and the time that they have waited is divided
         // among them.
         let gap = Nanos::from(self.gap);
+        debug_assert!(self.gap > 0, "a timed message stands for itself at least");
         let share = std::mem::take(&mut self.waited[size]) / gap;
         let source = &mut self.times.source[size];
         let least = if source.count == 0 { Nanos::MAX } else { source.min_ns };
@@ -144,6 +148,7 @@ impl Timing {
             let end = stack.packed_before(peer);
             self.pending.push_back(Pending { peer, end, taken: began, size });
         }
+        debug_assert!(self.pending.len() <= MAX_PENDING, "memory is bounded");
         self.gap = self.dice.gap(EVERY);
         self.until = self.gap - 1;
     }
@@ -177,6 +182,7 @@ impl Timing {
         }
         // The rest of this batch is skipped.
         self.until_arrival = self.dice.gap(EVERY) - 1;
+        debug_assert!(at < count, "one of this batch");
         Some(at)
     }
 
@@ -188,6 +194,7 @@ impl Timing {
     /// Returns true if the turn that begins is timed.
     #[inline]
     pub(super) fn is_turn_due(&mut self) -> bool {
+        debug_assert!(self.until_turn < self.turn_gap, "the last that was due was recorded");
         let due = self.until_turn == 0;
         self.until_turn = self.until_turn.wrapping_sub(1);
         due

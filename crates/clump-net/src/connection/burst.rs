@@ -55,6 +55,7 @@ impl Connection {
         if !std::mem::replace(&mut self.tx.listed, true) {
             sink.schedule.list(sink.path.peer());
         }
+        debug_assert!(sink.schedule.len() > 0, "a listed connection is in the list");
     }
 
     /// Services a listed connection. Returns true if it needs no further service for now.
@@ -70,9 +71,11 @@ impl Connection {
                 || now.saturating_sub(self.tx.opened_at) >= COALESCE_NS;
             // Units beyond the window wait for an acknowledgement, which touches again.
             if !self.pump(now, idle, sink) {
+                debug_assert!(self.tx.touched, "it is serviced again");
                 return false;
             }
         }
+        debug_assert!(!self.tx.touched, "all that happened was handled");
         self.tx.listed = false;
         true
     }
@@ -80,6 +83,7 @@ impl Connection {
     /// Notes that the connection is not serviced any more: its peer is lost.
     pub(crate) fn unlist(&mut self) {
         debug_assert!(self.tx.listed, "only listed connections are serviced");
+        debug_assert!(!self.tx.outbox.has_waiting(), "nothing is sent to a lost peer");
         (self.tx.listed, self.tx.touched) = (false, false);
     }
 
@@ -96,6 +100,8 @@ impl Connection {
             let old = now.saturating_sub(self.tx.opened_at) >= COALESCE_NS;
             let close_open = old || !self.tx.touched;
             self.pump(now, close_open, sink);
+            let next = self.channel.next_timeout();
+            debug_assert!(next != Some(0) || self.tx.listed, "what is due at once was done");
         }
         sink.schedule.note_timeout(self.channel.next_timeout());
     }
@@ -211,6 +217,9 @@ impl Connection {
                 return self.send_fragments(now, header.unit, sink);
             }
             debug_assert!(tx.outbox.unit_bytes(header.unit).is_some(), "it is in flight");
+            let new = transmit.content != Content::Resend;
+            let newest = tx.outbox.in_flight_range().1.checked_sub(1);
+            debug_assert!(!new || Some(header.unit) == newest, "both count the same units");
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             let arena = &mut sink.transmitter.arena;
             if arena.len() == 0 {
@@ -218,6 +227,7 @@ impl Connection {
             }
             bytes += arena.load_unit(&header, &sink.path.sealer, &mut tx.outbox, sealed);
             let loaded = arena.len();
+            debug_assert!((1..=BURST).contains(&loaded), "a call of the driver takes so many");
             // One contiguous send buffer costs less than one and a part of the next.
             let full = loaded == BURST
                 || bytes >= BURST_BYTES
@@ -259,6 +269,7 @@ impl Connection {
             let packet = [&unit_fragment.encode()[..], part].concat();
             arena.load(&header, false, sealer, &packet);
         }
+        debug_assert!(sink.transmitter.arena.len() > 0, "the last fragments are loaded");
         sink.transmitter.stats.units_fragmented += 1;
         let sent = sink.flush(now, channel, &mut tx.outbox);
         if sent { BurstEnd::More } else { BurstEnd::NoUnits }

@@ -2,9 +2,8 @@
 //! packed.
 
 use super::{Connection, MAX_WAITING, PacketSink, Pushed};
-use crate::outbox::{PayloadFragment, Progress};
+use crate::outbox::{MessageBody, Progress};
 use clump_proto::Nanos;
-use clump_wire::frame::FrameHead;
 
 /// Bytes that are packed ahead of the window before the window is checked again.
 const STEP: usize = 64 << 10;
@@ -12,10 +11,8 @@ const STEP: usize = 64 << 10;
 /// A long message, or the fragment of it that is available.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LongBody<'a> {
-    pub(crate) head: FrameHead,
+    pub(crate) body: MessageBody<'a>,
     pub(crate) ordered: bool,
-    pub(crate) words: &'a [u64],
-    pub(crate) payload: PayloadFragment<'a>,
 }
 
 impl Connection {
@@ -23,6 +20,17 @@ impl Connection {
     #[inline]
     pub(crate) fn has_long_room(&self) -> bool {
         self.tx.outbox.waiting() < MAX_WAITING
+    }
+
+    /// Returns the body of a message with its number, if it begins and asks for order: only the
+    /// frame that begins the message has one.
+    fn numbered<'a>(&mut self, message: &LongBody<'a>, progress: &Progress) -> MessageBody<'a> {
+        let LongBody { mut body, ordered } = *message;
+        debug_assert!(body.head.order.is_none(), "the connection numbers ordered messages");
+        let begins = *progress == Progress::default();
+        debug_assert!(begins || progress.message.is_some(), "what was begun has its number");
+        body.head.order = self.tx.take_order(ordered && begins);
+        body
     }
 
     /// Sends a long request, or as much of it as there is room for; `progress` tells how much.
@@ -35,18 +43,12 @@ impl Connection {
         sink: &mut PacketSink<'_>,
     ) -> Pushed {
         debug_assert!(self.has_long_room(), "the caller asks for room");
-        let LongBody { mut head, ordered, words, payload } = *message;
-        // Only the frame that begins the message has a number.
-        head.order = self.tx.take_order(ordered && *progress == Progress::default());
-        let mut all = false;
-        loop {
-            let at = now();
-            if !self.tx.outbox.has_waiting() {
-                self.tx.opened_at = at;
-            }
-            let before = progress.done;
+        let (body, mut all) = (self.numbered(message, progress), false);
+        while !all {
+            let (at, before) = (now(), progress.done);
+            self.tx.note_opening(at);
             let goes_on = self.feed(at, sink, |outbox| {
-                all = all || outbox.append_some(&head, words, payload, progress, 1);
+                all = all || outbox.append_some(&body, progress, 1);
                 !all
             });
             if !all && !goes_on {
@@ -56,14 +58,12 @@ impl Connection {
                     return Pushed::Full;
                 }
                 let most = STEP.min(MAX_WAITING - waiting);
-                all = self.tx.outbox.append_some(&head, words, payload, progress, most);
+                all = self.tx.outbox.append_some(&body, progress, most);
             }
-            debug_assert!(progress.done >= before, "nothing is packed twice");
-            if all {
-                self.kick(now(), false, sink);
-                return Pushed::Accepted;
-            }
+            debug_assert!(progress.done > before || all, "each turn packs something");
         }
+        self.kick(now(), false, sink);
+        Pushed::Accepted
     }
 
     /// Packs the next fragment of a long message, all of it.
@@ -78,11 +78,12 @@ impl Connection {
             self.kick(now(), false, sink);
             return Pushed::Full;
         }
-        let LongBody { mut head, ordered, words, payload } = *message;
-        head.order = self.tx.take_order(ordered && *progress == Progress::default());
+        let body = self.numbered(message, progress);
+        let end = body.payload.at + body.payload.bytes.len();
         let first = !self.tx.outbox.has_waiting();
-        let _ = self.tx.outbox.append_some(&head, words, payload, progress, usize::MAX);
-        debug_assert!(progress.done >= payload.at + payload.bytes.len(), "all of it is packed");
+        let all = self.tx.outbox.append_some(&body, progress, usize::MAX);
+        debug_assert!(progress.done >= end, "all of it is packed");
+        debug_assert!(all == (end == body.payload.total), "the last fragment ends the message");
         let at = now();
         if first {
             self.tx.opened_at = at;

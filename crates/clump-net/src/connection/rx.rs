@@ -54,6 +54,7 @@ impl Rx {
             // Words and payload end where the rest begins.
             let tail = frame.word_count() * 8 + frame.payload.len().next_multiple_of(8);
             debug_assert!(tail + frames.left() <= body.len(), "a frame lies in its unit");
+            debug_assert!(before.is_none_or(|before| before.order.is_none()), "none waited");
             let words_at = at + body.len() - frames.left() - tail;
             if before.is_some_and(|before| follows(&before, &frame.head)) {
                 delivery.found.push_same(&frame, words_at);
@@ -191,8 +192,8 @@ impl Rx {
 
     /// Forgets messages whose rest will not come.
     pub(super) fn on_lost(&mut self) {
-        self.reassembly = Reassembly::default();
-        debug_assert!(self.reassembly.bytes() == 0);
+        (self.unit_fragments, self.reassembly) = (UnitFragments::default(), Reassembly::default());
+        debug_assert!(self.bytes() == self.ordered.bytes(), "nothing is incomplete");
     }
 
     /// Returns the bytes kept.

@@ -42,6 +42,7 @@ impl PacketSink<'_> {
         // Selective acknowledgements take their share of a probe's length.
         let padding = padding.saturating_sub(8 * arena.sack.words().len());
         let body = vec![0; padding];
+        debug_assert!(arena.len() == 0, "an answer is a packet of its own");
         arena.load(header, true, &self.path.sealer, &body);
         self.transmitter.stats.acks_sent += u64::from(content == Content::Ack);
     }

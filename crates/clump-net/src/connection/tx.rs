@@ -63,6 +63,15 @@ impl Tx {
         order
     }
 
+    /// Notes that a message is about to be packed: the open unit gets its first frame if nothing
+    /// waits.
+    pub(super) fn note_opening(&mut self, now: Nanos) {
+        if !self.outbox.has_waiting() {
+            debug_assert!(!self.outbox.has_whole(), "what waits is counted");
+            self.opened_at = now;
+        }
+    }
+
     /// Takes the length of datagrams from the channel; returns true if it is less than before.
     #[inline]
     pub(super) fn set_datagram_bytes(&mut self, bytes: usize) -> bool {
@@ -73,6 +82,7 @@ impl Tx {
         self.datagram_bytes = bytes;
         debug_assert!(bytes > self.overhead, "a datagram has room for a unit");
         self.outbox.set_capacity(capacity(bytes, self.overhead));
+        debug_assert!(self.overhead + self.outbox.capacity() <= bytes, "units fit");
         narrower
     }
 
@@ -80,6 +90,8 @@ impl Tx {
     pub(super) fn check_invariants(&self) {
         assert!(!self.touched || self.listed, "what needs service is listed");
         assert!(self.datagram_bytes > self.overhead, "a datagram has room for a unit");
+        let unit = self.overhead + self.outbox.capacity();
+        assert!(unit <= self.datagram_bytes && self.datagram_bytes < unit + 8, "units fill them");
         self.outbox.check_invariants();
     }
 }

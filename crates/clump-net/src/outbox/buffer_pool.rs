@@ -61,6 +61,12 @@ impl BufferPool {
         }
     }
 
+    /// Returns the number of units that need a buffer of the pool.
+    pub(super) fn units(&self) -> usize {
+        let all = self.send_buffers.iter().chain([&self.send_buffer]);
+        all.map(|buffer| buffer.units as usize).sum()
+    }
+
     /// Returns the largest size of a unit.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
@@ -76,6 +82,7 @@ impl BufferPool {
     /// Sets the largest size of a unit from now on.
     pub(super) fn set_capacity(&mut self, capacity: usize) {
         debug_assert!(capacity > 0, "units hold something");
+        debug_assert!(capacity.is_multiple_of(8), "frames begin at multiples of 8");
         self.capacity = capacity;
         self.spare.clear();
         self.spare_bytes = 0;
@@ -141,6 +148,7 @@ impl BufferPool {
     #[inline]
     pub(super) fn finish(&mut self, at: usize) -> BufferRange {
         let number = self.number();
+        debug_assert!(self.get(number).is_some(), "the buffer is found by its number");
         self.send_buffer.finish(number, at, self.tail)
     }
 
@@ -162,12 +170,14 @@ impl BufferPool {
             }
             None => SendBuffer::new(self.capacity, self.tail),
         };
-        let full = std::mem::replace(&mut self.send_buffer, fresh);
+        debug_assert!(fresh.has_room(self.capacity, self.tail), "a new buffer holds a unit");
+        let (full, number) = (std::mem::replace(&mut self.send_buffer, fresh), self.number());
         if full.units > 0 {
             self.send_buffers.push_back(full);
         } else {
             self.recycle(full);
         }
+        debug_assert!(self.number() - number <= 1, "numbers are consecutive");
     }
 
     /// Keeps a send buffer that is not needed any more for reuse.
@@ -181,6 +191,7 @@ impl BufferPool {
             self.spare_bytes += room;
             self.spare.push_back(send_buffer);
         }
+        debug_assert!(self.spare_bytes <= self.grows_to.max(SPARE), "memory is bounded");
     }
 
     /// Releases a unit of this send buffer.
@@ -217,5 +228,9 @@ impl BufferPool {
         assert!(self.spare.iter().all(|buffer| buffer.units == 0), "spare buffers are unused");
         let first = self.send_buffers.front();
         assert!(first.is_none_or(|buffer| buffer.units > 0), "the first buffer is needed");
+        assert!(self.spare_bytes <= self.grows_to.max(SPARE), "memory is bounded");
+        let clean = |buffer: &SendBuffer| buffer.packets().is_empty();
+        assert!(self.spare.iter().all(clean), "spare buffers hold nothing");
+        assert!(self.grows_to <= MAX_SPARE, "growth is bounded");
     }
 }

@@ -66,6 +66,7 @@ impl ControlUnit {
     /// Packs a message; returns false if there is no room for it.
     pub(super) fn append(&mut self, head: &FrameHead, words: &[u64], capacity: usize) -> bool {
         let (same, share) = (self.route == Some(head.route), share(capacity));
+        debug_assert!(head.order.is_none() && head.fragment.is_none(), "it may overtake others");
         let need = frame::frame_bytes(head, same, words.len(), 0);
         if self.body().len() + need > share {
             return false;
@@ -99,6 +100,7 @@ impl ControlUnit {
         self.route = None;
         let place = own.finish(0, 0, tail);
         debug_assert!(place.bytes() > 0, "it holds a message");
+        debug_assert!(own.units == 1, "a buffer of its own");
         self.ahead += place.bytes();
         self.units += 1;
         Some((own, place))

@@ -137,6 +137,7 @@ impl InFlightUnits {
     pub(super) fn push_ahead(&mut self, own: SendBuffer, place: BufferRange) {
         let number = self.next();
         debug_assert!(place.bytes() > 0, "it holds a message");
+        debug_assert!(own.units > 0, "its buffer is in use");
         if !self.spans.is_empty() {
             for unit in self.units.iter_mut().filter(|unit| unit.kept_for >= number) {
                 unit.kept_for += 1;
@@ -152,6 +153,7 @@ impl InFlightUnits {
     #[inline]
     fn add(&mut self, place: BufferRange, own: Option<Box<SendBuffer>>, kept_for: u64) {
         let (sealed, acked, zero_copy) = (false, false, false);
+        debug_assert!(kept_for >= self.next(), "a unit is kept for itself at least");
         self.units.push_back(InFlightUnit { place, own, sealed, acked, kept_for, zero_copy });
     }
 
@@ -170,6 +172,7 @@ impl InFlightUnits {
                 break;
             }
             let Some(done) = self.units.pop_front() else { break };
+            debug_assert!(done.kept_for >= self.base, "a unit is kept for itself at least");
             self.base += 1;
             if done.own.is_none() && !done.sealed {
                 pool.release(done.place.send_buffer);
@@ -183,6 +186,7 @@ impl InFlightUnits {
 
     #[inline]
     fn is_acked(&self, number: u64) -> bool {
+        debug_assert!(number >= self.base, "what has left is not asked about");
         self.get(number).is_none_or(|unit| unit.acked)
     }
 
@@ -233,6 +237,7 @@ impl InFlightUnits {
         let unit = self.get_mut(number);
         debug_assert!(unit.is_some(), "a packet that is sent is in flight");
         if let Some(unit) = unit {
+            debug_assert!(!unit.sealed, "sealed packets lie elsewhere");
             unit.zero_copy = true;
         }
     }
@@ -250,6 +255,7 @@ impl InFlightUnits {
         if unit.sealed || unit.place.bytes() > sealed.capacity() {
             return None;
         }
+        debug_assert!(!unit.acked, "what has arrived is not sent");
         let packet = unit.packet_mut(pool)?;
         seal(packet);
         let place = sealed.keep(number, packet);
@@ -267,6 +273,11 @@ impl InFlightUnits {
         self.units.iter().map(|unit| unit.place.bytes()).sum()
     }
 
+    /// Returns the number of units that lie in the pool's buffers.
+    pub(super) fn pool_units(&self) -> usize {
+        self.units.iter().filter(|unit| unit.own.is_none() && !unit.sealed).count()
+    }
+
     /// Takes all units, after the peer is lost; `arrived` tells which have arrived.
     pub(super) fn take_all(&mut self, arrived: impl Fn(u64) -> bool) -> VecDeque<InFlightUnit> {
         debug_assert!(self.units.iter().all(|unit| unit.place.bytes() > 0), "no unit is empty");
@@ -274,6 +285,8 @@ impl InFlightUnits {
             unit.acked |= arrived(number);
         }
         self.spans.clear();
+        // Their numbers are not given again.
+        (self.base, self.acked_through) = (self.next(), self.next());
         std::mem::take(&mut self.units)
     }
 
@@ -284,7 +297,16 @@ impl InFlightUnits {
             assert!(number >= self.acked_through || unit.acked, "acknowledged up to there");
             assert!(unit.kept_for >= number, "a unit is kept for itself at least");
             assert!(!unit.sealed || unit.own.is_none(), "a unit lies in one place");
+            assert!(!unit.sealed || !unit.zero_copy, "and is sent from there");
+            assert!(unit.place.bytes() > 0, "no unit is empty");
         }
+        assert!(self.acked_through <= self.next(), "no more is acknowledged than was sent");
+        let open =
+            self.acked_through.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        let open = open.and_then(|at| self.units.get(at));
+        assert!(open.is_none_or(|unit| !unit.acked), "the first open unit has not arrived");
         assert!(self.spans.iter().all(|(first, last)| first <= last), "spans go forward");
+        let needed = self.spans.iter().all(|&(_, last)| last >= self.base);
+        assert!(needed, "spans are forgotten with their units");
     }
 }

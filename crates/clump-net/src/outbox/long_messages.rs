@@ -1,6 +1,6 @@
 //! Long messages that have begun: what is returned of them if they do not arrive.
 
-use clump_wire::frame::FrameHead;
+use clump_wire::frame::{FrameHead, FrameKind};
 use std::collections::VecDeque;
 
 /// A long message in flight: the data to return if it does not arrive.
@@ -31,11 +31,13 @@ impl LongMessages {
     pub(super) fn begin(&mut self, head: FrameHead, words: &[u64], message: u64) {
         debug_assert!(message < self.next, "it has a number");
         debug_assert!(self.begun.back().is_none_or(|before| before.message < message));
+        debug_assert!(head.kind == FrameKind::Long, "others lie in their units");
         self.begun.push_back(LongMessage { head, words: words.to_vec(), message, last: None });
     }
 
     /// Notes that a message was packed to its end, in unit `last`.
     pub(super) fn end(&mut self, message: u64, last: u64) {
+        debug_assert!(message < self.next, "it has a number");
         let ended = self.begun.iter_mut().rev().find(|begun| begun.message == message);
         if let Some(begun) = ended {
             debug_assert!(begun.last.is_none(), "a message ends once");
@@ -61,12 +63,14 @@ impl LongMessages {
         while self.begun.front().is_some_and(arrived) {
             self.begun.pop_front();
         }
+        debug_assert!(!self.begun.front().is_some_and(arrived), "what has arrived is forgotten");
     }
 
     /// Shifts unit numbers from `number` on by one.
     pub(super) fn shift(&mut self, number: u64) {
         for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
             *last += u64::from(*last >= number);
+            debug_assert!(*last != number, "the unit that goes ahead holds no part of it");
         }
     }
 

@@ -31,9 +31,18 @@ impl<'a> PayloadFragment<'a> {
     /// Returns the available bytes from offset `from` of the payload on.
     pub(super) fn rest(&self, from: usize) -> &'a [u8] {
         debug_assert!(self.at + self.bytes.len() <= self.total, "a fragment of the payload");
+        debug_assert!(from >= self.at, "fragments are packed in their order");
         let behind = from.checked_sub(self.at).and_then(|from| self.bytes.get(from..));
         behind.unwrap_or_default()
     }
+}
+
+/// A message to be packed, or the fragment of it that is available.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageBody<'a> {
+    pub(crate) head: FrameHead,
+    pub(crate) words: &'a [u64],
+    pub(crate) payload: PayloadFragment<'a>,
 }
 
 /// A message that was not acknowledged when its peer was lost.

@@ -66,6 +66,7 @@ impl SendBuffer {
         // Not a matter of correctness: were the memory to move, packets would span one more page.
         let start = if slack == 0 { 0 } else { bytes.as_ptr().addr().wrapping_neg() % PAGE };
         bytes.resize(start, 0);
+        debug_assert!(start + room <= bytes.capacity(), "packets do not move");
         Self { bytes, start, most: start + packets, units: 0 }
     }
 
@@ -86,6 +87,7 @@ impl SendBuffer {
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
         let at = self.bytes.len();
+        debug_assert!(at + HEADROOM < self.most, "there is room for a unit");
         self.bytes.resize(at + HEADROOM, 0);
         self.units += 1;
         debug_assert!(self.len() == at + HEADROOM, "frames go behind the header");
@@ -111,6 +113,10 @@ impl SendBuffer {
         debug_assert!(end > at + HEADROOM, "a packet holds a unit");
         debug_assert!(tail <= TAILROOM && self.units > 0, "the tail fits");
         self.bytes.resize(end + tail, 0);
+        debug_assert!(
+            at >= self.start && self.bytes.len() <= self.most + TAILROOM,
+            "in the buffer"
+        );
         BufferRange { send_buffer, at, end }
     }
 

@@ -16,8 +16,10 @@ const HEAD: FrameHead = FrameHead {
 fn long(outbox: &mut Outbox, total: usize, at_hand: usize) -> Progress {
     let (words, bytes) = ([0, total as u64], vec![7; at_hand]);
     let mut progress = Progress::default();
-    let payload_fragment = PayloadFragment { total, at: 0, bytes: &bytes };
-    let all = outbox.append_some(&HEAD, &words, payload_fragment, &mut progress, usize::MAX);
+    let payload = PayloadFragment { total, at: 0, bytes: &bytes };
+    let message = MessageBody { head: HEAD, words: &words, payload };
+    let all = outbox.append_some(&message, &mut progress, usize::MAX);
+    outbox.check_invariants();
     assert_eq!(all, total == at_hand);
     progress
 }

@@ -37,6 +37,8 @@ impl UndeliveredMessages {
             (kind, fragment) => {
                 debug_assert!(kind != FrameKind::Part, "fragments have their message's number");
                 if let Some(fragment) = fragment {
+                    let known = self.parted.iter().any(|(number, _)| *number == fragment.message);
+                    debug_assert!(!known, "a message begins once");
                     self.parted.push((fragment.message, self.messages.len()));
                 }
                 let mut words = [0; frame::MAX_WORDS];
@@ -87,6 +89,7 @@ impl UndeliveredMessages {
         for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
             match self.parted.iter().find(|(number, _)| *number == message) {
                 Some(&(_, at)) => {
+                    debug_assert!(at < self.messages.len(), "the index of a message");
                     if let Some((_, delivery)) = self.messages.get_mut(at) {
                         *delivery = Delivery::Lost;
                     }

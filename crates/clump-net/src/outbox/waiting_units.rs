@@ -3,7 +3,7 @@
 use super::buffer_pool::BufferPool;
 use super::layout::{HEADROOM, MIN_FRAGMENT};
 use super::long_messages::LongMessages;
-use super::message::{PayloadFragment, Progress};
+use super::message::{MessageBody, Progress};
 use super::send_buffer::BufferRange;
 use clump_wire::frame::{self, FrameHead, FrameKind, MessageFragment, Route};
 use std::collections::VecDeque;
@@ -65,6 +65,11 @@ impl WaitingUnits {
         }
     }
 
+    /// Returns the number of units, open or whole, in the pool's buffers.
+    pub(super) fn pool_units(&self) -> usize {
+        self.closed.len() + usize::from(self.is_open())
+    }
+
     /// Appends a frame to the open unit, or to a new one.
     #[inline]
     pub(super) fn put(&mut self, head: &FrameHead, same: bool, words: &[u64], payload: &[u8]) {
@@ -72,7 +77,9 @@ impl WaitingUnits {
             frame::frame_bytes(head, same, words.len(), payload.len()) <= self.room(),
             "the frame fits"
         );
+        debug_assert!(!same || self.continues(head.route) || head.kind == FrameKind::Part);
         if self.open.is_none() {
+            debug_assert!(self.open_route.is_none(), "a route is of an open unit");
             self.open = Some(self.pool.begin());
         }
         let send_buffer = self.pool.filling_mut();
@@ -90,6 +97,7 @@ impl WaitingUnits {
         if let Some(at) = self.open.take() {
             let unit = self.pool.finish(at);
             debug_assert!(unit.bytes() > 0, "an open unit has a frame");
+            debug_assert!(unit.bytes() <= self.bytes, "its bytes were counted");
             self.closed.push_back(unit);
             self.open_route = None;
         }
@@ -128,6 +136,7 @@ impl WaitingUnits {
         }
         let Some(first) = self.closed.front() else { return 0 };
         let count = self.closed.partition_point(|unit| unit.send_buffer <= first.send_buffer);
+        debug_assert!(count > 0, "the first lies in its own buffer");
         let last = count.checked_sub(1).and_then(|last| self.closed.get(last));
         if count > 1 { last.map_or(0, |last| last.end - first.at) } else { 0 }
     }
@@ -155,18 +164,17 @@ impl WaitingUnits {
     /// returns true if that was all. `sent` is the number of the first unit that waits.
     pub(super) fn append_fragments(
         &mut self,
-        head: &FrameHead,
-        words: &[u64],
-        payload: PayloadFragment<'_>,
+        body: &MessageBody<'_>,
         progress: &mut Progress,
         (most, sent): (usize, u64),
         long_messages: &mut LongMessages,
     ) -> bool {
+        let MessageBody { head, payload, .. } = body;
         debug_assert!(progress.done <= payload.total, "no more is packed than there is");
         let budget = self.bytes.saturating_add(most);
         let message = match progress.message {
             Some(message) => message,
-            None => self.begin(head, words, payload, progress, long_messages),
+            None => self.begin(body, progress, long_messages),
         };
         loop {
             let rest = payload.rest(progress.done);
@@ -177,6 +185,7 @@ impl WaitingUnits {
                 return false;
             }
             let fragment = Some(MessageFragment { message, at: progress.done as u64 });
+            debug_assert!(progress.done > 0 || payload.at == 0, "its beginning was packed");
             let part = FrameHead { kind: FrameKind::Part, order: None, fragment, ..*head };
             let overhead = frame::frame_bytes(&part, true, 0, 0);
             if self.room() < overhead + rest.len().min(MIN_FRAGMENT) {
@@ -193,6 +202,7 @@ impl WaitingUnits {
             }
         }
         if progress.done < payload.total {
+            debug_assert!(progress.done >= payload.at + payload.bytes.len(), "all at hand");
             return false;
         }
         long_messages.end(message, self.open_number(sent));
@@ -208,12 +218,11 @@ impl WaitingUnits {
     /// Packs the frame that begins a message of several, with as much payload as fits.
     fn begin(
         &mut self,
-        head: &FrameHead,
-        words: &[u64],
-        payload: PayloadFragment<'_>,
+        body: &MessageBody<'_>,
         progress: &mut Progress,
         long_messages: &mut LongMessages,
     ) -> u64 {
+        let MessageBody { ref head, words, payload } = *body;
         debug_assert!(payload.at == 0 && progress.done == 0, "a message begins with its beginning");
         let message = long_messages.take_number();
         let fragment = Some(MessageFragment { message, at: payload.total as u64 });
@@ -226,6 +235,7 @@ impl WaitingUnits {
         let payload = payload.rest(0);
         let bytes = payload.len().min(self.room().saturating_sub(overhead) & !7);
         debug_assert!(overhead <= self.room(), "head and words fit");
+        debug_assert!(bytes.is_multiple_of(8) || bytes == payload.len(), "parts are of words");
         self.put(&first, same, words, payload.get(..bytes).unwrap_or_default());
         (progress.done, progress.message) = (bytes, Some(message));
         if head.kind == FrameKind::Long {
@@ -249,6 +259,7 @@ impl WaitingUnits {
     /// Calls `visit` with the body of each unit, and gives all of them up.
     pub(super) fn take_all(&mut self, mut visit: impl FnMut(&[u8])) {
         self.close();
+        debug_assert!(self.bytes == self.whole_bytes(), "all bytes are counted");
         for unit in std::mem::take(&mut self.closed) {
             let buffer = self.pool.get(unit.send_buffer);
             debug_assert!(buffer.is_some(), "waiting units keep their send buffers");
@@ -263,12 +274,21 @@ impl WaitingUnits {
 
     /// Asserts what always holds between calls.
     pub(super) fn check_invariants(&self) {
-        let whole: usize = self.closed.iter().map(BufferRange::bytes).sum();
+        let whole = self.whole_bytes();
         assert_eq!(self.bytes, whole + self.open_bytes().unwrap_or(0), "all bytes are counted");
         assert!(self.open.is_some() || self.open_route.is_none(), "a route is of an open unit");
         assert!(self.closed.iter().all(|unit| unit.bytes() > 0), "no unit is empty");
         let buffers = self.closed.iter().map(|unit| unit.send_buffer);
         assert!(buffers.is_sorted(), "units lie in the order of their buffers");
+        let apart = self.closed.iter().zip(self.closed.iter().skip(1)).all(|(unit, next)| {
+            unit.send_buffer < next.send_buffer || unit.end + self.pool.tail() <= next.at
+        });
+        assert!(apart, "units do not overlap");
         self.pool.check_invariants();
+    }
+
+    /// Returns the bytes of all whole units.
+    fn whole_bytes(&self) -> usize {
+        self.closed.iter().map(BufferRange::bytes).sum()
     }
 }

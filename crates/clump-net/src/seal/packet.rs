@@ -74,6 +74,7 @@ impl Sealer {
         let opened = key.open_in_place(nonce(parsed.header.number), Aad::from(head), &mut body);
         scrub_registers();
         let bytes = opened.ok()?.len();
+        debug_assert!(bytes + self.tag_bytes() == sealed.len(), "all but the tag is the body");
         body.truncate(bytes);
         Some(body)
     }
@@ -85,6 +86,7 @@ impl Sealer {
     pub fn checksum(&self, head: &[u8], body: &[u8], tag: &mut [u8]) {
         debug_assert!(!self.in_place(), "a packet that must be encrypted is not merely checked");
         let made = checksum(head, body);
+        debug_assert!(tag.len() == made.len(), "the tag has the length of a checksum");
         if self.0.is_none() && tag.len() == made.len() {
             tag.copy_from_slice(&made);
         } else {
@@ -96,6 +98,7 @@ impl Sealer {
     /// checksum. A long one is checksummed in one pass, which takes half of the time of two.
     #[inline]
     pub fn checksum_whole(&self, packet: &mut [u8], body_at: usize) {
+        debug_assert!(packet.len() >= body_at + CRC_BYTES, "there is room for the checksum");
         let Some((covered, tag)) = packet.split_last_chunk_mut::<CRC_BYTES>() else { return };
         if self.0.is_none() && covered.len() > body_at + SHORT {
             *tag = crc32_iscsi(covered).to_le_bytes();
@@ -122,8 +125,11 @@ impl Opener {
     #[inline]
     pub fn open<'a>(&self, number: u64, head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let Some(key) = &self.0 else { return checked(head, sealed) };
+        let bytes = sealed.len();
         let opened = key.open_in_place(nonce(number), Aad::from(head), sealed).ok();
         scrub_registers();
+        let body = opened.as_ref().map_or(bytes, |body| body.len() + self.tag_bytes());
+        debug_assert!(body == bytes, "all but the tag is the body");
         opened
     }
 

@@ -1,7 +1,7 @@
 //! Closing: peers that are lost or close, endpoints that close, and this stack's own end.
 
 use super::Stack;
-use crate::connection::Outgoing;
+use crate::connection::{Outgoing, Pushed};
 use crate::endpoint_table::Refusal;
 use crate::queued_message::{Disposition, QueuedMessage};
 use clump_proto::Nanos;
@@ -16,6 +16,7 @@ impl Stack {
             return;
         };
         known.lost = Some(why);
+        debug_assert!(!known.is_open(), "nothing is sent to it any more");
         for flow in self.flows.towards(peer) {
             flow.on_peer_lost();
         }
@@ -25,6 +26,7 @@ impl Stack {
             if kind == FrameKind::Returned {
                 continue; // its own message, being returned to it
             }
+            debug_assert!(kind != FrameKind::Part, "messages come back whole");
             let why = if reply { Refusal::ReplyRejected } else { why };
             let sort = Disposition::Lost(kind, why);
             let (words, payload) = (unsent.words, unsent.payload);
@@ -48,6 +50,7 @@ impl Stack {
         self.return_queued(now, queued);
         debug_assert!(!self.deliveries.has_queued(index), "nothing waits for it");
         self.flows.forget(name);
+        debug_assert!(!self.deliveries.has_returns(), "what is refused has been returned");
     }
 
     /// Accepts nothing more from now on, and tells every peer which packets arrived, again where
@@ -136,6 +139,7 @@ impl Stack {
         let head = FrameHead { kind, reply: true, handler: 0, route, order: None, fragment: None };
         let peer = self.deliveries.endpoints.stack_of(route.to);
         let back = Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX };
-        let _ = self.push(now, peer, &back);
+        let pushed = self.push(now, peer, &back);
+        debug_assert!(pushed != Pushed::Full, "there is room without a limit");
     }
 }

@@ -5,7 +5,7 @@ use super::Stack;
 use crate::connection::{LongBody, MAX_WAITING, Outgoing, Pushed};
 use crate::endpoint_table::Refusal;
 use crate::flow::{FlowId, REQUEST_COST};
-use crate::outbox::{Outbox, PayloadFragment, Progress};
+use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
 use clump_proto::Nanos;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
 
@@ -58,12 +58,10 @@ impl Stack {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
         let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
         let cost = REQUEST_COST + payload.len() as u64;
-        let known = match peers.connected(&now, flow.peer, transmitter) {
-            Ok(known) => known,
+        let connected = peers.connect(&now, flow.peer, transmitter, schedule);
+        let (connection, mut sink) = match connected {
+            Ok(connected) => connected,
             Err(refusal) => return Pushed::Lost(refusal),
-        };
-        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
-            return Pushed::Lost(Refusal::NoSuchEndpoint);
         };
         if flow.outstanding() + cost > *credit_bytes && flow.outstanding() != 0 {
             // The outstanding bytes may be too few for the peer to report by itself.
@@ -82,6 +80,7 @@ impl Stack {
         let pushed = connection.push(now, &message, &mut sink);
         if pushed == Pushed::Accepted {
             flow.spend(cost);
+            debug_assert!(flow.outstanding() > 0, "the request is outstanding");
         }
         pushed
     }
@@ -97,15 +96,14 @@ impl Stack {
     ) -> Pushed {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
         let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
+        debug_assert!(progress.done <= payload.len(), "no more is packed than there is");
         let begun = *progress != Progress::default();
         let no_credit = flow.outstanding() + REQUEST_COST > *credit_bytes;
-        let known = match peers.connected(&now, flow.peer, transmitter) {
-            Ok(known) => known,
+        let connected = peers.connect(&now, flow.peer, transmitter, schedule);
+        let (connection, mut sink) = match connected {
+            Ok(connected) => connected,
             // A message that was begun has been returned already.
             Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
-        };
-        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
-            return Pushed::Lost(Refusal::NoSuchEndpoint);
         };
         if !connection.has_long_room() || (no_credit && !begun) {
             return Pushed::Full;
@@ -117,7 +115,8 @@ impl Stack {
         let (kind, handler) = (request.kind, request.handler);
         let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
         let (ordered, words) = (flow.ordered, request.words);
-        let message = LongBody { head, ordered, words, payload: PayloadFragment::whole(payload) };
+        let body = MessageBody { head, words, payload: PayloadFragment::whole(payload) };
+        let message = LongBody { body, ordered };
         connection.send_long(now, &message, progress, &mut sink)
     }
 
@@ -153,8 +152,9 @@ impl Stack {
     pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
         let Self { peers, transmitter, schedule, .. } = self;
         transmitter.stats.credits_sent += 1;
-        let Ok(known) = peers.connected(&now, peer, transmitter) else { return };
-        let Some((connection, mut sink)) = known.split(transmitter, schedule) else { return };
+        // The name, which requests told, may be of no peer. A lost peer waits for nothing.
+        let connected = peers.connect(&now, peer, transmitter, schedule);
+        let Ok((connection, mut sink)) = connected else { return };
         let words = &[total];
         let report = answer((FrameKind::Credit, 0), (from, to), (words, &[]));
         let _ = connection.push(&now, &report, &mut sink);
@@ -170,6 +170,7 @@ impl Stack {
         };
         let (peer, from, to) = (flow.peer, flow.from, flow.to);
         if let Some(total) = flow.poll_credit_request() {
+            debug_assert!(total > 0, "it is asked about something");
             self.reply_anyway(now, peer, (FrameKind::Ask, 0), (from, to), (&[total], &[]));
         }
         true
@@ -217,18 +218,16 @@ impl Stack {
     ) -> Pushed {
         let Self { peers, transmitter, schedule, .. } = self;
         let begun = *progress != Progress::default();
-        let known = match peers.connected(&now, peer, transmitter) {
-            Ok(known) => known,
+        let connected = peers.connect(&now, peer, transmitter, schedule);
+        let (connection, mut sink) = match connected {
+            Ok(connected) => connected,
             // A message that was begun has been returned already.
             Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
-        };
-        let Some((connection, mut sink)) = known.split(transmitter, schedule) else {
-            return Pushed::Lost(Refusal::NoSuchEndpoint);
         };
         head.order = None;
         let RelayedFragment { total, at, bytes } = fragment;
         let payload = PayloadFragment { total, at, bytes };
-        let message = LongBody { head, ordered, words, payload };
+        let message = LongBody { body: MessageBody { head, words, payload }, ordered };
         connection.relay_long(now, &message, progress, &mut sink)
     }
 
@@ -237,9 +236,9 @@ impl Stack {
     pub fn abandon_long(&mut self, now: impl Fn() -> Nanos, peer: u32, progress: Progress) {
         let Self { peers, transmitter, schedule, .. } = self;
         // After a loss the begun message has been forgotten.
-        let Ok(known) = peers.connected(&now, peer, transmitter) else { return };
-        if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
-            connection.abandon_long(now(), progress, &mut sink);
+        match peers.connect(&now, peer, transmitter, schedule) {
+            Ok((connection, mut sink)) => connection.abandon_long(now(), progress, &mut sink),
+            Err(refusal) => debug_assert!(refusal != Refusal::NoSuchEndpoint, "it was begun"),
         }
     }
 
@@ -252,16 +251,10 @@ impl Stack {
         message: &Outgoing<'_>,
     ) -> Pushed {
         let Self { peers, transmitter, schedule, .. } = self;
-        let known = match peers.connected(&now, peer, transmitter) {
-            Ok(known) => known,
-            Err(refusal) => return Pushed::Lost(refusal),
-        };
-        let split = known.split(transmitter, schedule);
-        debug_assert!(split.is_some(), "the connection is open");
-        let Some((connection, mut sink)) = split else {
-            return Pushed::Lost(Refusal::NoSuchEndpoint);
-        };
-        connection.push(now, message, &mut sink)
+        match peers.connect(&now, peer, transmitter, schedule) {
+            Ok((connection, mut sink)) => connection.push(now, message, &mut sink),
+            Err(refusal) => Pushed::Lost(refusal),
+        }
     }
 
     /// Returns true if a message that found no room would find it now, or would be returned.

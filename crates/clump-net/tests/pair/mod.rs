@@ -225,6 +225,7 @@ impl Pair {
         let queued = (0..batch.len()).map(queued).collect();
         stack.service(now, true);
         stack.acknowledge_all(now);
+        stack.check_invariants();
         queued
     }
 
