@@ -474,8 +474,8 @@ impl Outbox {
         self.sealed.check_invariants();
         assert!(self.control.units() <= self.in_flight.next(), "units ahead were sent");
         assert_eq!(self.has_control(), control > 0, "a control unit holds a message");
-        let (base, kept) = (self.in_flight.base(), self.sealed.first_unit());
-        assert!(kept.is_none_or(|unit| unit >= base), "packets leave with their units");
+        let mut sealed = self.in_flight.sealed_units();
+        assert!(sealed.all(|unit| self.sealed.keeps(unit)), "packets stay with their units");
         let buffers = self.in_flight.pool_units() + self.units.pool_units();
         assert_eq!(self.units.pool.units(), buffers, "buffers count the units that need them");
     }

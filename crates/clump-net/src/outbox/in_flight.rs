@@ -278,6 +278,12 @@ impl InFlightUnits {
         self.units.iter().filter(|unit| unit.own.is_none() && !unit.sealed).count()
     }
 
+    /// Iterates over the units whose packets are kept among the sealed ones.
+    pub(super) fn sealed_units(&self) -> impl Iterator<Item = u64> + '_ {
+        let sealed = |(number, unit): (u64, &InFlightUnit)| unit.sealed.then_some(number);
+        (self.base..).zip(&self.units).filter_map(sealed)
+    }
+
     /// Takes all units, after the peer is lost; `arrived` tells which have arrived.
     pub(super) fn take_all(&mut self, arrived: impl Fn(u64) -> bool) -> VecDeque<InFlightUnit> {
         debug_assert!(self.units.iter().all(|unit| unit.place.bytes() > 0), "no unit is empty");
