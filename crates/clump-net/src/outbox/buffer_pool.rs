@@ -149,7 +149,9 @@ impl BufferPool {
     pub(super) fn finish(&mut self, at: usize) -> BufferRange {
         let number = self.number();
         debug_assert!(self.get(number).is_some(), "the buffer is found by its number");
-        self.send_buffer.finish(number, at, self.tail)
+        let place = self.send_buffer.finish(number, at, self.tail);
+        debug_assert!(self.send_buffer.holds_all(), "a unit does not outgrow its buffer");
+        place
     }
 
     fn next_buffer(&mut self) {

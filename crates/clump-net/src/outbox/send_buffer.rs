@@ -83,6 +83,12 @@ impl SendBuffer {
         self.most - self.start
     }
 
+    /// Returns true if its packets have not outgrown it.
+    #[inline]
+    pub(super) fn holds_all(&self) -> bool {
+        self.bytes.len() <= self.most
+    }
+
     /// Begins a packet; returns its offset.
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
@@ -113,10 +119,7 @@ impl SendBuffer {
         debug_assert!(end > at + HEADROOM, "a packet holds a unit");
         debug_assert!(tail <= TAILROOM && self.units > 0, "the tail fits");
         self.bytes.resize(end + tail, 0);
-        debug_assert!(
-            at >= self.start && self.bytes.len() <= self.most + TAILROOM,
-            "in the buffer"
-        );
+        debug_assert!(at >= self.start, "packets lie behind the start");
         BufferRange { send_buffer, at, end }
     }
 
