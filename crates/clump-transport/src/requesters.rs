@@ -119,6 +119,7 @@ impl Requesters {
     ) -> usize {
         let mut stuck = 0;
         for requester in &mut self.all {
+            debug_assert!(requester.me == self.me, "another endpoint's requester");
             requester.flush(outlet, &mut refused);
             stuck += usize::from(requester.is_stuck());
         }
@@ -233,6 +234,7 @@ impl Requester {
     pub fn note_consumed(&mut self, outlet: &mut impl ReplyOutlet, payload: usize) {
         self.consumed += REQUEST_COST + payload as u64;
         self.report(outlet);
+        debug_assert!(self.consumed > 0 && self.reported <= self.consumed);
     }
 
     /// Notes a credit request: the requester wants a report at that total. Credit requests may
