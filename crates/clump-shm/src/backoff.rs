@@ -29,6 +29,9 @@ const MAX_PAUSE_NS: u64 = 1_000_000;
 /// some 10 ns, several times as much without optimization.
 const BACK_TO_BACK_NS: u64 = if cfg!(debug_assertions) { 2_000 } else { 200 };
 
+// The pause grows from one limit to the other, and a crowd is looked for more often.
+const _: () = assert!(2 * MIN_PAUSE_NS <= MAX_PAUSE_NS && CROWDED_WINDOW < WINDOW);
+
 fn cycles(ns: u64) -> u64 {
     ns * clock::cycles_per_us() / 1000
 }
@@ -93,6 +96,7 @@ impl PollBackoff {
         }
         match self.due(now.wrapping_sub(self.since), spin_policy) {
             WaitStep::Yielded => {
+                debug_assert!(self.since != 0, "yields are counted in a run");
                 self.yields += 1;
                 let yielded = spin_policy.yields().offer();
                 self.note(yielded);
@@ -121,6 +125,7 @@ impl PollBackoff {
 
     /// Returns the step after `idle` cycles of empty polls.
     fn due(&self, idle: u64, spin_policy: &SpinPolicy) -> WaitStep {
+        self.check_invariants();
         if !spin_policy.crowded() {
             let pause = self.pause.max(cycles(MIN_PAUSE_NS));
             return if idle >= pause { WaitStep::Yielded } else { WaitStep::Look };
@@ -140,6 +145,20 @@ impl PollBackoff {
             }
             Yielded::Shared | Yielded::Long => 0,
         };
+        self.check_invariants();
+    }
+
+    /// Asserts the relations between the fields.
+    fn check_invariants(&self) {
+        debug_assert!(
+            self.pause == 0
+                || (cycles(2 * MIN_PAUSE_NS)..=cycles(MAX_PAUSE_NS)).contains(&self.pause),
+            "a pause lies between its limits"
+        );
+        debug_assert!(
+            self.pause == 0 || self.pause > cycles(MIN_PAUSE_NS),
+            "a yield that returned at once is followed by a longer pause than the first"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! The block of an endpoint in shared memory: access word, tag, segment, doorbell, counters.
 
 use crate::doorbell::Doorbell;
-use crate::geometry::ENDPOINT_HEADER;
+use crate::geometry::{ENDPOINT_HEADER, PAGE};
 use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -32,6 +32,8 @@ pub struct EndpointBlock {
 // SAFETY: atomics only.
 unsafe impl SharedLayout for EndpointBlock {}
 const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
+// What senders read with every message and what they write lie in lines apart.
+const _: () = assert!(size_of::<AccessLine>() == 64 && align_of::<Doorbell>() == 64);
 
 /// State of an endpoint as its senders see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub enum Openness {
 
 const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
+// A closed word of generation 0 is what untouched memory holds: no endpoint was ever open.
+const _: () = assert!(CLOSED == 0 && OPEN != CLOSED && OPEN <= 0xff);
 
 impl EndpointBlock {
     /// Returns the access word of an open endpoint of this generation.
@@ -108,6 +112,7 @@ impl EndpointBlock {
     }
 
     pub(crate) fn open(&self, generation: u32, tag: u64) {
+        debug_assert!(generation != 0, "generation 0 is that of an index that was never used");
         self.access.tag.store(tag, Ordering::Relaxed);
         self.access.everyone.store(0, Ordering::Relaxed);
         self.set_segment(0, 0);
@@ -115,6 +120,7 @@ impl EndpointBlock {
     }
 
     pub(crate) fn close(&self, generation: u32) {
+        debug_assert!(generation != 0, "an endpoint that was opened");
         self.access.state.store(u64::from(generation) << 8 | CLOSED, Ordering::SeqCst);
     }
 
@@ -140,6 +146,9 @@ impl EndpointBlock {
     }
 
     pub(crate) fn set_segment(&self, offset: u64, bytes: u64) {
+        debug_assert!(offset.is_multiple_of(PAGE as u64), "peers map segments by pages");
+        debug_assert!(bytes == 0 || offset != 0, "no segment lies over the job block");
+        debug_assert!(offset.checked_add(bytes).is_some(), "a segment ends in the file");
         self.access.segment_offset.store(offset, Ordering::Relaxed);
         self.access.segment_bytes.store(bytes, Ordering::Release);
     }

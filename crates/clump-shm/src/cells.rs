@@ -35,6 +35,7 @@ macro_rules! cell {
 impl Cells {
     /// Creates cells over a mapping.
     pub fn over(map: Mapping) -> Self {
+        debug_assert!(map.base().cast::<AtomicU64>().is_aligned(), "mappings are page aligned");
         Self { map }
     }
 
@@ -70,6 +71,7 @@ impl Cells {
         // SAFETY: in bounds and aligned (just checked); as for one word.
         Some(unsafe {
             let first = self.map.base().add(offset as usize).cast::<AtomicU64>();
+            debug_assert!(first.is_aligned(), "a word that is not aligned may be torn");
             std::slice::from_raw_parts(first.as_ptr(), count)
         })
     }
@@ -82,9 +84,13 @@ impl Cells {
             return false;
         }
         let (mut at, mut to) = (offset, to);
+        let end = offset + to.len() as u64;
         while !to.is_empty() {
             let step = step(at, to.len());
-            let Some((piece, rest)) = to.split_at_mut_checked(step) else { return false };
+            let Some((piece, rest)) = to.split_at_mut_checked(step) else {
+                debug_assert!(false, "a step is no longer than what is left");
+                return false;
+            };
             self.read_fragment(at, piece);
             at += step as u64;
             to = rest;
@@ -97,7 +103,9 @@ impl Cells {
                 let done = words.len() * 8;
                 to = to.get_mut(done..).unwrap_or_default();
             }
+            debug_assert_eq!(at + to.len() as u64, end, "every byte is copied once");
         }
+        debug_assert_eq!(at, end, "all bytes are copied");
         true
     }
 
@@ -108,9 +116,13 @@ impl Cells {
             return false;
         }
         let (mut at, mut from) = (offset, from);
+        let end = offset + from.len() as u64;
         while !from.is_empty() {
             let step = step(at, from.len());
-            let Some((piece, rest)) = from.split_at_checked(step) else { return false };
+            let Some((piece, rest)) = from.split_at_checked(step) else {
+                debug_assert!(false, "a step is no longer than what is left");
+                return false;
+            };
             self.write_fragment(at, piece);
             at += step as u64;
             from = rest;
@@ -122,13 +134,24 @@ impl Cells {
                 }
                 from = tail;
             }
+            debug_assert_eq!(at + from.len() as u64, end, "every byte is copied once");
         }
+        debug_assert_eq!(at, end, "all bytes are copied");
         true
+    }
+
+    /// Asserts that one access copies `len` bytes at `at`.
+    #[inline(always)]
+    fn check_fragment(&self, at: u64, len: usize) {
+        debug_assert!(matches!(len, 1 | 2 | 4 | 8), "one access is 1, 2, 4 or 8 bytes long");
+        debug_assert!(at.is_multiple_of(len as u64), "an access that is not aligned may be torn");
+        debug_assert!(self.holds(at, len as u64), "nothing outside is touched");
     }
 
     #[inline(always)]
     fn read_fragment(&self, at: u64, to: &mut [u8]) {
         const RELAXED: Ordering = Ordering::Relaxed;
+        self.check_fragment(at, to.len());
         match to.len() {
             8 => to.copy_from_slice(&self.word(at).map_or(0, |w| w.load(RELAXED)).to_ne_bytes()),
             4 => to.copy_from_slice(&self.half(at).map_or(0, |w| w.load(RELAXED)).to_ne_bytes()),
@@ -140,6 +163,7 @@ impl Cells {
     #[inline(always)]
     fn write_fragment(&self, at: u64, from: &[u8]) {
         const RELAXED: Ordering = Ordering::Relaxed;
+        self.check_fragment(at, from.len());
         if let [a, b, c, d, e, f, g, h] = *from
             && let Some(word) = self.word(at)
         {
@@ -164,12 +188,14 @@ impl Cells {
 #[inline(always)]
 fn step(at: u64, left: usize) -> usize {
     let aligned = 1_usize << at.trailing_zeros().min(3);
-    match left {
+    let step = match left {
         0..=1 => 1,
         2..=3 => aligned.min(2),
         4..=7 => aligned.min(4),
         _ => aligned,
-    }
+    };
+    debug_assert!(step <= left, "an access takes no more than is left");
+    step
 }
 
 #[cfg(test)]

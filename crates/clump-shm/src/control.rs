@@ -1,5 +1,6 @@
 //! The control lines of a lane: its owner, its credit, and its poll flag.
 
+use crate::geometry::MAX_LANES;
 use crate::shared::SharedLayout;
 use crate::slot::Slot;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
@@ -31,6 +32,10 @@ struct OwnerLine {
     /// late.
     answer: AtomicU32,
 }
+
+// Each is written by another side, and has a line of its own.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<OwnerLine>() == 64 && size_of::<CreditLine>() == 64);
 
 /// The replying endpoint knows the lane, and will free it once the requester has closed, or say
 /// that it has no use for it any more.
@@ -91,6 +96,8 @@ unsafe impl SharedLayout for LaneControl {}
 impl LaneControl {
     /// Claims the lane for the endpoint named `owner`; returns false when it is taken.
     pub fn claim(&self, owner: u64, link: u64) -> bool {
+        debug_assert!(owner != 0, "the owner of a free lane");
+        debug_assert!(link <= MAX_LANES as u64, "a lane at the sender, or none");
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         if self.owner.owner.compare_exchange(0, owner, new, old).is_err() {
             return false;
@@ -156,6 +163,7 @@ impl LaneControl {
     /// Resets the lane to its initial state; unread messages are dropped. Only while it has neither
     /// sender nor receiver.
     pub fn reset(&self, slots: &[Slot]) {
+        debug_assert!(slots.len().is_power_of_two(), "all slots of the lane");
         for slot in slots {
             slot.header.store(0, Ordering::Relaxed);
         }
@@ -180,6 +188,17 @@ impl LaneControl {
         self.owner.owner.store(0, Ordering::Release);
     }
 }
+
+/// Layout on which speed depends: the line of credit, which the receiver writes, is not
+/// prefetched with those that the sender reads.
+#[cfg(not(loom))]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(LaneControl, credit) >= offset_of!(LaneControl, temperature) + 3 * 64);
+    assert!(offset_of!(LaneControl, temperature) >= 64);
+    assert!(offset_of!(LaneControl, behind) >= offset_of!(LaneControl, credit) + 64);
+};
+const _: () = assert!(TAKEN_UP != 0 && WITHDRAWN != 0 && TAKEN_UP != WITHDRAWN);
 
 /// Positions end here, far from where counting on would overflow: centuries of sending.
 pub(crate) const FARTHEST: u64 = u64::MAX >> 2;

@@ -1,5 +1,6 @@
 //! The doorbell of an endpoint: one bit for each armed lane and queue that has messages.
 
+use crate::geometry::MAX_LANES;
 use crate::park::Park;
 use crate::shared::{Shared, SharedLayout};
 use clump_os::alarm::Alarm;
@@ -17,6 +18,11 @@ pub const REPLY_QUEUE: u32 = REQUEST_QUEUE + 1;
 /// Bit of the messages that the network has queued for the endpoint.
 pub const MAIL: u32 = REQUEST_QUEUE + 2;
 
+// Every lane of an endpoint has a bit, behind them all queues have theirs, and the summary has one
+// for each word.
+const _: () = assert!(LANE_WORDS * 64 == MAX_LANES && LANE_WORDS + 1 < 64);
+const _: () = assert!(MAIL < ((LANE_WORDS + 1) * 64) as u32);
+
 /// One bit per lane and queue, and a summary that a poll reads: one load while no doorbell rings.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -32,7 +38,11 @@ impl Doorbell {
     /// Sets `bit`.
     pub fn ring(&self, bit: u32) {
         let word = (bit / 64) as usize;
-        let Some(cell) = self.words.get(word) else { return };
+        let Some(cell) = self.words.get(word) else {
+            debug_assert!(false, "no lane and no queue has bit {bit}");
+            return;
+        };
+        debug_assert!(bit <= MAIL, "no queue has bit {bit}");
         // SYNC 4: pairs with collect
         cell.fetch_or(1 << (bit % 64), order(Site::DoorbellRing, Ordering::AcqRel));
         self.summary.fetch_or(1 << word, order(Site::DoorbellRing, Ordering::AcqRel));
@@ -57,6 +67,7 @@ impl Doorbell {
         while summary != 0 {
             let word = summary.trailing_zeros();
             summary &= summary - 1;
+            debug_assert!((word as usize) < self.words.len(), "the mask leaves words that exist");
             let mut bits = self.words[word as usize].swap(0, Ordering::AcqRel);
             while bits != 0 {
                 each(word * 64 + bits.trailing_zeros());
@@ -108,6 +119,7 @@ impl DoorbellHandle {
         self.doorbell.ring(self.bit);
         let woke = self.park.wake_if_asleep(self.fence, self.alarm.as_deref());
         let Tally { rings, wakes } = self.tally.get();
+        debug_assert!(wakes <= rings, "a ring wakes once");
         self.tally.set(Tally { rings: rings + 1, wakes: wakes + u64::from(woke) });
     }
 }

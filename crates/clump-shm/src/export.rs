@@ -7,6 +7,8 @@ use clump_os::sync::{AtomicU64, Ordering};
 
 /// Segments that a rank may export at one time.
 pub const EXPORTS: usize = 64;
+// A segment's name holds its index in 8 bits.
+const _: () = assert!(EXPORTS <= 1 << u8::BITS);
 
 /// The global name of a segment: rank, index in its table, and generation of that index; laid out
 /// as the name of an endpoint.
@@ -100,9 +102,13 @@ impl ExportTable {
     /// For the owner: announces a segment at a free index; returns index and generation, or `None`
     /// when the table is full.
     pub fn open(&self, extent: Extent) -> Option<(u8, u32)> {
+        debug_assert!(extent.bytes <= extent.reserved, "what may be accessed is reserved");
+        debug_assert!(extent.offset.checked_add(extent.reserved).is_some(), "it ends in the file");
         let is_free = |entry: &&ExportEntry| entry.state.load(Ordering::Relaxed) & 1 == 0;
         let (index, entry) = (0..).zip(&self.entries).find(|(_, entry)| is_free(entry))?;
+        debug_assert!(usize::from(index) < EXPORTS, "an index of the table");
         let generation = (entry.state.load(Ordering::Relaxed) >> 1) as u32 + 1;
+        debug_assert!(generation != 0, "generation 0 is that of an index that was never used");
         entry.offset.store(extent.offset, Ordering::Relaxed);
         entry.reserved.store(extent.reserved, Ordering::Relaxed);
         entry.bytes.store(extent.bytes, Ordering::Relaxed);
@@ -113,17 +119,21 @@ impl ExportTable {
 
     /// For the owner: makes more bytes accessible from now on.
     pub fn grow(&self, index: u8, bytes: u64) {
-        if let Some(entry) = self.entries.get(usize::from(index)) {
-            entry.bytes.store(bytes, Ordering::Release);
-        }
+        let Some(entry) = self.entries.get(usize::from(index)) else {
+            debug_assert!(false, "the owner has an index of the table");
+            return;
+        };
+        entry.bytes.store(bytes, Ordering::Release);
     }
 
     /// For the owner: withdraws the segment.
     pub fn close(&self, index: u8) {
-        if let Some(entry) = self.entries.get(usize::from(index)) {
-            let state = entry.state.load(Ordering::Relaxed);
-            entry.state.store(state & !1, Ordering::Release);
-        }
+        let Some(entry) = self.entries.get(usize::from(index)) else {
+            debug_assert!(false, "the owner has an index of the table");
+            return;
+        };
+        let state = entry.state.load(Ordering::Relaxed);
+        entry.state.store(state & !1, Ordering::Release);
     }
 
     /// Returns true if the segment of that generation is exported now.

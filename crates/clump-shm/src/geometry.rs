@@ -8,6 +8,7 @@
 //! segments. Every offset is computed from the numbers of both, so what another process writes
 //! never decides where this process reads. Untouched pages cost no memory.
 
+use crate::slot::MAX_WORDS;
 pub(crate) use clump_os::map::PAGE;
 
 /// Endpoints that a rank may have open at one time.
@@ -36,6 +37,15 @@ pub const LANE_FRONT: usize = (LANE_CONTROL + LANE_SLOTS * 64).next_multiple_of(
 /// Bytes of the control lines of a lane.
 pub const LANE_CONTROL: usize = 512;
 
+// Positions are mapped to slots by masks, and the states of a queue's blocks fill a page at most.
+const _: () = assert!(LANE_SLOTS.is_power_of_two() && QUEUE_SLOTS.is_power_of_two());
+const _: () = assert!(QUEUE_BLOCKS * size_of::<u64>() <= PAGE);
+const _: () = assert!(LANE_CONTROL + LANE_SLOTS * 64 <= LANE_FRONT);
+// A name holds the index of an endpoint in 8 bits, its rank or interface in 24; the queue lock
+// holds a rank in 16.
+const _: () = assert!(ENDPOINTS <= 1 << u8::BITS && MAX_RANKS + MAX_INTERFACES < 1 << 24);
+const _: () = assert!(MAX_RANKS <= 1 << u16::BITS);
+
 /// The sizes that depend on the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
@@ -56,17 +66,21 @@ impl Geometry {
             return None;
         }
         let lanes = (ranks * 4).next_power_of_two().clamp(64, MAX_LANES);
-        let bulk = match ranks {
+        let bulk: usize = match ranks {
             0..=8 => 256 << 10,
             9..=32 => 128 << 10,
             _ => 64 << 10,
         };
+        debug_assert!(lanes.is_power_of_two() && lanes <= MAX_LANES, "lanes have doorbell bits");
+        debug_assert!(lanes >= ranks, "every rank finds a lane");
+        debug_assert!(bulk.is_multiple_of(PAGE), "a bulk ring is mapped by pages");
         Some(Self { ranks, interfaces: 0, lanes, bulk })
     }
 
     /// Returns this geometry with `interfaces` network interfaces on all nodes together (at most
     /// [`MAX_INTERFACES`]).
     pub fn with_interfaces(self, interfaces: usize) -> Option<Self> {
+        debug_assert_eq!(self.interfaces, 0, "interfaces are added once");
         (interfaces <= MAX_INTERFACES).then_some(Self { interfaces, ..self })
     }
 
@@ -111,6 +125,7 @@ impl Geometry {
 
     /// Returns the offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
+        debug_assert!(rank <= self.blocks(), "a block, or the end of all");
         self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
@@ -134,7 +149,9 @@ impl Geometry {
     /// Returns the bytes of a payload block beside a shared queue: all spilled words and the
     /// payload.
     pub fn block_bytes(&self) -> usize {
-        (self.max_medium() + 128).next_multiple_of(PAGE)
+        let whole = (self.max_medium() + 128).next_multiple_of(PAGE);
+        debug_assert!(whole >= self.max_medium() + MAX_WORDS * 8, "spilled words and the payload");
+        whole
     }
 
     /// Returns the bytes of one lane.
@@ -149,17 +166,21 @@ impl Geometry {
 
     /// Returns the offset of lane `lane` inside an endpoint block.
     pub fn lane_in_block(&self, lane: usize) -> usize {
+        debug_assert!(lane <= self.lanes, "a lane, or the end of all");
         ENDPOINT_HEADER + 2 * self.queue_bytes() + lane * self.lane_bytes()
     }
 
     /// Returns the offset of endpoint `index` of `rank` in the file.
     pub fn endpoint(&self, rank: usize, index: usize) -> u64 {
+        debug_assert!(rank <= self.blocks(), "a rank or interface, or the end of all");
+        debug_assert!(index < ENDPOINTS, "an endpoint does not lie in the space of the next rank");
         let block = rank * ENDPOINTS + index;
         self.front_bytes() as u64 + block as u64 * self.endpoint_bytes() as u64
     }
 
     /// Returns the offset of the segments of `rank` in the file.
     pub fn segments(&self, rank: usize) -> u64 {
+        debug_assert!(rank <= self.ranks, "network interfaces have no segments");
         self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
     }
 

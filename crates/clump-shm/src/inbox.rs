@@ -8,23 +8,25 @@
 //! for the doorbell.
 
 use crate::block::EndpointBlock;
-use crate::bulk::Bulk;
 use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
-use crate::geometry::{
-    ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
-    QUEUE_SLOTS,
-};
+use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, LANE_CONTROL};
 use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
-use crate::node::{NodeMemory, place, place_slice};
+use crate::node::{NodeMemory, place};
 use crate::polled_lanes::PolledLanes;
-use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};
+use crate::queue::QueueReceiver;
 use crate::rank::RankBlock;
-use crate::shared::{Shared, SharedSlice};
-use crate::slot::Slot;
+use crate::shared::Shared;
 use crate::{Error, Result, reuse};
 use clump_os::fence;
-use clump_os::map::{Mapping, PAGE};
+use clump_os::map::Mapping;
+pub(crate) use parts::{lane_parts, queue_parts};
+use std::collections::BTreeSet;
+
+mod hold;
+mod parts;
+#[cfg(test)]
+mod tests;
 
 /// Ticks after which notification is armed for lanes that stayed empty, when more than [`KEEP_HOT`]
 /// are polled.
@@ -85,6 +87,7 @@ impl<L> Inbox<L> {
     /// # Errors
     /// All indices are in use, or address space has run out.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
+        debug_assert!((rank as usize) < node.geometry().blocks(), "a rank or interface of the job");
         let (most, mut open) = (ENDPOINTS, 0);
         for index in 0..most {
             let g = *node.geometry();
@@ -107,10 +110,12 @@ impl<L> Inbox<L> {
     fn take(node: &NodeMemory, rank: u32, index: usize, tag: u64, map: Mapping) -> Result<Self> {
         let block: Shared<EndpointBlock> = place(&map, 0)?;
         let g = node.geometry();
+        debug_assert_eq!(map.bytes(), g.endpoint_bytes(), "all queues and lanes are mapped");
         let requests = QueueReceiver::new(queue_parts(&map, &block, 0, g)?);
         let replies = QueueReceiver::new(queue_parts(&map, &block, 1, g)?);
         let generation = block.generation() + 1;
         let name = Name::new(rank, index as u8, generation);
+        debug_assert_eq!((name.rank(), usize::from(name.index())), (rank, index), "nothing is cut");
         block.open(generation, tag);
         let (hot, cold) = (PolledLanes::default(), Vec::new());
         let (node, pending) = (node.clone(), [true; 2]);
@@ -150,6 +155,7 @@ impl<L> Inbox<L> {
     /// Claims a lane of this endpoint for replies of `peer`; returns `None` when all are taken.
     pub fn claim_reply_lane(&self, peer: Name) -> Option<usize> {
         let g = self.node.geometry();
+        debug_assert!((peer.rank() as usize) < g.blocks(), "a peer of this job");
         let start = (peer.rank() as usize * 2 + 1) % g.lanes();
         (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
             place::<LaneControl>(&self.map, g.lane_in_block(lane))
@@ -157,53 +163,66 @@ impl<L> Inbox<L> {
         })
     }
 
+    /// Returns the lanes that this side knows, to look at them.
+    fn known(&self) -> impl Iterator<Item = &InLane<L>> {
+        self.hot.iter().chain(&self.cold).chain(&self.held)
+    }
+
+    /// Asserts the relations between the fields, for tests and after rare steps.
+    pub fn check_invariants(&self) {
+        self.hot.check_invariants();
+        debug_assert!(
+            self.known().map(|lane| lane.index).collect::<BTreeSet<_>>().len()
+                == self.known().count(),
+            "a lane is polled, armed or held back"
+        );
+        let lanes = self.node.geometry().lanes();
+        debug_assert!(self.known().all(|lane| lane.index < lanes), "lanes of this endpoint");
+        debug_assert!(
+            self.known().all(|lane| lane.reply_lane.is_none_or(|reply| reply < lanes)),
+            "replies have lanes at the sender"
+        );
+        self.known().for_each(|lane| lane.receiver.check_invariants());
+        debug_assert!(
+            self.holding || self.held.is_empty(),
+            "lanes are held back while requests are"
+        );
+        debug_assert!(
+            self.held.iter().all(|lane| self.carries_local_requests(lane)),
+            "only lanes of requests of this node are held back"
+        );
+        debug_assert!(
+            !self.holding || !self.hot.iter().any(|lane| self.carries_local_requests(lane)),
+            "no poll finds a request that is held back"
+        );
+        debug_assert!(!self.holding || !self.pending[0], "no request counts as pending meanwhile");
+        debug_assert!(!self.unsettled || self.pending[1], "the next poll looks at armed lanes");
+    }
+
     /// Returns all lanes that this side knows.
     pub fn lanes(&mut self) -> impl Iterator<Item = &mut InLane<L>> {
         self.hot.iter_mut().chain(self.cold.iter_mut()).chain(self.held.iter_mut())
-    }
-
-    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room
-    /// in the end. Messages that proxies bring are found, replies or not: their reader tells them
-    /// apart.
-    pub fn hold(&mut self) {
-        self.holding = true;
-        self.pending[0] = false;
-        for at in (0..self.hot.len()).rev() {
-            if self.hot[at].reply_lane.is_some() && !self.is_proxy(self.hot[at].from) {
-                let mut lane = self.hot.swap_remove(at);
-                lane.receiver.give_back();
-                self.held.push(lane);
-            }
-        }
-    }
-
-    /// Lets polls find requests again.
-    pub fn release(&mut self) {
-        self.holding = false;
-        self.pending = [true; 2];
-        for lane in std::mem::take(&mut self.held) {
-            self.hot.push(lane);
-        }
-    }
-
-    /// Returns true if requests are held back.
-    #[inline]
-    pub fn is_holding(&self) -> bool {
-        self.holding
     }
 
     fn is_proxy(&self, from: Name) -> bool {
         from.rank() as usize >= self.node.ranks()
     }
 
+    /// Returns true if requests of a rank of this node come over the lane.
+    fn carries_local_requests(&self, lane: &InLane<L>) -> bool {
+        lane.reply_lane.is_some() && !self.is_proxy(lane.from)
+    }
+
     /// Adds a lane whose notification is disarmed to the polled lanes, or to those held back.
     fn admit(&mut self, lane: InLane<L>) {
-        let requests = lane.reply_lane.is_some() && !self.is_proxy(lane.from);
+        debug_assert!(!self.hot.iter().any(|hot| hot.index == lane.index), "a lane is polled once");
+        let requests = self.carries_local_requests(&lane);
         if self.holding && requests { self.held.push(lane) } else { self.hot.push(lane) }
     }
 
     /// Returns true if a reply lane has nothing unread.
     pub fn reply_lane_is_idle(&self, lane: usize) -> bool {
+        debug_assert!(!self.held.iter().any(|held| held.index == lane), "replies are never held");
         let mut known = self.hot.iter().chain(&self.cold);
         known.find(|l| l.index == lane).is_none_or(|l| !l.receiver.has_message())
     }
@@ -213,15 +232,18 @@ impl<L> Inbox<L> {
         let hot = self.hot.iter().position(|l| l.index == lane).map(|at| self.hot.swap_remove(at));
         let at = self.cold.iter().position(|l| l.index == lane);
         let cold = at.map(|at| self.cold.swap_remove(at));
+        debug_assert!(hot.is_none() || cold.is_none(), "a lane is polled or armed");
+        debug_assert!(!self.held.iter().any(|held| held.index == lane), "replies are never held");
         for mut gone in hot.into_iter().chain(cold) {
             gone.receiver.give_back();
             gone.receiver.arm_notification();
         }
-        if let Ok(control) =
-            place::<LaneControl>(&self.map, self.node.geometry().lane_in_block(lane))
-        {
+        let control = place::<LaneControl>(&self.map, self.node.geometry().lane_in_block(lane));
+        debug_assert!(control.is_ok(), "this endpoint claimed the lane, which lies in its block");
+        if let Ok(control) = control {
             control.free();
         }
+        self.check_invariants();
     }
 
     /// Returns true if a shared queue, or a lane that [`Inbox::recheck_after_arming`] finds, may
@@ -243,6 +265,7 @@ impl<L> Inbox<L> {
         let mut rang = Vec::new();
         self.block.doorbell().collect(|bit| rang.push(bit));
         let mut heated = 0;
+        let most = self.hot.len() + self.held.len() + rang.len();
         for bit in rang {
             match bit {
                 REQUEST_QUEUE => self.pending[0] = !self.holding,
@@ -254,6 +277,8 @@ impl<L> Inbox<L> {
                 }
             }
         }
+        debug_assert!(self.hot.len() + self.held.len() <= most, "a doorbell heats one lane");
+        self.check_invariants();
         Ok(heated)
     }
 
@@ -296,6 +321,7 @@ impl<L> Inbox<L> {
         if owner == 0 {
             return Ok(false);
         }
+        debug_assert!(!self.known().any(|lane| lane.index == index), "the lane is new");
         let lanes = g.lanes() as u64;
         let reply_lane = control.link().filter(|&l| l < lanes).map(|l| l as usize);
         let receiver = LaneReceiver::new(control, slots, bulk);
@@ -313,6 +339,7 @@ impl<L> Inbox<L> {
             return 0;
         }
         self.ticks = 0;
+        let before = self.known().count();
         let mut idle = Vec::new();
         let mut at = 0;
         while at < self.hot.len() {
@@ -326,7 +353,10 @@ impl<L> Inbox<L> {
         if !idle.is_empty() {
             fence::heavy(self.node.fence());
         }
-        self.recheck_armed(idle)
+        let cooled = self.recheck_armed(idle);
+        debug_assert_eq!(self.known().count(), before, "no lane is forgotten");
+        self.check_invariants();
+        cooled
     }
 
     /// Returns credit for everything read to the senders; otherwise that happens in quarters of a
@@ -349,13 +379,17 @@ impl<L> Inbox<L> {
             lane.receiver.arm_notification();
             self.cold.push(lane);
         }
+        debug_assert!(self.hot.is_empty(), "a sleeper polls nothing");
+        self.check_invariants();
     }
 
     /// Returns true if anything came in since [`Inbox::arm_all_notifications`]. To be called after
     /// the fence that follows it.
     pub fn anything_waiting(&mut self) -> bool {
+        let before = self.known().count();
         let lanes = std::mem::take(&mut self.cold);
         self.recheck_armed(lanes);
+        debug_assert_eq!(self.known().count(), before, "no lane is forgotten");
         self.unsettled = false;
         let requests = !self.holding && self.requests.has_message();
         self.pending = [requests, self.replies.has_message()];
@@ -376,6 +410,7 @@ impl<L> Inbox<L> {
     /// armed.
     fn recheck_armed(&mut self, lanes: Vec<InLane<L>>) -> u32 {
         let mut cooled = 0;
+        let all = self.known().count() + lanes.len();
         for lane in lanes {
             if lane.receiver.has_message() {
                 lane.receiver.disarm_notification();
@@ -385,6 +420,7 @@ impl<L> Inbox<L> {
                 cooled += 1;
             }
         }
+        debug_assert_eq!(self.known().count(), all, "a lane is polled, held back or armed again");
         cooled
     }
 
@@ -397,6 +433,7 @@ impl<L> Inbox<L> {
                 && !lane.receiver.has_message()
                 && lane.link.as_mut().is_none_or(&mut done)
         };
+        let before = self.known().count();
         let mut gone = Vec::new();
         for at in (0..self.hot.len()).rev() {
             if retired(&mut self.hot[at]) {
@@ -405,6 +442,8 @@ impl<L> Inbox<L> {
         }
         gone.extend(self.cold.extract_if(.., |lane| retired(lane)));
         gone.extend(self.held.extract_if(.., |lane| retired(lane)));
+        debug_assert!(gone.iter().all(|lane| lane.reply_lane.is_some()), "replies are kept");
+        debug_assert_eq!(self.known().count() + gone.len(), before, "no lane is forgotten");
         for mut lane in gone {
             lane.receiver.give_back();
             // The receiver does not poll it from now on: its next sender has to ring.
@@ -435,39 +474,3 @@ impl<L> Inbox<L> {
 }
 
 const _: () = assert!(size_of::<LaneControl>() == LANE_CONTROL);
-
-/// Returns the parts of the lane that begins at `offset` of `map`.
-pub(crate) fn lane_parts(
-    map: &Mapping,
-    offset: usize,
-    g: &Geometry,
-) -> Result<(Shared<LaneControl>, SharedSlice<Slot>, Bulk)> {
-    let control = place(map, offset)?;
-    let slots = place_slice(map, offset + LANE_CONTROL, LANE_SLOTS)?;
-    if offset + g.lane_bytes() > map.bytes() {
-        return Err(Error::NotANode("a lane lies outside of it"));
-    }
-    // SAFETY: in bounds (just checked); `slots` keeps the same mapping mapped.
-    let bulk = unsafe { Bulk::new(map.base().add(offset + LANE_FRONT), g.bulk()) };
-    Ok((control, slots, bulk))
-}
-
-/// Returns the parts of shared queue `which` (0 requests, 1 replies) of an endpoint block.
-pub(crate) fn queue_parts(
-    map: &Mapping,
-    block: &Shared<EndpointBlock>,
-    which: usize,
-    g: &Geometry,
-) -> Result<Queue> {
-    let offset = ENDPOINT_HEADER + which * g.queue_bytes();
-    if offset + g.queue_bytes() > map.bytes() {
-        return Err(Error::NotANode("a queue lies outside of it"));
-    }
-    let slots = place_slice(map, offset, QUEUE_SLOTS)?;
-    let states = place_slice(map, offset + QUEUE_SLOTS * 64, QUEUE_BLOCKS)?;
-    let tail = block.part(|b: &EndpointBlock| -> &QueueTail { &b.tails[which.min(1)] });
-    let first = offset + QUEUE_SLOTS * 64 + PAGE;
-    // SAFETY: in bounds (just checked); `states` keeps the same mapping mapped.
-    let blocks = unsafe { Blocks::new(states, map.base().add(first), g.block_bytes()) };
-    Ok(Queue::new(slots, tail, blocks))
-}

@@ -36,7 +36,9 @@ impl DeathCause {
             DeathCause::NodeLost => (7, 0),
             DeathCause::Replaced => (8, 0),
         };
-        kind << 8 | u64::from(code)
+        let bits = kind << 8 | u64::from(code);
+        debug_assert_eq!(Self::unpack(bits), Some(self), "a cause is read as it was written");
+        bits
     }
 
     fn unpack(bits: u64) -> Option<Self> {
@@ -105,7 +107,9 @@ pub struct Death {
 
 impl Death {
     pub(crate) fn pack(self) -> u64 {
-        1 << 63 | u64::from(self.rank) << 16 | self.how.pack()
+        let bits = 1 << 63 | u64::from(self.rank) << 16 | self.how.pack();
+        debug_assert_eq!(Self::unpack(bits), Some(self), "a death is read as it was written");
+        bits
     }
 
     pub(crate) fn unpack(bits: u64) -> Option<Self> {
@@ -167,6 +171,10 @@ pub(crate) struct DeathLine {
 pub(crate) struct BarrierLine {
     pub(crate) asleep: AtomicU32,
 }
+
+// Lines that all ranks poll, and words that they rarely write, do not share a cache line.
+const _: () = assert!(size_of::<DeathLine>() == 64 && size_of::<BarrierLine>() == 64);
+const _: () = assert!(size_of::<ProbeLine>() == 64);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for BarrierLine {}

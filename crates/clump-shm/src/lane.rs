@@ -22,18 +22,21 @@
 //! fulfilled ([`Creditor`]). So a receiver without a request pays nothing. A sender requests
 //! *after* it has announced itself asleep. If it sees its request still there, the receiver, which
 //! clears the request before it checks for the sleeper, wakes it; else it requests anew.
-//! it; or it asks anew.
 
 mod credit;
+mod receiver;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
-use crate::bulk::{Bulk, SharedBytes, padded};
+use crate::bulk::{Bulk, padded};
 pub use crate::control::{CreditRequest, LaneControl};
-use crate::doorbell::DoorbellHandle;
+use crate::doorbell::{DoorbellHandle, REQUEST_QUEUE};
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::{Header, INLINE, MAX_WORDS, Slot};
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, Ordering, Site, order};
 pub use credit::Creditor;
+pub use receiver::{LaneReceiver, Peek};
 
 /// Error of a sender without room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +93,13 @@ impl LaneSender {
     ) -> Self {
         let (tail, bulk_tail) = control.stand();
         let (at, lap) = (slot_of(tail, slots.len()), lap_of(tail, slots.len()));
+        debug_assert!(slots.len().is_power_of_two(), "positions are mapped to slots by a mask");
+        debug_assert!(bell.bit < REQUEST_QUEUE, "the receiver looks into the lane that rang");
+        debug_assert!(bulk.len() / 4 != 0, "a payload takes a quarter of the ring at most");
         let cursor = Cursor { tail, limit: tail + slots.len() as u64, at, lap };
-        Self { control, slots, bulk, bell, cursor, bulk_tail, seen_bulk: bulk_tail }
+        let sender = Self { control, slots, bulk, bell, cursor, bulk_tail, seen_bulk: bulk_tail };
+        sender.check_invariants();
+        sender
     }
 
     /// Returns the pointers for pushing inline, unless senders have to fence.
@@ -111,6 +119,7 @@ impl LaneSender {
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
         debug_assert!(words.len() == header.words() && words.len() <= MAX_WORDS);
+        debug_assert!(header.payload() == 0, "a payload lies in the bulk ring");
         let need = if words.len() > INLINE { 2 } else { 1 };
         if self.cursor.tail + need > self.cursor.limit && !self.more_room(need) {
             return Err(Full);
@@ -130,7 +139,9 @@ impl LaneSender {
         words: &[u64],
         payload: &[u8],
     ) -> Result<(), Full> {
+        debug_assert!(words.len() == header.words() && words.len() <= MAX_WORDS);
         debug_assert!(payload.len() == header.payload() as usize);
+        debug_assert!(payload.len() <= self.bulk.len() / 4, "four payloads are in flight");
         let need = if words.len() > INLINE { 2 } else { 1 };
         let start = self.bulk.place(self.bulk_tail, payload.len());
         let end = start + padded(payload.len());
@@ -141,6 +152,7 @@ impl LaneSender {
                 return Err(Full);
             }
         }
+        debug_assert!(self.bulk_tail <= start && end - self.seen_bulk <= self.bulk.len() as u64);
         // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the
         // receiver gave back and the tail, so no receiver of ours reads them; `place` keeps them in
         // the ring.
@@ -155,6 +167,9 @@ impl LaneSender {
 
     #[inline(always)]
     fn publish(&mut self, header: Header, words: &[u64], need: u64) {
+        debug_assert!(self.cursor.tail + need <= self.cursor.limit, "only free slots are written");
+        debug_assert_eq!(header.bits() & 0xffff, 0, "the lap is added when it is published");
+        debug_assert!(need == 2 || words.len() <= INLINE, "all words find room");
         let (first, lap) = (self.cursor.at, self.cursor.lap);
         self.step();
         if need == 2 {
@@ -176,6 +191,7 @@ impl LaneSender {
     /// Fills the second slot of a message, before its first is published.
     #[inline(never)]
     fn fill_second(&mut self, words: &[u64]) {
+        debug_assert!(words.len() > INLINE, "a second slot holds what the first does not");
         let slot = &self.slots[self.cursor.at];
         // Otherwise a slot that is a second one for 65,536 laps would look published in the next.
         slot.header.store(self.cursor.lap, Ordering::Relaxed);
@@ -215,7 +231,22 @@ impl LaneSender {
         if bulk >= self.seen_bulk && bulk <= self.bulk_tail {
             self.seen_bulk = bulk;
         }
+        self.check_invariants();
         self.cursor.tail + need <= self.cursor.limit
+    }
+
+    /// Asserts the relations between the fields, which hold whatever the receiver writes.
+    pub(crate) fn check_invariants(&self) {
+        let (slots, Cursor { tail, limit, at, lap }) = (self.slots.len(), &self.cursor);
+        debug_assert!(*tail <= *limit, "nothing is sent beyond the credit");
+        debug_assert!(*limit - *tail <= slots as u64, "no more slots are free than there are");
+        debug_assert_eq!(*at, slot_of(*tail, slots), "the slot is that of the tail");
+        debug_assert_eq!(*lap, lap_of(*tail, slots), "the lap is that of the tail");
+        debug_assert!(self.seen_bulk <= self.bulk_tail, "what was read was sent");
+        debug_assert!(
+            self.bulk_tail - self.seen_bulk <= self.bulk.len() as u64,
+            "no more payload is in flight than the ring holds"
+        );
     }
 
     /// Returns the receiver's head as far as this sender knows it.
@@ -227,7 +258,9 @@ impl LaneSender {
     /// quarters).
     pub fn outstanding_slots(&mut self) -> u64 {
         self.more_room(0);
-        self.cursor.tail - self.seen_head()
+        let outstanding = self.cursor.tail - self.seen_head();
+        debug_assert!(outstanding <= self.slots.len() as u64, "each is in a slot");
+        outstanding
     }
 
     /// Returns the lane's control lines.
@@ -263,6 +296,7 @@ impl LaneSender {
             receiver.advance(header);
         }
         self.cursor.limit = self.cursor.tail + self.slots.len() as u64;
+        self.check_invariants();
     }
 }
 
@@ -272,197 +306,12 @@ const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Cursor, tail) == 0 && offset_of!(Cursor, limit) == 8);
     assert!(offset_of!(Cursor, at) == 16 && offset_of!(Cursor, lap) == 24);
-    assert!(offset_of!(LaneReceiver, slots) == 0 && offset_of!(LaneReceiver, at) == 32);
-    assert!(offset_of!(LaneReceiver, awaited) == 40 && size_of::<Slot>() == 64);
+    assert!(size_of::<Slot>() == 64);
 };
-
-/// Result of peeking at the head of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peek {
-    /// Nothing yet.
-    Empty,
-    /// A message; its words were copied out.
-    Message(Header),
-    /// Bits that no sender of ours writes. The lane cannot be trusted any more.
-    Corrupt,
-}
-
-/// The receiver's half of a lane.
-#[derive(Debug)]
-#[repr(C)]
-pub struct LaneReceiver {
-    // Inline code of other languages reads these three (docs/adr/0023).
-    slots: SharedSlice<Slot>,
-    /// Slot of `head`.
-    at: usize,
-    /// The value that the low 16 bits of the header of the slot at `head` will have once published.
-    awaited: u64,
-    control: Shared<LaneControl>,
-    bulk: Bulk,
-    head: u64,
-    bulk_head: u64,
-    /// The head at which credit is given back next.
-    give_at: u64,
-    given_bulk: u64,
-    /// The sender to wake, while it waits for credit.
-    creditor: Option<Box<Creditor>>,
-    /// Senders woken since they were last counted.
-    wakes: u32,
-}
-
-impl LaneReceiver {
-    /// Takes up a lane at the position where its last receiver left it.
-    pub fn new(control: Shared<LaneControl>, slots: SharedSlice<Slot>, bulk: Bulk) -> Self {
-        let stand = control.stand();
-        Self::at(control, slots, bulk, stand)
-    }
-
-    fn at(
-        control: Shared<LaneControl>,
-        slots: SharedSlice<Slot>,
-        bulk: Bulk,
-        (head, bulk_head): (u64, u64),
-    ) -> Self {
-        let awaited = lap_of(head, slots.len());
-        let at = slot_of(head, slots.len());
-        let (give_at, given_bulk) = (head + slots.len() as u64 / 4, bulk_head);
-        let (creditor, wakes) = (None, 0);
-        Self {
-            slots,
-            at,
-            awaited,
-            control,
-            bulk,
-            head,
-            bulk_head,
-            give_at,
-            given_bulk,
-            creditor,
-            wakes,
-        }
-    }
-
-    /// Returns the lane's control lines.
-    pub fn control(&self) -> &LaneControl {
-        &self.control
-    }
-
-    /// Returns true if a message waits; reads one word.
-    #[inline(always)]
-    pub fn has_message(&self) -> bool {
-        self.slots[self.at].header.load(Ordering::Relaxed) & 0xffff == self.awaited
-    }
-
-    /// Returns the header of the next message, if it is short and in one slot (most are), else
-    /// `None`. Call only after [`LaneReceiver::has_message`].
-    #[inline(always)]
-    pub fn peek_short(&self) -> Option<Header> {
-        // SYNC 2: pairs with publish
-        Header::parse_short(self.slots[self.at].header.load(Ordering::Acquire))
-    }
-
-    /// Returns the words of the message that [`LaneReceiver::peek_short`] returned, and the unused
-    /// ones behind them.
-    #[inline(always)]
-    pub fn short_words(&self) -> [u64; INLINE] {
-        let slot = &self.slots[self.at];
-        std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed))
-    }
-
-    /// Copies the next message's words to `words`.
-    pub fn peek(&self, words: &mut [u64; 2 * INLINE]) -> Peek {
-        let slot = &self.slots[self.at];
-        // SYNC 2: pairs with publish
-        let bits = slot.header.load(Ordering::Acquire);
-        if bits & 0xffff != self.awaited {
-            return Peek::Empty;
-        }
-        let Some(header) = Header::parse(bits) else { return Peek::Corrupt };
-        if header.payload() as usize > self.bulk.len() {
-            return Peek::Corrupt;
-        }
-        for (word, cell) in words.iter_mut().zip(&slot.words) {
-            *word = cell.load(Ordering::Relaxed);
-        }
-        if header.words() > INLINE {
-            let second = &self.slots[(self.at + 1) & (self.slots.len() - 1)];
-            for (word, cell) in words[INLINE..].iter_mut().zip(&second.words) {
-                *word = cell.load(Ordering::Relaxed);
-            }
-        }
-        Peek::Message(header)
-    }
-
-    /// Returns the payload of the message that [`LaneReceiver::peek`] returned.
-    pub fn payload(&self, header: Header) -> SharedBytes {
-        let start = self.bulk.place(self.bulk_head, header.payload() as usize);
-        self.bulk.bytes_at(start, header.payload() as usize)
-    }
-
-    /// Consumes the message that [`LaneReceiver::peek_short`] returned.
-    #[inline(always)]
-    pub fn advance_short(&mut self) {
-        self.step();
-        if self.head >= self.give_at {
-            self.give_back();
-        }
-    }
-
-    /// Consumes the message that [`LaneReceiver::peek`] returned.
-    pub fn advance(&mut self, header: Header) {
-        if header.words() > INLINE {
-            self.step();
-        }
-        self.step();
-        if header.payload() != 0 {
-            let len = header.payload() as usize;
-            self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
-        }
-        if self.head >= self.give_at
-            || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4
-        {
-            self.give_back();
-        }
-    }
-
-    #[inline(always)]
-    fn step(&mut self) {
-        self.head += 1;
-        self.at += 1;
-        if self.at == self.slots.len() {
-            self.at = 0;
-            self.awaited = (self.awaited + 1) & 0xffff;
-        }
-    }
-
-    /// Returns credit for everything consumed to the sender.
-    #[inline]
-    pub fn give_back(&mut self) {
-        let credit = &self.control.credit;
-        credit.bulk_head.store(self.bulk_head, Ordering::Relaxed);
-        // SYNC 3: pairs with more_room
-        credit.head.store(self.head, order(Site::LaneCredit, Ordering::Release));
-        self.give_at = self.head + self.slots.len() as u64 / 4;
-        self.given_bulk = self.bulk_head;
-        if self.creditor.is_some() {
-            self.answer_request();
-        }
-    }
-
-    /// Arms notification: from now on the sender rings after each message. Follow with a heavy
-    /// fence, then [`LaneReceiver::has_message`].
-    pub fn arm_notification(&self) {
-        self.control.temperature.hot.store(0, Ordering::Relaxed);
-    }
-
-    /// Disarms notification: from now on this receiver polls the lane.
-    pub fn disarm_notification(&self) {
-        self.control.temperature.hot.store(1, Ordering::Relaxed);
-    }
-}
 
 /// Returns the slot of position `at`.
 fn slot_of(at: u64, slots: usize) -> usize {
+    debug_assert!(slots.is_power_of_two(), "the mask leaves all slots and no more");
     (at & (slots as u64 - 1)) as usize
 }
 

@@ -25,6 +25,7 @@ impl Name {
     /// Creates the name of the endpoint that `rank` opened at `index`, for the `generation`-th time
     /// (from 1).
     pub fn new(rank: u32, index: u8, generation: u32) -> Self {
+        debug_assert!(rank <= 0xff_ffff, "a name holds ranks of 24 bits");
         Self(u64::from(rank & 0xff_ffff) << 40 | u64::from(index) << 32 | u64::from(generation))
     }
 

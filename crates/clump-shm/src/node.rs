@@ -9,18 +9,18 @@ use crate::block::EndpointBlock;
 use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
-use crate::job::{Death, DeathCause, JobBlock};
+use crate::job::JobBlock;
 use crate::ports::PortEntry;
-use crate::rank::{RankBlock, RankState};
-use crate::shared::{Shared, SharedLayout, SharedSlice};
+use crate::rank::RankBlock;
+use crate::shared::Shared;
 use crate::{Error, Result};
 use clump_os::alarm::Alarm;
 use clump_os::fence::{self, FenceKind};
 use clump_os::map::{self, Mapping, PAGE};
 use clump_os::sync::Ordering;
+pub(crate) use mapped::{place, place_slice};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The name of a node's memory in `/proc/PID/fd` and `/proc/PID/maps`.
@@ -84,6 +84,11 @@ impl NodeMemory {
             .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?
             .with_interfaces(each as usize * nnodes as usize)
             .ok_or(Error::InterfaceCount { asked: each, nodes: nnodes })?;
+        debug_assert_eq!(
+            geometry.blocks(),
+            config.ranks + (each * nnodes) as usize,
+            "a block each"
+        );
         let fd = map::sealed_memory(MEMORY_LABEL, geometry.total_bytes())?;
         let fence = fence::register();
         let mut node = Self::over(fd, geometry, fence, false)?;
@@ -103,6 +108,7 @@ impl NodeMemory {
         job.symmetric_fence.store(u32::from(fence == FenceKind::Symmetric), Ordering::Relaxed);
         job.magic.store(MAGIC, Ordering::Release);
         node.read_map()?;
+        node.check_invariants();
         Ok(node)
     }
 
@@ -152,13 +158,39 @@ impl NodeMemory {
         let fence = if symmetric { FenceKind::Symmetric } else { FenceKind::Asymmetric };
         let mut node = Self::over(fd, geometry, fence, read_only)?;
         node.read_map()?;
+        node.check_invariants();
         Ok(node)
+    }
+
+    /// Asserts the relations between the private copies of what the creator wrote.
+    fn check_invariants(&self) {
+        let ranks = self.ranks() as u32;
+        debug_assert!(self.node < self.nnodes, "this node is one of all");
+        debug_assert!(!self.local.is_empty() && self.local.end <= ranks, "every node has ranks");
+        debug_assert!(
+            self.local.clone().all(|rank| self.node_of(rank) == self.node),
+            "the local ranks are those of this node"
+        );
+        debug_assert!(
+            (0..ranks).filter(|rank| !self.is_local(*rank)).all(|r| self.node_of(r) != self.node),
+            "no other rank is on this node"
+        );
+        debug_assert_eq!(self.node_of.is_empty(), self.nnodes == 1, "one node needs no map");
+        let (own, all) = (self.own_interfaces(), self.all_interfaces());
+        debug_assert!(
+            all.start <= own.start && own.end <= all.end,
+            "own interfaces are some of all"
+        );
+        debug_assert_eq!(own.len(), self.interfaces() as usize, "every node has as many");
+        debug_assert_eq!(all.end as usize, self.geometry.blocks(), "every interface has a block");
+        debug_assert_eq!(self.rank_blocks().count(), self.ranks(), "every rank has a block");
     }
 
     fn over(fd: OwnedFd, geometry: Geometry, fence: FenceKind, read_only: bool) -> Result<Self> {
         let map = if read_only { Mapping::read_only } else { Mapping::shared };
         let front = map(fd.as_fd(), 0, geometry.front_bytes())?;
         let job = place(&front, 0)?;
+        debug_assert!(front.bytes() >= geometry.front_bytes(), "all blocks are mapped");
         let ranks = u32::try_from(geometry.ranks()).unwrap_or(u32::MAX);
         Ok(Self {
             fd: Arc::new(fd),
@@ -241,6 +273,7 @@ impl NodeMemory {
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
         // Network interfaces are numbered behind the ranks.
         let own = self.own_interfaces();
+        debug_assert!(own.end >= self.local.end, "interfaces are numbered behind the ranks");
         let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; own.end as usize];
         for (rank, alarm) in alarms {
             let is_here = self.is_local(rank) || own.contains(&rank);
@@ -255,19 +288,6 @@ impl NodeMemory {
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
         self.alarms.get(rank as usize)?.as_ref()
-    }
-
-    /// Returns true if `node` is lost: its agent is, and with it all of its ranks.
-    pub fn is_node_lost(&self, node: u32) -> bool {
-        let lost =
-            |rank| self.death_of(rank).is_some_and(|death| death.how == DeathCause::NodeLost);
-        self.job.deaths() != 0 && self.ranks_of(node).any(lost)
-    }
-
-    /// Returns the ranks of `node`.
-    fn ranks_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let all = u32::try_from(self.ranks()).unwrap_or(u32::MAX);
-        (0..all).filter(move |&rank| self.node_of(rank) == node)
     }
 
     /// Maps the segment of a rank of this node, all that it may grow to. Returns `None` when no
@@ -333,6 +353,7 @@ impl NodeMemory {
     /// Returns the table entry of `port`.
     pub(crate) fn port_entry(&self, port: u16) -> Option<Shared<PortEntry>> {
         let offset = self.geometry.ports() + usize::from(port) * size_of::<PortEntry>();
+        debug_assert!(offset < self.geometry.front_bytes(), "the front holds all ports");
         place(&self.front, offset).ok()
     }
 
@@ -371,65 +392,13 @@ impl NodeMemory {
         place(&self.map(offset, ENDPOINT_HEADER)?, 0)
     }
 
-    /// Declares a rank dead, and wakes all ranks so that they notice. For the agent only; the first
-    /// death is kept as the job's.
-    pub fn declare_dead(&self, death: Death) {
-        let Some(block) = self.rank(death.rank) else { return };
-        if block.state() == RankState::Dead {
-            return;
-        }
-        block.mark_dead(death);
-        let fate = &self.job.fate;
-        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
-        let _ = fate.first_death.compare_exchange(0, death.pack(), new, old);
-        fate.deaths.fetch_add(1, Ordering::AcqRel);
-        self.wake_all();
-    }
-
-    /// Wakes every rank of this node, asleep or about to be, and its network interfaces.
-    pub fn wake_all(&self) {
-        for rank in self.local_ranks().chain(self.own_interfaces()) {
-            if let Some(block) = self.rank(rank) {
-                block.park().wake(self.alarm(rank).map(|alarm| &**alarm));
-            }
-        }
-    }
-
-    /// Wakes those ranks of this node that sleep.
-    pub(crate) fn wake_sleepers(&self) {
-        for rank in self.local_ranks() {
-            self.wake_sleeper(rank);
-        }
-    }
-
-    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps.
-    /// Returns true when a system call was made.
-    pub fn wake_sleeper(&self, rank: u32) -> bool {
-        let here = self.is_local(rank) || self.own_interfaces().contains(&rank);
-        let block = self.rank(rank).filter(|_| here);
-        let alarm = self.alarm(rank).map(|alarm| &**alarm);
-        block.is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
-    }
-
-    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64,
-    /// are set. Returns how many system calls were made.
-    pub(crate) fn wake_marked(&self, marked: u64) -> u32 {
-        let all = self.local_ranks().chain(self.own_interfaces());
-        let woken = all.filter(|rank| marked >> (rank % 64) & 1 != 0 && self.wake_sleeper(*rank));
-        u32::try_from(woken.count()).unwrap_or(u32::MAX)
-    }
-
-    /// Returns how a rank died, if it did.
-    #[inline]
-    pub fn death_of(&self, rank: u32) -> Option<Death> {
-        if self.job.deaths() == 0 {
-            return None;
-        }
-        self.rank(rank).and_then(|block| block.death())
-    }
-
     /// Maps `[offset, offset + bytes)` of the node's memory.
     pub(crate) fn map(&self, offset: u64, bytes: usize) -> Result<Mapping> {
+        debug_assert!(offset.is_multiple_of(PAGE as u64), "memory is mapped by pages");
+        debug_assert!(
+            offset + bytes as u64 <= self.geometry.total_bytes(),
+            "who reads beyond the end of the file is killed"
+        );
         let map = if self.read_only { Mapping::read_only } else { Mapping::shared };
         Ok(map(self.fd.as_fd(), offset, bytes)?)
     }
@@ -450,41 +419,14 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
     }
     let before = node_of.iter().take_while(|&&n| n < node).count();
     let here = node_of.iter().filter(|&&n| n == node).count();
+    debug_assert_eq!(node_of[before], node, "the node has ranks");
+    debug_assert!(node_of[before + here..].iter().all(|&n| n > node), "they follow each other");
     let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(bound(before)..bound(before + here))
 }
 
-/// Returns a `T` at `offset` of a mapping.
-pub(crate) fn place<T: SharedLayout>(map: &Mapping, offset: usize) -> Result<Shared<T>> {
-    let fits = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= map.bytes());
-    if !fits || !offset.is_multiple_of(align_of::<T>()) {
-        return Err(Error::NotANode("a part lies outside of it"));
-    }
-    // SAFETY: in bounds and aligned (just checked; mappings are page aligned), kept by the mapping.
-    Ok(unsafe { Shared::new(at(map, offset).cast(), Arc::new(map.clone())) })
-}
-
-/// Returns `len` times `T` at `offset` of a mapping.
-pub(crate) fn place_slice<T: SharedLayout>(
-    map: &Mapping,
-    offset: usize,
-    len: usize,
-) -> Result<SharedSlice<T>> {
-    let end = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
-    if end.is_none_or(|end| end > map.bytes()) || !offset.is_multiple_of(align_of::<T>()) {
-        return Err(Error::NotANode("a part lies outside of it"));
-    }
-    // SAFETY: in bounds and aligned (just checked), kept by the mapping.
-    Ok(unsafe { SharedSlice::new(at(map, offset).cast(), len, Arc::new(map.clone())) })
-}
-
-/// Returns the address of `offset`, which the caller has checked to lie inside `map`.
-fn at(map: &Mapping, offset: usize) -> NonNull<u8> {
-    debug_assert!(offset <= map.bytes());
-    // SAFETY: callers checked that offset lies inside the mapping.
-    unsafe { map.base().add(offset) }
-}
-
+mod deaths;
 mod interfaces;
+mod mapped;
 #[cfg(test)]
 mod tests;

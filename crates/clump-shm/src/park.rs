@@ -40,7 +40,8 @@ impl Park {
         let seen = self.seq.load(Ordering::Acquire);
         // SYNC 1: pairs with wake_if_asleep
         // SYNC 8: pairs with sleep_on
-        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let sleepers = self.asleep.fetch_add(1, Ordering::SeqCst);
+        debug_assert!(sleepers < u32::MAX, "every announcement is used up");
         fence::heavy(kind);
         Announced(seen)
     }
@@ -49,7 +50,8 @@ impl Park {
     /// Sleeps until this rank is woken, or for `limit`; returns false when that is over.
     pub fn sleep(&self, announced: Announced, limit: Option<Duration>) -> bool {
         let woken = futex::wait(&self.seq, announced.0, limit);
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        let sleepers = self.asleep.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(sleepers != 0, "a thread announces itself before it sleeps");
         woken
     }
 
@@ -72,7 +74,9 @@ impl Park {
         };
         // SYNC 8: pairs with announce
         // The ring that is cleared here may have been for another thread.
-        let last = self.asleep.fetch_sub(1, Ordering::SeqCst) == 1;
+        let sleepers = self.asleep.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(sleepers != 0, "a thread announces itself before it sleeps");
+        let last = sleepers == 1;
         if last && woken.rung && alarm.clear() && self.asleep.load(Ordering::SeqCst) != 0 {
             alarm.ring();
         }
@@ -83,7 +87,8 @@ impl Park {
     /// Withdraws the announcement of a thread that found work after all.
     pub fn withdraw(&self, announced: Announced) {
         let Announced(_) = announced;
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        let sleepers = self.asleep.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(sleepers != 0, "an announcement is withdrawn once");
     }
 
     /// Returns true if a thread of this rank sleeps or is about to; call after publishing and a

@@ -61,8 +61,11 @@ impl Path {
         let (map, block) = Self::front(node, to)?;
         let open = block.openness(to.generation()) == Openness::Open;
         let lane = reply_lane.filter(|_| open).and_then(|reply| claim_lane(node, from, to, reply));
+        debug_assert!(lane.is_none() || reply_lane.is_some(), "who replies finds a lane for it");
         let mut path = Self::over(node, from, to, (map, block), lane, Direction::Request)?;
+        debug_assert_eq!(path.has_lane(), lane.is_some(), "a lane that was claimed is used");
         path.link = lane.and(reply_lane).map(|reply| reply as u64);
+        debug_assert_eq!(path.link.is_some(), path.has_lane(), "requests on a lane name another");
         Ok(path)
     }
 
@@ -77,6 +80,7 @@ impl Path {
         lane: Option<usize>,
     ) -> Result<Self> {
         let front = Self::front(node, to)?;
+        debug_assert!(lane.is_none_or(|lane| lane < node.geometry().lanes()), "a lane of `to`");
         let lane = lane.filter(|&lane| take_up(node, from, to, lane));
         Self::over(node, from, to, front, lane, Direction::Reply)
     }
@@ -100,6 +104,7 @@ impl Path {
         lane: Option<usize>,
         direction: Direction,
     ) -> Result<Self> {
+        debug_assert!(lane.is_none_or(|lane| lane < node.geometry().lanes()), "a lane of `to`");
         let target = node.rank(to.rank()).ok_or(Error::NotANode("a rank is missing"))?;
         let (queue_bit, queue_index) = match direction {
             Direction::Request => (REQUEST_QUEUE, 0),
@@ -113,6 +118,7 @@ impl Path {
             fence: node.fence(),
             tally: std::cell::Cell::default(),
         };
+        debug_assert_eq!(bell.bit < REQUEST_QUEUE, lane.is_some(), "the bit is that of the way");
         let way = match lane {
             Some(lane) => {
                 let g = node.geometry();
@@ -124,6 +130,7 @@ impl Path {
             None => PathKind::Queue(queue_parts(&map, &block, queue_index, node.geometry())?, bell),
         };
         let open_word = EndpointBlock::open_word(to.generation());
+        debug_assert_eq!(open_word >> 8, u64::from(to.generation()), "it is open as this one");
         let node = node.clone();
         let (segment, segment_seen, link) = (None, (0, 0), None);
         Ok(Self { node, to, from, open_word, block, way, segment, segment_seen, link })
@@ -171,9 +178,11 @@ impl Path {
     /// Rings the target's doorbell, after a push through the [`InlineLane`].
     #[cold]
     pub fn ring_doorbell(&self) {
-        if let PathKind::Lane(lane) = &self.way {
-            lane.doorbell().ring();
-        }
+        let PathKind::Lane(lane) = &self.way else {
+            debug_assert!(false, "only a lane has pointers for pushing inline");
+            return;
+        };
+        lane.doorbell().ring();
     }
 
     /// Sends words only.
@@ -215,6 +224,8 @@ impl Path {
         words: &[u64],
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
+        debug_assert_eq!(header.payload() as usize, payload.len(), "as the header says");
+        debug_assert_eq!(header.words(), words.len(), "as the header says");
         if header.payload() == 0 && header.kind() != SlotKind::Medium {
             self.push(header, words)
         } else {
@@ -231,6 +242,7 @@ impl Path {
         words: &[u64],
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
+        debug_assert!(!self.has_lane(), "messages of one path do not overtake each other");
         match &self.way {
             PathKind::Queue(queue, bell) if self.is_open() => {
                 let me = (self.from.rank(), self.from.to_bits());
@@ -265,10 +277,12 @@ impl Path {
 
     /// Returns the numbers of rings and wake-ups since the last call.
     pub fn take_tally(&mut self) -> Tally {
-        match &self.way {
+        let tally = match &self.way {
             PathKind::Lane(lane) => lane.doorbell().tally.take(),
             PathKind::Queue(_, bell) => bell.tally.take(),
-        }
+        };
+        debug_assert!(tally.wakes <= tally.rings, "a ring wakes once");
+        tally
     }
 
     /// Returns the number of slots that the target is not known to have read; 0 for a shared queue,
@@ -344,6 +358,7 @@ impl Path {
     /// Ends a path of replies, with its last reply read: its requester has retired, and may close
     /// before it frees the lane.
     pub fn conclude(&self) {
+        debug_assert!(self.link.is_none(), "a path of replies");
         if let PathKind::Lane(lane) = &self.way
             && !self.lost_lane()
         {
@@ -373,6 +388,7 @@ fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> bool {
 /// Claims a free lane at the target, starting where this rank is likely to find one.
 fn claim_lane(node: &NodeMemory, from: Name, to: Name, reply: usize) -> Option<usize> {
     let g = node.geometry();
+    debug_assert!(reply < g.lanes(), "the lane for replies is one of the sender's");
     let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
     let start = (from.rank() as usize * 2) % g.lanes();
     (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {

@@ -37,12 +37,20 @@ impl<L> PolledLanes<L> {
         (self.first, self.count) = (self.lanes.as_ptr(), self.lanes.len());
     }
 
+    /// Asserts that code of other languages sees the lanes that there are.
+    pub(crate) fn check_invariants(&self) {
+        debug_assert_eq!(self.first, self.lanes.as_ptr(), "the first lane lies where it is read");
+        debug_assert_eq!(self.count, self.lanes.len(), "as many lanes are read as there are");
+    }
+
     pub(crate) fn push(&mut self, lane: InLane<L>) {
+        debug_assert_eq!(self.count, self.lanes.len(), "nobody else adds or removes lanes");
         self.lanes.push(lane);
         self.note();
     }
 
     pub(crate) fn swap_remove(&mut self, at: usize) -> InLane<L> {
+        debug_assert_eq!(self.count, self.lanes.len(), "nobody else adds or removes lanes");
         let gone = self.lanes.swap_remove(at);
         self.note();
         gone
@@ -50,6 +58,7 @@ impl<L> PolledLanes<L> {
 
     pub(crate) fn take_all(&mut self) -> Vec<InLane<L>> {
         let all = std::mem::take(&mut self.lanes);
+        debug_assert_eq!(self.count, all.len(), "nobody else adds or removes lanes");
         self.note();
         all
     }

@@ -17,12 +17,16 @@ pub(crate) struct PortEntry {
     name: AtomicU64,
 }
 
+// The geometry sets a word aside for each port.
+const _: () = assert!(size_of::<PortEntry>() == size_of::<u64>());
+
 // SAFETY: an atomic.
 unsafe impl SharedLayout for PortEntry {}
 
 impl PortEntry {
     /// Claims the port for `name`, if it is free, or its holder `is_gone`.
     pub(crate) fn claim(&self, name: Name, is_gone: impl Fn(Name) -> bool) -> Result<(), Name> {
+        debug_assert!(name.to_bits() != 0, "the entry of a free port");
         loop {
             let held = self.name.load(Ordering::Relaxed);
             let holder = Name::from_bits(held);
@@ -44,6 +48,7 @@ impl PortEntry {
 
     /// Frees the port, if it is held by `name`.
     pub(crate) fn release(&self, name: Name) {
+        debug_assert!(name.to_bits() != 0, "a free port is held by nobody");
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self.name.compare_exchange(name.to_bits(), 0, new, old);
     }
@@ -64,17 +69,20 @@ impl NodeMemory {
     /// # Errors
     /// The port is held by the endpoint in the error.
     pub fn claim_port(&self, port: u16, name: Name) -> Result<(), Name> {
-        match self.port_entry(port) {
-            Some(entry) => entry.claim(name, |holder| !self.holds_ports(holder)),
-            None => Err(name),
-        }
+        let Some(entry) = self.port_entry(port) else {
+            debug_assert!(false, "the table has an entry for every port");
+            return Err(name);
+        };
+        entry.claim(name, |holder| !self.holds_ports(holder))
     }
 
     /// Frees `port`, if `name` holds it.
     pub fn release_port(&self, port: u16, name: Name) {
-        if let Some(entry) = self.port_entry(port) {
-            entry.release(name);
-        }
+        let Some(entry) = self.port_entry(port) else {
+            debug_assert!(false, "the table has an entry for every port");
+            return;
+        };
+        entry.release(name);
     }
 
     /// Returns the endpoint at `port` of this node, if its rank is there.

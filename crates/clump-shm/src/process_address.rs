@@ -74,6 +74,7 @@ impl ProcessAddressLine {
             }
         }
         self.first.set(place.address);
+        debug_assert_eq!(self.get().map(|seen| seen.epoch), Some(place.epoch), "it is complete");
     }
 }
 
@@ -106,5 +107,10 @@ impl AddressCell {
         self.scope.store(scope, Ordering::Relaxed);
         self.port.store(address.port().into(), Ordering::Relaxed);
         self.family.store(family, Ordering::Release);
+        debug_assert_eq!(
+            self.get().map(|seen| (seen.ip(), seen.port())),
+            Some((address.ip(), address.port())),
+            "an address is read as it was written"
+        );
     }
 }

@@ -8,13 +8,17 @@
 //! its name behind, and the receiver passes over the slot once that rank is known to be dead. No
 //! rank is blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
 
+mod blocks;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use crate::bulk::SharedBytes;
-use crate::doorbell::DoorbellHandle;
+use crate::doorbell::{DoorbellHandle, REQUEST_QUEUE};
 use crate::lane::Full;
 use crate::shared::{Shared, SharedLayout, SharedSlice};
-use crate::slot::{Header, INLINE};
+use crate::slot::{Header, INLINE, MAX_WORDS};
+pub use blocks::{BlockState, Blocks};
 use clump_os::sync::{AtomicU64, Ordering, Site, order};
-use std::ptr::NonNull;
 
 /// Words that fit into a queue slot beside state, source and header.
 pub const QUEUE_INLINE: usize = 5;
@@ -29,14 +33,6 @@ pub struct QueueSlot {
     words: [AtomicU64; QUEUE_INLINE],
 }
 
-/// State of the payload block with the same index: zero free, else one more than its claimer's
-/// rank.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct BlockState {
-    claimer: AtomicU64,
-}
-
 /// Tail of the queue, a hint; and the ranks that wait for slots to be freed.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -49,9 +45,11 @@ pub struct QueueTail {
 // SAFETY: atomics only.
 unsafe impl SharedLayout for QueueSlot {}
 // SAFETY: atomics only.
-unsafe impl SharedLayout for BlockState {}
-// SAFETY: atomics only.
 unsafe impl SharedLayout for QueueTail {}
+
+// Layout on which the geometry relies.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<QueueSlot>() == 64 && size_of::<BlockState>() == 8);
 
 const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
@@ -59,6 +57,7 @@ const READY: u64 = 2;
 
 /// Packs 32 bits lap, 8 bits status, 24 bits rank.
 fn state(lap: u64, status: u64, rank: u64) -> u64 {
+    debug_assert!(status <= READY, "one of the three states");
     (lap & 0xffff_ffff) << 32 | status << 24 | rank & 0xff_ffff
 }
 
@@ -69,42 +68,6 @@ fn parts(state: u64) -> (u64, u64, u32) {
 /// Returns the lap of position `at`; laps are counted modulo 2^32.
 fn lap_of(at: u64, slots: u64) -> u64 {
     (at / slots) & 0xffff_ffff
-}
-
-/// The payload blocks beside a queue.
-#[derive(Debug, Clone)]
-pub struct Blocks {
-    states: SharedSlice<BlockState>,
-    base: NonNull<u8>,
-    each: usize,
-}
-
-// SAFETY: only raw copies go through `base`; `states` keeps the memory mapped.
-unsafe impl Send for Blocks {}
-
-impl Blocks {
-    /// # Safety
-    /// `states.len() * each` bytes from `base` stay mapped while `states` lives.
-    pub unsafe fn new(states: SharedSlice<BlockState>, base: NonNull<u8>, each: usize) -> Self {
-        Self { states, base, each }
-    }
-
-    fn claim(&self, rank: u32) -> Option<usize> {
-        let (mine, new, old) = (u64::from(rank) + 1, Ordering::Acquire, Ordering::Relaxed);
-        self.states.iter().position(|s| s.claimer.compare_exchange(0, mine, new, old).is_ok())
-    }
-
-    fn free(&self, block: usize) {
-        if let Some(state) = self.states.get(block) {
-            state.claimer.store(0, Ordering::Release);
-        }
-    }
-
-    fn address(&self, block: usize) -> NonNull<u8> {
-        debug_assert!(block < self.states.len());
-        // SAFETY: `new` required that many bytes; callers pass an index below the number of blocks.
-        unsafe { self.base.add(block * self.each) }
-    }
 }
 
 /// A shared queue as both sides see it.
@@ -121,6 +84,11 @@ const NO_BLOCK: u64 = 0xff;
 impl Queue {
     /// Creates a queue over these parts.
     pub fn new(slots: SharedSlice<QueueSlot>, tail: Shared<QueueTail>, blocks: Blocks) -> Self {
+        debug_assert!(
+            slots.len().is_power_of_two(),
+            "positions stay with their slots as they wrap"
+        );
+        debug_assert!((blocks.states.len() as u64) < NO_BLOCK, "a header holds the block's number");
         Self { slots, tail, blocks }
     }
 
@@ -136,7 +104,11 @@ impl Queue {
         payload: &[u8],
         bell: &DoorbellHandle,
     ) -> Result<(), Full> {
-        debug_assert!(words.len() * 8 + payload.len() <= self.blocks.each);
+        debug_assert!(words.len() * 8 + payload.len() <= self.blocks.each, "it fits into a block");
+        debug_assert_eq!(header.words(), words.len(), "as the header says");
+        debug_assert_eq!(header.payload() as usize, payload.len(), "as the header says");
+        debug_assert!(bell.bit >= REQUEST_QUEUE, "the receiver looks into the queue that rang");
+        debug_assert!(rank <= 0xff_ffff, "a slot holds the claimer in 24 bits");
         let spill = words.len() > QUEUE_INLINE || !payload.is_empty();
         let block = if spill { Some(self.blocks.claim(rank).ok_or(Full)?) } else { None };
         let Some((slot, lap)) = self.claim(rank) else {
@@ -152,6 +124,8 @@ impl Queue {
                 cell.store(*word, Ordering::Relaxed);
             }
         }
+        debug_assert_eq!(header.bits() & 0xff, 0, "the block is added when it is published");
+        debug_assert!(block.is_some() || words.len() <= slot.words.len(), "all words find room");
         slot.source.store(source, Ordering::Relaxed);
         slot.header.store(header.bits() | block.map_or(NO_BLOCK, |b| b as u64), Ordering::Relaxed);
         // SYNC 5: pairs with take
@@ -165,6 +139,7 @@ impl Queue {
 
     /// Spills all words, then the payload, into a block.
     fn fill(&self, block: usize, words: &[u64], payload: &[u8]) {
+        debug_assert!(words.len() <= MAX_WORDS, "the receiver copies no more words");
         let to = self.blocks.address(block);
         // SAFETY: this rank claimed the block, and `push` was given no more than fits.
         unsafe {
@@ -193,6 +168,7 @@ impl Queue {
         for _ in 0..4 * slots.max(64) {
             let at = self.tail.tail.load(Ordering::Acquire);
             let (slot, lap) = (&self.slots[(at % slots) as usize], lap_of(at, slots));
+            debug_assert_eq!(lap_of(at.wrapping_add(slots), slots), (lap + 1) & 0xffff_ffff);
             let now = slot.state.load(Ordering::Acquire);
             let (slot_lap, status, _) = parts(now);
             let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -272,8 +248,9 @@ impl QueueReceiver {
                 parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire));
             lap == lap_of(at, slots) && status != FREE
         });
-        let head = head - behind.count() as u64;
-        Self { queue, head }
+        let back = behind.count() as u64;
+        debug_assert!(back <= slots, "no more messages wait than there are slots");
+        Self { queue, head: head - back }
     }
 
     /// Returns the ranks, as bits modulo 64, that wait for slots to be freed, and clears them. To
@@ -351,27 +328,59 @@ impl QueueReceiver {
         // SAFETY: the block lies in the mapping and holds `bytes` (just checked).
         let all = unsafe { SharedBytes::new(self.queue.blocks.address(block), bytes) };
         let mut raw = [0; 16 * INLINE];
-        all.part(0, count * 8).copy_to(&mut raw);
+        let copied = all.part(0, count * 8).copy_to(&mut raw);
+        debug_assert_eq!(copied, count * 8, "a header counts no more words than fit");
         for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
             *word = u64::from_ne_bytes(chunk.try_into().unwrap_or([0; 8]));
         }
         let payload = all.part(count * 8, header.payload() as usize);
+        debug_assert_eq!(payload.len() + copied, bytes, "words and payload are all of the block");
         Some(TakenMessage { source, header, payload, block: Some(block) })
     }
 
     /// Frees slot and block of the message of the last [`QueueReceiver::take`], after it was
     /// handled.
     pub fn done(&mut self, taken: &TakenMessage) {
+        debug_assert!(
+            taken.block.is_some() || taken.payload.is_empty(),
+            "a payload lies in a block"
+        );
         if let Some(block) = taken.block {
             self.queue.blocks.free(block);
         }
         self.free_slot();
     }
 
+    /// Asserts the relations between the words, for tests: only while no sender is within a push,
+    /// has died in one, or has taken a message back.
+    pub fn check_invariants(&self) {
+        let (queue, slots) = (&self.queue, self.queue.slots.len() as u64);
+        let tail = queue.tail.tail.load(Ordering::Acquire);
+        debug_assert!(self.head <= tail && tail - self.head <= slots, "messages lie in slots");
+        let mut blocks = 0;
+        for at in self.head..self.head + slots {
+            let slot = &queue.slots[(at % slots) as usize];
+            let (lap, status, _) = parts(slot.state.load(Ordering::Acquire));
+            debug_assert_eq!(lap, lap_of(at, slots), "every slot is in the lap of its position");
+            let expected = if at < tail { READY } else { FREE };
+            debug_assert_eq!(status, expected, "slots are ready up to the tail, and free behind");
+            let bits = slot.header.load(Ordering::Relaxed);
+            blocks += usize::from(status == READY && bits & 0xff != NO_BLOCK);
+        }
+        let claimed = |state: &&BlockState| state.claimer.load(Ordering::Acquire) != 0;
+        let claimed = queue.blocks.states.iter().filter(claimed).count();
+        debug_assert_eq!(claimed, blocks, "every block belongs to a message");
+    }
+
     fn free_slot(&mut self) {
         let slots = self.queue.slots.len() as u64;
         let slot = &self.queue.slots[(self.head % slots) as usize];
         let next = state(self.head / slots + 1, FREE, 0);
+        debug_assert_eq!(
+            parts(next).0,
+            lap_of(self.head.wrapping_add(slots), slots),
+            "the next lap"
+        );
         // SYNC 6: pairs with claim
         slot.state.store(next, order(Site::QueueFree, Ordering::Release));
         self.head += 1;
@@ -428,7 +437,8 @@ impl Queue {
             let mut words = [0; 2 * INLINE];
             if let Some(taken) = reader.read(slot, bits, block, &mut words) {
                 let mut bytes = vec![0; taken.payload.len()];
-                taken.payload.copy_to(&mut bytes);
+                let copied = taken.payload.copy_to(&mut bytes);
+                debug_assert_eq!(copied, bytes.len(), "all of it goes back");
                 let free = state(lap + 1, FREE, 0);
                 let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
                 if slot.state.compare_exchange(now, free, new, old).is_ok() {

@@ -18,11 +18,15 @@
 
 use clump_os::sync::{AtomicU64, Ordering};
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 /// Words before the slots.
 const FRONT: usize = 8;
 const HEAD: usize = 0;
 const TAIL: usize = 1;
 const WORD: usize = 2;
+const _: () = assert!(HEAD != TAIL && TAIL != WORD && HEAD != WORD && WORD < FRONT);
 
 /// Bit of the head: its holder died with the lock, which nobody gets any more.
 const BROKEN: u64 = 1 << 63;
@@ -34,7 +38,9 @@ const GONE: u64 = 3;
 /// Returns the words that a lock for so many ranks takes. Each of them may wait, and some may have
 /// given up.
 pub fn lock_words(ranks: usize) -> usize {
-    FRONT + (ranks.max(1) * 2).next_power_of_two().max(8)
+    let slots = (ranks.max(1) * 2).next_power_of_two().max(8);
+    debug_assert!(slots >= 2 * ranks, "all ranks wait, and as many have given up");
+    FRONT + slots
 }
 
 /// A view of a fair queue lock whose words lie in shared memory.
@@ -66,6 +72,7 @@ pub enum LockHead {
 }
 
 fn pack(position: u64, state: u64, rank: u32) -> u64 {
+    debug_assert!((WAITING..=GONE).contains(&state), "a claim waits, is held or is gone");
     position.wrapping_add(1) << 18 | state << 16 | u64::from(rank & 0xffff)
 }
 
@@ -92,6 +99,30 @@ impl<'a> QueueLock<'a> {
     pub fn over(words: &'a [AtomicU64]) -> Option<Self> {
         let slots = words.len().checked_sub(FRONT)?;
         slots.is_power_of_two().then_some(Self { words })
+    }
+
+    /// Asserts the relations between the words, for tests: only while no rank is within a step, and
+    /// no rank has overwritten the lock.
+    pub fn check_invariants(&self) {
+        let (head, slots) = (self.head(), self.slots());
+        let mut held = 0;
+        for (at, slot) in (0..slots).zip(&self.words[FRONT..]) {
+            let slot = slot.load(Ordering::SeqCst);
+            let Some(position) = (slot >> 18).checked_sub(1) else {
+                debug_assert_eq!(slot, 0, "a slot that was never claimed is empty");
+                continue;
+            };
+            debug_assert_eq!(position % slots, at, "a claim lies in the slot of its position");
+            debug_assert!(position < head + slots, "no claim is a lap ahead of the head");
+            debug_assert!(state_of(slot) != 0, "a claim waits, is held or is gone");
+            held += u64::from(position >= head && state_of(slot) == HELD);
+            debug_assert!(
+                position <= head || state_of(slot) != HELD,
+                "nobody holds the lock before it is at the head"
+            );
+        }
+        debug_assert!(held <= 1, "one rank holds the lock");
+        debug_assert!(held == 1 || !self.is_broken(), "a lock breaks in the hands of its holder");
     }
 
     fn slot(&self, position: u64) -> &'a AtomicU64 {
@@ -271,156 +302,5 @@ impl<'a> QueueLock<'a> {
             self.advance(head);
         }
         LockHead::Free
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    fn words(ranks: usize) -> Vec<AtomicU64> {
-        (0..lock_words(ranks)).map(|_| AtomicU64::new(0)).collect()
-    }
-
-    fn alive(_: u32) -> bool {
-        false
-    }
-
-    #[test]
-    fn first_come_first_served_with_the_word() {
-        let words = words(4);
-        let lock = QueueLock::over(&words).unwrap();
-        let at = |claim| if let Claim::At(position) = claim { position } else { panic!("full") };
-        for turn in 0..100 {
-            let [a, b, c] = [1, 2, 3].map(|rank| at(lock.claim(rank)));
-            assert_eq!(lock.enter(a, 1), Some(turn * 3));
-            assert_eq!((lock.enter(b, 2), lock.claim_free(4)), (None, Claim::None));
-            assert!(!lock.release(b, 2, 0) && !lock.release(a, 2, 0));
-            assert!(lock.release(a, 1, turn * 3 + 1) && !lock.release(a, 1, 7));
-            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Offered(2));
-            let claims = [(b, 2, false), (c, 3, false)];
-            assert!(lock.claims().eq(claims), "{:?}", lock.claims().collect::<Vec<_>>());
-            assert_eq!(lock.enter(b, 2), Some(turn * 3 + 1));
-            assert!(lock.release(b, 2, turn * 3 + 2));
-            assert_eq!(lock.enter(c, 3), Some(turn * 3 + 2));
-            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Held(3));
-            assert!(lock.release(c, 3, turn * 3 + 3));
-            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
-        }
-        let free = at(lock.claim_free(4));
-        assert_eq!(lock.enter(free, 4), Some(300));
-    }
-
-    #[test]
-    fn who_gave_up_or_died_waiting_is_passed_over_and_a_dead_holder_is_named() {
-        let words = words(4);
-        let lock = QueueLock::over(&words).unwrap();
-        for rank in [1, 2, 3, 4] {
-            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
-        }
-        assert!(lock.enter(0, 1).is_some());
-        assert!(lock.give_up(1, 2) && !lock.give_up(1, 2) && !lock.give_up(0, 1));
-        assert!(lock.release(0, 1, 9));
-        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 3), LockHead::Offered(4));
-        assert_eq!((lock.enter(2, 3), lock.enter(3, 4)), (None, Some(9)));
-        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 4), LockHead::Held(4));
-    }
-
-    #[test]
-    fn a_lock_is_handed_to_the_next_and_to_nobody_else() {
-        let words = words(4);
-        let lock = QueueLock::over(&words).unwrap();
-        for rank in [1, 2, 3] {
-            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
-        }
-        assert!(!lock.hand_over(0, (1, 2), 5), "not held yet");
-        assert_eq!(lock.enter(0, 1), Some(0));
-        for (position, ranks) in [(0, (2, 2)), (0, (1, 3)), (1, (1, 2)), (1, (2, 3))] {
-            assert!(!lock.hand_over(position, ranks, 5), "{position} {ranks:?}");
-        }
-        assert!(lock.hand_over(0, (1, 2), 5) && !lock.hand_over(0, (1, 2), 6));
-        assert_eq!((lock.head(), lock.pass_over_withdrawn(alive)), (1, LockHead::Held(2)));
-        assert_eq!((lock.enter(1, 2), lock.give_up(1, 2)), (None, false));
-        assert!(lock.claims().eq([(1, 2, true), (2, 3, false)]));
-        // A rank that died with the lock during the hand-over is named.
-        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 2), LockHead::Held(2));
-        assert!(lock.give_up(2, 3) && !lock.hand_over(1, (2, 3), 7));
-        assert!(lock.release(1, 2, 7));
-        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
-        let Claim::At(position) = lock.claim_free(4) else { panic!("not free") };
-        assert_eq!(lock.enter(position, 4), Some(7));
-    }
-
-    #[test]
-    fn a_broken_lock_is_nobodys_any_more_and_a_released_one_cannot_break() {
-        let words = words(4);
-        let lock = QueueLock::over(&words).unwrap();
-        for rank in [1, 2, 3] {
-            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
-        }
-        assert!(lock.enter(0, 1).is_some() && !lock.break_held(2));
-        assert!(lock.release(0, 1, 5) && !lock.break_held(1), "it was released");
-        assert!(!lock.break_held(2), "it is offered, not held");
-        assert_eq!(lock.enter(1, 2), Some(5));
-        assert!(lock.break_held(2) && lock.break_held(2));
-        assert!(!lock.hand_over(1, (2, 3), 7) && !lock.release(1, 2, 7));
-        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 2), LockHead::Broken(2));
-        assert_eq!((lock.enter(2, 3), lock.claim_free(4)), (None, Claim::None));
-        assert!(lock.give_up(2, 3));
-        assert_eq!(lock.claim(4), Claim::At(3));
-        assert_eq!((lock.enter(3, 4), lock.head()), (None, 1));
-    }
-
-    #[test]
-    fn no_more_wait_than_there_are_slots() {
-        let words = words(1);
-        let lock = QueueLock::over(&words).unwrap();
-        let slots = (words.len() - FRONT) as u64;
-        for position in 0..slots {
-            assert_eq!(lock.claim(1), Claim::At(position));
-        }
-        assert_eq!(lock.claim(1), Claim::None);
-        assert!(lock.give_up(0, 1));
-        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Offered(1));
-        assert_eq!(lock.claim(1), Claim::At(slots));
-        assert_eq!(lock.claim(1), Claim::None);
-    }
-
-    #[test]
-    fn threads_exclude_each_other_and_nobody_is_forgotten() {
-        const TURNS: u64 = 2000;
-        let words = Arc::new(words(4));
-        let threads: Vec<_> = (1..=4)
-            .map(|rank| {
-                let words = words.clone();
-                std::thread::spawn(move || {
-                    let lock = QueueLock::over(&words).unwrap();
-                    let mut got = 0;
-                    for turn in 0..TURNS {
-                        let Claim::At(position) = lock.claim(rank) else { panic!("full") };
-                        if turn % 5 == u64::from(rank) && lock.give_up(position, rank) {
-                            lock.pass_over_withdrawn(alive);
-                            continue;
-                        }
-                        let word = loop {
-                            lock.pass_over_withdrawn(alive);
-                            if let Some(word) = lock.enter(position, rank) {
-                                break word;
-                            }
-                            std::thread::yield_now();
-                        };
-                        got += 1;
-                        assert!(lock.release(position, rank, word + 1));
-                    }
-                    got
-                })
-            })
-            .collect();
-        let got: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        let lock = QueueLock::over(&words).unwrap();
-        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
-        let Claim::At(position) = lock.claim_free(1) else { panic!("not free") };
-        assert_eq!(lock.enter(position, 1), Some(got));
     }
 }

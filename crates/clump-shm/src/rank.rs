@@ -54,14 +54,16 @@ pub enum WaitReason {
 
 impl WaitReason {
     fn pack(self) -> (u64, u64) {
-        match self {
+        let (bits, detail) = match self {
             WaitReason::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),
             WaitReason::Condition => (2 << 32, 0),
             WaitReason::Message => (3 << 32, 0),
             WaitReason::Room { peer } => (4 << 32 | u64::from(peer), 0),
             WaitReason::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
             WaitReason::Leave => (6 << 32, 0),
-        }
+        };
+        debug_assert_eq!(Self::unpack(bits, detail), Some(self), "it is read as it was written");
+        (bits, detail)
     }
 
     fn unpack(bits: u64, detail: u64) -> Option<Self> {
@@ -135,6 +137,9 @@ pub(crate) struct ArrivalLine {
     pub(crate) epoch: AtomicU64,
 }
 
+// The geometry sets a line of 64 bytes aside for each rank.
+const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<StatusLine>() == 64);
+
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ArrivalLine {}
 
@@ -203,6 +208,7 @@ impl RankBlock {
     /// # Errors
     /// Another process, which the error carries, has joined as this rank.
     pub fn join(&self, pid: u32) -> Result<(), u32> {
+        debug_assert!(pid != 0, "no process has joined");
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         self.status.state.compare_exchange(0, 1, new, old).map_err(|_| self.pid())?;
         self.status.pid.store(pid, Ordering::Relaxed);
@@ -218,6 +224,7 @@ impl RankBlock {
     }
 
     pub(crate) fn mark_dead(&self, death: Death) {
+        debug_assert_eq!(Death::unpack(death.pack()), Some(death), "peers read who died, and how");
         self.status.death.store(death.pack(), Ordering::Release);
         self.status.state.store(3, Ordering::Release);
     }
@@ -232,6 +239,7 @@ impl RankBlock {
             // Deaths are declared.
             RankState::Dead => return,
         };
+        debug_assert!(number < 3, "a mirror brings no death");
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.status.state.fetch_update(new, old, |now| (now < 3).then_some(number));
     }
@@ -266,6 +274,7 @@ impl RankBlock {
     /// Notes what this rank waits for, for explaining a death. Slow path only.
     pub fn note_waiting(&self, waiting: Option<WaitReason>) {
         let (what, detail) = waiting.map_or((0, 0), WaitReason::pack);
+        debug_assert_eq!(what == 0, waiting.is_none(), "0 is a rank that computes");
         if what != 0 && self.note.what.load(Ordering::Relaxed) >> 32 != what >> 32 {
             self.note.since_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
         }
@@ -282,6 +291,7 @@ impl RankBlock {
 
     /// Notes the peer that does not answer. Slow path only.
     pub fn note_unanswered(&self, unanswered: Option<(u32, u64)>) {
+        debug_assert!(unanswered.is_none_or(|(peer, _)| peer < u32::MAX), "a peer of this job");
         let (peer, since_ns) =
             unanswered.map_or((0, 0), |(peer, since)| (u64::from(peer) + 1, since));
         self.note.unanswered_ns.store(since_ns, Ordering::Relaxed);
@@ -291,7 +301,9 @@ impl RankBlock {
     /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more.
     /// Overwrites the last such note, which should have been taken. Slow path only.
     pub fn note_narrowed(&self, (peer, bytes): (u32, u32)) {
+        debug_assert!(bytes != 0, "every path carries some packets");
         let note = (u64::from(peer) + 1) << 32 | u64::from(bytes);
+        debug_assert!(peer < u32::MAX, "one more than a peer fits above the bytes");
         self.note.narrowed.store(note, Ordering::Release);
     }
 

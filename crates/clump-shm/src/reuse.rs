@@ -22,6 +22,7 @@ pub(crate) fn clear(
     block: &Shared<EndpointBlock>,
 ) -> Result<bool> {
     let g = node.geometry();
+    debug_assert_eq!(map.bytes(), g.endpoint_bytes(), "all queues and lanes are looked at");
     for which in 0..2 {
         let queue = queue_parts(map, block, which, g)?;
         if !queue.is_unused(|rank| node.death_of(rank).is_some()) {
@@ -46,6 +47,7 @@ pub(crate) fn clear(
 
 /// Returns true if `owner` will never again write to the lane that it has.
 fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
+    debug_assert!(owner.to_bits() != 0, "nobody has to let go of a free lane");
     let replies = control.link().is_none();
     if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {
         return true;

@@ -8,6 +8,9 @@ use crate::{Error, Result};
 use clump_os::map::{self, Mapping, PAGE};
 use std::ptr::NonNull;
 
+#[cfg(test)]
+mod tests;
+
 /// A mapped segment, the owner's or a peer's.
 #[derive(Debug, Clone)]
 pub struct Segment {
@@ -26,6 +29,10 @@ impl Segment {
         rank: usize,
         block: &EndpointBlock,
     ) -> Result<Option<Self>> {
+        if rank >= node.ranks() {
+            // A network interface has no space for segments.
+            return Ok(None);
+        }
         let (offset, bytes) = block.segment();
         let space = node.geometry().segments(rank)..node.geometry().segments(rank + 1);
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= space.end);
@@ -34,6 +41,7 @@ impl Segment {
             return Ok(None);
         }
         let map = node.map(offset, len.next_multiple_of(PAGE))?;
+        debug_assert!(map.bytes() >= len, "all of the segment is mapped");
         map.advise_huge();
         Ok(Some(Self { map, bytes: len }))
     }
@@ -60,7 +68,7 @@ impl Segment {
     }
 
     fn address(&self, offset: usize) -> NonNull<u8> {
-        debug_assert!(offset <= self.bytes);
+        debug_assert!(offset <= self.bytes, "an address inside, or the end");
         // SAFETY: callers checked `holds`.
         unsafe { self.map.base().add(offset) }
     }
@@ -82,7 +90,9 @@ impl Segment {
             return None;
         }
         // SAFETY: in bounds (just checked); the holder of the segment keeps it mapped.
-        Some(unsafe { SharedBytes::new(self.address(offset as usize), len as usize) })
+        let bytes = unsafe { SharedBytes::new(self.address(offset as usize), len as usize) };
+        debug_assert!(bytes.len() <= self.bytes, "a part is no longer than the whole");
+        Some(bytes)
     }
 }
 
@@ -90,8 +100,11 @@ impl Segment {
 #[derive(Debug)]
 pub struct SegmentSpace {
     node: NodeMemory,
+    start: u64,
     end: u64,
+    /// End of what was ever taken.
     next: u64,
+    /// Memory that was given back and not taken again: offset and bytes.
     free: Vec<(u64, u64)>,
 }
 
@@ -99,8 +112,10 @@ impl SegmentSpace {
     /// Creates the allocator of all of the space of `rank`. One per rank.
     pub fn new(node: &NodeMemory, rank: u32) -> Self {
         let g = node.geometry();
-        let (next, end) = (g.segments(rank as usize), g.segments(rank as usize + 1));
-        Self { node: node.clone(), end, next, free: Vec::new() }
+        let (start, end) = (g.segments(rank as usize), g.segments(rank as usize + 1));
+        debug_assert!((start | end).is_multiple_of(PAGE as u64), "memory is taken in pages");
+        debug_assert!(start < end && end <= g.total_bytes(), "the space lies in the file");
+        Self { node: node.clone(), start, end, next: start, free: Vec::new() }
     }
 
     /// Takes `bytes` bytes of committed memory; returns their offset in the node's memory.
@@ -119,9 +134,11 @@ impl SegmentSpace {
         let page = PAGE as u64;
         let too_long = Error::SegmentSpace { asked: reserved, free: self.end - self.next };
         let whole = reserved.max(bytes).checked_next_multiple_of(page).ok_or(too_long)?.max(page);
+        debug_assert!(whole >= reserved && whole >= bytes, "all that was asked for");
         let fit = self.free.iter().position(|&(_, len)| len >= whole);
         let offset = if let Some(index) = fit {
             let (offset, len) = self.free.swap_remove(index);
+            debug_assert!(len >= whole, "the first fit is long enough");
             if len > whole {
                 self.free.push((offset + whole, len - whole));
             }
@@ -137,7 +154,42 @@ impl SegmentSpace {
             self.free.push((offset, whole));
             return Err(error.into());
         }
+        debug_assert!(now <= whole, "no more is committed than was reserved");
+        self.check_is_taken(offset, whole);
+        self.check_invariants();
         Ok(offset)
+    }
+
+    /// Asserts that what was taken or is given back lies in what was ever taken, and is not free.
+    fn check_is_taken(&self, offset: u64, whole: u64) {
+        debug_assert!(
+            offset >= self.start && offset + whole <= self.next,
+            "memory of this rank's space"
+        );
+        debug_assert!(
+            self.free.iter().all(|&(free, len)| free + len <= offset || offset + whole <= free),
+            "what is free is nobody's, and is not given back again"
+        );
+    }
+
+    /// Asserts the relations between the fields.
+    pub(crate) fn check_invariants(&self) {
+        debug_assert!(self.start <= self.next && self.next <= self.end, "the space has bounds");
+        debug_assert!(self.next.is_multiple_of(PAGE as u64), "memory is taken in pages");
+        for (at, &(offset, len)) in self.free.iter().enumerate() {
+            debug_assert!(
+                len != 0 && (offset | len).is_multiple_of(PAGE as u64),
+                "free memory is made of pages"
+            );
+            debug_assert!(
+                offset >= self.start && offset + len <= self.next,
+                "free memory was taken before"
+            );
+            debug_assert!(
+                self.free[..at].iter().all(|&(o, l)| o + l <= offset || offset + len <= o),
+                "no page is free twice"
+            );
+        }
     }
 
     /// Commits more of what was reserved at `offset`: all up to `bytes`.
@@ -145,15 +197,19 @@ impl SegmentSpace {
     /// # Errors
     /// The system has no memory left.
     pub fn commit(&self, offset: u64, bytes: u64) -> Result<()> {
-        Ok(map::commit(self.node.fd(), offset, bytes.next_multiple_of(PAGE as u64))?)
+        let whole = bytes.next_multiple_of(PAGE as u64);
+        self.check_is_taken(offset, whole);
+        Ok(map::commit(self.node.fd(), offset, whole)?)
     }
 
     /// Gives memory back that was taken here.
     pub fn give_back(&mut self, offset: u64, bytes: u64) {
         let whole = bytes.next_multiple_of(PAGE as u64).max(PAGE as u64);
+        self.check_is_taken(offset, whole);
         // Failing to punch the hole only means that the memory stays until the job ends.
         let _ = map::release(self.node.fd(), offset, whole);
         self.free.push((offset, whole));
+        self.check_invariants();
     }
 }
 

@@ -38,12 +38,24 @@ impl<T: SharedLayout> Shared<T> {
     /// # Safety
     /// `ptr` points to an aligned `T` inside memory that stays valid while `keep` lives.
     pub unsafe fn new(ptr: NonNull<T>, keep: Keep) -> Self {
+        debug_assert!(ptr.is_aligned(), "an access that is not aligned may be torn");
         Self { ptr, keep }
     }
 
     /// Returns a reference to a part of the same memory.
     pub fn part<U: SharedLayout>(&self, part: impl FnOnce(&T) -> &U) -> Shared<U> {
-        Shared { ptr: NonNull::from(part(self)), keep: self.keep.clone() }
+        let ptr = NonNull::from(part(self));
+        debug_assert!(
+            self.holds(ptr.addr().get(), size_of::<U>()),
+            "a part lies in the memory that `keep` keeps"
+        );
+        Shared { ptr, keep: self.keep.clone() }
+    }
+
+    /// Returns true if `bytes` bytes at `address` lie inside.
+    fn holds(&self, address: usize, bytes: usize) -> bool {
+        let start = self.ptr.addr().get();
+        address >= start && address + bytes <= start + size_of::<T>()
     }
 }
 
@@ -89,6 +101,8 @@ impl<T: SharedLayout> SharedSlice<T> {
     /// # Safety
     /// `ptr` points to `len` aligned `T` inside memory that stays valid while `keep` lives.
     pub unsafe fn new(ptr: NonNull<T>, len: usize, keep: Keep) -> Self {
+        debug_assert!(ptr.is_aligned(), "an access that is not aligned may be torn");
+        debug_assert!(len.checked_mul(size_of::<T>()).is_some(), "a slice fits into memory");
         Self { ptr, len, keep }
     }
 }

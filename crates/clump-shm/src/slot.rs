@@ -25,6 +25,10 @@ pub struct Slot {
 // SAFETY: atomics only.
 unsafe impl SharedLayout for Slot {}
 
+// A slot is one cache line, and the header counts the words in 4 bits.
+const _: () = assert!(size_of::<Slot>() == 64 || cfg!(loom));
+const _: () = assert!(MAX_WORDS < 16 && INLINE < 8);
+
 /// Kind of message that a slot holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -66,7 +70,11 @@ impl Header {
     /// beside the slot.
     #[inline(always)]
     pub fn new(kind: SlotKind, handler: u8, words: usize, payload: u32) -> Self {
-        debug_assert!(words <= MAX_WORDS);
+        debug_assert!(words <= MAX_WORDS, "a message takes two slots at most");
+        debug_assert!(
+            payload == 0 || !matches!(kind, SlotKind::Short | SlotKind::Long),
+            "a short message has no payload, that of a long one lies in a segment"
+        );
         // `am_fast_inline.h` of the C interface computes the same for short messages.
         let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;
         Self(low | u64::from(payload) << 32)
@@ -81,8 +89,9 @@ impl Header {
     /// Returns the kind of the message.
     #[inline(always)]
     pub fn kind(self) -> SlotKind {
-        // `parse` and `new` admit no other bits.
-        SlotKind::from_bits(self.0 >> 16 & 0xf).unwrap_or(SlotKind::Short)
+        let kind = SlotKind::from_bits(self.0 >> 16 & 0xf);
+        debug_assert!(kind.is_some(), "`parse` and `new` admit no other bits");
+        kind.unwrap_or(SlotKind::Short)
     }
 
     /// Returns the index into the receiver's handler table.
@@ -113,7 +122,9 @@ impl Header {
     #[inline(always)]
     pub(crate) fn parse_short(bits: u64) -> Option<Self> {
         let short = bits >> 16 & 0xf == SlotKind::Short as u64 && bits >> 23 & 1 == 0;
-        short.then_some(Self(bits & !0xffff))
+        let header = Self(bits & !0xffff);
+        debug_assert!(!short || header.words() <= INLINE, "its words fit into one slot");
+        short.then_some(header)
     }
 
     /// Reads the bits above the lap; returns `None` when no sender of ours wrote them.

@@ -93,6 +93,8 @@ impl<'a> Waiter<'a> {
 
     #[cold]
     fn slow(&mut self) -> WaitStep {
+        debug_assert!(self.started != 0 || self.yields == 0, "no yield before the clock is read");
+        debug_assert!(self.looks != 0, "the first step counts a look");
         let now = clock::cycles();
         if self.started == 0 {
             self.started = now;
@@ -108,6 +110,7 @@ impl<'a> Waiter<'a> {
         if enough || !self.spin_policy.yields.is_worthwhile() {
             return WaitStep::Sleep;
         }
+        debug_assert!(waited >= spin, "a waiter spins before it yields");
         self.spin_policy.yields.offer();
         self.yields += 1;
         WaitStep::Yielded

@@ -18,6 +18,9 @@ const FORGONE_TIMES: u64 = 4;
 /// Longest time in ns for which yields are forgone.
 const MAX_FORGONE_NS: u64 = 20_000_000;
 
+// A yield is at most one of: alone, shared, long; and a long one is not forgone for ever.
+const _: () = assert!(ALONE_NS < LONG_NS && LONG_NS < MAX_FORGONE_NS);
+
 /// Result of a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yielded {
@@ -48,10 +51,13 @@ impl YieldPolicy {
     /// other threads.
     pub fn new(crowded: bool) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
+        let (alone, long) = (cycles(ALONE_NS), cycles(LONG_NS));
+        let most_forgone = cycles(MAX_FORGONE_NS);
+        debug_assert!(alone < long && long < most_forgone, "the clock tells the limits apart");
         Self {
-            alone: cycles(ALONE_NS),
-            long: cycles(LONG_NS),
-            most_forgone: cycles(MAX_FORGONE_NS),
+            alone,
+            long,
+            most_forgone,
             crowded: AtomicBool::new(crowded),
             forgone_until: AtomicU64::new(0),
         }
@@ -89,6 +95,10 @@ impl YieldPolicy {
         if took > self.long {
             let forgone = took.saturating_mul(FORGONE_TIMES).min(self.most_forgone);
             self.forgone_until.store(now.saturating_add(forgone), Ordering::Relaxed);
+            debug_assert!(
+                forgone >= self.long,
+                "yields are forgone for longer than the yield took"
+            );
             return Yielded::Long;
         }
         if took > self.alone { Yielded::Shared } else { Yielded::Alone }

@@ -31,6 +31,8 @@ impl Lines {
         nodes: SharedSlice<ArrivalLine>,
         sleepers: Shared<BarrierLine>,
     ) -> Self {
+        debug_assert!(nodes.len() <= ranks.len(), "every node has ranks");
+        debug_assert!(!nodes.is_empty(), "this node has a line");
         Self { ranks, nodes, sleepers }
     }
 
@@ -50,6 +52,7 @@ impl Lines {
     /// Records that `rank` arrives at barrier `epoch`.
     #[inline]
     pub(crate) fn arrive(&self, rank: usize, epoch: u64) {
+        debug_assert!(epoch != 0, "barriers are numbered from 1");
         // SYNC 7: pairs with arrived
         let release = order(Site::BarrierArrive, Ordering::Release);
         self.ranks[rank].epoch.store(epoch, release);
@@ -89,6 +92,8 @@ impl Lines {
     /// The claiming rank has itself seen what the messages say, so this word publishes nothing: it
     /// only has to change once.
     pub(crate) fn claim(&self, own: usize, epoch: u64, round: usize) -> bool {
+        debug_assert!(round + 1 < 1 << ROUND_BITS, "a round does not reach into the epoch");
+        debug_assert!(epoch != 0 && epoch < 1 << (u64::BITS - ROUND_BITS), "an epoch stays whole");
         let line = &self.nodes[own].epoch;
         let mine = epoch << ROUND_BITS | (round as u64 + 1);
         let mut found = line.load(Ordering::Relaxed);

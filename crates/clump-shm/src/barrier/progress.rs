@@ -80,7 +80,11 @@ impl BarrierProgress {
         if !in_order || places.ranks.len() > nodes || !local.contains(&places.me) {
             return None;
         }
-        let others = (places.me + 1..local.end).chain(local.start..places.me).collect();
+        let consecutive = places.ranks.windows(2).all(|of| of[0].end == of[1].start);
+        debug_assert!(consecutive, "ranks of the nodes follow each other");
+        let others: Box<[usize]> =
+            (places.me + 1..local.end).chain(local.start..places.me).collect();
+        debug_assert_eq!(others.len() + 1, local.len(), "this rank and the others are the node");
         let between = (places.ranks.len() > 1).then(|| Box::new(Between::new(places)));
         Some(Self { lines: lines.clone(), me: places.me, others, epoch: 0, seen: 0, between })
     }
@@ -100,6 +104,8 @@ impl BarrierProgress {
         if let Some(between) = &mut self.between {
             between.begin();
         }
+        debug_assert!(!self.others.contains(&self.me), "a rank does not wait for itself");
+        debug_assert!(self.lines.arrived(self.me) < self.epoch, "a line only grows");
         self.lines.arrive(self.me, self.epoch);
         fence::light(fence);
         self.lines.anyone_asleep() && self.must_wake()
@@ -110,6 +116,7 @@ impl BarrierProgress {
     #[cold]
     fn must_wake(&mut self) -> bool {
         fence::full();
+        debug_assert!(self.epoch != 0 && self.seen == 0, "asked right after the arrival");
         let from = self.between.iter().flat_map(|between| between.from());
         self.others.iter().all(|&rank| self.lines.arrived(rank) >= self.epoch)
             && from.into_iter().all(|node| self.lines.last_arrival_of(node) >= self.epoch)
@@ -118,6 +125,7 @@ impl BarrierProgress {
     /// Returns true if all ranks have arrived, on all nodes, and this rank's messages are sent.
     #[inline]
     pub fn complete(&mut self) -> bool {
+        debug_assert!(self.epoch != 0, "no barrier is complete before the first arrival");
         while let Some(&other) = self.others.get(self.seen) {
             if self.lines.arrived(other) < self.epoch {
                 return false;
@@ -135,14 +143,18 @@ impl BarrierProgress {
     pub fn poll_message(&self) -> Option<BarrierMessage> {
         let between = self.between.as_ref()?;
         let to = *between.rounds.get(between.at)?.to.get(between.told?)?;
+        debug_assert_ne!(to, between.node, "a node tells itself nothing");
+        debug_assert_eq!(self.seen, self.others.len(), "a node is told of when it is complete");
         Some(BarrierMessage { rank: *between.first.get(to)?, epoch: self.epoch })
     }
 
     /// Confirms that the message of [`BarrierProgress::poll_message`] was sent.
     pub fn on_message_sent(&mut self) {
+        debug_assert!(self.poll_message().is_some(), "a message was due");
         if let Some(between) = &mut self.between {
             between.told = between.told.map(|told| told + 1);
         }
+        self.check_invariants();
     }
 
     /// Returns what is missing, while [`BarrierProgress::complete`] is false.
@@ -153,6 +165,19 @@ impl BarrierProgress {
         let between = self.between.as_ref()?;
         let from = &between.rounds.get(between.at)?.from;
         from.get(between.heard).map(|&node| Missing::Node(node))
+    }
+
+    /// Asserts the relations between the fields, for tests and after rare steps.
+    pub fn check_invariants(&self) {
+        debug_assert!(self.seen <= self.others.len(), "no more are seen than there are");
+        debug_assert!(self.epoch != 0 || self.seen == 0, "none is seen before the first arrival");
+        if let Some(between) = &self.between {
+            between.check_invariants();
+            debug_assert!(
+                !between.has_begun() || self.seen == self.others.len(),
+                "a rank tells only what it has seen: its node is complete before the first round"
+            );
+        }
     }
 
     /// Announces that this rank will sleep in the barrier. To be called before it announces itself
@@ -169,10 +194,31 @@ impl BarrierProgress {
 
 impl Between {
     fn new(places: &NodeRanks) -> Self {
-        let first = places.ranks.iter().map(|of| of.start as u32).collect();
+        let first: Vec<u32> = places.ranks.iter().map(|of| of.start as u32).collect();
+        debug_assert!(first.is_sorted(), "nodes are numbered as their ranks are");
         let rounds = rounds(places.node, places.ranks.len());
+        debug_assert!(!rounds.is_empty(), "several nodes tell each other");
         let node = places.node;
         Self { node, first, rounds, at: 0, heard: 0, claimed: false, told: None }
+    }
+
+    /// Returns true if this rank has begun with the messages of a barrier.
+    fn has_begun(&self) -> bool {
+        self.at != 0 || self.claimed
+    }
+
+    fn check_invariants(&self) {
+        debug_assert!(self.at <= self.rounds.len(), "no more rounds are complete than there are");
+        debug_assert!(self.claimed || self.told.is_none(), "who tells has claimed the round");
+        debug_assert!(self.claimed || self.heard == 0, "a round is claimed before it is heard");
+        let (to, from) =
+            self.rounds.get(self.at).map_or((0, 0), |round| (round.to.len(), round.from.len()));
+        debug_assert!(self.told.is_none_or(|told| told <= to), "nobody is told twice");
+        debug_assert!(self.heard <= from, "nobody is heard twice in a round");
+        debug_assert!(
+            self.heard == 0 || self.told.is_none_or(|told| told == to),
+            "a rank tells all before it listens"
+        );
     }
 
     fn begin(&mut self) {
@@ -203,6 +249,7 @@ impl Between {
                 }
                 self.heard += 1;
             }
+            self.check_invariants();
             (self.at, self.heard, self.claimed, self.told) = (self.at + 1, 0, false, None);
         }
         true
@@ -221,7 +268,9 @@ impl Listener {
     /// Creates the listening part of rank `places.me`, which [`BarrierProgress::new`] accepted.
     pub fn new(lines: &Lines, places: &NodeRanks) -> Self {
         let from = rounds(places.node, places.ranks.len());
-        let from = from.into_iter().flat_map(|round| round.from).collect();
+        let from: Vec<usize> = from.into_iter().flat_map(|round| round.from).collect();
+        debug_assert!(!from.contains(&places.node), "no node hears from itself");
+        debug_assert!(places.ranks[places.node].contains(&places.me), "a rank of this node");
         Self { lines: lines.clone(), places: places.clone(), from }
     }
 
@@ -243,6 +292,7 @@ impl Listener {
         if epoch > mine + 1 {
             return Err("a barrier was told that nobody can have come to");
         }
+        debug_assert_ne!(node, self.places.node, "the own line holds claims, not arrivals");
         self.lines.record_arrival(node, epoch);
         fence::light(fence);
         Ok(self.lines.anyone_asleep() && self.must_wake(mine))

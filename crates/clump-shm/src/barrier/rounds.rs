@@ -19,17 +19,23 @@ pub struct Round {
 /// knows of doubles. All powers are smaller than the number of nodes, so no node hears from another
 /// in two rounds, and one number for each telling node is enough to remember what was heard.
 pub fn rounds(own: usize, nodes: usize) -> Vec<Round> {
+    debug_assert!(own < nodes.max(1), "one of the nodes");
     if nodes <= 1 {
         return Vec::new();
     }
     if nodes <= DIRECT {
         let others: Vec<usize> = (1..nodes).map(|far| (own + far) % nodes).collect();
+        debug_assert_eq!(others.len() + 1, nodes, "this node and the others are all");
+        debug_assert!(!others.contains(&own), "no node tells itself");
         return vec![Round { to: others.clone(), from: others }];
     }
     let powers = (0..usize::BITS).map(|k| 1 << k).take_while(|&far: &usize| far < nodes);
-    powers
+    let rounds: Vec<Round> = powers
         .map(|far| Round { to: vec![(own + far) % nodes], from: vec![(own + nodes - far) % nodes] })
-        .collect()
+        .collect();
+    debug_assert!(!rounds.iter().any(|round| round.to.contains(&own)), "no node tells itself");
+    debug_assert_eq!(1 << rounds.len(), nodes.next_power_of_two(), "each doubles what is known");
+    rounds
 }
 
 #[cfg(test)]

@@ -88,6 +88,7 @@ impl Job {
 
     /// Lets one rank take one step, if it is awake.
     fn step(&mut self, at: usize) {
+        self.ranks[at].attendance.check_invariants();
         let earliest = self.ranks.iter().map(|rank| rank.attendance.epoch()).min().unwrap();
         let rank = &mut self.ranks[at];
         match rank.doing {

@@ -32,6 +32,8 @@ impl Barrier {
             node: node.node() as usize,
             ranks: (0..node.nnodes()).map(|n| ranks_of(node, n)).collect(),
         };
+        let all = places.ranks.iter().map(ExactSizeIterator::len).sum::<usize>();
+        debug_assert_eq!(all, node.ranks(), "every rank is on one node");
         let attendance = BarrierProgress::new(&lines, &places)
             .ok_or(Error::NotANode("this rank has no barrier line in it"))?;
         let ear = BarrierListener { node: node.clone(), listener: Listener::new(&lines, &places) };
@@ -76,6 +78,7 @@ impl Barrier {
     /// Returns what this rank waits for, while [`Barrier::complete`] is false. Of a node that has
     /// not told, it names the rank that is known to have left, else the lowest.
     pub fn waiting(&self) -> WaitReason {
+        debug_assert!(self.epoch() != 0, "who waits has arrived");
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
             Some(Missing::Node(node)) => {
@@ -83,6 +86,7 @@ impl Barrier {
             }
             None => self.ear.listener.me(),
         };
+        debug_assert!(missing < self.node.ranks(), "a rank of the job");
         WaitReason::Barrier { epoch: self.epoch(), missing: missing as u32 }
     }
 
@@ -93,6 +97,7 @@ impl Barrier {
             Missing::Rank(rank) => rank,
             Missing::Node(node) => self.who_left(node)?,
         };
+        debug_assert!(rank < self.node.ranks(), "a rank of the job");
         Some(rank as u32)
     }
 
@@ -128,14 +133,18 @@ impl BarrierListener {
 impl NodeMemory {
     /// Returns the barrier that `rank`, of this node, arrived at last.
     pub fn last_barrier(&self, rank: u32) -> u64 {
-        let lines = self.lines().ok().filter(|_| self.is_local(rank));
+        let lines = self.lines();
+        debug_assert!(lines.is_ok(), "the front holds all lines");
+        let lines = lines.ok().filter(|_| self.is_local(rank));
         lines.map_or(0, |lines| lines.arrived(rank as usize))
     }
 
     /// Notes that `rank`, of another node, leaves the job after barrier `epoch`.
     pub fn mirror_last_barrier(&self, rank: u32, epoch: u64) {
         let elsewhere = (rank as usize) < self.ranks() && !self.is_local(rank);
-        if let Some(lines) = self.lines().ok().filter(|_| elsewhere) {
+        let lines = self.lines();
+        debug_assert!(lines.is_ok(), "the front holds all lines");
+        if let Some(lines) = lines.ok().filter(|_| elsewhere) {
             lines.record_departure(rank as usize, epoch);
         }
     }
@@ -144,6 +153,8 @@ impl NodeMemory {
 /// Returns the ranks of node `node`.
 fn ranks_of(memory: &NodeMemory, node: u32) -> std::ops::Range<usize> {
     let mut of = (0..memory.ranks()).filter(|&rank| memory.node_of(rank as u32) == node);
-    let start = of.next().unwrap_or(0);
+    let first = of.next();
+    debug_assert!(first.is_some(), "every node has ranks");
+    let start = first.unwrap_or(0);
     start..of.next_back().unwrap_or(start) + 1
 }

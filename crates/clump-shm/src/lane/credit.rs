@@ -28,12 +28,14 @@ impl Creditor {
 
     /// Notes the lane's heads at which the request is taken up.
     fn begin(&mut self, head: u64, bulk_head: u64) {
+        debug_assert!(head >= self.since.0 && bulk_head >= self.since.1, "heads only grow");
         self.since = (head, bulk_head);
     }
 
     /// Returns true if a quarter of either ring has been read since.
     fn has_moved(&self, (head, bulk_head): (u64, u64), quarter: (u64, u64)) -> bool {
         debug_assert!(head >= self.since.0 && bulk_head >= self.since.1, "heads only grow");
+        debug_assert!(quarter.1 != 0, "a request for room is not fulfilled at once");
         head - self.since.0 >= quarter.0 || bulk_head - self.since.1 >= quarter.1
     }
 
@@ -72,13 +74,21 @@ impl LaneReceiver {
             creditor.begin(self.head, self.bulk_head);
         }
         self.give_back();
+        debug_assert!(
+            self.creditor.is_none() || self.give_at == self.head + 1,
+            "a sender that waits gets credit message by message"
+        );
     }
 
     /// Wakes the sender if its credit request is fulfilled. To be called after credit was returned
     /// to a sender that waits for it.
     #[cold]
     pub(super) fn answer_request(&mut self) {
-        let Some(creditor) = &self.creditor else { return };
+        let Some(creditor) = &self.creditor else {
+            debug_assert!(false, "credit is answered for a sender that waits for it");
+            return;
+        };
+        debug_assert_eq!(self.given_bulk, self.bulk_head, "credit was returned before");
         let quarter = (self.slots.len() as u64 / 4, self.bulk.len() as u64 / 4);
         let some = creditor.has_moved((self.head, self.bulk_head), quarter);
         let enough = match self.control.credit.request() {
@@ -89,6 +99,7 @@ impl LaneReceiver {
         if !enough && self.has_message() {
             // Exact credit: the next message is given back by itself.
             self.give_at = self.head + 1;
+            debug_assert!(self.creditor.is_some(), "the request stays taken up");
             return;
         }
         // Cleared before the check for a sleeper: a sender that sees it still there after its

@@ -42,6 +42,7 @@ impl NodeMemory {
 
     /// Returns the node of a network interface.
     pub fn node_of_interface(&self, id: u32) -> Option<u32> {
+        debug_assert!(self.interfaces() != 0 || self.nnodes == 1, "each of several nodes has some");
         let number = id.checked_sub(self.interface_id(0))?;
         number.checked_div(self.interfaces()).filter(|&node| node < self.nnodes)
     }

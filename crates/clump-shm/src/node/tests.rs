@@ -1,6 +1,6 @@
 use super::*;
-use crate::job::DeathCause;
-use crate::rank::ProcessAddress;
+use crate::job::{Death, DeathCause};
+use crate::rank::{ProcessAddress, RankState};
 
 fn node(ranks: usize) -> NodeMemory {
     on_nodes(ranks, 0, &[]).unwrap()

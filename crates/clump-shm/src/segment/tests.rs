@@ -1,0 +1,93 @@
+//! The segment space of a rank under random use, and announcements that no correct rank makes.
+
+use super::*;
+use crate::geometry::SEGMENT_SPACE;
+use crate::node::NodeConfig;
+use proptest::prelude::*;
+
+fn node(node_of: &[u32]) -> NodeMemory {
+    let config = NodeConfig {
+        ranks: 2,
+        node: 0,
+        node_of,
+        proxies: 1,
+        job_id: 1,
+        survive: true,
+        spin_ns: 1,
+        yield_ns: 1,
+    };
+    NodeMemory::create(&config).unwrap()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Bytes reserved, and bytes of them that are committed at once.
+    Take(u64, u64),
+    Commit(usize),
+    GiveBack(usize),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let most = 5 * PAGE as u64;
+    prop_oneof![
+        4 => (0..most, 0..most).prop_map(|(reserved, bytes)| Step::Take(reserved, bytes)),
+        1 => any::<usize>().prop_map(Step::Commit),
+        3 => any::<usize>().prop_map(Step::GiveBack),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn no_page_is_taken_twice_or_lost(steps in prop::collection::vec(any_step(), 1..80)) {
+        let mut space = SegmentSpace::new(&node(&[]), 1);
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Take(reserved, bytes) => {
+                    let offset = space.take_reserved(reserved, bytes).unwrap();
+                    let end = offset + reserved.max(bytes);
+                    prop_assert!(taken.iter().all(|&(o, l)| o + l <= offset || end <= o));
+                    taken.push((offset, reserved.max(bytes)));
+                }
+                Step::Commit(at) if !taken.is_empty() => {
+                    let (offset, bytes) = taken[at % taken.len()];
+                    space.commit(offset, bytes).unwrap();
+                }
+                Step::GiveBack(at) if !taken.is_empty() => {
+                    let (offset, bytes) = taken.swap_remove(at % taken.len());
+                    space.give_back(offset, bytes);
+                }
+                Step::Commit(_) | Step::GiveBack(_) => {}
+            }
+            space.check_invariants();
+        }
+        let page = PAGE as u64;
+        let held = taken.iter().map(|(_, len)| len.next_multiple_of(page).max(page)).sum::<u64>();
+        let free = space.free.iter().map(|(_, len)| len).sum::<u64>();
+        prop_assert_eq!(held + free, space.next - space.start, "every page is taken or free");
+    }
+}
+
+#[test]
+fn a_space_that_is_used_up_says_how_much_is_left() {
+    let mut space = SegmentSpace::new(&node(&[]), 0);
+    let first = space.take_reserved(SEGMENT_SPACE - PAGE as u64, 1).unwrap();
+    let error = space.take_reserved(2 * PAGE as u64, 1).unwrap_err();
+    assert!(matches!(error, Error::SegmentSpace { free, .. } if free == PAGE as u64), "{error}");
+    assert!(space.take(1).unwrap() > first);
+    space.give_back(first, SEGMENT_SPACE - PAGE as u64);
+    assert_eq!(space.take_reserved(SEGMENT_SPACE - PAGE as u64, 1).unwrap(), first);
+}
+
+#[test]
+fn what_a_network_interface_announces_is_no_segment() {
+    let node = node(&[0, 1]);
+    let interface = node.own_interfaces().start;
+    let block = node.endpoint_block(interface, 0).unwrap();
+    for offset in [node.geometry().segments(0), node.geometry().total_bytes()] {
+        block.set_segment(offset, PAGE as u64);
+        let segment = Segment::announced(&node, interface as usize, &block).unwrap();
+        assert!(segment.is_none(), "it lies in the space of a rank, or behind the end of the file");
+    }
+}
