@@ -177,8 +177,10 @@ impl<M: Memory> Engine<M> {
             self.give_up(at, place.from.rank());
             at = at.next();
         }
-        let promised = self.places.get(at).is_some_and(ClaimAccount::is_promised);
-        debug_assert!(!promised, "a promise ends with the claim that gave it");
+        debug_assert!(
+            !self.places.get(at).is_some_and(ClaimAccount::is_promised),
+            "a promise ends with the claim that gave it"
+        );
     }
 
     /// Gives up a claim that waits.

@@ -365,7 +365,8 @@ impl Inner {
         // The caller has checked what programs give: it has no more words than fit.
         let encoded = forward.encode(payload, &mut self.beside);
         let Some((header, words, beside)) = encoded else {
-            debug_assert!(false, "programs are told of more words than fit");
+            // The words of what is returned are those of its sender.
+            debug_assert_eq!(forward.kind, FrameKind::Returned, "programs are told of more words");
             return true;
         };
         let pushed = push(&mut self.ways, way, header, &words, beside);
@@ -381,7 +382,7 @@ impl Inner {
             self.kept_bytes += beside.len();
             self.kept.push_back((way, header, words, beside.to_vec()));
         } else {
-            debug_assert!(false, "answers have no more words than fit");
+            debug_assert_eq!(forward.kind, FrameKind::Returned, "programs are told of more words");
         }
     }
 
@@ -409,8 +410,8 @@ impl Inner {
         let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
         let way = self.proxy_for(&forward);
         let most = self.node.geometry().max_medium();
-        let fragments = payload.len() > most;
-        debug_assert!(!fragments || kind == FrameKind::Long, "others have one fragment");
+        let whole = payload.len() <= most || kind == FrameKind::Returned;
+        debug_assert!(whole || kind == FrameKind::Long, "others have one fragment");
         let mut rest = payload;
         loop {
             let (fragment, more) = rest.split_at(rest.len().min(most));
