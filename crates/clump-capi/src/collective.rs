@@ -1,11 +1,11 @@
 //! Collectives besides the barrier: all-gather, broadcast, all-reduce.
 
-use crate::border::guard;
-use crate::fault::{Fault, Result, null, range};
-use crate::job::{JobHandle, checked_rank, clump_t, outside_handlers};
 use crate::send::{bytes, room};
-use crate::status::clump_status as S;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
+use clump_ffi::border::guard;
+use clump_ffi::fault::{Fault, Result, null, range};
+use clump_ffi::job::{JobHandle, checked_rank, clump_t, outside_handlers};
+use clump_ffi::status::clump_status as S;
 use std::ffi::{c_int, c_void};
 
 /// The element type of an all-reduce: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that

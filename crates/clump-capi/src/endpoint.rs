@@ -1,13 +1,14 @@
 //! Endpoints: opening and closing, names and tags, the translation table, segments for deposits.
 
-use crate::border::{guard, guard_or, guard_pointer, hot, to_int};
-use crate::crossing::Crossing;
-use crate::fault::{Fault, Result, null, range};
-use crate::inline::{self, InlineTable};
-use crate::job::{clump_t, with};
-use crate::slot::{Object, Slot};
-use crate::status::clump_status as S;
-use clump::am::{Dest, Endpoint, Events, Name, SharedEndpoint, Tag};
+use clump::am::{Dest, Endpoint, Events, Name, Tag};
+use clump_ffi::border::{guard, guard_or, guard_pointer, hot, to_int};
+use clump_ffi::endpoint_handle::{SharedEndpointHandle, ThreadEndpoint, not_in_its_handler};
+use clump_ffi::fault::{Fault, Result, null, range};
+use clump_ffi::inline::{self, InlineTable};
+use clump_ffi::job::{clump_t, with};
+use clump_ffi::on_endpoint;
+use clump_ffi::slot::Slot;
+use clump_ffi::status::clump_status as S;
 use std::ffi::{c_int, c_void};
 
 /// An endpoint of a virtual network: it sends and receives messages. A rank has up to 32 at one
@@ -26,85 +27,6 @@ pub enum clump_events {
     CLUMP_EVENTS_NOT_EMPTY = 0,
     /// Nothing but an error: the thread serves its endpoints.
     CLUMP_EVENTS_NONE = 1,
-}
-
-/// An endpoint of one thread.
-#[derive(Debug)]
-pub(crate) struct ThreadEndpoint(pub(crate) Endpoint, pub(crate) InlineTable);
-
-/// An endpoint that threads share.
-#[derive(Debug)]
-pub(crate) struct SharedEndpointHandle(pub(crate) SharedEndpoint);
-
-impl Object for ThreadEndpoint {
-    const KIND: u32 = 2;
-    const NAME: &'static str = "endpoint (clump_ep)";
-}
-
-impl Object for SharedEndpointHandle {
-    const KIND: u32 = 3;
-    const NAME: &'static str = "endpoint (clump_ep)";
-    const BOUND: bool = false;
-}
-
-/// Runs `$body` with an endpoint of either kind, from outside of its handlers. `$endpoint` is an
-/// `Endpoint` or a `SharedEndpoint`.
-macro_rules! on_endpoint {
-    ($ep:expr, |$endpoint:ident, $slot:ident| $body:expr) => {{
-        let pointer: *const () = $ep.cast();
-        match $crate::slot::Slot::enter_mine::<$crate::endpoint::ThreadEndpoint, _>(
-            pointer,
-            |mine, $slot| {
-                let $endpoint = &mine.0;
-                $body
-            },
-        ) {
-            Some(done) => done,
-            // Shared, or an error.
-            None => $crate::endpoint::enter_shared(pointer, |ours, $slot| {
-                let $endpoint = &ours.0;
-                $body
-            })
-            .map_err(|fault| $crate::endpoint::why_not(pointer, fault)),
-        }
-    }};
-    ($ep:expr, |$endpoint:ident| $body:expr) => {
-        $crate::endpoint::on_endpoint!($ep, |$endpoint, _slot| $body)
-    };
-}
-pub(crate) use on_endpoint;
-
-/// Uses an endpoint that threads share, unless that would deadlock.
-#[inline(always)]
-pub(crate) fn enter_shared<R>(
-    pointer: *const (),
-    run: impl FnOnce(&SharedEndpointHandle, &'static Slot) -> Result<R>,
-) -> Result<R> {
-    Slot::enter::<SharedEndpointHandle, _>(pointer, |ours, slot| {
-        not_in_its_handler(slot)?;
-        let _crossing = Crossing::begin(slot)?;
-        run(ours, slot)
-    })
-}
-
-/// Returns the error for an endpoint that is neither this thread's nor shared.
-#[cold]
-pub(crate) fn why_not(pointer: *const (), fault: Fault) -> Fault {
-    match Slot::at(pointer) {
-        Some(slot) if slot.is::<ThreadEndpoint>() => Slot::foreign::<ThreadEndpoint>(pointer, slot),
-        _ => fault,
-    }
-}
-
-/// Fails inside a handler of `slot`: a shared endpoint would wait for itself.
-#[inline(always)]
-pub(crate) fn not_in_its_handler(slot: &Slot) -> Result<()> {
-    if slot.is_handling_here() { Err(in_handler()) } else { Ok(()) }
-}
-
-#[cold]
-fn in_handler() -> Fault {
-    clump_am::Error::from(clump_am::ErrorKind::InHandler).into()
 }
 
 /// Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.

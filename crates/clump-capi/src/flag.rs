@@ -1,12 +1,12 @@
 //! Flags: words that any rank sets, and any rank waits for.
 
-use crate::border::{guard, guard_pointer};
 use crate::endpoint::write_to;
-use crate::fault::Result;
 use crate::rma::{access, close, clump_rma, clump_segment, clump_segment_id, exported, write_if};
-use crate::slot::{Object, Slot};
 use crate::words::comparison;
 use clump::rma::{Flag, SegmentName};
+use clump_ffi::border::{guard, guard_pointer};
+use clump_ffi::fault::Result;
+use clump_ffi::slot::{Object, Slot};
 use std::ffi::c_int;
 use std::time::Duration;
 

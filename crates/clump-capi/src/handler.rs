@@ -1,14 +1,15 @@
 //! Handlers in C: how a message reaches them, and messages returned to sender.
 
-use crate::border::guard;
-use crate::endpoint::{
-    SharedEndpointHandle, ThreadEndpoint, clump_ep, clump_name, enter_shared, not_in_its_handler,
-};
-use crate::fault::{Result, null, range};
-use crate::slot::Slot;
-use crate::thread::{Handling, ThreadState};
+use crate::endpoint::{clump_ep, clump_name};
 use crate::token::{Live, clump_token};
 use clump::am::{Handler, Payload, Returned, Token};
+use clump_ffi::border::guard;
+use clump_ffi::endpoint_handle::{
+    SharedEndpointHandle, ThreadEndpoint, enter_shared, not_in_its_handler,
+};
+use clump_ffi::fault::{Result, null, range};
+use clump_ffi::slot::Slot;
+use clump_ffi::thread::{Handling, ThreadState};
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 

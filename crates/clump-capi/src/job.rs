@@ -1,93 +1,11 @@
 //! The job, as a program sees it: joining, finalizing, ranks and nodes.
 
-use crate::border::{guard, guard_pointer, to_int};
-use crate::fault::{Fault, Result, range};
-use crate::slot::{self, Object, Slot};
-use crate::status::clump_status as S;
-use crate::{abi, thread};
-use clump_os::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::abi;
+use clump_ffi::border::{guard, guard_pointer, to_int};
+use clump_ffi::fault::Fault;
+use clump_ffi::job::{checked_rank, clump_t, join, leave, outside_handlers, with};
+use clump_ffi::status::clump_status as S;
 use std::ffi::{c_char, c_int};
-
-/// The job that this process is a rank of. One per process.
-#[derive(Debug)]
-pub struct clump_t(());
-
-/// The object behind a ::clump_t.
-#[derive(Debug)]
-pub(crate) struct JobHandle {
-    pub(crate) runtime: clump::Clump,
-}
-
-impl Object for JobHandle {
-    const KIND: u32 = 1;
-    const NAME: &'static str = "job (clump_t)";
-    const BOUND: bool = false;
-    const LISTED: bool = false;
-}
-
-/// The job of this process, as C knows it; null before and after.
-static CURRENT: AtomicPtr<clump_t> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Returns the job of this process; null if there is none.
-pub(crate) fn current() -> *mut clump_t {
-    CURRENT.load(Ordering::Relaxed)
-}
-
-/// Returns the runtime of that job, for Rust code in a C program. It keeps the rank in its job
-/// while it lives.
-pub fn runtime() -> Option<clump::Clump> {
-    with(current(), |job| Ok(job.runtime.clone())).ok()
-}
-
-/// Progress of this process: 0 before, 1 as a rank, 2 after.
-static STATE: AtomicU32 = AtomicU32::new(0);
-
-/// Returns the reason why no function of clump works now, if none does.
-pub(crate) fn not_running() -> Option<Fault> {
-    if clump_os::forked::is_child() {
-        return Some(forked());
-    }
-    let what = match STATE.load(Ordering::Relaxed) {
-        0 => "clump_init has not been called in this process",
-        1 => return None,
-        _ => "clump_finalize has been called; this process is no rank any more",
-    };
-    Some(Fault::new(S::CLUMP_ERR_NOT_RUNNING, what))
-}
-
-/// The error of a call in a child by `fork`.
-#[cold]
-pub(crate) fn forked() -> Fault {
-    clump_am::Error::from(clump_am::ErrorKind::Forked).into()
-}
-
-/// Runs in each child that `fork` makes of a rank, before `fork` returns there. Takes no lock and
-/// allocates nothing.
-unsafe extern "C" fn abandon() {
-    slot::abandon_all();
-    crate::am2::abandon_all();
-}
-
-/// Runs `run` with the job.
-pub(crate) fn with<R>(cl: *const clump_t, run: impl FnOnce(&JobHandle) -> Result<R>) -> Result<R> {
-    Slot::enter::<JobHandle, R>(cl.cast(), |job, _| run(job))
-}
-
-/// Runs `run` with the job, unless a handler of this thread runs.
-pub(crate) fn outside_handlers<R>(
-    cl: *const clump_t,
-    what: &str,
-    run: impl FnOnce(&JobHandle) -> Result<R>,
-) -> Result<R> {
-    with(cl, |job| {
-        if thread::is_handling() {
-            let what =
-                format!("{what} was called inside a handler, which may not wait for other ranks");
-            return Err(Fault::new(S::CLUMP_ERR_IN_HANDLER, what));
-        }
-        run(job)
-    })
-}
 
 /// Joins the job that this process was started in by `clump run`, and waits until all ranks have
 /// joined. A program that is started alone is a job of one rank. `argc` and `argv` may be null;
@@ -115,12 +33,7 @@ pub extern "C" fn clump_init_abi(
             );
             return Err(Fault::new(S::CLUMP_ERR_VERSION, what));
         }
-        let runtime = clump::init()?;
-        clump_os::forked::in_children(abandon);
-        let slot = Slot::fill(JobHandle { runtime })?;
-        STATE.store(1, Ordering::Relaxed);
-        CURRENT.store(slot.pointer(), Ordering::Relaxed);
-        Ok(slot.pointer())
+        join()
     })
 }
 
@@ -137,29 +50,7 @@ pub extern "C" fn clump_init_abi(
 /// A rank whose process ends without calling it counts as dead, whatever its exit code.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
-    guard(|| {
-        outside_handlers(cl, "clump_finalize", |_| {
-            if slot::bound() > thread::owned() {
-                let what = "other threads have endpoints or one-sided operations open; each thread \
-                            closes its own before it ends, or ends before clump_finalize";
-                return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
-            }
-            Ok(())
-        })?;
-        if !thread::close_all() || !slot::close_shared() {
-            let what = "an object of this job is in use by a call that has not returned";
-            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
-        }
-        if !crate::am2::close_all() {
-            let what = "another thread has endpoints of Active Messages II (clump/am2.h) in use";
-            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
-        }
-        let job = Slot::empty_of::<JobHandle>(cl.cast())?;
-        CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
-        STATE.store(2, Ordering::Relaxed);
-        drop(job);
-        Ok(0)
-    })
+    guard(|| leave(cl).map(|()| 0))
 }
 
 /// Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told
@@ -218,13 +109,6 @@ pub extern "C" fn clump_node_of(cl: *const clump_t, rank: c_int) -> c_int {
             Ok(to_int(job.runtime.node().node_of(rank as u32) as usize))
         })
     })
-}
-
-/// Checks that the job has this rank.
-pub(crate) fn checked_rank(job: &JobHandle, rank: c_int) -> Result<usize> {
-    let nranks = job.runtime.nranks();
-    let known = usize::try_from(rank).ok().filter(|&rank| rank < nranks);
-    known.ok_or_else(|| range("a rank", rank, &format!("from 0 to {}", nranks.saturating_sub(1))))
 }
 
 /// Returns the wall clock: nanoseconds since some moment in the past, equal for all processes of a

@@ -1,12 +1,12 @@
 //! Fair locks of all ranks.
 
-use crate::border::{guard, guard_pointer};
 use crate::endpoint::write_to;
-use crate::fault::{Fault, Result};
 use crate::rma::{access, close, clump_rma, clump_segment, clump_segment_id, exported};
-use crate::slot::{Object, Slot};
-use crate::status::clump_status as S;
 use clump::rma::{Guard, Lock, SegmentName};
+use clump_ffi::border::{guard, guard_pointer};
+use clump_ffi::fault::{Fault, Result};
+use clump_ffi::slot::{Object, Slot};
+use clump_ffi::status::clump_status as S;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! One-sided operations of a thread, memory that it exports, and the segments of others that it
 //! accesses.
 
-use crate::border::{guard, guard_or, guard_pointer};
 use crate::endpoint::write_to;
-use crate::fault::{Fault, Result, null};
-use crate::job::{clump_t, outside_handlers, with};
-use crate::slot::{Object, Slot};
 use ::clump_rma::OpenPhase;
 use clump::rma::{Rma, Segment, SegmentName, Target};
+use clump_ffi::border::{guard, guard_or, guard_pointer};
+use clump_ffi::fault::{Fault, Result, null};
+use clump_ffi::job::{clump_t, outside_handlers, with};
+use clump_ffi::slot::{Object, Slot};
 use clump_os::sync::Ordering;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -129,7 +129,7 @@ pub(crate) fn close<T: Object>(pointer: *const ()) -> c_int {
 /// how many messages were handled.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_poll(rma: *mut clump_rma) -> c_int {
-    guard(|| access(rma, |access| Ok(crate::border::to_int(access.rma.poll()?))))
+    guard(|| access(rma, |access| Ok(clump_ffi::border::to_int(access.rma.poll()?))))
 }
 
 /// Orders operations: those that this thread begins after it on a target come after all that it

@@ -1,12 +1,14 @@
 //! Requests of all kinds, as C sends them.
 
-use crate::border::{guard, hot, to_int};
-use crate::endpoint::{ThreadEndpoint, clump_ep, destination, not_in_its_handler, on_endpoint};
-use crate::fault::{Fault, Result, null, range};
+use crate::endpoint::{clump_ep, destination};
 use crate::handler::number;
-use crate::slot::Slot;
-use crate::status::clump_status as S;
 use clump::am::SendAttempt;
+use clump_ffi::border::{guard, hot, to_int};
+use clump_ffi::endpoint_handle::{ThreadEndpoint, not_in_its_handler};
+use clump_ffi::fault::{Fault, Result, null, range};
+use clump_ffi::on_endpoint;
+use clump_ffi::slot::Slot;
+use clump_ffi::status::clump_status as S;
 use std::ffi::{c_int, c_void};
 
 /// Maximum number of words of a message.

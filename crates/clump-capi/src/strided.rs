@@ -1,9 +1,9 @@
 //! Transfers of blocks of a segment at equal distances, and puts with signals.
 
-use crate::border::guard;
-use crate::fault::{Result, null};
 use crate::rma::{clump_segment_id, clump_target, place};
 use clump::rma::{SegmentName, Signal, Strides};
+use clump_ffi::border::guard;
+use clump_ffi::fault::{Result, null};
 use std::ffi::{c_int, c_void};
 
 /// Blocks of equal length at equal distances.

@@ -1,13 +1,14 @@
 //! The rights of a handler: to reply once, to defer requests, to report a failure.
 
-use crate::border::{guard, guard_or, hot};
-use crate::endpoint::{SharedEndpointHandle, ThreadEndpoint, clump_name, destination};
-use crate::fault::{Fault, Result, null};
+use crate::endpoint::{clump_name, destination};
 use crate::handler::number;
 use crate::send::{bytes, words};
-use crate::slot::Slot;
-use crate::status::clump_status as S;
 use clump::am::{Handler, Payload, Token};
+use clump_ffi::border::{guard, guard_or, hot};
+use clump_ffi::endpoint_handle::{SharedEndpointHandle, ThreadEndpoint};
+use clump_ffi::fault::{Fault, Result, null};
+use clump_ffi::slot::Slot;
+use clump_ffi::status::clump_status as S;
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -100,7 +101,7 @@ fn unknown(token: *const clump_token) -> Fault {
     if token.is_null() {
         return null("a token");
     }
-    crate::job::not_running().unwrap_or_else(|| {
+    clump_ffi::job::not_running().unwrap_or_else(|| {
         Fault::new(S::CLUMP_ERR_HANDLE, "the program gave a token that no handler got")
     })
 }

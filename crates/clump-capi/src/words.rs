@@ -1,11 +1,11 @@
 //! Words of segments: atomic operations of all kinds, blocking or split-phase, and waiting for a
 //! word.
 
-use crate::border::{guard, guard_pointer};
-use crate::fault::{Result, null, range};
 use crate::rma::{close, clump_target, place, write_if};
-use crate::slot::{Object, Slot};
 use clump::rma::{AtomicOp, Comparison, Pending, Target, Word};
+use clump_ffi::border::{guard, guard_pointer};
+use clump_ffi::fault::{Result, null, range};
+use clump_ffi::slot::{Object, Slot};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 

@@ -3,8 +3,5 @@
 
 #[path = "../examples/headers/generate.rs"]
 mod generate;
-#[path = "../examples/am2_calls/text.rs"]
-mod text;
 
-mod am2_header;
 mod headers;

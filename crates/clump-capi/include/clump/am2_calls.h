@@ -1,7 +1,7 @@
 /* AM_Request0 to AM_Request16 and the like: functions with exactly so many arguments of 32 bits.
  * Part of <clump/am2.h>, which says what they do.
  *
- * Made by `cargo run -p clump-capi --example am2_calls`.
+ * Made by `cargo run -p clump-am2 --example am2_calls`.
  */
 #ifndef CLUMP_AM2_CALLS_H
 #define CLUMP_AM2_CALLS_H

@@ -64,7 +64,7 @@ typedef struct clump_layout_view {
     uint64_t *sent[2];
 } clump_layout_view;
 
-/* The beginning of an endpoint; crates/clump-capi/src/slot.rs and inline.rs assert the same. */
+/* The beginning of an endpoint; crates/clump-ffi/src/slot.rs and inline.rs assert the same. */
 typedef struct clump_layout_ep {
     uint64_t near_end_;
     unsigned char *near_base_;

@@ -13,7 +13,7 @@
 #error "these headers use the atomic builtins of GCC and Clang"
 #endif
 
-/* The beginning of a target, as programs see it; crates/clump-capi/src/slot.rs asserts the same. */
+/* The beginning of a target, as programs see it; crates/clump-ffi/src/slot.rs asserts the same. */
 typedef struct clump_layout_target {
     /* Words that begin before this offset may be accessed, at */
     uint64_t near_end;

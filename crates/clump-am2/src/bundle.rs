@@ -1,0 +1,444 @@
+//! Bundles: endpoints that are polled together, and the threads that own them.
+
+use crate::endpoint::{self, ENDPOINTS, EndpointSlot};
+use crate::status::{AmFailure, Code, Result, bad, call, give, in_handler};
+use crate::{start, token};
+use clump_am::{Pollable, this_thread};
+use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of bundles of a process.
+pub(crate) const BUNDLES: usize = 64;
+/// `AM_SEQ`: one thread uses the bundle.
+const SEQ: c_int = 0;
+/// `AM_PAR`: any thread may use the bundle.
+const PAR: c_int = 1;
+
+/// The opaque type of a bundle in C. Never dereferenced.
+#[derive(Debug)]
+pub struct clump_am_eb(());
+/// A handle of a bundle: its index and generation.
+pub type eb_t = *mut clump_am_eb;
+
+/// Mark in each handle of a bundle.
+const KIND: usize = 0xeb;
+
+/// A table entry for a bundle.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    /// Odd while there is one.
+    generation: AtomicU32,
+    parallel: AtomicBool,
+    /// For a sequential one: the thread that owns it; 0 before the first sends, polls or waits.
+    thread: AtomicU64,
+    /// A bit for each endpoint.
+    members: AtomicU32,
+    /// Correction added to the sum of its members' message counts, so that the sum covers only
+    /// messages handled while they are members: it changes when they come and go.
+    offset: AtomicU64,
+    pub(crate) mask: AtomicU32,
+    /// Threads that wait for an event.
+    waiters: AtomicU32,
+}
+
+const _: () = assert!(ENDPOINTS <= u32::BITS as usize);
+
+static PLACES: [Bundle; BUNDLES] = [const { Bundle::empty() }; BUNDLES];
+
+/// The highest index of a bundle so far.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// All bundles, as blocking calls of a thread poll them: those of other threads are skipped.
+#[derive(Debug)]
+pub(crate) struct All;
+
+impl All {
+    fn each() -> impl Iterator<Item = &'static Bundle> {
+        let used = |bundle: &&Bundle| bundle.members.load(Ordering::Relaxed) != 0;
+        PLACES.iter().take(HIGHEST.load(Ordering::Relaxed) + 1).filter(used)
+    }
+}
+
+/// Held while bundles and endpoints are created, moved, bound and freed, and never by a handler:
+/// its holder may wait for an endpoint cell, and a handler is inside one.
+static BOOKS: Mutex<()> = Mutex::new(());
+
+pub(crate) fn books() -> MutexGuard<'static, ()> {
+    BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sequential bundles of a thread. They become unowned when it ends.
+struct Bound(Vec<&'static Bundle>);
+
+thread_local! {
+    static BOUND: RefCell<Bound> = const { RefCell::new(Bound(Vec::new())) };
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if clump_os::forked::is_child() {
+            return;
+        }
+        let _books = books();
+        for bundle in &self.0 {
+            if bundle.thread.load(Ordering::Relaxed) == this_thread() {
+                bundle.let_go();
+            }
+        }
+    }
+}
+
+impl Bundle {
+    const fn empty() -> Self {
+        Self {
+            generation: AtomicU32::new(0),
+            parallel: AtomicBool::new(false),
+            thread: AtomicU64::new(0),
+            members: AtomicU32::new(0),
+            offset: AtomicU64::new(0),
+            mask: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(index: usize) -> Option<&'static Self> {
+        PLACES.get(index)
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        (std::ptr::from_ref(self).addr() - PLACES.as_ptr().addr()) / size_of::<Self>()
+    }
+
+    /// Returns its endpoints.
+    #[inline(always)]
+    pub(crate) fn members(&self) -> impl Iterator<Item = &'static EndpointSlot> + use<> {
+        let mut left = self.members.load(Ordering::Relaxed);
+        std::iter::from_fn(move || {
+            let at = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            EndpointSlot::at(at)
+        })
+    }
+
+    /// Fails if the bundle belongs to another thread.
+    pub(crate) fn check_thread(&self) -> Result<()> {
+        match self.thread.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            thread if thread == this_thread() => Ok(()),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// Makes this thread the owner of a sequential bundle, as the first call that sends, polls or
+    /// waits does. From then on blocking calls of this thread, those of collectives too, poll
+    /// bundles.
+    #[inline(always)]
+    pub(crate) fn bind(&'static self) -> Result<()> {
+        if self.parallel.load(Ordering::Relaxed) {
+            clump_am::poll_also(&All);
+            Ok(())
+        } else {
+            self.bind_here()
+        }
+    }
+
+    #[cold]
+    fn bind_here(&'static self) -> Result<()> {
+        let _books = books();
+        self.check_thread()?;
+        clump_am::poll_also(&All);
+        if self.thread.load(Ordering::Relaxed) == 0 {
+            self.thread.store(this_thread(), Ordering::Relaxed);
+            // A thread that is ending records nothing; its bundles keep it as owner.
+            let _ = BOUND.try_with(|bound| bound.borrow_mut().0.push(self));
+        }
+        for slot in self.members() {
+            slot.cell.take()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the bundle unowned. The caller holds the lock of [`books`].
+    fn let_go(&self) {
+        for slot in self.members() {
+            // Only a thread that ends inside a handler is still in there.
+            let _ = slot.cell.let_go();
+        }
+        self.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds an endpoint. The caller holds the lock of [`books`].
+    pub(crate) fn add(&self, slot: &'static EndpointSlot) -> Result<()> {
+        self.offset.fetch_sub(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.members.fetch_or(1 << slot.index(), Ordering::Relaxed);
+        if self.thread.load(Ordering::Relaxed) == this_thread() {
+            slot.cell.take()?;
+        }
+        Ok(())
+    }
+
+    /// Takes an endpoint out. The caller holds the lock of [`books`].
+    pub(crate) fn remove(&self, slot: &EndpointSlot) {
+        self.members.fetch_and(!(1 << slot.index()), Ordering::Relaxed);
+        self.offset.fetch_add(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Returns the number of messages that its endpoints have handled while they were in it.
+    pub(crate) fn handled(&self) -> u64 {
+        // SYNC 17: pairs with Slot::note_handled
+        let all = self.members().map(|slot| slot.handled.load(Ordering::Acquire));
+        all.fold(self.offset.load(Ordering::Relaxed), u64::wrapping_add)
+    }
+
+    /// Returns the generation of the bundle in this table entry.
+    #[inline(always)]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if threads share it.
+    #[inline(always)]
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.parallel.load(Ordering::Relaxed)
+    }
+
+    /// Registers a thread that waits for an event, as long as the returned guard lives.
+    pub(crate) fn wait(&'static self) -> Waiter {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        Waiter(self)
+    }
+
+    /// Wakes threads that wait for a message that this one has handled.
+    #[inline(always)]
+    pub(crate) fn tell_waiters(&self) {
+        if self.is_parallel() && self.waiters.load(Ordering::Relaxed) != 0 {
+            wake();
+        }
+    }
+
+    /// Fails if a message of its endpoints was returned to sender and found no handler 0.
+    pub(crate) fn check_claimed(&self) -> Result<()> {
+        self.members().try_for_each(|slot| slot.check_claimed())
+    }
+}
+
+/// Guard of a thread that waits for an event of a bundle.
+pub(crate) struct Waiter(&'static Bundle);
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Wakes sleeping threads of this rank. A waiter announces that it will sleep, and then checks if
+/// its message was handled; this thread notes that it was, and then checks for sleepers: one of
+/// them sees the other.
+#[cold]
+fn wake() {
+    if let Ok(context) = start::context() {
+        let alarm = context.node().alarm(context.rank()).map(AsRef::as_ref);
+        context.block().park().wake_if_asleep(context.node().fence(), alarm);
+    }
+}
+
+#[cold]
+fn foreign() -> AmFailure {
+    let what = "the bundle is sequential (AM_SEQ), and another thread's";
+    AmFailure::new(Code::InUse, what)
+}
+
+/// A bundle that C named: its table entry, and the expected generation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedBundle {
+    pub(crate) bundle: &'static Bundle,
+    generation: u32,
+}
+
+impl NamedBundle {
+    /// Reads a handle.
+    #[inline(always)]
+    pub(crate) fn read(bundle: eb_t) -> Result<Self> {
+        let bits = bundle.addr();
+        match Bundle::at(bits & 0xff) {
+            Some(bundle) if bits >> 8 & 0xff == KIND && bits >> 48 == 0 => {
+                let named = Self { bundle, generation: (bits >> 16) as u32 };
+                named.check().map(|()| named)
+            }
+            _ => Err(start::refuse("a bundle")),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn check(&self) -> Result<()> {
+        let there = self.bundle.generation.load(Ordering::Relaxed);
+        let known = self.generation & 1 == 1 && there == self.generation;
+        if known { Ok(()) } else { Err(start::refuse("a bundle")) }
+    }
+}
+
+/// A bundle as a blocking call polls it.
+impl Pollable for Bundle {
+    fn poll_once(&self) -> clump_am::Result<usize> {
+        let mut handled = 0;
+        let mut first = Ok(());
+        for slot in self.members() {
+            match slot.cell.poll_once() {
+                Ok(some) => handled += some,
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first.map(|()| handled)
+    }
+
+    fn housekeeping(&self) -> clump_am::Result<()> {
+        let attended =
+            |first: clump_am::Result<()>, slot: &EndpointSlot| first.and(slot.cell.housekeeping());
+        self.members().fold(Ok(()), attended)
+    }
+
+    fn in_bundle(&self) -> bool {
+        false
+    }
+
+    fn force_network_poll(&self) {
+        self.members().for_each(|slot| slot.cell.force_network_poll());
+    }
+
+    fn activity(&self) -> u64 {
+        self.members().fold(0, |sum: u64, slot| sum.wrapping_add(slot.cell.activity()))
+    }
+
+    fn arm_notifications(&self) {
+        self.members().for_each(|slot| slot.cell.arm_notifications());
+    }
+
+    fn request_room(&self) {
+        self.members().for_each(|slot| slot.cell.request_room());
+    }
+
+    fn anything_waiting(&self) -> bool {
+        // No short circuit: a message sent before its lane was armed for the doorbell is found by
+        // this check alone.
+        self.members().fold(false, |busy, slot| slot.cell.anything_waiting() | busy)
+    }
+}
+
+impl Pollable for All {
+    fn poll_once(&self) -> clump_am::Result<usize> {
+        let mut handled = 0;
+        let mut first = Ok(());
+        for bundle in Self::each() {
+            match bundle.poll_once() {
+                Ok(some) => handled += some,
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first.map(|()| handled)
+    }
+
+    fn housekeeping(&self) -> clump_am::Result<()> {
+        let attended =
+            |first: clump_am::Result<()>, bundle: &Bundle| first.and(bundle.housekeeping());
+        Self::each().fold(Ok(()), attended)
+    }
+
+    fn in_bundle(&self) -> bool {
+        true
+    }
+
+    fn force_network_poll(&self) {
+        Self::each().for_each(Bundle::force_network_poll);
+    }
+
+    fn activity(&self) -> u64 {
+        Self::each().fold(0, |sum: u64, bundle| sum.wrapping_add(bundle.activity()))
+    }
+
+    fn arm_notifications(&self) {
+        Self::each().for_each(Bundle::arm_notifications);
+    }
+
+    fn request_room(&self) {
+        Self::each().for_each(Bundle::request_room);
+    }
+
+    fn anything_waiting(&self) -> bool {
+        Self::each().fold(false, |busy, bundle| bundle.anything_waiting() | busy)
+    }
+}
+
+/// Implements `AM_AllocateBundle` of `<clump/am2.h>`.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
+    call(|| {
+        start::context()?;
+        if token::is_handling() {
+            return Err(in_handler("AM_AllocateBundle"));
+        }
+        if kind != SEQ && kind != PAR {
+            return Err(bad(format!("a bundle is AM_SEQ or AM_PAR, not {kind}")));
+        }
+        if bundle.is_null() {
+            return Err(crate::status::null("the place for a bundle"));
+        }
+        let _books = books();
+        let free = PLACES.iter().find(|place| place.generation.load(Ordering::Relaxed) & 1 == 0);
+        let Some(place) = free else {
+            let what = format!("this process has {BUNDLES} bundles, the most there may be");
+            return Err(AmFailure::new(Code::Resource, what));
+        };
+        place.parallel.store(kind == PAR, Ordering::Relaxed);
+        place.thread.store(0, Ordering::Relaxed);
+        place.members.store(0, Ordering::Relaxed);
+        place.offset.store(0, Ordering::Relaxed);
+        place.mask.store(0, Ordering::Relaxed);
+        HIGHEST.fetch_max(place.index(), Ordering::Relaxed);
+        clump_am::poll_also(&All);
+        let generation = place.generation.fetch_add(1, Ordering::Release).wrapping_add(1);
+        let bits = (generation as usize) << 16 | KIND << 8 | place.index();
+        give(bundle, "a bundle", std::ptr::without_provenance_mut(bits))
+    })
+}
+
+/// Frees a bundle and its endpoints. The caller holds the lock of [`books`].
+fn free(bundle: &'static Bundle) -> Result<()> {
+    bundle.check_thread()?;
+    bundle.members().try_for_each(endpoint::free)?;
+    bundle.generation.fetch_add(1, Ordering::Release);
+    bundle.thread.store(0, Ordering::Relaxed);
+    let _ = BOUND.try_with(|bound| {
+        bound.borrow_mut().0.retain(|known| !std::ptr::eq(*known, bundle));
+    });
+    Ok(())
+}
+
+/// Implements `AM_FreeBundle` of `<clump/am2.h>`.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_FreeBundle"));
+        }
+        let named = NamedBundle::read(bundle)?;
+        let _books = books();
+        named.check()?;
+        free(named.bundle)
+    })
+}
+
+/// Invalidates all handles of bundles.
+pub(crate) fn abandon_all() {
+    PLACES.iter().for_each(|place| place.generation.store(0, Ordering::Relaxed));
+}
+
+/// Frees all bundles and endpoints, or none if one of them belongs to another thread.
+pub(crate) fn free_all() -> Result<()> {
+    let _books = books();
+    let there = || PLACES.iter().filter(|place| place.generation.load(Ordering::Relaxed) & 1 == 1);
+    there().try_for_each(Bundle::check_thread)?;
+    there().try_for_each(free)
+}

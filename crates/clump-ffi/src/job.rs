@@ -1,0 +1,176 @@
+//! The job behind a binding: joining it, using it, leaving it.
+
+use crate::fault::{Fault, Result, range};
+use crate::slot::{self, Object, Slot};
+use crate::status::clump_status as S;
+use crate::thread;
+use clump_os::sync::{AtomicPtr, AtomicU32, Ordering};
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+/// The job that this process is a rank of. One per process.
+#[derive(Debug)]
+pub struct clump_t(());
+
+/// The object behind a ::clump_t.
+#[derive(Debug)]
+pub struct JobHandle {
+    /// The runtime object of this rank.
+    pub runtime: clump::Clump,
+}
+
+impl Object for JobHandle {
+    const KIND: u32 = 1;
+    const NAME: &'static str = "job (clump_t)";
+    const BOUND: bool = false;
+    const LISTED: bool = false;
+}
+
+/// The job of this process, as C knows it; null before and after.
+static CURRENT: AtomicPtr<clump_t> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Returns the job of this process; null if there is none.
+pub fn current() -> *mut clump_t {
+    CURRENT.load(Ordering::Relaxed)
+}
+
+/// Returns the runtime of that job, for Rust code in a C program. It keeps the rank in its job
+/// while it lives.
+pub fn runtime() -> Option<clump::Clump> {
+    with(current(), |job| Ok(job.runtime.clone())).ok()
+}
+
+/// Progress of this process: 0 before, 1 as a rank, 2 after.
+static STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the reason why no function of clump works now, if none does.
+pub fn not_running() -> Option<Fault> {
+    if clump_os::forked::is_child() {
+        return Some(forked());
+    }
+    let what = match STATE.load(Ordering::Relaxed) {
+        0 => "clump_init has not been called in this process",
+        1 => return None,
+        _ => "clump_finalize has been called; this process is no rank any more",
+    };
+    Some(Fault::new(S::CLUMP_ERR_NOT_RUNNING, what))
+}
+
+/// The error of a call in a child by `fork`.
+#[cold]
+pub fn forked() -> Fault {
+    clump_am::Error::from(clump_am::ErrorKind::Forked).into()
+}
+
+/// Runs in each child that `fork` makes of a rank, before `fork` returns there. Takes no lock and
+/// allocates nothing.
+unsafe extern "C" fn abandon() {
+    slot::abandon_all();
+    if let Some(above) = ABOVE.get() {
+        (above.abandon)();
+    }
+}
+
+/// Runs `run` with the job.
+///
+/// # Errors
+/// `cl` is no job; errors of `run`.
+pub fn with<R>(cl: *const clump_t, run: impl FnOnce(&JobHandle) -> Result<R>) -> Result<R> {
+    Slot::enter::<JobHandle, R>(cl.cast(), |job, _| run(job))
+}
+
+/// Runs `run` with the job, unless a handler of this thread runs.
+///
+/// # Errors
+/// As for [`with`]; inside a handler.
+pub fn outside_handlers<R>(
+    cl: *const clump_t,
+    what: &str,
+    run: impl FnOnce(&JobHandle) -> Result<R>,
+) -> Result<R> {
+    with(cl, |job| {
+        if thread::is_handling() {
+            let what =
+                format!("{what} was called inside a handler, which may not wait for other ranks");
+            return Err(Fault::new(S::CLUMP_ERR_IN_HANDLER, what));
+        }
+        run(job)
+    })
+}
+
+/// An interface with handles of its own beside [`Slot`]: it is told when the job ends.
+#[derive(Debug)]
+pub struct Above {
+    /// Closes everything; false if something is in use.
+    pub close: fn() -> bool,
+    /// Invalidates all handles, in a child by `fork`. Takes no lock and allocates nothing.
+    pub abandon: fn(),
+    /// Returns true if one of its handlers runs in this thread.
+    pub is_handling: fn() -> bool,
+}
+
+static ABOVE: OnceLock<Above> = OnceLock::new();
+
+/// Registers the interface that has handles of its own. There is one; later calls change nothing.
+pub fn register(above: Above) {
+    let _ = ABOVE.set(above);
+}
+
+/// Returns true if a handler of the registered interface runs in this thread.
+pub(crate) fn is_handling_above() -> bool {
+    ABOVE.get().is_some_and(|above| (above.is_handling)())
+}
+
+/// Joins the job that this process was started in, and waits until all ranks have joined. A program
+/// that is started alone is a job of one rank.
+///
+/// # Errors
+/// This process or another has joined as this rank; settings, versions or the system prevent it.
+pub fn join() -> Result<*mut clump_t> {
+    let runtime = clump::init()?;
+    clump_os::forked::in_children(abandon);
+    let slot = Slot::fill(JobHandle { runtime })?;
+    STATE.store(1, Ordering::Relaxed);
+    CURRENT.store(slot.pointer(), Ordering::Relaxed);
+    Ok(slot.pointer())
+}
+
+/// Ends this rank's part in the job: closes what this thread has open, and everything that threads
+/// share.
+///
+/// # Errors
+/// It is called inside a handler; another thread is inside a call, or has objects of its own open.
+/// Nothing has been closed then, or only what could be, and it may be called again.
+pub fn leave(cl: *mut clump_t) -> Result<()> {
+    outside_handlers(cl, "clump_finalize", |_| {
+        if slot::bound() > thread::owned() {
+            let what = "other threads have endpoints or one-sided operations open; each thread \
+                        closes its own before it ends, or ends before clump_finalize";
+            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+        }
+        Ok(())
+    })?;
+    if !thread::close_all() || !slot::close_shared() {
+        let what = "an object of this job is in use by a call that has not returned";
+        return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+    }
+    if ABOVE.get().is_some_and(|above| !(above.close)()) {
+        let what = "another thread has endpoints of Active Messages II (clump/am2.h) in use";
+        return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+    }
+    let job = Slot::empty_of::<JobHandle>(cl.cast())?;
+    CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
+    STATE.store(2, Ordering::Relaxed);
+    drop(job);
+    Ok(())
+}
+
+/// Checks that the job has this rank.
+///
+/// # Errors
+/// It has not.
+pub fn checked_rank(job: &JobHandle, rank: c_int) -> Result<usize> {
+    let nranks = job.runtime.nranks();
+    let known = usize::try_from(rank).ok().filter(|&rank| rank < nranks);
+    known.ok_or_else(|| range("a rank", rank, &format!("from 0 to {}", nranks.saturating_sub(1))))
+}
