@@ -313,7 +313,7 @@ impl Launcher {
         self.printer.give_up();
         let signal = self.requests.signal().unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-        let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed };
+        let ending = JobEnd::TakenOver { signal, ranks: self.ranks, killed };
         let mut outcome = JobOutcome::without_ranks(128_u8.saturating_add(signal), ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         Ok(outcome)

@@ -123,6 +123,16 @@ pub enum JobEnd {
         /// Number of ranks that had to be killed.
         killed: u32,
     },
+    /// The user ended the job with this signal, and the launcher did it in place of agents that did
+    /// not in time.
+    TakenOver {
+        /// The signal.
+        signal: u8,
+        /// Ranks of the job.
+        ranks: u32,
+        /// Number of processes that were left, and were killed.
+        killed: u32,
+    },
     /// The reader of the job's output went away.
     Unread,
     /// Standard output could not be written any more, although its reader is there.

@@ -31,6 +31,16 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
             lines.extend(groups("were", doing));
             lines
         }
+        JobEnd::TakenOver { signal, ranks, killed } => vec![
+            format!(
+                "`{program}` was interrupted ({}), and its agents did not end its {ranks} ranks in time",
+                signal::name(*signal)
+            ),
+            format!("  {killed} processes were still there and have been killed"),
+            "  next: look for processes in state D (waiting for a disk or a server), and for what \
+             else keeps this machine busy"
+                .to_owned(),
+        ],
         JobEnd::AgentLost { pid, how, signal, ranks, killed } => vec![
             format!(
                 "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"

@@ -88,6 +88,14 @@ fn an_interrupt_says_what_everybody_was_doing() {
 }
 
 #[test]
+fn a_job_that_the_launcher_had_to_end_says_so() {
+    let ending = JobEnd::TakenOver { signal: 2, ranks: 4, killed: 3 };
+    let text = explain("prog", &JobOutcome::without_ranks(130, ending)).unwrap();
+    assert!(text.contains("agents did not end its 4 ranks in time"), "{text}");
+    assert!(text.contains("3 processes were still there"), "{text}");
+}
+
+#[test]
 fn lists_of_ranks_are_short() {
     assert_eq!(rank_list(&[]), "");
     assert_eq!(rank_list(&[3]), "3");
