@@ -131,7 +131,7 @@ fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Handover> {
             return Ok(Handover::Refused(reason));
         }
     }
-    Ok(match path.push_any(message.header(), message.words, message.payload) {
+    Ok(match path.push_any(message.header(), message.words, message.beside()) {
         Ok(()) => Handover::Accepted { remote: false },
         Err(_) => Handover::Full(full),
     })

@@ -147,11 +147,17 @@ impl<'a> OutgoingMessage<'a> {
         Self { kind, handler: Handler(header.handler()), words, payload }
     }
 
-    /// Returns the header of the slot that takes it. A deposit is not in the slot.
+    /// Returns the bytes that lie beside its slot. A deposit lies in the receiver's segment.
+    #[inline(always)]
+    pub(crate) fn beside(&self) -> &'a [u8] {
+        if self.kind == MessageKind::Long { &[] } else { self.payload }
+    }
+
+    /// Returns the header of the slot that takes it.
     #[inline(always)]
     pub(crate) fn header(&self) -> Header {
-        let payload = if self.kind == MessageKind::Long { 0 } else { self.payload.len() as u32 };
-        Header::new(self.kind.slot(), self.handler.0, self.words.len(), payload)
+        let beside = self.beside().len() as u32;
+        Header::new(self.kind.slot(), self.handler.0, self.words.len(), beside)
     }
 
     /// Returns offset and length of the deposit of a long message.

@@ -66,7 +66,7 @@ impl ReplyQueue {
     #[inline(always)]
     pub(crate) fn send_now(&mut self, message: &OutgoingMessage<'_>) -> bool {
         self.stash.is_empty()
-            && self.path.push_any(message.header(), message.words, message.payload).is_ok()
+            && self.path.push_any(message.header(), message.words, message.beside()).is_ok()
     }
 
     /// Sends a reply of words alone; returns false if there is no room now.
@@ -78,8 +78,7 @@ impl ReplyQueue {
     #[cold]
     fn put_aside(&mut self, message: &OutgoingMessage<'_>) {
         debug_assert!(self.stash.is_empty(), "a request was handled while its reply path was full");
-        let is_deposited = message.kind == MessageKind::Long;
-        let payload = if is_deposited { &[] } else { message.payload };
+        let payload = message.beside();
         self.stash.push_back(OutgoingMessage { payload, ..*message }.to_kept());
     }
 
@@ -87,7 +86,7 @@ impl ReplyQueue {
     pub(crate) fn flush(&mut self) {
         while let Some(first) = self.stash.front() {
             let message = first.outgoing();
-            if self.path.push_any(message.header(), message.words, message.payload).is_err() {
+            if self.path.push_any(message.header(), message.words, message.beside()).is_err() {
                 return;
             }
             self.stash.pop_front();
