@@ -9,7 +9,8 @@ const FLAT_RANKS: usize = 16;
 const FLAT_BYTES: usize = 4096;
 
 /// The ranks of every node. Those of a node are consecutive, so the lowest can act for all, and the
-/// contributions of nodes in order are the contributions of ranks in order.
+/// contributions of nodes in order are the contributions of ranks in order. A team whose order
+/// mixes nodes counts as one node: its ranks communicate as equals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     nodes: Vec<Range<usize>>,
@@ -18,18 +19,28 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn of(memory: &NodeMemory, rank: u32) -> Self {
+    /// Creates the layout of a team of these ranks of the job, of which this one is at `me`.
+    pub(crate) fn of(memory: &NodeMemory, members: &[u32], me: usize) -> Self {
+        debug_assert!(me < members.len(), "this rank is none of the team");
         let mut nodes: Vec<Range<usize>> = Vec::new();
-        let mut last = None;
-        for rank in 0..memory.ranks() {
-            let node = memory.node_of(rank as u32);
+        let mut seen: Vec<u32> = Vec::new();
+        for (at, &rank) in members.iter().enumerate() {
+            let node = memory.node_of(rank);
             match nodes.last_mut() {
-                Some(range) if last == Some(node) => range.end = rank + 1,
-                _ => nodes.push(rank..rank + 1),
+                Some(range) if seen.last() == Some(&node) => range.end = at + 1,
+                _ if seen.contains(&node) => return Self::mixed(members.len(), me),
+                _ => {
+                    nodes.push(at..at + 1);
+                    seen.push(node);
+                }
             }
-            last = Some(node);
         }
-        Self::new(nodes, rank as usize)
+        Self::new(nodes, me)
+    }
+
+    /// Creates the layout of `ranks` ranks that count as one node.
+    fn mixed(ranks: usize, me: usize) -> Self {
+        Self { nodes: std::iter::once(0..ranks).collect(), me, node: 0 }
     }
 
     fn new(nodes: Vec<Range<usize>>, me: usize) -> Self {
@@ -41,7 +52,7 @@ impl Layout {
         self.me
     }
 
-    /// Returns the number of ranks of the job.
+    /// Returns the number of ranks of the team.
     pub(crate) fn ranks(&self) -> usize {
         self.nodes.last().map_or(0, |ranks| ranks.end)
     }

@@ -5,8 +5,8 @@
 //! (`clump-shm`). It is a layer of its own because both layers above need it and do not know each
 //! other (docs/adr/0003).
 //!
-//! Types to know: [`Team`] (all ranks of a job), [`Op`] with [`Sum`], [`Min`], [`Max`] and the
-//! like, [`Number`].
+//! Types to know: [`Team`] (ranks that execute collectives together), [`Op`] with [`Sum`], [`Min`],
+//! [`Max`] and the like, [`Number`].
 //!
 //! # Invariants
 //! 1. Collectives of a team are numbered; all ranks call the same ones in the same order. One
@@ -23,6 +23,7 @@ mod layout;
 mod mailbox;
 mod meeting;
 mod op;
+mod post;
 mod reduce;
 mod spread;
 mod team;

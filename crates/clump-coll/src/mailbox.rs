@@ -1,10 +1,12 @@
 //! Contributions to collectives that arrived before they were requested.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// Key of a contribution: number of the collective, sending rank, step of the collective.
+/// Key of a contribution: the team, number of the collective, sending rank of the job, step of the
+/// collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PartId {
+    pub(crate) team: u64,
     pub(crate) seq: u64,
     pub(crate) from: u32,
     pub(crate) step: u64,
@@ -22,10 +24,14 @@ pub(crate) struct FragmentRange {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     parts: HashMap<PartId, PartFragments>,
-    broken: Option<Broken>,
+    broken: HashMap<u64, Broken>,
+    /// Teams that are gone and of which contributions may still come, because one of their
+    /// collectives failed.
+    gone: HashSet<u64>,
 }
 
-/// First collective that cannot be executed any more, and the rank whose leaving is the cause.
+/// First collective of a team that cannot be executed any more, and the rank whose leaving is the
+/// cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken {
     /// The first collective that failed.
@@ -56,20 +62,31 @@ pub(crate) enum PartMismatch {
 }
 
 impl Mailbox {
-    /// Notes that a collective failed, here or at another rank. The earliest counts; returns true
-    /// if this one is the earliest so far.
-    pub(crate) fn give_up(&mut self, broken: Broken) -> bool {
-        let news = self.broken.is_none_or(|known| broken.seq < known.seq);
-        if news {
-            self.broken = Some(broken);
+    /// Notes that a collective of a team failed, here or at another rank. The earliest counts;
+    /// returns true if this one is the earliest so far.
+    pub(crate) fn give_up(&mut self, team: u64, broken: Broken) -> bool {
+        let news = self.broken.get(&team).is_none_or(|known| broken.seq < known.seq);
+        if news && !self.gone.contains(&team) {
+            self.broken.insert(team, broken);
         }
         news
     }
 
-    /// Returns the rank whose leaving keeps collective `seq` from ending, unless all its
+    /// Returns the rank whose leaving keeps collective `seq` of a team from ending, unless all its
     /// contributions are here.
-    pub(crate) fn is_broken(&self, seq: u64) -> Option<u32> {
-        self.broken.filter(|broken| broken.seq <= seq).map(|broken| broken.by)
+    pub(crate) fn is_broken(&self, team: u64, seq: u64) -> Option<u32> {
+        self.broken.get(&team).filter(|broken| broken.seq <= seq).map(|broken| broken.by)
+    }
+
+    /// Forgets a team. All contributions to collectives that succeeded have been taken.
+    pub(crate) fn close(&mut self, team: u64) {
+        let before = self.parts.len();
+        self.parts.retain(|part, _| part.team != team);
+        let failed = self.broken.remove(&team).is_some() || self.parts.len() != before;
+        if failed {
+            self.gone.insert(team);
+        }
+        debug_assert!(self.parts.keys().all(|part| part.team != team), "team {team:x} is gone");
     }
 
     /// Takes in one fragment.
@@ -80,6 +97,9 @@ impl Mailbox {
         fragment: Vec<u8>,
     ) -> Result<(), PartMismatch> {
         let end = place.offset.checked_add(fragment.len() as u64);
+        if self.gone.contains(&part.team) {
+            return Ok(());
+        }
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
         if !agrees || fragment.is_empty() || end.is_none_or(|end| end > place.total) {
             return Err(PartMismatch::Pieces { from: part.from, seq: part.seq });
@@ -128,7 +148,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PART: PartId = PartId { seq: 3, from: 2, step: 1 };
+    const PART: PartId = PartId { team: 0, seq: 3, from: 2, step: 1 };
 
     fn put(
         mailbox: &mut Mailbox,
@@ -148,7 +168,7 @@ mod tests {
             let whole = |i: usize, len: usize| -> Vec<u8> {
                 (0..len).map(|at| (at * 7 + i * 31) as u8).collect()
             };
-            let part = |i: usize| PartId { step: i as u64 % 2, from: i as u32 / 2, seq: 9 };
+            let part = |i: usize| PartId { team: i as u64 % 3, step: i as u64 % 2, from: i as u32 / 2, seq: 9 };
             let mut sent = Vec::new();
             for (i, &(len, most)) in parts.iter().enumerate() {
                 for (n, fragment) in whole(i, len).chunks(most).enumerate() {
@@ -182,11 +202,22 @@ mod tests {
     #[test]
     fn the_earliest_failure_counts() {
         let mut mailbox = Mailbox::default();
-        assert!(mailbox.give_up(Broken { seq: 5, by: 1 }));
-        assert!(!mailbox.give_up(Broken { seq: 6, by: 2 }));
-        assert_eq!((mailbox.is_broken(4), mailbox.is_broken(5)), (None, Some(1)));
-        assert!(mailbox.give_up(Broken { seq: 3, by: 2 }));
-        assert_eq!(mailbox.is_broken(6), Some(2));
+        assert!(mailbox.give_up(7, Broken { seq: 5, by: 1 }));
+        assert!(!mailbox.give_up(7, Broken { seq: 6, by: 2 }));
+        assert_eq!((mailbox.is_broken(7, 4), mailbox.is_broken(7, 5)), (None, Some(1)));
+        assert!(mailbox.give_up(7, Broken { seq: 3, by: 2 }));
+        assert_eq!((mailbox.is_broken(7, 6), mailbox.is_broken(8, 6)), (Some(2), None));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_team_that_failed_and_is_gone() {
+        let mut mailbox = Mailbox::default();
+        put(&mut mailbox, 0, &[1; 8], 16).unwrap();
+        mailbox.give_up(PART.team, Broken { seq: 3, by: 1 });
+        mailbox.close(PART.team);
+        put(&mut mailbox, 8, &[1; 8], 16).unwrap();
+        mailbox.give_up(PART.team, Broken { seq: 4, by: 2 });
+        assert!(mailbox.parts.is_empty() && mailbox.broken.is_empty());
     }
 
     #[test]

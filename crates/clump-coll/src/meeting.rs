@@ -1,6 +1,6 @@
 //! Waiting in a barrier: the work of a blocked rank for its node.
 
-use crate::team::TeamEndpoint;
+use crate::post::Post;
 use clump_am::{Result, WaitFor};
 use clump_shm::barrier::Barrier;
 use clump_shm::node::NodeMemory;
@@ -9,7 +9,7 @@ use clump_shm::rank::WaitReason;
 /// A rank that has arrived.
 pub(crate) struct AtBarrier<'a> {
     pub(crate) barrier: &'a mut Barrier,
-    pub(crate) endpoint: &'a TeamEndpoint,
+    pub(crate) post: &'a Post,
     pub(crate) node: &'a NodeMemory,
 }
 
@@ -20,7 +20,7 @@ impl WaitFor for AtBarrier<'_> {
     fn done(&mut self) -> Result<bool> {
         while !self.barrier.complete() {
             let Some(tell) = self.barrier.poll_message() else { return Ok(false) };
-            if !self.endpoint.try_notify(tell.rank, tell.epoch)? {
+            if !self.post.try_notify(tell.rank, tell.epoch)? {
                 return Ok(false);
             }
             self.barrier.on_message_sent();

@@ -1,47 +1,38 @@
-//! All ranks of a job, as the collectives see them.
+//! Teams: ranks of a job that execute collectives together.
 
 use crate::layout::Layout;
-use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId, PartMismatch};
+use crate::mailbox::{Broken, PartId, PartMismatch};
 use crate::meeting::AtBarrier;
-use clump_am::{
-    AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SendAttempt,
-    SharedEndpoint, Tag, WaitFor,
-};
+use crate::post::{PART, Post, lock};
+use crate::step;
+use clump_am::{AsContext, ErrorKind, RankContext, Result, WaitFor};
 use clump_os::clock;
 use clump_shm::barrier::Barrier;
 use clump_shm::rank::WaitReason;
 use clump_trace::{Counter, Counters};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// Fragment of a contribution; words: sequence number, step, offset of the fragment, bytes of the
-/// contribution.
-const PART: Handler = Handler(1);
-/// The sender's node has arrived at a barrier; words: its number.
-const TOLD: Handler = Handler(2);
-/// A collective failed at the sender; words: its number, the rank that had left.
-const BROKEN: Handler = Handler(3);
+/// The team of all ranks.
+const ALL: u64 = 0;
 
-/// All ranks of a job.
+/// Ranks of a job that execute collectives together, in the same order: all of them
+/// ([`Team::form`]), or some ([`Team::split`]). A rank may be in many teams, and different threads
+/// of it may execute collectives of different teams at one time.
 #[derive(Debug)]
 pub struct Team {
     context: Arc<RankContext>,
+    post: Arc<Post>,
+    id: u64,
+    /// Ranks of the job, by rank of the team.
+    members: Vec<u32>,
     pub(crate) layout: Layout,
-    team_endpoint: TeamEndpoint,
-    mailbox: Arc<Mutex<Mailbox>>,
     state: Mutex<TeamState>,
 }
 
-/// The endpoint, and its known destinations.
 #[derive(Debug)]
-pub(crate) struct TeamEndpoint {
-    endpoint: SharedEndpoint,
-    tag: Tag,
-    dests: Mutex<Vec<Option<Dest>>>,
-}
-
-#[derive(Debug)]
-pub(crate) struct TeamState {
-    barrier: Barrier,
+struct TeamState {
+    /// The barrier by shared lines, which the team of all ranks has.
+    barrier: Option<Barrier>,
     seq: u64,
 }
 
@@ -52,44 +43,51 @@ impl Team {
     /// # Errors
     /// Fails if no endpoint can be opened, or if a rank died meanwhile.
     pub fn form(context: &Arc<RankContext>) -> Result<Self> {
-        let tag = tag(context);
         let barrier = Barrier::new(context.node(), context.rank())?;
-        let endpoint = Endpoint::open_shared(context, tag)?;
-        let mailbox = Arc::new(Mutex::new(Mailbox::default()));
-        let box_of_handler = mailbox.clone();
-        endpoint.set_handler(PART, move |token, words, payload| {
-            let &[seq, step, offset, total] = words else {
-                return Err("a part of a collective has four words".to_owned());
-            };
-            let part = PartId { seq, from: token.from().rank(), step };
-            let put =
-                lock(&box_of_handler).put(part, FragmentRange { offset, total }, payload.to_vec());
-            put.map_err(|misfit| misfit.to_string())
-        })?;
-        let ear = barrier.ear().clone();
-        endpoint.set_handler(TOLD, move |token, words, _| {
-            let &[epoch] = words else { return Err("a barrier is told in one word") };
-            ear.handle_message(token.from().rank(), epoch)
-        })?;
-        let box_of_handler = mailbox.clone();
-        endpoint.set_handler(BROKEN, move |_, words, _| {
-            let &[seq, by] = words else { return Err("a failure is told in two words") };
-            lock(&box_of_handler).give_up(Broken { seq, by: by as u32 });
-            Ok(())
-        })?;
-        // A returned message went to a rank that died or left; the call that waits for that rank
-        // reports it.
-        endpoint.on_returned(|_| ())?;
-        let layout = Layout::of(context.node(), context.rank());
-        let dests = Mutex::new(vec![None; layout.ranks()]);
-        let team_endpoint = TeamEndpoint { endpoint, tag, dests };
-        let state = Mutex::new(TeamState { barrier, seq: 0 });
-        let team = Self { context: context.clone(), layout, team_endpoint, mailbox, state };
+        let post = Arc::new(Post::open(context, &barrier)?);
+        let members: Vec<u32> = (0..context.node().ranks() as u32).collect();
+        let team = Self::of(context, &post, (ALL, members), context.rank() as usize, Some(barrier));
         team.barrier()?;
         Ok(team)
     }
 
-    /// Returns the number of this rank.
+    fn of(
+        context: &Arc<RankContext>,
+        post: &Arc<Post>,
+        (id, members): (u64, Vec<u32>),
+        me: usize,
+        barrier: Option<Barrier>,
+    ) -> Self {
+        debug_assert_eq!(members.get(me), Some(&context.rank()), "this rank is at its place");
+        let layout = Layout::of(context.node(), &members, me);
+        let state = Mutex::new(TeamState { barrier, seq: 0 });
+        let (context, post) = (context.clone(), post.clone());
+        Self { context, post, id, members, layout, state }
+    }
+
+    /// Divides the team: ranks that give the same `color` form a team, in the order of their
+    /// `key`s, and of their ranks in this team where keys are equal. `None`: this rank is in none.
+    /// All ranks of the team call it.
+    ///
+    /// # Errors
+    /// Fails if a rank of the team died or left.
+    pub fn split(&self, color: Option<u64>, key: u64) -> Result<Option<Self>> {
+        let proposal = self.post.propose(self.context.rank());
+        let is_in = u64::from(color.is_some());
+        let all = self.all_gather([is_in, color.unwrap_or(0), key, proposal])?;
+        let Some(color) = color else { return Ok(None) };
+        let of_color = |(_, given): &(usize, &[u64; 4])| given[0] == 1 && given[1] == color;
+        let mut chosen: Vec<(u64, usize)> =
+            all.iter().enumerate().filter(of_color).map(|(at, given)| (given[2], at)).collect();
+        chosen.sort_unstable();
+        let me = chosen.iter().position(|&(_, at)| at == self.rank());
+        debug_assert!(me.is_some(), "a rank is in the team of its color");
+        let (Some(me), Some(&(_, first))) = (me, chosen.first()) else { return Ok(None) };
+        let members = chosen.iter().map(|&(_, at)| self.members[at]).collect();
+        Ok(Some(Self::of(&self.context, &self.post, (all[first][3], members), me, None)))
+    }
+
+    /// Returns the number of this rank in the team.
     pub fn rank(&self) -> usize {
         self.layout.me()
     }
@@ -99,26 +97,53 @@ impl Team {
         self.layout.ranks()
     }
 
-    /// Returns once all ranks have called it. Messages that ranks of other nodes sent before may
-    /// still be in flight.
+    /// Returns the ranks of the job that form the team, by rank of the team.
+    pub fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    /// Returns once all ranks of the team have called it. Messages that ranks of other nodes sent
+    /// before may still be in flight.
     ///
     /// # Errors
     /// Fails if a rank died or left.
     pub fn barrier(&self) -> Result<()> {
-        let mut state = lock(&self.state);
         let started = clock::cycles();
-        state.barrier.arrive();
-        if !state.barrier.complete() {
+        let mut state = lock(&self.state);
+        let TeamState { barrier: Some(barrier), seq } = &mut *state else {
+            drop(state);
+            self.together(Counter::Barriers, |seq| self.meet(seq))?;
+            self.count_barrier_wait(started);
+            return Ok(());
+        };
+        barrier.arrive();
+        if !barrier.complete() {
             let node = self.context.node();
-            let mut wait =
-                AtBarrier { barrier: &mut state.barrier, endpoint: &self.team_endpoint, node };
-            let done = self.team_endpoint.endpoint.block_on(&mut wait);
-            self.heed(done, state.seq + 1)?;
+            let mut wait = AtBarrier { barrier, post: &self.post, node };
+            let done = self.post.endpoint.block_on(&mut wait);
+            self.heed(done, *seq + 1)?;
         }
-        let waited = clock::cycles().wrapping_sub(started);
         self.count(Counter::Barriers, 1);
-        self.count(Counter::BarrierWait, waited * 1000 / clock::cycles_per_us());
+        self.count_barrier_wait(started);
         Ok(())
+    }
+
+    /// Runs a dissemination barrier: in round k every rank hears of the one 2^k before it.
+    fn meet(&self, seq: u64) -> Result<()> {
+        let (me, n) = (self.rank(), self.nranks());
+        let (mut distance, mut round) = (1, step::BETWEEN);
+        while distance < n {
+            self.send((me + distance) % n, (seq, round), &[1])?;
+            self.receive((me + n - distance) % n, (seq, round), 1)?;
+            distance *= 2;
+            round += 1;
+        }
+        Ok(())
+    }
+
+    fn count_barrier_wait(&self, started: u64) {
+        let waited = clock::cycles().wrapping_sub(started);
+        self.count(Counter::BarrierWait, waited * 1000 / clock::cycles_per_us());
     }
 
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
@@ -133,7 +158,7 @@ impl Team {
     ) -> Result<R> {
         let mut state = lock(&self.state);
         state.seq += 1;
-        let broken = lock(&self.mailbox).is_broken(state.seq);
+        let broken = self.post.mailbox().is_broken(self.id, state.seq);
         if let Some(by) = broken {
             return self.heed(Err(ErrorKind::RankLeft(by).into()), state.seq);
         }
@@ -142,40 +167,39 @@ impl Team {
     }
 
     /// Handles the failure of collective `seq`. A rank whose collective fails because a rank left
-    /// takes part in no further one, and tells all others: they would wait for its contributions,
-    /// and it for theirs. A rank that left after a death mostly did so because of it.
+    /// takes part in no further one of the team, and tells all others: they would wait for its
+    /// contributions, and it for theirs. A rank that left after a death mostly did so because of
+    /// it.
     fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
         let Err(error) = &made else { return made };
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
         if let Some(death) = self.context.node().job().first_death() {
             return Err(ErrorKind::RankDied(death).into());
         }
-        if lock(&self.mailbox).give_up(Broken { seq, by }) {
-            for rank in (0..self.nranks()).filter(|&rank| rank != self.rank()) {
-                let _ = self.team_endpoint.try_send(rank as u32, BROKEN, &[seq, u64::from(by)]);
+        let broken = Broken { seq, by };
+        if self.post.mailbox().give_up(self.id, broken) {
+            for &rank in self.members.iter().filter(|&&rank| rank != self.context.rank()) {
+                let _ = self.post.try_tell_broken(rank, self.id, broken);
             }
         }
         made
     }
 
-    /// Sends one contribution, in fragments that fit medium messages.
+    /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
-        let dest = self.team_endpoint.dest(to as u32)?;
-        let (most, total) = (self.team_endpoint.endpoint.max_medium(), bytes.len() as u64);
+        let dest = self.post.dest(self.members[to])?;
+        let (most, total) = (self.post.endpoint.max_medium(), bytes.len() as u64);
         let mut offset = 0;
         for fragment in bytes.chunks(most) {
-            self.team_endpoint.endpoint.request_bulk(
-                dest,
-                PART,
-                fragment,
-                &[seq, step, offset, total],
-            )?;
+            let words = &[self.id, seq, step, offset, total];
+            self.post.endpoint.request_bulk(dest, PART, fragment, words)?;
             offset += fragment.len() as u64;
         }
+        debug_assert_eq!(offset, total, "all of it was sent");
         Ok(())
     }
 
-    /// Waits for one contribution of `bytes` bytes.
+    /// Waits for one contribution of `bytes` bytes of a rank of the team.
     pub(crate) fn receive(
         &self,
         from: usize,
@@ -185,10 +209,16 @@ impl Team {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        let part = PartId { seq, from: from as u32, step };
-        let mut wait = Awaited { mailbox: &self.mailbox, part, bytes, got: None };
-        self.team_endpoint.endpoint.block_on(&mut wait)?;
+        let part = PartId { team: self.id, seq, from: self.members[from], step };
+        let mut wait = Awaited { team: self, part, bytes, got: None };
+        self.post.endpoint.block_on(&mut wait)?;
         Ok(wait.got.unwrap_or_default())
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.post.mailbox().close(self.id);
     }
 }
 
@@ -212,47 +242,14 @@ pub(crate) fn copy_of(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(copy)
 }
 
-impl TeamEndpoint {
-    fn dest(&self, rank: u32) -> Result<Dest> {
-        let mut dests = lock(&self.dests);
-        if let Some(&Some(dest)) = dests.get(rank as usize) {
-            return Ok(dest);
-        }
-        let dest = self.endpoint.map(&Name::new(rank, 0, 1), self.tag)?;
-        if let Some(place) = dests.get_mut(rank as usize) {
-            *place = Some(dest);
-        }
-        Ok(dest)
-    }
-
-    /// Tells `rank` of a barrier, if there is room now.
-    pub(crate) fn try_notify(&self, rank: u32, epoch: u64) -> Result<bool> {
-        self.try_send(rank, TOLD, &[epoch])
-    }
-
-    fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {
-        let dest = self.dest(rank)?;
-        Ok(self.endpoint.try_request(dest, handler, words)? == SendAttempt::Sent)
-    }
-}
-
 impl AsContext for Team {
     fn context(&self) -> &Arc<RankContext> {
         &self.context
     }
 }
 
-/// Returns the tag of the collectives' virtual network.
-fn tag(context: &RankContext) -> Tag {
-    Tag(context.node().job().id() ^ 0xc011_ec71_0e5e_5eed)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 struct Awaited<'a> {
-    mailbox: &'a Mutex<Mailbox>,
+    team: &'a Team,
     part: PartId,
     bytes: usize,
     got: Option<Vec<u8>>,
@@ -261,10 +258,10 @@ struct Awaited<'a> {
 impl WaitFor for Awaited<'_> {
     fn done(&mut self) -> Result<bool> {
         if self.got.is_none() {
-            let mut mailbox = lock(self.mailbox);
+            let mut mailbox = self.team.post.mailbox();
             self.got = mailbox.take(self.part, self.bytes).map_err(failed)?;
             if self.got.is_none()
-                && let Some(by) = mailbox.is_broken(self.part.seq)
+                && let Some(by) = mailbox.is_broken(self.part.team, self.part.seq)
             {
                 return Err(ErrorKind::RankLeft(by).into());
             }
@@ -277,7 +274,11 @@ impl WaitFor for Awaited<'_> {
     }
 
     fn depends_on(&self) -> Option<u32> {
-        Some(self.part.from)
+        // The death of any member keeps the collective from ending: who waits for the dead one
+        // fails, and contributes nothing more.
+        let node = self.team.context.node();
+        let dead = self.team.members.iter().find(|&&rank| node.death_of(rank).is_some());
+        Some(dead.copied().unwrap_or(self.part.from))
     }
 }
 

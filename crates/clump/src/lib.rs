@@ -3,9 +3,10 @@
 //! Layer 7, the facade that a program imports. Start a program under `clump run -n N`; started
 //! alone, it is a job of one rank.
 //!
-//! Types to know: [`Clump`] (the runtime object, one per process), [`am::Endpoint`] and
-//! [`am::SharedEndpoint`], [`Error`]. Every type of a public signature is exported here, each under
-//! a name of its own, so a program depends on no other crate of clump.
+//! Types to know: [`Clump`] (the runtime object, one per process), [`Team`] (ranks that execute
+//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`Error`]. Every type of a
+//! public signature is exported here, each under a name of its own, so a program depends on no
+//! other crate of clump.
 //!
 //! # Invariants
 //! 1. A process joins at most once, as the rank its agent told it to be.
@@ -73,4 +74,4 @@ pub mod op {
     pub use clump_coll::{And, Max, Min, Number, Op, Or, Plain, Product, Sum, Xor};
 }
 
-pub use clump_coll::{Max, Min, Sum};
+pub use clump_coll::{Max, Min, Sum, Team};

@@ -170,6 +170,16 @@ impl Clump {
         Ok(self.inner.team.all_reduce_slice(values, op)?)
     }
 
+    /// Divides the ranks in teams: those that give the same `color` form a team, in the order of
+    /// their `key`s, and of their ranks where keys are equal. `None`: this rank is in none. All
+    /// ranks call it. A team has the collectives that all ranks have, and can be divided again.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn split(&self, color: Option<u64>, key: u64) -> Result<Option<Team>> {
+        Ok(self.inner.team.split(color, key)?)
+    }
+
     /// Exports `bytes` bytes of zeroed memory on each rank; returns this rank's segment, and all
     /// ranks' targets, by rank.
     ///

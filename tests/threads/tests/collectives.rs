@@ -256,3 +256,112 @@ fn a_rank_that_left_fails_every_collective_by_name() {
         });
     }
 }
+
+/// Shapes of jobs whose ranks are divided.
+const DIVIDED: [(usize, usize); 8] =
+    [(1, 1), (4, 1), (6, 2), (6, 3), (8, 4), (9, 9), (13, 11), (16, 2)];
+
+/// Executes every collective of a team, and compares with what its members should get. `salt`
+/// tells teams and rounds apart.
+fn check_team(team: &Team, salt: usize) {
+    let members = team.members().to_vec();
+    let of = |at: usize, i: usize| mix(members[at] as usize + salt, i);
+    assert_eq!(members.len(), team.nranks());
+    team.barrier().unwrap();
+    let me = team.rank();
+    let all: Vec<u64> = (0..members.len()).map(|at| of(at, 1)).collect();
+    assert_eq!(team.all_gather(of(me, 1)).unwrap(), all);
+    let bytes = |at: usize| vec![at as u8; 3 * at + salt % 5];
+    let strings = team.all_gather_bytes(&bytes(me)).unwrap();
+    assert_eq!(strings, (0..members.len()).map(bytes).collect::<Vec<_>>());
+    let sum = all.iter().fold(0, |a: u64, &b| a.wrapping_add(b));
+    assert_eq!(team.all_reduce(of(me, 1), Sum).unwrap(), sum);
+    let root = salt % members.len();
+    let mut values = [of(me, 2), of(me, 3)];
+    team.broadcast(root, &mut values).unwrap();
+    assert_eq!(values, [of(root, 2), of(root, 3)]);
+}
+
+#[test]
+fn teams_of_rows_columns_and_none_have_collectives_of_their_own() {
+    for (ranks, nodes) in DIVIDED {
+        run(&Shape::of(ranks, nodes), move |all, seat| {
+            let me = seat.context.rank() as usize;
+            let width = (1..=ranks).rev().find(|width| width * width <= ranks).unwrap();
+            let row = all.split(Some((me / width) as u64), 0).unwrap().unwrap();
+            let column = all.split(Some((me % width) as u64), 0).unwrap().unwrap();
+            let expected: Vec<u32> =
+                (0..ranks as u32).filter(|&rank| rank as usize % width == me % width).collect();
+            assert_eq!(column.members(), expected);
+            for round in 0..3 {
+                check_team(&row, round);
+                check_team(&all, round + 7);
+                check_team(&column, round + 11);
+            }
+            // Backwards, without the last, and divided again.
+            let last = me + 1 == ranks && ranks > 1;
+            let back = all.split((!last).then_some(9), (ranks - me) as u64).unwrap();
+            assert_eq!(back.is_none(), last);
+            if let Some(back) = back {
+                assert!(back.members().is_sorted_by(|a, b| a > b), "{:?}", back.members());
+                let half = back.split(Some((back.rank() % 2) as u64), 0).unwrap().unwrap();
+                check_team(&half, 1);
+                check_team(&back, 2);
+                drop(half);
+                check_team(&back, 3);
+            }
+            all.barrier().unwrap();
+        });
+    }
+}
+
+#[test]
+fn threads_of_a_rank_use_different_teams_at_one_time() {
+    for (ranks, nodes) in [(4, 1), (4, 2), (6, 3)] {
+        run(&Shape::of(ranks, nodes), move |all, seat| {
+            let me = u64::from(seat.context.rank());
+            let teams: Vec<Team> = [me % 2, me / 2, 0]
+                .into_iter()
+                .map(|color| all.split(Some(color), 0).unwrap().unwrap())
+                .collect();
+            std::thread::scope(|threads| {
+                for (number, team) in teams.iter().enumerate() {
+                    threads.spawn(move || {
+                        for round in 0..20 {
+                            check_team(team, number * 100 + round);
+                        }
+                    });
+                }
+            });
+            all.barrier().unwrap();
+        });
+    }
+}
+
+#[test]
+fn teams_without_the_dead_go_on_and_those_with_it_name_it() {
+    for (ranks, nodes) in [(4, 1), (6, 2), (6, 3)] {
+        let shape = Shape { survive: true, ..Shape::of(ranks, nodes) };
+        run(&shape, move |all, seat| {
+            let (me, dead) = (seat.context.rank(), ranks as u32 - 1);
+            let parity = all.split(Some(u64::from(me % 2)), 0).unwrap().unwrap();
+            // All have their teams before one of them dies.
+            let met = all.barrier();
+            assert!(met.is_ok() || me != dead, "nobody was dead yet");
+            if me == dead {
+                seat.declare_dead(Death { rank: dead, how: DeathCause::Signal(9) });
+                std::mem::forget((parity, all));
+                return;
+            }
+            if me % 2 != dead % 2 {
+                (0..5).for_each(|round| check_team(&parity, round));
+                return;
+            }
+            each_that_needs(&parity, parity.nranks() - 1, |what, result| {
+                let error = result.expect_err(what);
+                let told = matches!(error.kind(), ErrorKind::RankDied(death) if death.rank == dead);
+                assert!(told, "{what}: {error}");
+            });
+        });
+    }
+}
