@@ -2,7 +2,7 @@
 
 use crate::endpoint::{clump_ep, clump_name};
 use crate::token::{Live, clump_token};
-use clump::am::{Handler, Payload, Returned, Token};
+use clump::am::{Handler, HandlerFailure, Payload, Returned, Token};
 use clump_ffi::border::guard;
 use clump_ffi::endpoint_handle::{
     SharedEndpointHandle, ThreadEndpoint, enter_shared, not_in_its_handler,
@@ -172,7 +172,7 @@ impl Callee<Run> {
         token: &mut Token<'_>,
         words: &[u64],
         payload: &Payload<'_>,
-    ) -> std::result::Result<(), Box<str>> {
+    ) -> Option<Box<HandlerFailure>> {
         let (at, bytes) = (payload.as_ptr(), payload.len());
         let mut live = Live::new(token, payload);
         // SAFETY: the caller's. The program gave this function as a handler; everything lives until

@@ -3,7 +3,7 @@
 use crate::endpoint::{clump_name, destination};
 use crate::handler::number;
 use crate::send::{bytes, words};
-use clump::am::{Handler, Payload, Token};
+use clump::am::{Handler, HandlerFailure, Payload, Reason, Token};
 use clump_ffi::border::{guard, guard_or, hot};
 use clump_ffi::endpoint_handle::{SharedEndpointHandle, ThreadEndpoint};
 use clump_ffi::fault::{Fault, Result, null};
@@ -24,7 +24,7 @@ pub(crate) struct Live<'a, 'b> {
     token: &'a mut Token<'b>,
     payload: &'a Payload<'a>,
     replied: bool,
-    failure: Option<Box<str>>,
+    failure: Option<Box<HandlerFailure>>,
 }
 
 impl<'a, 'b> Live<'a, 'b> {
@@ -35,8 +35,8 @@ impl<'a, 'b> Live<'a, 'b> {
 
     /// Returns the handler's result.
     #[inline(always)]
-    pub(crate) fn outcome(self) -> std::result::Result<(), Box<str>> {
-        self.failure.map_or(Ok(()), Err)
+    pub(crate) fn outcome(self) -> Option<Box<HandlerFailure>> {
+        self.failure
     }
 
     /// Takes the right to reply, which is used up.
@@ -153,7 +153,25 @@ pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c
         let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
         with(token, |live| {
             let why: String = why.map_or_else(|| "it did not say why".to_owned(), Into::into);
-            live.failure = Some(why.into_boxed_str());
+            live.failure = Some(Box::new(HandlerFailure::Said(why)));
+            Ok(0)
+        })
+    })
+}
+
+/// Refuses the message once the handler has returned: a request goes back to its sender for
+/// ::CLUMP_RETURNED_BAD_ARGUMENTS; for a reply, the call that ran the handler fails with
+/// ::CLUMP_ERR_RETURNED. For handlers that take other words, or no payload.
+///
+/// Errors: ::CLUMP_ERR_TOKEN (replied before, or handler has returned).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_token_refuse(token: *mut clump_token) -> c_int {
+    guard(|| {
+        with(token, |live| {
+            if live.replied {
+                return Err(live.spent());
+            }
+            live.failure = Some(Box::new(HandlerFailure::Refused(Reason::BadArguments)));
             Ok(0)
         })
     })

@@ -30,9 +30,9 @@ pub enum clump_atomic {
     /// Sets the bits that differ.
     CLUMP_BIT_XOR = 7,
     /// Keeps the smaller, as numbers without sign.
-    CLUMP_LEAST = 8,
+    CLUMP_ATOMIC_MIN = 8,
     /// Keeps the larger, as numbers without sign.
-    CLUMP_MOST = 9,
+    CLUMP_ATOMIC_MAX = 9,
 }
 
 /// Comparisons of a word with a value.

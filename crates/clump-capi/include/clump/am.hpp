@@ -100,6 +100,8 @@ class token {
     }
     /* Reports that the handler failed; so does an exception, or a result<void> that it returns. */
     void fail(const char *why) { clump_token_fail(it_, why); }
+    /* Refuses the message, as a handler of other words does: a request goes back to its sender. */
+    void refuse() { clump_token_refuse(it_); }
     clump_token *get() const noexcept { return it_; }
 
   private:
@@ -124,6 +126,7 @@ template <class Words, class... Rest> struct split;
 template <class... W> struct split<list<W...>> {
     using number = handler_of<W...>;
     static constexpr int count = sizeof...(W);
+    static constexpr bool takes_payload = false;
     template <class F, size_t... I>
     static decltype(auto) call(F &f, token t, const uint64_t *w, bytes, std::index_sequence<I...>) {
         return f(t, from_word<W>(w[I])...);
@@ -135,6 +138,7 @@ template <class... W> struct split<list<W...>> {
 template <class... W> struct split<list<W...>, bytes> {
     using number = handler_of<W...>;
     static constexpr int count = sizeof...(W);
+    static constexpr bool takes_payload = true;
     template <class F, size_t... I>
     static decltype(auto) call(F &f, token t, const uint64_t *w, bytes b, std::index_sequence<I...>) {
         return f(t, from_word<W>(w[I])..., b);
@@ -164,8 +168,8 @@ void run_handler(clump_token *t, const uint64_t *words, int count, const void *p
     using args = arguments<F>;
     F &f = *static_cast<F *>(clump_token_context(t));
     token it(t);
-    if (count != args::count) {
-        it.fail("the message has other words than the handler takes");
+    if (count != args::count || (size != 0 && !args::takes_payload)) {
+        it.refuse();
         return;
     }
     try {

@@ -126,8 +126,8 @@ static __inline__ void *clump_near_word_(const clump_target *target, uint64_t of
     CLUMP_SILENT_OPERATION_(T, S, BYTES, clump_rma_and_, CLUMP_BIT_AND, __atomic_fetch_and)                  \
     CLUMP_SILENT_OPERATION_(T, S, BYTES, clump_rma_or_, CLUMP_BIT_OR, __atomic_fetch_or)                     \
     CLUMP_SILENT_OPERATION_(T, S, BYTES, clump_rma_xor_, CLUMP_BIT_XOR, __atomic_fetch_xor)                  \
-    CLUMP_CHOOSING_OPERATION_(T, S, min_, CLUMP_LEAST)                                                        \
-    CLUMP_CHOOSING_OPERATION_(T, S, max_, CLUMP_MOST)
+    CLUMP_CHOOSING_OPERATION_(T, S, min_, CLUMP_ATOMIC_MIN)                                                        \
+    CLUMP_CHOOSING_OPERATION_(T, S, max_, CLUMP_ATOMIC_MAX)
 
 CLUMP_ALL_OPERATIONS_(uint64_t, u64, 8)
 CLUMP_ALL_OPERATIONS_(uint32_t, u32, 4)

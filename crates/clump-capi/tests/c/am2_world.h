@@ -33,7 +33,7 @@
 #define OK(call) GIVES(AM_OK, call)
 
 /* Maximum duration of a test; a longer one hangs. */
-#define PATIENCE_S 100
+#define TIME_LIMIT_S 100
 
 #define WORLD_TAG ((tag_t)0xfeedfacecafebeefu)
 
@@ -56,7 +56,7 @@ static inline int same_name(en_t a, en_t b) { return a.bits == b.bits; }
 /* Starts: a bundle, an endpoint with tag WORLD_TAG, and entries 0.. of its table for all ranks.
  * Handlers are set before others may send: `set_handlers` does that. */
 static inline void world_begin(int type, void (*set_handlers)(void)) {
-    alarm(PATIENCE_S);
+    alarm(TIME_LIMIT_S);
     OK(AM_Init());
     job = clump_am_job();
     EXPECT(job != NULL);

@@ -221,6 +221,7 @@ static void wrong_arguments(clump_t *cl) {
     FAILS(CLUMP_ERR_TOKEN, clump_reply(kept, 1));
     FAILS(CLUMP_ERR_TOKEN, clump_defer(kept, 0, 1));
     FAILS(CLUMP_ERR_TOKEN, clump_token_fail(kept, NULL));
+    FAILS(CLUMP_ERR_TOKEN, clump_token_refuse(kept));
     FAILS(CLUMP_ERR_HANDLE, clump_reply((clump_token *)w, 1));
     OK(clump_ep_set_tag(other, 17));
     OK(clump_ep_tag(other, &tag));
