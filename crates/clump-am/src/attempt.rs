@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::deposit::deposit;
 use crate::error::{ErrorKind, Result};
-use crate::message::{MessageKind, OutgoingMessage};
+use crate::message::{MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::peer::{Dest, Route};
 use crate::reason::Reason;
 use clump_net::{FlowId, Progress, Pushed, Request};
@@ -63,6 +63,15 @@ impl Core {
             return Err(ErrorKind::PayloadTooLong { given, most }.into());
         }
         debug_assert!(message.kind != MessageKind::Returned, "no request");
+        debug_assert!(message.arguments().len() <= MAX_CARRIED, "more words than it carries");
+        debug_assert!(
+            message.kind != MessageKind::Short || message.payload.is_empty(),
+            "a short message has no payload"
+        );
+        debug_assert!(
+            *progress == Progress::default() || message.kind == MessageKind::Long,
+            "only long messages are sent in parts"
+        );
         let context = &handler_context.context;
         let handover = match &mut peer.route {
             // No segment holds it, nor does any buffer.
@@ -112,7 +121,10 @@ impl Core {
     /// Returns a request to handler 0 of this endpoint, because it found no room for too long.
     #[cold]
     pub(crate) fn give_up(&mut self, dest: Dest, message: &OutgoingMessage<'_>) {
-        let Some(peer) = self.translation.get(dest) else { return };
+        let Some(peer) = self.translation.get(dest) else {
+            debug_assert!(false, "an entry with requests under way is not used again");
+            return;
+        };
         let why = (Role::Request, Reason::Congestion);
         self.handler_context.return_to_sender(peer.name, why, message);
     }
@@ -121,6 +133,7 @@ impl Core {
 /// Hands a message to the lane or queue of an endpoint of this node.
 #[inline(always)]
 fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Handover> {
+    debug_assert!(message.handler.0 != 0, "handler 0 takes no requests");
     let full = if path.has_lane() { Counter::LaneFull } else { Counter::QueueFull };
     if message.kind == MessageKind::Long {
         // Checked before the deposit: a payload is not copied again on every attempt.
@@ -145,6 +158,11 @@ fn by_network(
     message: &OutgoingMessage<'_>,
     progress: &mut Progress,
 ) -> Handover {
+    debug_assert!(message.handler.0 != 0, "handler 0 takes no requests");
+    debug_assert!(
+        message.deposit().is_none_or(|(_, len)| len == message.payload.len() as u64),
+        "a deposit of another length"
+    );
     let &OutgoingMessage { kind, handler, words, payload } = message;
     let request = Request { flow, tag, kind: kind.frame(), handler: handler.0, words };
     let pushed = match kind {

@@ -54,6 +54,8 @@ impl RankContext {
         let segments = Mutex::new(SegmentSpace::new(node, rank));
         let spin_policy = SpinPolicy::new(spin_ns, yield_ns);
         let node = node.clone();
+        debug_assert!((rank as usize) < node.ranks(), "no rank of the job");
+        debug_assert!(node.is_local(rank), "the rank is of another node");
         Ok(Self { node, rank, block, spin_policy, segments, settings, network: None })
     }
 
@@ -100,6 +102,7 @@ impl RankContext {
             // The agent reads this: a rank that leaves waits for nothing else.
             self.block.note_waiting(Some(WaitReason::Leave));
             network.close(&self.node, self.rank);
+            debug_assert!(!clump_os::forked::is_child(), "a child closes its parent's network");
             self.block.note_waiting(None);
         }
     }
@@ -139,6 +142,7 @@ impl RankContext {
     /// # Errors
     /// Space or memory has run out.
     pub fn reserve_segment(&self, reserved: u64, bytes: u64) -> Result<u64> {
+        debug_assert!(bytes <= reserved, "more has memory than is reserved");
         let mut space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(space.take_reserved(reserved, bytes)?)
     }

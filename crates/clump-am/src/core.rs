@@ -84,6 +84,7 @@ impl Core {
             true if node.is_local(name.rank()) => self.route_within(name)?,
             true => (self.route_between(name, ordered), None),
         };
+        debug_assert!(known || matches!(route, Route::Absent), "a route to nowhere");
         let peer = MappedPeer::new(name, tag, route, reply_lane);
         Ok(self.translation.insert(peer, &self.handler_context.backlog))
     }
@@ -99,12 +100,14 @@ impl Core {
         if has_lane {
             self.handler_context.counters().bump(Counter::LaneClaims);
         }
+        debug_assert!(name.generation() != 0, "no endpoint has generation 0");
         let own = name == self.handler_context.name && has_lane;
         Ok((if own { Route::Own(path) } else { Route::Local(path) }, reply_lane))
     }
 
     /// Creates the route to an endpoint of another node.
     fn route_between(&self, name: Name, ordered: bool) -> Route {
+        debug_assert!(!self.handler_context.context.node().is_local(name.rank()), "of this node");
         let from = self.handler_context.name.to_bits();
         let network = self.handler_context.context.network();
         debug_assert!(network.is_some(), "a job of several nodes has a network");
@@ -144,6 +147,8 @@ impl Core {
     /// Closes the endpoint: nothing is read any more; messages it did not read are returned to
     /// their senders.
     pub(crate) fn close(&mut self) {
+        debug_assert!(!clump_os::forked::is_child(), "a child closes its parent's endpoint");
+        self.check_invariants();
         self.schedule.count(self.handler_context.counters());
         self.send_stashed();
         self.inbox.close();

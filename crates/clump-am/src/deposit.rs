@@ -12,6 +12,10 @@ use clump_shm::path::Path;
 /// The segment cannot be mapped.
 pub(crate) fn deposit(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Option<Reason>> {
     debug_assert!(message.deposit().is_some(), "nothing is deposited");
+    debug_assert!(
+        message.deposit().is_none_or(|(_, len)| len == message.payload.len() as u64),
+        "a deposit of another length"
+    );
     let Some((offset, _)) = message.deposit() else { return Ok(Some(Reason::BadOffset)) };
     Ok(match path.segment()? {
         Some(segment) if segment.write(offset, message.payload) => None,

@@ -76,6 +76,7 @@ impl Core {
     fn drain_lane(&mut self, at: usize) -> Result<usize> {
         let Self { inbox, table, handler_context, on_returned, remote, schedule, .. } = self;
         let lane = &mut inbox.hot[at];
+        debug_assert!(lane.receiver.has_message(), "drained for nothing");
         let request = lane.reply_lane.is_some();
         if request && lane.link.is_none() {
             lane.link = Some(link_back(handler_context, lane.from, lane.reply_lane)?);

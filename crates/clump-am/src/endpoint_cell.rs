@@ -130,6 +130,7 @@ impl EndpointCell {
         let space = self.enter_any(true)?;
         // SAFETY: invariant 1; the borrow ends with this statement.
         let core = unsafe { (*self.core.get()).take() };
+        debug_assert!(self.is_inside(), "the cell was emptied from outside");
         let empty = core.is_none();
         drop(core);
         drop(space);
@@ -205,6 +206,8 @@ impl EndpointCell {
         if self.thread.load(Ordering::Acquire) != 0 {
             return Err(ErrorKind::OtherThread.into());
         }
+        debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), 0, "two threads hold the lock");
+        debug_assert!(!self.busy.load(Ordering::Relaxed), "its owner is inside, and is gone");
         self.locked_by.store(me, Ordering::Relaxed);
         Ok(CellAccess { endpoint_cell: self, lock: Some(lock) })
     }
@@ -245,6 +248,7 @@ struct CellAccess<'a> {
 impl Drop for CellAccess<'_> {
     #[inline(always)]
     fn drop(&mut self) {
+        debug_assert!(self.endpoint_cell.is_inside(), "left by a thread that is not inside");
         match &self.lock {
             None => self.endpoint_cell.busy.store(false, Ordering::Relaxed),
             Some(_) => self.endpoint_cell.locked_by.store(0, Ordering::Relaxed),
@@ -262,6 +266,7 @@ pub struct BorrowedEndpoint<'a> {
 impl<'a> BorrowedEndpoint<'a> {
     #[inline(always)]
     fn of(space: CellAccess<'a>) -> Result<Self> {
+        debug_assert!(space.endpoint_cell.is_inside(), "borrowed from outside");
         // SAFETY: invariant 1; the space outlives the borrow.
         match unsafe { &mut *space.endpoint_cell.core.get() } {
             Some(Guarded(core)) => Ok(Self { core, space }),
@@ -334,6 +339,7 @@ impl<'a> BorrowedEndpoint<'a> {
             return Ok(SendAttempt::Full);
         }
         let sent = self.core.attempt(dest, &message, &mut progress)?;
+        debug_assert!(is_long || progress == Progress::default(), "a part of a short message");
         if sent == SendAttempt::Sent || progress == Progress::default() {
             return Ok(sent);
         }

@@ -34,6 +34,7 @@ impl ExportedSegment {
         if let Some(segment) = &self.segment {
             return Err(ErrorKind::HasSegment(segment.len() as u64).into());
         }
+        debug_assert!(self.reserved == 0, "reserved before it was exported");
         self.offset = context.reserve_segment(bytes, bytes)?;
         self.reserved = bytes;
         self.announce(context, (name, block), bytes)
@@ -55,6 +56,7 @@ impl ExportedSegment {
             }
             Some(_) => context.commit_segment(self.offset, bytes)?,
             None => {
+                debug_assert!(self.reserved == 0, "reserved before it was exported");
                 let reserved = reserved.max(bytes);
                 self.offset = context.reserve_segment(reserved, bytes)?;
                 self.reserved = reserved;
@@ -71,6 +73,9 @@ impl ExportedSegment {
         bytes: u64,
     ) -> Result<Segment> {
         debug_assert!(bytes <= self.reserved, "more is announced than was reserved");
+        debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
+        let grown = |segment: &Segment| segment.len() as u64 <= bytes;
+        debug_assert!(self.segment.as_ref().is_none_or(grown), "a segment does not shrink");
         let at = (self.offset, bytes);
         let segment = segment::announce(context.node(), context.rank(), block, at)?;
         debug_assert!(segment.len() as u64 == bytes, "announced {bytes}, got {}", segment.len());
@@ -86,5 +91,6 @@ impl ExportedSegment {
         if self.segment.take().is_some() {
             context.give_back_segment(self.offset, self.reserved);
         }
+        debug_assert!(self.segment.is_none(), "the memory is given back and still used");
     }
 }

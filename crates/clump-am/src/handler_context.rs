@@ -4,7 +4,7 @@ use crate::context::RankContext;
 use crate::error::Error;
 use crate::exported_segment::ExportedSegment;
 use crate::failures::Failures;
-use crate::message::{KeptMessage, OutgoingMessage};
+use crate::message::{KeptMessage, MAX_CARRIED, OutgoingMessage};
 use crate::peer::Dest;
 use crate::reason::Reason;
 use crate::returned::Returned;
@@ -12,7 +12,7 @@ use clump_net::Progress;
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
 use clump_shm::shared::Shared;
-use clump_shm::slot::Header;
+use clump_shm::slot::{Header, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,14 +49,47 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Queues a request.
     pub(crate) fn defer(&mut self, dest: Dest, message: KeptMessage, progress: Progress) {
+        debug_assert!(self.deferred.len() < MAX_DEFERRED + 1, "more than handlers may queue");
         self.deferred.push_back(DeferredRequest { dest, message, progress, since: 0 });
         self.busy = true;
+        debug_assert!(self.has_deferred(dest), "the request is forgotten");
     }
 
     /// Queues a message of this endpoint for its handler 0.
     pub(crate) fn give_back(&mut self, returned: Returned) {
+        let before = self.returned.len();
         self.returned.push_back(returned);
         self.busy = true;
+        debug_assert!(self.returned.len() == before + 1 && self.busy, "handler 0 is not called");
+    }
+
+    /// Returns true if something is left to do besides what waits for other nodes.
+    pub(crate) fn has_work(&self) -> bool {
+        self.stuck_links != 0
+            || !self.deferred.is_empty()
+            || !self.returned.is_empty()
+            || !self.failures.is_empty()
+    }
+
+    /// Checks relations that hold between calls.
+    pub(crate) fn check_invariants(&self) {
+        debug_assert!(self.busy || !self.has_work(), "no poll will do what is left to do");
+        debug_assert!(self.deferred.len() <= MAX_DEFERRED + 1, "more than handlers may queue");
+        let begun = |request: &&DeferredRequest| request.progress != Progress::default();
+        debug_assert!(
+            self.deferred.iter().filter(begun).all(|request| request.message.is_long()),
+            "only long messages are sent in parts"
+        );
+        debug_assert!(
+            self.returned.iter().all(|message| message.words.len() <= MAX_CARRIED),
+            "a returned message has more words than it was sent with"
+        );
+        debug_assert!(
+            self.returned
+                .iter()
+                .all(|message| message.payload.is_empty() || message.deposit.is_none()),
+            "a message has a payload or a deposit"
+        );
     }
 
     /// Returns true if a queued request is addressed to `dest`.
@@ -85,6 +118,7 @@ impl HandlerContext {
     /// Counts a short request that was sent.
     #[inline(always)]
     pub(crate) fn count_short_sent(&self, words: usize) {
+        debug_assert!(words <= MAX_CARRIED, "more words than a message carries");
         let counters = self.counters();
         counters.bump(Counter::RequestShortSent);
         counters.add(Counter::RequestShortSentBytes, words as u64 * 8);
@@ -93,6 +127,8 @@ impl HandlerContext {
     /// Counts a short message that a handler got.
     #[inline(always)]
     pub(crate) fn count_short(&self, request: bool, header: Header) {
+        debug_assert!(header.kind() == SlotKind::Short, "a message of one slot");
+        debug_assert!(header.payload() == 0, "a short message has no payload");
         let role = if request { Role::Request } else { Role::Reply };
         let counters = self.counters();
         counters.bump(Counter::messages(role, Size::Short, Flow::Received));
@@ -118,6 +154,8 @@ impl HandlerContext {
         message: &OutgoingMessage<'_>,
     ) {
         let rank = self.context.rank();
+        debug_assert!(dest != self.name || self.name.rank() == rank, "of another rank");
+        debug_assert!(message.arguments().len() <= MAX_CARRIED, "more words than it carries");
         self.backlog.give_back(Returned::of(rank, dest, (role, reason), message));
     }
 }

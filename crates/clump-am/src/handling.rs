@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::HandlerTable;
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
-use crate::message::{Handler, MessageKind, OutgoingMessage};
+use crate::message::{Handler, MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::payload::Payload;
 use crate::reason::Reason;
 use crate::reply_to::ReplyTo;
@@ -36,7 +36,9 @@ impl Handling<'_> {
         if message.kind == MessageKind::Returned {
             return self.take_returned(message).map(|()| true);
         }
+        debug_assert!(message.request || !matches!(back, ReplyTo::Local(_) | ReplyTo::Remote(_)));
         let words = message.arguments()?;
+        debug_assert!(words.len() <= MAX_CARRIED, "arguments() checks it");
         let Self { table, handler_context, .. } = self;
         message.count_received(handler_context.counters());
         let deposited;

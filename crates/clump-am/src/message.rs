@@ -125,6 +125,7 @@ impl<'a> OutgoingMessage<'a> {
             }
             LayerPayload::Long(offset, payload) => {
                 let count = words.len() + DEPOSIT_WORDS;
+                debug_assert!(count <= space.len(), "checked above");
                 (space[0], space[1]) = (offset, payload.len() as u64);
                 space[DEPOSIT_WORDS..count].copy_from_slice(words);
                 Self { kind: MessageKind::Long, handler, words: &space[..count], payload }
@@ -156,6 +157,8 @@ impl<'a> OutgoingMessage<'a> {
     /// Returns the header of the slot that takes it.
     #[inline(always)]
     pub(crate) fn header(&self) -> Header {
+        debug_assert!(u32::try_from(self.beside().len()).is_ok(), "longer than a header says");
+        debug_assert!(self.words.len() <= MAX_WORDS, "more words than two slots hold");
         let beside = self.beside().len() as u32;
         Header::new(self.kind.slot(), self.handler.0, self.words.len(), beside)
     }
@@ -184,6 +187,7 @@ impl<'a> OutgoingMessage<'a> {
 
     /// Returns a copy that outlives the call.
     pub(crate) fn to_kept(self) -> KeptMessage {
+        debug_assert!(self.words.len() <= MAX_WORDS, "more words than two slots hold");
         let (words, payload) = (self.words.to_vec(), self.payload.to_vec());
         KeptMessage { kind: self.kind, handler: self.handler, words, payload }
     }

@@ -26,6 +26,7 @@ impl Core {
             Ok((_, found)) => remote.polling.on_poll(*found),
             Err(_) => 1,
         });
+        debug_assert!(self.remote.is_none(), "a handler polled the network of its endpoint");
         self.remote = Some(remote);
         result.map(|(handled, _)| handled)
     }
@@ -69,6 +70,7 @@ impl Core {
         {
             network.flush();
         }
+        debug_assert!(remote.batch.is_none(), "two batches of one endpoint");
         remote.batch = Some(batch);
         match failure {
             Some(error) => Err(error),
@@ -82,6 +84,7 @@ impl Core {
             return Ok(0);
         }
         self.flush_replies(&mut remote.requesters);
+        remote.requesters.check_invariants();
         let mut handled = 0;
         for _ in 0..remote.later.len() {
             let Some(queued) = remote.later.pop_front() else { break };

@@ -87,6 +87,7 @@ impl<'a> Payload<'a> {
                 let rest = bytes.get(from..).unwrap_or_default();
                 let most = rest.len().min(to.len());
                 to[..most].copy_from_slice(&rest[..most]);
+                debug_assert!(most <= to.len() && most <= self.len(), "more than there is");
                 most
             }
         }
@@ -104,6 +105,7 @@ impl<'a> Payload<'a> {
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::new();
         self.append_to(&mut all);
+        debug_assert_eq!(all.len(), self.len(), "the copy has all of it");
         all
     }
 }

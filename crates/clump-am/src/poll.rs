@@ -121,6 +121,7 @@ impl Core {
             handled += found?;
         }
         self.schedule.reschedule(self.remote.is_some());
+        self.schedule.check_invariants();
         Ok(handled)
     }
 }

@@ -51,6 +51,16 @@ impl Default for PollSchedule {
 }
 
 impl PollSchedule {
+    /// Checks relations that hold between polls.
+    pub(crate) fn check_invariants(&self) {
+        debug_assert!(has_come(self.due, self.housekeeping_due), "housekeeping is forgotten");
+        debug_assert!(
+            self.housekeeping_due.wrapping_sub(self.polls) <= HOUSEKEEPING_EVERY,
+            "the next round of housekeeping is further away than the interval"
+        );
+        debug_assert!(has_come(self.counted, self.polls), "polls are counted before they happen");
+    }
+
     /// Begins the next poll.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
@@ -80,6 +90,7 @@ impl PollSchedule {
         if due {
             self.housekeeping_due = self.polls.wrapping_add(HOUSEKEEPING_EVERY);
         }
+        debug_assert!(!has_come(self.housekeeping_due, self.polls), "due twice");
         due
     }
 
@@ -93,10 +104,12 @@ impl PollSchedule {
         debug_assert!(polls > 0, "a window without polls");
         self.vain.begin_window(self.polls, polls);
         self.due_by(self.vain.due);
+        debug_assert!(has_come(self.due, self.vain.due), "the window ends unseen");
     }
 
     /// Schedules a poll of the network in `polls` polls.
     pub(crate) fn network_in(&mut self, polls: u32) {
+        debug_assert!(polls <= i32::MAX as u32, "so far ahead that it lies behind");
         self.network_due = self.polls.wrapping_add(polls);
     }
 
@@ -120,6 +133,7 @@ impl PollSchedule {
     pub(crate) fn network_next(&mut self) {
         self.network_due = self.polls.wrapping_add(1);
         self.due = self.network_due;
+        debug_assert!(!self.is_due(), "the next poll, not this one");
     }
 
     /// Schedules the next poll that has more to do. `network`: there is one to be polled.
@@ -128,7 +142,9 @@ impl PollSchedule {
         self.due_by(self.vain.due);
         if network {
             self.due_by(self.network_due);
+            debug_assert!(has_come(self.due, self.network_due), "the network is forgotten");
         }
+        debug_assert!(has_come(self.due, self.vain.due), "idle polls are forgotten");
         debug_assert!(has_come(self.due, self.housekeeping_due), "housekeeping is forgotten");
     }
 
@@ -143,6 +159,7 @@ impl PollSchedule {
     pub(crate) fn count(&mut self, counters: Counters<'_>) {
         let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted, self.polls));
         let busy = std::mem::take(&mut self.busy);
+        debug_assert!(self.counted == self.polls && self.busy == 0, "counted twice");
         counters.add(Counter::Polls, u64::from(polls));
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
     }

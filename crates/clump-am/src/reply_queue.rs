@@ -72,6 +72,8 @@ impl ReplyQueue {
     /// Sends a reply of words alone; returns false if there is no room now.
     #[inline(always)]
     pub(crate) fn send_words(&mut self, header: Header, words: &[u64]) -> bool {
+        debug_assert_eq!(header.words(), words.len(), "another header's words");
+        debug_assert_eq!(header.payload(), 0, "words alone");
         self.stash.is_empty() && self.path.push(header, words).is_ok()
     }
 
@@ -91,6 +93,7 @@ impl ReplyQueue {
             }
             self.stash.pop_front();
         }
+        debug_assert!(!self.is_stuck(), "everything was sent");
     }
 
     /// Recovers every reply that a closed or dead requester never read, sent or not.
@@ -101,5 +104,6 @@ impl ReplyQueue {
         for kept in self.stash.drain(..) {
             each(&kept.outgoing());
         }
+        debug_assert!(!self.is_stuck(), "what was recovered is not sent any more");
     }
 }

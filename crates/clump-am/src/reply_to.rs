@@ -51,6 +51,7 @@ impl<'a> ReplyTo<'a> {
         to: Name,
         message: &OutgoingMessage<'_>,
     ) -> Result<()> {
+        debug_assert!(message.kind != MessageKind::Returned, "it goes back by give_back");
         let (attempt, remote) = match self {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => (link.send(message)?, false),
@@ -97,6 +98,7 @@ impl<'a> ReplyTo<'a> {
         message: &ArrivedMessage<'_>,
         reason: Reason,
     ) -> Result<bool> {
+        debug_assert!(message.kind != MessageKind::Returned, "it came back already");
         let is_medium = message.kind == MessageKind::Medium;
         let payload = if is_medium { message.payload.to_vec() } else { Vec::new() };
         let mut space = [0; MAX_WORDS];
@@ -140,6 +142,7 @@ fn send_remote(
 fn note_put_aside(handler_context: &mut HandlerContext, remote: bool) {
     handler_context.counters().bump(Counter::Stashed);
     let backlog = &mut handler_context.backlog;
+    debug_assert!(!remote || handler_context.context.network().is_some(), "no other node");
     if remote {
         backlog.stuck_remote += 1;
     } else {

@@ -5,7 +5,7 @@ use crate::context::RankContext;
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
 use crate::failures::Failures;
-use crate::message::OutgoingMessage;
+use crate::message::{MessageKind, OutgoingMessage};
 use crate::peer::Dest;
 use crate::progress::{NAP, NAP_FOR_ROOM, Pollable, Room, block_on};
 use clump_net::Progress;
@@ -33,12 +33,14 @@ pub(crate) fn send_slowly<H: Ownership>(
     let is_begun = || packed.get() != Progress::default();
     let send_timeout = context.settings().send_timeout;
     let started = clock::now_ns();
+    debug_assert!(message.kind != MessageKind::Returned, "no request");
     let peer = hold.core()?.translation.rank_of(dest);
     let mut sent = false;
     let attempt = || {
         if sent {
             return Ok(true);
         }
+        debug_assert!(!is_begun() || message.kind == MessageKind::Long, "parts of a short message");
         let waited = u128::from(clock::now_ns() - started);
         let mut core = hold.core()?;
         // A partly packed payload is on its way, and has to be sent whole.

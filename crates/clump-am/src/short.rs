@@ -12,7 +12,7 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::HandlerTable;
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
-use crate::message::{Handler, MAX_ARGUMENTS, OutgoingMessage};
+use crate::message::{Handler, MAX_ARGUMENTS, MAX_CARRIED, OutgoingMessage};
 use crate::peer::{Dest, MappedPeer, Route};
 use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
@@ -98,6 +98,7 @@ impl Core {
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
+        debug_assert!(words.len() <= MAX_CARRIED, "a program gives fewer than a message carries");
         let message = OutgoingMessage::short(handler, words);
         self.attempt_inlined(dest, &message, &mut Progress::default())
     }

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::{HandlerContext, MAX_DEFERRED};
 use crate::message::{
-    Handler, LayerPayload, LongWords, MAX_ARGUMENTS, MessageKind, OutgoingMessage,
+    Handler, LayerPayload, LongWords, MAX_ARGUMENTS, MAX_CARRIED, MessageKind, OutgoingMessage,
 };
 use crate::peer::Dest;
 use crate::reason::Reason;
@@ -133,6 +133,7 @@ impl Token<'_> {
     #[inline(always)]
     fn send(self, message: &OutgoingMessage<'_>) -> Result<()> {
         let Self { from, back, handler_context } = self;
+        debug_assert!(message.arguments().len() <= MAX_CARRIED, "more words than it carries");
         let (len, most) = (message.payload.len(), handler_context.max_medium);
         if message.kind == MessageKind::Medium && len > most {
             return Err(ErrorKind::PayloadTooLong { given: len, most }.into());

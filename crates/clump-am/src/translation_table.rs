@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::message::OutgoingMessage;
-use crate::peer::{Dest, MappedPeer};
+use crate::peer::{Dest, MappedPeer, Route};
 use crate::reason::Reason;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::Returned;
@@ -11,6 +11,7 @@ use clump_net::FlowId;
 use clump_shm::block::Openness;
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::CreditRequest;
+use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters, Role};
 
@@ -50,6 +51,8 @@ impl TranslationTable {
         let is_free =
             |at: &usize| self.entries[*at].is_none() && !backlog.has_deferred(Dest(*at as u32));
         let free = (0..self.entries.len()).find(is_free).unwrap_or(self.entries.len());
+        debug_assert!(!backlog.has_deferred(Dest(free as u32)), "it would get another's requests");
+        debug_assert!(!peer.unchecked && !peer.released, "nothing was sent there");
         match self.entries.get_mut(free) {
             Some(entry) => *entry = Some(peer),
             None => self.entries.push(Some(peer)),
@@ -73,8 +76,28 @@ impl TranslationTable {
         if let Some(path) = peer.route.path() {
             path.retire();
         }
+        debug_assert!(!peer.released, "released before it was unmapped");
         self.retiring.push(peer);
         Ok(None)
+    }
+
+    /// Checks relations that hold between calls; `me` is the endpoint that the table is of.
+    pub(crate) fn check_invariants(&self, me: Name) {
+        for peer in self.all() {
+            let own = matches!(peer.route, Route::Own(_));
+            debug_assert!(!own || peer.name == me, "{} is not the endpoint itself", peer.name);
+            debug_assert!(!own || peer.reply_lane.is_some(), "no lane for its replies");
+            let far = peer.route.flow().is_some();
+            debug_assert!(!far || peer.reply_lane.is_none(), "a lane for replies of another node");
+            debug_assert!(!far || !peer.unchecked, "flows account for their requests themselves");
+            let path = peer.route.path();
+            debug_assert!(path.is_none_or(|path| path.to() == peer.name), "another's path");
+        }
+        debug_assert!(self.entries.iter().flatten().all(|peer| !peer.released), "mapped, released");
+        debug_assert!(
+            self.retiring.iter().all(|peer| peer.route.flow().is_none()),
+            "a flow of an unmapped destination is kept with the network's"
+        );
     }
 
     /// Returns the rank that `dest` leads to.
@@ -136,6 +159,7 @@ impl TranslationTable {
                 backlog.give_back(Returned::of(rank, dest, (Role::Request, reason), &message));
             });
             path.abandon();
+            debug_assert!(!peer.unchecked, "what was returned is not looked at again");
         }
     }
 

@@ -29,10 +29,8 @@ impl Core {
         self.deliver_returned()?;
         let backlog = &mut self.handler_context.backlog;
         debug_assert!(backlog.returned.is_empty(), "a returned message was not delivered");
-        backlog.busy = backlog.stuck_links != 0
-            || !backlog.deferred.is_empty()
-            || !backlog.returned.is_empty()
-            || !backlog.failures.is_empty();
+        backlog.busy = backlog.has_work();
+        backlog.check_invariants();
         Ok(())
     }
 
@@ -40,6 +38,34 @@ impl Core {
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
         remotely && !self.handler_context.backlog.busy && self.translation.is_drained()
+    }
+
+    /// Checks relations that hold between calls.
+    pub(crate) fn check_invariants(&self) {
+        self.handler_context.backlog.check_invariants();
+        self.schedule.check_invariants();
+        self.translation.check_invariants(self.handler_context.name);
+        debug_assert_eq!(self.inbox.name(), self.handler_context.name, "two names");
+        debug_assert!(
+            self.remote.is_some() == self.handler_context.context.network().is_some(),
+            "an endpoint has a network state if its rank has a network"
+        );
+        debug_assert!(
+            self.links.iter().all(|(name, link)| *name == link.path.to()),
+            "a reply path leads to another requester"
+        );
+        let stuck = self.links.values().filter(|link| link.is_stuck()).count();
+        debug_assert!(
+            stuck <= self.handler_context.backlog.stuck_links,
+            "{stuck} reply queues are stuck, and nobody flushes them"
+        );
+        if let Some(remote) = &self.remote {
+            remote.requesters.check_invariants();
+            debug_assert!(
+                !remote.requesters.is_stuck() || self.handler_context.backlog.stuck_remote > 0,
+                "replies to other nodes wait, and nobody sends them"
+            );
+        }
     }
 
     /// Asks for room for deferred requests and stored replies.
@@ -66,6 +92,7 @@ impl Core {
             link.flush();
             stuck += usize::from(link.is_stuck());
         }
+        debug_assert!(stuck <= self.handler_context.backlog.stuck_links, "a flush stores no reply");
         self.handler_context.backlog.stuck_links = stuck;
     }
 
@@ -75,6 +102,7 @@ impl Core {
             return Ok(false);
         };
         let message = first.message.outgoing();
+        debug_assert!(first.since == 0 || first.since <= clock::now_ns(), "from the future");
         if self.attempt(first.dest, &message, &mut first.progress)? == SendAttempt::Sent {
             return Ok(true);
         }
@@ -85,6 +113,7 @@ impl Core {
         let waited = u128::from(now - first.since);
         let send_timeout = self.handler_context.context.settings().send_timeout;
         let is_begun = first.progress != Progress::default();
+        debug_assert!(!is_begun || first.message.is_long(), "only long ones are sent in parts");
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun {
             self.give_up(first.dest, &message);
             return Ok(true);
@@ -107,6 +136,7 @@ impl Core {
     #[cold]
     pub(crate) fn housekeeping(&mut self) -> Result<()> {
         self.handler_context.context.check_process()?;
+        self.check_invariants();
         self.schedule.count(self.handler_context.counters());
         let cooled = u64::from(self.inbox.tick());
         self.handler_context.counters().add(Counter::LanesArmed, cooled);

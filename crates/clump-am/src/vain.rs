@@ -36,6 +36,7 @@ impl Vain {
 
     /// Begins a window of `polls` idle polls after poll number `poll`.
     pub(crate) fn begin_window(&mut self, poll: u32, polls: u32) {
+        debug_assert!(polls > 0 && polls <= i32::MAX as u32, "a window of {polls} polls");
         self.window.begin(poll);
         self.due = poll.wrapping_add(polls);
     }

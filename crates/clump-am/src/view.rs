@@ -57,6 +57,7 @@ impl Core {
     fn local_route(&mut self, dest: Dest) -> Option<LocalRoute> {
         let peer = self.translation.get_mut(dest)?;
         let (door, state, tag) = peer.route.path_mut()?.inline_lane()?;
+        debug_assert!(peer.route.flow().is_none(), "a lane to another node");
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
         Some(LocalRoute { door, state, tag, unchecked })
     }

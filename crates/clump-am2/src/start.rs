@@ -102,14 +102,10 @@ pub extern "C" fn AM_Init() -> c_int {
             started.times += 1;
             return Ok(());
         }
+        job::register(ABOVE);
         let there = job::current();
         let own = there.is_null();
-        let job = if own {
-            job::register(ABOVE);
-            border::guard_pointer(job::join)
-        } else {
-            there
-        };
+        let job = if own { border::guard_pointer(job::join) } else { there };
         if job.is_null() {
             let said = clump_ffi::fault::last(|fault| {
                 fault.map(|fault| fault.whole().to_string_lossy().into_owned())

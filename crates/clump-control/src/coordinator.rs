@@ -292,6 +292,11 @@ impl JobCoordinator {
             Decision::CutOff(_) | Decision::Notice(_) => false,
         });
         debug_assert!(!to_lost, "6: nothing is said to the lost");
+        let mut lost = (0..).zip(&self.nodes).filter(|(_, node)| node.lost);
+        debug_assert!(
+            lost.all(|(node, _)| !self.arbiter.concerns(node)),
+            "the lost neither suspect nor are suspected"
+        );
     }
 
     fn is_ending(&self) -> bool {

@@ -61,6 +61,11 @@ impl MembershipArbiter {
         self.check_invariants();
     }
 
+    /// Returns true if a suspicion by a node or of it stands.
+    pub fn concerns(&self, node: u32) -> bool {
+        self.suspicions.iter().any(|&(reporter, suspected)| reporter == node || suspected == node)
+    }
+
     /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.decide_ns

@@ -1,7 +1,8 @@
 //! Events in random order: what the rules of dying promise whatever happens.
 
 use clump_control::{
-    Event, JobVerdict, OnDeath, ProcessEnd, RankStatus, RankSupervisor, SupervisorAction,
+    Decision, Event, JobCoordinator, JobVerdict, OnDeath, ProcessEnd, RankStatus, RankSupervisor,
+    SupervisorAction,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -140,5 +141,27 @@ proptest! {
         told.take(&mut watch);
         prop_assert!(watch.is_killing() || watch.is_finished());
         prop_assert_eq!(watch.next_deadline_ns(), None);
+    }
+}
+
+/// Only the last of three nodes is there to accuse; what a lost one said of it stands no more.
+#[test]
+fn a_suspicion_ends_with_the_node_that_had_it() {
+    for silent_first in [false, true] {
+        let timeout = 2_000 * MS;
+        let mut rules =
+            JobCoordinator::new([0..1, 1..2, 2..3], (OnDeath::Continue, None), timeout, 0);
+        (0..3).for_each(|node| rules.handle_reached(node, 1));
+        (0..3).for_each(|rank| rules.handle_event(rank, Event::Joined(rank), 2));
+        rules.handle_event(1, Event::Silent(2), 3);
+        if silent_first {
+            rules.handle_event(0, Event::Silent(1), 4);
+        }
+        rules.handle_lost(1, 5);
+        rules.handle_timeout(10 * timeout);
+        let decisions = std::iter::from_fn(|| rules.poll_decision());
+        let cut: Vec<_> = decisions.filter(|what| matches!(what, Decision::CutOff(_))).collect();
+        assert_eq!(cut, [], "nobody is left who does not hear another");
+        rules.check_invariants();
     }
 }

@@ -35,7 +35,7 @@ use std::time::Duration;
 /// The variable that marks the processes of a job.
 pub const MARK: &str = "CLUSTER_TEST_MARK";
 /// Longest time that anything may take: ten times that of the slowest.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Returns the path of a program of this package.
 pub fn program(name: &str) -> PathBuf {
