@@ -55,7 +55,7 @@ impl PollSchedule {
     pub(crate) fn check_invariants(&self) {
         debug_assert!(has_come(self.due, self.housekeeping_due), "housekeeping is forgotten");
         debug_assert!(
-            self.housekeeping_due.wrapping_sub(self.polls) <= HOUSEKEEPING_EVERY,
+            has_come(self.housekeeping_due, self.polls.wrapping_add(HOUSEKEEPING_EVERY)),
             "the next round of housekeeping is further away than the interval"
         );
         debug_assert!(has_come(self.counted, self.polls), "polls are counted before they happen");

@@ -88,7 +88,7 @@ fn tags_let_in_one_everybody_or_nobody() {
 }
 
 #[test]
-fn a_berth_is_its_threads_until_that_lets_go() {
+fn a_cell_is_its_threads_until_that_lets_go() {
     let context = alone();
     let (cell, _) = cell(&context, Access::Nobody);
     cell.take().unwrap();
@@ -178,7 +178,7 @@ fn handlers_are_inside_and_come_in_no_second_time() {
 }
 
 #[test]
-fn threads_share_a_berth_that_is_nobodys() {
+fn threads_share_a_cell_that_is_nobodys() {
     const EACH: u64 = 2000;
     let context = alone();
     let (cell, _) = cell(&context, Access::Tag(TAG));

@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Only the last of three nodes is there to accuse; what a lost one said of it stands no more.
+/// The reports of a lost node about others stand no more.
 #[test]
 fn a_suspicion_ends_with_the_node_that_had_it() {
     for silent_first in [false, true] {

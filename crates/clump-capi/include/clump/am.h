@@ -412,6 +412,15 @@ int clump_token_offset(const struct clump_token *token, uint64_t *offset);
 int clump_token_fail(struct clump_token *token, const char *why);
 
 /**
+ * Refuses the message once the handler has returned: a request goes back to its sender for
+ * ::CLUMP_RETURNED_BAD_ARGUMENTS; for a reply, the call that ran the handler fails with
+ * ::CLUMP_ERR_RETURNED. For handlers that take other words, or no payload.
+ *
+ * Errors: ::CLUMP_ERR_TOKEN (replied before, or handler has returned).
+ */
+int clump_token_refuse(struct clump_token *token);
+
+/**
  * Replies with `nwords` words (at most 8). ::clump_reply is easier to write.
  *
  * Errors: ::CLUMP_ERR_TOKEN (replied before, message is a reply, handler has returned),

@@ -49,11 +49,11 @@ typedef enum clump_atomic {
   /**
    * Keeps the smaller, as numbers without sign.
    */
-  CLUMP_LEAST = 8,
+  CLUMP_ATOMIC_MIN = 8,
   /**
    * Keeps the larger, as numbers without sign.
    */
-  CLUMP_MOST = 9
+  CLUMP_ATOMIC_MAX = 9
 } clump_atomic;
 
 /**
