@@ -89,7 +89,10 @@ impl Core {
                 context.check_process()?;
                 match context.network() {
                     Some(network) => by_network(network, *flow, peer.tag, message, progress),
-                    None => Handover::Refused(Reason::NoSuchEndpoint),
+                    None => {
+                        debug_assert!(false, "a flow without a network");
+                        Handover::Refused(Reason::NoSuchEndpoint)
+                    }
                 }
             }
             _ => {
@@ -119,14 +122,15 @@ impl Core {
     }
 
     /// Returns a request to handler 0 of this endpoint, because it found no room for too long.
+    ///
+    /// # Errors
+    /// The destination has been unmapped meanwhile, by another thread.
     #[cold]
-    pub(crate) fn give_up(&mut self, dest: Dest, message: &OutgoingMessage<'_>) {
-        let Some(peer) = self.translation.get(dest) else {
-            debug_assert!(false, "an entry with requests under way is not used again");
-            return;
-        };
+    pub(crate) fn give_up(&mut self, dest: Dest, message: &OutgoingMessage<'_>) -> Result<()> {
+        let peer = self.translation.get(dest).ok_or(ErrorKind::NoSuchDestination(dest.0))?;
         let why = (Role::Request, Reason::Congestion);
         self.handler_context.return_to_sender(peer.name, why, message);
+        Ok(())
     }
 }
 

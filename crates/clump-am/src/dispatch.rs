@@ -56,6 +56,7 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
+            debug_assert_eq!(lane.link.is_some(), lane.reply_lane.is_some(), "requests have one");
             let back = ReplyTo::to(lane.link.as_mut());
             if let Some(failure) = handler.run_short(lane.from, back, handler_context, words) {
                 return end_failed(lane, handler_context, header, words, *failure).map(usize::from);
@@ -81,6 +82,7 @@ impl Core {
         if request && lane.link.is_none() {
             lane.link = Some(link_back(handler_context, lane.from, lane.reply_lane)?);
         }
+        debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
         let mut handled = 0;
         for _ in 0..LANE_BUDGET {
             if !lane.receiver.has_message() || lane.link.as_ref().is_some_and(ReplyQueue::is_stuck)

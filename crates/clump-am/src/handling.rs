@@ -50,6 +50,7 @@ impl Handling<'_> {
                     // The segment changed between the sender's check and now.
                     return back.give_back(handler_context, message, Reason::BadOffset);
                 };
+                debug_assert_eq!(bytes.len() as u64, len, "a handler sees the whole deposit");
                 deposited = Payload::new(bytes, Some(offset));
                 &deposited
             }

@@ -20,7 +20,10 @@ impl Core {
     /// Polls the network and handles what has arrived. Returns how many messages.
     #[inline(never)]
     pub(crate) fn poll_network(&mut self) -> Result<usize> {
-        let Some(mut remote) = self.remote.take() else { return Ok(0) };
+        let Some(mut remote) = self.remote.take() else {
+            debug_assert!(false, "only endpoints with a network poll it");
+            return Ok(0);
+        };
         let result = self.poll_stack(&mut remote);
         self.schedule.network_in(match &result {
             Ok((_, found)) => remote.polling.on_poll(*found),
@@ -35,7 +38,10 @@ impl Core {
     fn poll_stack(&mut self, remote: &mut Remote) -> Result<(usize, bool)> {
         self.handler_context.context.check_process()?;
         let mut handled = self.handle_later(remote)?;
-        let Some(network) = self.handler_context.context.network() else { return Ok((0, false)) };
+        let Some(network) = self.handler_context.context.network() else {
+            debug_assert!(false, "a network state without a network");
+            return Ok((0, false));
+        };
         let mut batch = remote.batch.take().unwrap_or_default();
         let (received, timed) = network.poll(self.handler_context.name.index(), &mut batch);
         let counters = self.handler_context.counters();
@@ -45,6 +51,7 @@ impl Core {
             remote.batch = Some(batch);
             return Ok((handled, handled > 0));
         }
+        let accounted = handled + remote.later.len() + batch.len();
         let (mut failure, mut words) = (None, Words::default());
         for at in 0..batch.len() {
             let arrival = batch.arrival(at, &mut words);
@@ -65,6 +72,8 @@ impl Core {
                 Err(error) => failure = Some(error),
             }
         }
+        let failed = usize::from(failure.is_some());
+        debug_assert_eq!(handled + remote.later.len() + failed, accounted, "a message is missing");
         if !batch.is_empty()
             && let Some(network) = self.handler_context.context.network()
         {
@@ -85,14 +94,18 @@ impl Core {
         }
         self.flush_replies(&mut remote.requesters);
         remote.requesters.check_invariants();
-        let mut handled = 0;
-        for _ in 0..remote.later.len() {
-            let Some(queued) = remote.later.pop_front() else { break };
+        let (mut handled, waiting) = (0, remote.later.len());
+        for _ in 0..waiting {
+            let Some(queued) = remote.later.pop_front() else {
+                debug_assert!(false, "nothing else takes messages that wait");
+                break;
+            };
             match self.handle_arrival(&queued.arrival(), &mut remote.requesters)? {
                 true => handled += 1,
                 false => remote.later.push_back(queued),
             }
         }
+        debug_assert_eq!(handled + remote.later.len(), waiting, "a message that waits is missing");
         Ok(handled)
     }
 
@@ -100,7 +113,10 @@ impl Core {
     /// handler 0 of this endpoint.
     fn flush_replies(&mut self, requesters: &mut Requesters) {
         let HandlerContext { context, backlog, .. } = &mut self.handler_context;
-        let Some(mut network) = context.network() else { return };
+        let Some(mut network) = context.network() else {
+            debug_assert!(false, "requesters of other nodes without a network");
+            return;
+        };
         let rank = context.rank();
         let give_back = |reply: &Reply<'_>| {
             let message = message_of(reply);
@@ -122,7 +138,10 @@ impl Core {
     ) -> Result<bool> {
         let Self { inbox, table, handler_context, on_returned, .. } = self;
         let hold = inbox.is_holding();
-        let Some(mut network) = handler_context.context.network() else { return Ok(true) };
+        let Some(mut network) = handler_context.context.network() else {
+            debug_assert!(false, "a message of another node without a network");
+            return Ok(true);
+        };
         let (kind, requester) = match requesters.admit(&mut network, arrival, hold) {
             Arrival::Done => return Ok(true),
             Arrival::Wait => return Ok(false),
@@ -176,7 +195,10 @@ impl Core {
     /// peers to report.
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.handler_context.context.network() else { return true };
-        let Some(remote) = &mut self.remote else { return true };
+        let Some(remote) = &mut self.remote else {
+            debug_assert!(false, "a network without a state");
+            return true;
+        };
         // Held requests are others' messages, not this endpoint's.
         let holding = self.inbox.is_holding();
         let idle = remote.later.iter().all(|queued| holding && is_request(queued));
@@ -193,7 +215,10 @@ impl Core {
     /// Closes the endpoint towards other nodes: messages not handled are returned to their senders.
     pub(crate) fn close_remotely(&mut self) {
         let Some(mut remote) = self.remote.take() else { return };
-        let Some(mut network) = self.handler_context.context.network() else { return };
+        let Some(mut network) = self.handler_context.context.network() else {
+            debug_assert!(false, "a network state without a network");
+            return;
+        };
         let name = self.handler_context.name;
         network.return_queued(remote.later.into());
         remote.requesters.close(&mut network);

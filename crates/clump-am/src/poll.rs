@@ -90,17 +90,32 @@ impl Core {
     #[cold]
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
+        if self.handler_context.backlog.busy
+            && caller != Caller::Send
+            && let Some(error) = self.handler_context.backlog.failures.next()
+        {
+            return Err(error);
+        }
+        // Before the requests that wait for room: the network's answers make it.
+        let due = self.schedule.is_due();
+        if due {
+            handled += self.poll_due(caller)?;
+        }
         if self.handler_context.backlog.busy {
-            if caller != Caller::Send
-                && let Some(error) = self.handler_context.backlog.failures.next()
-            {
-                return Err(error);
-            }
             self.run_deferred()?;
         }
-        if !self.schedule.is_due() {
-            return Ok(handled);
+        if due {
+            self.schedule.reschedule(self.remote.is_some());
+            self.schedule.check_invariants();
         }
+        Ok(handled)
+    }
+
+    /// Does what is due periodically: housekeeping, a decision about yielding, a poll of the
+    /// network.
+    fn poll_due(&mut self, caller: Caller) -> Result<usize> {
+        debug_assert!(self.schedule.is_due(), "nothing is due");
+        let mut handled = 0;
         if self.schedule.take_housekeeping() {
             self.housekeeping()?;
         }
@@ -120,8 +135,6 @@ impl Core {
             }
             handled += found?;
         }
-        self.schedule.reschedule(self.remote.is_some());
-        self.schedule.check_invariants();
         Ok(handled)
     }
 }

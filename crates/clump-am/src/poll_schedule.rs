@@ -124,7 +124,8 @@ impl PollSchedule {
 
     /// Makes the current poll poll the network.
     pub(crate) fn network_now(&mut self) {
-        (self.network_due, self.due) = (self.polls, self.polls);
+        self.network_due = self.polls;
+        self.due_by(self.polls);
         debug_assert!(self.is_due() && self.is_network_due());
     }
 
@@ -132,8 +133,8 @@ impl PollSchedule {
     #[inline]
     pub(crate) fn network_next(&mut self) {
         self.network_due = self.polls.wrapping_add(1);
-        self.due = self.network_due;
-        debug_assert!(!self.is_due(), "the next poll, not this one");
+        self.due_by(self.network_due);
+        debug_assert!(has_come(self.due, self.network_due), "the next poll, or this one");
     }
 
     /// Schedules the next poll that has more to do. `network`: there is one to be polled.
@@ -162,5 +163,31 @@ impl PollSchedule {
         debug_assert!(self.counted == self.polls && self.busy == 0, "counted twice");
         counters.add(Counter::Polls, u64::from(polls));
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_not_put_off_by_a_poll_of_the_network() {
+        let mut schedule = PollSchedule::default();
+        schedule.begin();
+        assert!(schedule.is_due() && schedule.take_housekeeping());
+        schedule.reschedule(true);
+        for _ in 0..2 * HOUSEKEEPING_EVERY {
+            schedule.begin();
+            // A request that finds the network full asks for a poll of it, again and again.
+            schedule.network_next();
+            schedule.check_invariants();
+            if schedule.is_due() {
+                if schedule.take_housekeeping() {
+                    return;
+                }
+                schedule.reschedule(true);
+            }
+        }
+        panic!("housekeeping was put off for ever");
     }
 }

@@ -53,6 +53,7 @@ impl Remote {
         let mut spill = Spill::default();
         let (forward, payload) =
             Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
+        debug_assert!(payload.len() <= beside.len(), "the payload is the rest of the bytes");
         let (spilled, mut queued) = (beside.len() - payload.len(), forward.to_queued(Vec::new()));
         // The payload follows the words that did not fit in the slot, if there are any; they are
         // few.

@@ -39,6 +39,13 @@ impl ReplyQueue {
         !self.stash.is_empty()
     }
 
+    /// Checks that at most one reply waits, and that its payload is not deposited twice.
+    pub(crate) fn check_invariants(&self) {
+        debug_assert!(self.stash.len() <= 1, "a request was handled while its reply path was full");
+        let deposited = |kept: &KeptMessage| kept.is_long() && !kept.outgoing().payload.is_empty();
+        debug_assert!(!self.stash.iter().any(deposited), "a payload would be deposited again");
+    }
+
     /// Sends a reply, or keeps it for [`ReplyQueue::flush`].
     ///
     /// # Errors
@@ -82,6 +89,7 @@ impl ReplyQueue {
         debug_assert!(self.stash.is_empty(), "a request was handled while its reply path was full");
         let payload = message.beside();
         self.stash.push_back(OutgoingMessage { payload, ..*message }.to_kept());
+        self.check_invariants();
     }
 
     /// Sends kept replies as far as there is room.

@@ -45,7 +45,7 @@ pub(crate) fn send_slowly<H: Ownership>(
         let mut core = hold.core()?;
         // A partly packed payload is on its way, and has to be sent whole.
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun() {
-            core.give_up(dest, message);
+            core.give_up(dest, message)?;
             sent = true;
         } else {
             let mut progress = packed.get();
@@ -79,6 +79,7 @@ pub(crate) fn send_slowly<H: Ownership>(
         debug_assert!(is_begun(), "an error is kept of a message that is sent");
         failures.keep(error);
     }
+    debug_assert!(sent, "a wait for room ended before the message was sent");
     let mut core = hold.core()?;
     while let Some(error) = failures.next() {
         core.handler_context.keep_failure(error);

@@ -83,6 +83,11 @@ impl TranslationTable {
 
     /// Checks relations that hold between calls; `me` is the endpoint that the table is of.
     pub(crate) fn check_invariants(&self, me: Name) {
+        let mut lanes: Vec<_> = self.all().filter_map(|peer| peer.reply_lane).collect();
+        let count = lanes.len();
+        lanes.sort_unstable();
+        lanes.dedup();
+        debug_assert_eq!(lanes.len(), count, "a lane takes the replies of two destinations");
         for peer in self.all() {
             let own = matches!(peer.route, Route::Own(_));
             debug_assert!(!own || peer.name == me, "{} is not the endpoint itself", peer.name);
@@ -185,6 +190,7 @@ impl TranslationTable {
                 continue;
             }
             let peer = self.retiring.swap_remove(at);
+            debug_assert!(peer.released, "{} may still write replies", peer.name);
             debug_assert!(!peer.unchecked, "requests to {} are not accounted for", peer.name);
             if let Some(lane) = peer.reply_lane {
                 inbox.free_reply_lane(lane);

@@ -115,7 +115,7 @@ impl Core {
         let is_begun = first.progress != Progress::default();
         debug_assert!(!is_begun || first.message.is_long(), "only long ones are sent in parts");
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun {
-            self.give_up(first.dest, &message);
+            self.give_up(first.dest, &message)?;
             return Ok(true);
         }
         self.handler_context.backlog.deferred.push_front(first);
