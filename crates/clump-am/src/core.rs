@@ -32,6 +32,8 @@ pub struct Core {
     /// State of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
+    /// True if calls that block on this endpoint poll no other one, and other calls not this one.
+    pub(crate) restricted: bool,
 }
 
 impl std::fmt::Debug for Core {
@@ -68,6 +70,7 @@ impl Core {
             links: HashMap::new(),
             remote,
             schedule: PollSchedule::default(),
+            restricted: false,
         })
     }
 

@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, WaitFor, block_on, enroll};
+use crate::progress::{Condition, Pollable, WaitFor, block_on, enroll};
 
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
@@ -77,7 +77,29 @@ impl Endpoint<SingleThread> {
         let name = core.inbox.name();
         let core = Rc::new(RefCell::new(core));
         enroll(&core);
+        debug_assert!(core.in_bundle(), "other calls of this thread poll it");
         Ok(Self { context, name, hold: SingleThread(core), events: Default::default() })
+    }
+
+    /// Opens an endpoint that only this thread will use, and whose waits are restricted to it: a
+    /// call that blocks on it handles messages of this endpoint alone, and no call on another
+    /// endpoint handles any of it. For waits inside a handler, or a page fault, in which no other
+    /// handler of the program may run.
+    ///
+    /// Meanwhile messages to other endpoints of this thread are left in their queues, and their
+    /// senders find no room in the end. So a restricted wait must not depend on what a handler of
+    /// another endpoint of this thread does, here or at a rank that waits for this one.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::open`].
+    pub fn open_restricted(rank: &impl AsContext, tag: Tag) -> Result<Self> {
+        let context = rank.context().clone();
+        let mut core = Core::open(&context, tag)?;
+        core.restricted = true;
+        let name = core.inbox.name();
+        let hold = SingleThread(Rc::new(RefCell::new(core)));
+        debug_assert!(!hold.cell().in_bundle(), "other calls would poll it");
+        Ok(Self { context, name, hold, events: Default::default() })
     }
 
     /// Opens an endpoint that any thread may use.
@@ -222,6 +244,7 @@ impl<H: Ownership> Endpoint<H> {
     /// A rank dies, when survivors do not go on; as for [`Endpoint::poll`].
     #[inline]
     pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
+        drop(self.hold.core()?);
         block_on(&self.context, self.hold.cell(), &mut Condition(condition))
     }
 
@@ -292,7 +315,8 @@ impl<H: Ownership> Endpoint<H> {
         &self.context
     }
 
-    /// Blocks until `what` is done, polling this endpoint and all others of this thread.
+    /// Blocks until `what` is done, polling this endpoint and all others of this thread; a
+    /// restricted endpoint alone.
     ///
     /// # Errors
     /// As for [`block_on`].

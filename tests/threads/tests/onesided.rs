@@ -1,8 +1,11 @@
 //! Every operation, on one node and over several.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, Signal, Strides};
+use clump_am::{Endpoint, Handler, Name, Tag};
+use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, SegmentName, Signal, Strides};
 use clump_test_bed::{Seat, Shape, run};
+use std::cell::Cell;
+use std::rc::Rc;
 
 fn shapes() -> Vec<Shape> {
     let mut all = vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3).troubled()];
@@ -221,4 +224,44 @@ fn what_is_wrong_is_said() {
         assert!(next.is_near() || gone.map_err(why) == Err(Refusal::NoSuchSegment));
         seat.meet();
     });
+}
+
+#[test]
+fn a_restricted_wait_runs_no_handler_of_another_endpoint() {
+    const MESSAGES: u64 = 40;
+    const COUNT: Handler = Handler(1);
+    let mut shapes = vec![Shape::of(2, 1), Shape::of(2, 2).troubled()];
+    shapes.extend(Shape::of(2, 2).every_way());
+    for (seed, shape) in (1..).zip(shapes) {
+        run(&shape, seed, |seat| {
+            let endpoint = Endpoint::open(&seat.context, Tag(1)).unwrap();
+            let runs = Rc::new(Cell::new(0));
+            let counted = runs.clone();
+            endpoint.set_handler(COUNT, move |_, _, _| counted.set(counted.get() + 1)).unwrap();
+            let (rma, restricted) =
+                (Rma::open(&seat.context).unwrap(), Rma::open_restricted(&seat.context).unwrap());
+            let (_mine, all) = seat.allocate(&rma, 4096);
+            let names = seat.exchange(SegmentName::from_bits(endpoint.name().to_bits()));
+            seat.meet();
+            if seat.rank() == 1 {
+                let dest = endpoint.map(&Name::from_bits(names[0].to_bits()), Tag(1)).unwrap();
+                for _ in 0..MESSAGES {
+                    endpoint.request(dest, COUNT, &[]).unwrap();
+                }
+                all[0].put(8, 1_u64).unwrap();
+                rma.quiet().unwrap();
+            } else {
+                let there: Vec<_> =
+                    all.iter().map(|target| restricted.target(target.name()).unwrap()).collect();
+                there[0].wait_until(8, Comparison::Equal, 1_u64).unwrap();
+                for turn in 0..100_u64 {
+                    assert_eq!(there[1].fetch_add(16, 1_u64).unwrap(), turn);
+                    restricted.quiet().unwrap();
+                }
+                assert_eq!(runs.get(), 0, "a handler of the program ran");
+                endpoint.poll_until(|| runs.get() == MESSAGES).unwrap();
+            }
+            seat.meet();
+        });
+    }
 }
