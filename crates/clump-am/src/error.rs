@@ -55,6 +55,22 @@ pub enum ErrorKind {
     /// A rank of the job died, so what this call waits for may never come.
     #[error("{0}; this rank cannot go on without it")]
     RankDied(Death),
+    /// A collective was given a root that the team does not have.
+    #[error("there is no rank {rank} in a team of {ranks}")]
+    NoSuchRank {
+        /// The rank.
+        rank: usize,
+        /// Ranks of the team.
+        ranks: usize,
+    },
+    /// A collective was not given one value for each rank.
+    #[error("{given} values were given to a team of {ranks} ranks; give one for each")]
+    NotOneEach {
+        /// Number of values.
+        given: usize,
+        /// Ranks of the team.
+        ranks: usize,
+    },
     /// A rank ended its part in the job, so what this call waits for will never come.
     #[error(
         "rank {0} has finalized without taking part; all ranks must make the same collective calls"

@@ -26,7 +26,7 @@ pub struct EndpointBlock {
     access: AccessLine,
     doorbell: Doorbell,
     pub(crate) tails: [QueueTail; 2],
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
 }
 
 // SAFETY: atomics only.
@@ -160,7 +160,7 @@ impl EndpointBlock {
     }
 
     /// Returns the endpoint's counters; written by its owner alone.
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 }

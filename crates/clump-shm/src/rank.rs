@@ -151,7 +151,7 @@ pub struct RankBlock {
     park: Park,
     note: NoteLine,
     place: ProcessAddressLine,
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
 }
@@ -343,7 +343,7 @@ impl RankBlock {
     }
 
     /// Returns the rank's own counters (those of its endpoints lie in their blocks).
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 
