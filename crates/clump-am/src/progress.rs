@@ -389,7 +389,7 @@ pub(crate) fn sleep(
             (Some(network), Some(alarm)) => {
                 let due = network.before_sleep();
                 let nap = due.map_or(nap, |due| nap.min(due));
-                debug_assert!(nap <= what.nap(), "it sleeps no longer than it may");
+                debug_assert!(due.is_none_or(|due| nap <= due), "the network is polled in time");
                 let socket = network.readiness();
                 let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
                 woken.rung || woken.other

@@ -173,7 +173,9 @@ fn of_messages(error: &clump_am::Error) -> S {
             S::CLUMP_ERR_TOO_LONG
         }
         Am::NoSuchDestination(_) => S::CLUMP_ERR_DESTINATION,
-        Am::HandlerReserved => S::CLUMP_ERR_ARGUMENT,
+        Am::HandlerReserved | Am::NoSuchRank { .. } | Am::NotOneEach { .. } => {
+            S::CLUMP_ERR_ARGUMENT
+        }
         Am::NotRequested => S::CLUMP_ERR_TOKEN,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
         Am::TooManyDeferred(_) => S::CLUMP_ERR_LIMIT,
