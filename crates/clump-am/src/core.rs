@@ -7,6 +7,7 @@ use crate::handler::HandlerTable;
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::peer::{Dest, MappedPeer, Route, Tag};
 use crate::poll_schedule::PollSchedule;
+use crate::region::Region;
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::OnReturned;
@@ -135,6 +136,12 @@ impl Core {
         segment.export(context, (*name, block), bytes)
     }
 
+    /// Takes deposits in a region that this rank has registered.
+    pub(crate) fn use_region(&mut self, region: &Region) -> Result<Segment> {
+        let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
+        segment.use_region(context, (*name, block), region)
+    }
+
     /// Exports memory that later calls with more bytes let grow, up to `reserved` bytes of the
     /// first call.
     pub(crate) fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
@@ -160,7 +167,7 @@ impl Core {
         for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
             link.path.abandon();
         }
-        self.handler_context.segment.close(&self.handler_context.context);
+        self.handler_context.segment.close();
         debug_assert!(self.remote.is_none() && self.handler_context.segment.get().is_none());
     }
 }

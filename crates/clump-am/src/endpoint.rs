@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
 use crate::progress::{Condition, Pollable, WaitFor, block_on, enroll};
+use crate::region::Region;
 
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
@@ -188,6 +189,16 @@ impl<H: Ownership> Endpoint<H> {
     /// handlers.
     pub fn export_segment(&self, bytes: u64) -> Result<Segment> {
         self.hold.core()?.export(bytes)
+    }
+
+    /// Takes deposits in a region that this rank has registered, which one-sided operations access
+    /// under its name, too. Once per endpoint, instead of [`Endpoint::export_segment`].
+    ///
+    /// # Errors
+    /// The endpoint has a segment; the region is another rank's, or has no bytes; it cannot be
+    /// mapped; inside one of the endpoint's handlers.
+    pub fn use_region(&self, region: &Region) -> Result<Segment> {
+        self.hold.core()?.use_region(region)
     }
 
     /// Handles what has arrived; returns how many messages. Does not wait for any; a program that

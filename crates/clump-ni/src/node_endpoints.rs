@@ -4,6 +4,7 @@ use clump_net::{EndpointTable, Refusal};
 use clump_rma::protocol::{TAG, deposit_place};
 use clump_rma::{Memory, NodeSegments};
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::export::SegmentName;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
@@ -21,7 +22,8 @@ pub(crate) const INDEX: u8 = 0;
 struct EndpointEntry {
     block: Shared<EndpointBlock>,
     segment: Option<Segment>,
-    seen: (u64, u64),
+    /// Name and bytes of the segment when it was mapped.
+    seen: Option<(SegmentName, u64)>,
 }
 
 /// The endpoints that messages for this node may reach.
@@ -68,7 +70,7 @@ impl NodeEndpoints {
             std::collections::hash_map::Entry::Vacant(new) => {
                 let block = self.memory.endpoint_block(rank, usize::from(index));
                 let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
-                new.insert(EndpointEntry { block, segment: None, seen: (0, 0) })
+                new.insert(EndpointEntry { block, segment: None, seen: None })
             }
         };
         run(endpoint_entry)
@@ -87,12 +89,13 @@ impl NodeEndpoints {
                 EndpointState::Awaited => return Err(Refusal::BadOffset),
                 EndpointState::Not(why) => return Err(why),
             }
-            let announced = endpoint_entry.block.segment();
-            if endpoint_entry.segment.is_none() || endpoint_entry.seen != announced {
-                let rank = name.rank() as usize;
-                let segment = Segment::announced(&self.memory, rank, &endpoint_entry.block);
-                endpoint_entry.segment = segment.map_err(|_| Refusal::BadOffset)?;
-                endpoint_entry.seen = announced;
+            let segment = endpoint_entry.block.segment();
+            let segment = segment.filter(|segment| segment.rank() == name.rank());
+            let now = segment.and_then(|segment| Some((segment, self.memory.bytes_of(segment)?)));
+            if endpoint_entry.segment.is_none() || endpoint_entry.seen != now {
+                let segment = now.map(|(name, _)| Segment::exported(&self.memory, name));
+                let segment = segment.transpose().map_err(|_| Refusal::BadOffset)?;
+                (endpoint_entry.segment, endpoint_entry.seen) = (segment.flatten(), now);
             }
             run(endpoint_entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
         })

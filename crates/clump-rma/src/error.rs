@@ -154,9 +154,6 @@ pub enum ErrorKind {
         /// The node.
         node: u32,
     },
-    /// A rank exports too many segments.
-    #[error("a rank exports at most {0} segments at one time; drop some, or make one larger one")]
-    TooManySegments(usize),
     /// A barrier was given names that are not one for each rank.
     #[error("a barrier takes a name for each of {ranks} ranks, by rank, and was given {given}")]
     NotAllNamed {
@@ -170,18 +167,6 @@ pub enum ErrorKind {
     ForeignTarget {
         /// The segment.
         segment: SegmentName,
-    },
-    /// A segment cannot become that long.
-    #[error(
-        "{segment} can grow to {reserved} bytes, not to {asked}; reserve more when it is exported"
-    )]
-    CannotGrow {
-        /// The segment.
-        segment: SegmentName,
-        /// Requested length.
-        asked: u64,
-        /// Reserved length.
-        reserved: u64,
     },
 }
 

@@ -303,6 +303,7 @@ impl Inner {
 
     /// Waits until a node has executed everything.
     pub(crate) fn quiet_node(&self, node: u32) -> Result<()> {
+        debug_assert!(node < self.context.node().nnodes(), "a node of the job");
         match self.request_quiet(node)? {
             Some(cookie) => self.await_one(cookie).map(drop),
             None => Ok(()),

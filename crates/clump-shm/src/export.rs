@@ -1,8 +1,9 @@
-//! Segments that a rank exports for one-sided access: their names, and the table in the rank's
-//! block that says where they lie. The rank writes its table; ranks of its node and its network
-//! interface read it.
+//! Segments that a rank exports, for deposits of messages and for one-sided access: their names,
+//! and the table in the rank's block that says where they lie. The rank writes its table; ranks of
+//! its node and its network interface read it.
 
 use crate::name::Name;
+use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Segments that a rank may export at one time.
@@ -98,6 +99,9 @@ pub struct ExportTable {
     entries: [ExportEntry; EXPORTS],
 }
 
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ExportTable {}
+
 impl ExportTable {
     /// For the owner: announces a segment at a free index; returns index and generation, or `None`
     /// when the table is full.
@@ -142,6 +146,15 @@ impl ExportTable {
         let open = u64::from(generation) << 1 | 1;
         let entry = self.entries.get(usize::from(index));
         entry.is_some_and(|entry| entry.state.load(Ordering::Acquire) == open)
+    }
+
+    /// Returns the bytes that may be accessed of the segment of that generation; `None` if it is
+    /// not exported now.
+    #[inline]
+    pub fn bytes_of(&self, index: u8, generation: u32) -> Option<u64> {
+        let entry = self.entries.get(usize::from(index))?;
+        let bytes = entry.bytes.load(Ordering::Acquire);
+        self.is_open(index, generation).then_some(bytes)
     }
 
     /// Returns the generation that is exported at an index, and its extent.

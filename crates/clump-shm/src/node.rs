@@ -290,29 +290,40 @@ impl NodeMemory {
         self.alarms.get(rank as usize)?.as_ref()
     }
 
+    /// Returns the extent of the segment that is exported under that name by a rank of this node;
+    /// `None` if there is none, or if it lies outside of its rank's space.
+    pub(crate) fn extent_of(&self, name: SegmentName) -> Option<Extent> {
+        let block = self.rank(name.rank()).filter(|_| self.is_local(name.rank()))?;
+        let (generation, extent) = block.exports().look_up(name.index())?;
+        let rank = name.rank() as usize;
+        if rank >= self.geometry.ranks() {
+            // A network interface has no space for segments.
+            return None;
+        }
+        let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
+        let Extent { offset, reserved, bytes } = extent;
+        let inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
+        let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
+        let sane = offset >= space.start && inside && aligned && reserved != 0 && bytes <= reserved;
+        (sane && generation == name.generation()).then_some(extent)
+    }
+
+    /// Returns the bytes that may be accessed of a segment of a rank of this node; `None` if it is
+    /// not exported now.
+    pub fn bytes_of(&self, name: SegmentName) -> Option<u64> {
+        let block = self.rank(name.rank()).filter(|_| self.is_local(name.rank()))?;
+        block.exports().bytes_of(name.index(), name.generation())
+    }
+
     /// Maps the segment of a rank of this node, all that it may grow to. Returns `None` when no
     /// segment is exported under that name, or it lies outside of its rank's space.
     ///
     /// # Errors
     /// The segment cannot be mapped.
     pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
-        let Some(block) = self.rank(name.rank()).filter(|_| self.is_local(name.rank())) else {
-            return Ok(None);
-        };
-        let Some((generation, extent)) = block.exports().look_up(name.index()) else {
-            return Ok(None);
-        };
-        let rank = name.rank() as usize;
-        let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
-        let Extent { offset, reserved, bytes } = extent;
-        let inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
-        let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
-        let sane = offset >= space.start && inside && aligned && reserved != 0 && bytes <= reserved;
-        let Some(len) = usize::try_from(reserved).ok().filter(|_| sane) else { return Ok(None) };
-        if generation != name.generation() {
-            return Ok(None);
-        }
-        let map = self.map(offset, len)?;
+        let Some(extent) = self.extent_of(name) else { return Ok(None) };
+        let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
+        let map = self.map(extent.offset, len)?;
         map.advise_huge();
         Ok(Some((Cells::over(map), extent)))
     }
