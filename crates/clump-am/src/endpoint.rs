@@ -112,6 +112,7 @@ impl Endpoint<SingleThread> {
         let core = Core::open(&context, tag)?;
         let name = core.inbox.name();
         let hold = MultiThread(Arc::new(SharedCore::new(core)));
+        debug_assert!(!hold.cell().in_bundle(), "an endpoint of all threads is in no bundle");
         Ok(Endpoint { context, name, hold, events: Default::default() })
     }
 
@@ -224,6 +225,7 @@ impl<H: Ownership> Endpoint<H> {
         if !vain {
             return Ok(handled);
         }
+        debug_assert_eq!(handled, 0, "a poll that finds messages is not in vain");
         let only_polled = core.has_only_polled();
         drop(core);
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
@@ -268,6 +270,7 @@ impl<H: Ownership> Endpoint<H> {
         let before = self.hold.core()?.handled();
         let mut event = Event { endpoint: self, before, handled: 0 };
         block_on(&self.context, self.hold.cell(), &mut event)?;
+        debug_assert!(event.handled > 0, "a message was handled");
         Ok(usize::try_from(event.handled).unwrap_or(usize::MAX))
     }
 
@@ -317,6 +320,7 @@ impl<H: Ownership> Endpoint<H> {
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
         core.inbox.release();
+        debug_assert!(!core.inbox.is_holding(), "requests are handled again");
         core.schedule.network_next();
         Ok(())
     }

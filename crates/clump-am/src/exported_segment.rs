@@ -73,6 +73,7 @@ impl ExportedSegment {
             None => Region::register(context, bytes, reserved.max(bytes))?,
         };
         region.grow(bytes)?;
+        debug_assert!(bytes <= region.reserved(), "more was refused");
         self.publish(context, endpoint, region)
     }
 

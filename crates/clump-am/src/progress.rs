@@ -143,6 +143,9 @@ impl PolledEndpoint<'_> {
 pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
     BUNDLE.with_borrow_mut(|bundle| {
         bundle.retain(|known| known.strong_count() > 0);
+        let enrolled = |known: &Weak<_>| std::ptr::eq(known.as_ptr(), Rc::as_ptr(core));
+        debug_assert!(!bundle.iter().any(enrolled), "an endpoint is polled once");
+        debug_assert!(core.in_bundle(), "calls on other endpoints do not poll it");
         bundle.push(Rc::downgrade(core));
     });
 }
@@ -256,6 +259,7 @@ pub fn block_on(
     if what.done()? {
         return Ok(());
     }
+    debug_assert!(!mine.in_bundle() || mine.polls_bundle(), "a bundle is polled as a whole");
     let mut waiter = Waiter::new(context.spin_policy());
     let network = context.network();
     if let Some(network) = network {

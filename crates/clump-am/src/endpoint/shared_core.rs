@@ -1,9 +1,9 @@
 //! The state of an endpoint that threads share, behind a lock.
 
 use crate::core::Core;
-use crate::endpoint_cell::this_thread;
 use crate::error::{ErrorKind, Result};
 use crate::progress::{Guarded, Pollable};
+use crate::thread_number::this_thread;
 use clump_os::sync::{AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
