@@ -137,6 +137,7 @@ impl HandlerContext {
     }
 
     /// Wakes the threads of this rank that sleep: what they wait for may have been handled.
+    #[cold]
     pub(crate) fn wake_threads(&self) {
         let (node, rank) = (self.context.node(), self.context.rank());
         debug_assert!(node.is_local(rank), "a rank is on its own node");

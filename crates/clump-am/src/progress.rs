@@ -43,6 +43,8 @@ pub trait Pollable {
     fn activity(&self) -> u64;
     /// Arms notification: senders ring the doorbell from now on.
     fn arm_notifications(&self);
+    /// Called when a thread that armed notification is awake again.
+    fn awake(&self) {}
     /// Asks receivers that have no room for deferred messages to wake this rank once they have.
     /// Called after the announcement of a sleep.
     fn request_room(&self);
@@ -404,6 +406,7 @@ pub(crate) fn sleep(
             counters.bump(Counter::WakesReceived);
         }
     }
+    mine.awake();
     what.after_sleep();
     // `done` may have had effects (a message sent), and returns the same when called again.
     done.map(drop)
