@@ -31,6 +31,7 @@ pub struct LockedCore<'a> {
 
 impl SharedCore {
     pub(super) fn new(core: Core) -> Self {
+        debug_assert!(!core.restricted, "a restricted endpoint is one thread's");
         let (locked_by, sleepers, handled_before) = Default::default();
         Self { core: Mutex::new(Guarded(core)), locked_by, sleepers, handled_before }
     }
@@ -75,7 +76,9 @@ impl SharedCore {
     fn wake_sleepers(&self, core: &Core) {
         debug_assert!(self.is_inside(), "the lock is held");
         // A thread that has just armed notification finds an old number, and is not asleep yet.
-        if core.handled() != self.handled_before.load(Ordering::Relaxed) {
+        let before = self.handled_before.load(Ordering::Relaxed);
+        debug_assert!(core.handled() >= before, "what was handled stays handled");
+        if core.handled() != before {
             core.handler_context.wake_threads();
         }
     }
@@ -87,6 +90,7 @@ impl SharedCore {
         if self.has_sleepers() {
             self.handled_before.store(core.0.handled(), Ordering::Relaxed);
         }
+        debug_assert!(self.is_inside(), "the lock knows its thread");
         LockedCore { core, shared: self }
     }
 }
@@ -147,6 +151,7 @@ impl Pollable for SharedCore {
         if let Ok(mut core) = self.lock() {
             core.inbox.arm_all_notifications();
             self.sleepers.fetch_add(1, Ordering::Relaxed);
+            debug_assert!(self.has_sleepers(), "who handles its message wakes it");
         }
     }
 
