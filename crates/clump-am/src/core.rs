@@ -7,6 +7,7 @@ use crate::handler::HandlerTable;
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::peer::{Dest, MappedPeer, Route, Tag};
 use crate::poll_schedule::PollSchedule;
+use crate::region::Region;
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::OnReturned;
@@ -139,6 +140,12 @@ impl Core {
         segment.export_growing(context, (*name, block), reserved, bytes)
     }
 
+    /// Offers registered memory of this rank for deposits.
+    pub(crate) fn set_segment(&mut self, region: &Arc<Region>) -> Result<Segment> {
+        let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
+        segment.set(context, (*name, block), region)
+    }
+
     /// Returns how many messages this endpoint has handled so far, returned ones included.
     pub(crate) fn handled(&self) -> u64 {
         self.handler_context.counters().get(Counter::HandlerRuns)
@@ -157,7 +164,7 @@ impl Core {
         for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
             link.path.abandon();
         }
-        self.handler_context.segment.close(&self.handler_context.context);
+        self.handler_context.segment.close();
         debug_assert!(self.remote.is_none() && self.handler_context.segment.get().is_none());
     }
 }

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
 use crate::progress::{Condition, WaitFor, block_on, enroll};
+use crate::region::Region;
 
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
@@ -166,6 +167,17 @@ impl<H: Ownership> Endpoint<H> {
     /// handlers.
     pub fn export_segment(&self, bytes: u64) -> Result<Segment> {
         self.hold.core()?.export(bytes)
+    }
+
+    /// Offers registered memory of this rank for deposits, all that it has now: the same memory may
+    /// serve other endpoints and one-sided operations. Once per endpoint; again with the same
+    /// region after that has grown.
+    ///
+    /// # Errors
+    /// The endpoint has another segment; the region has no bytes; address space has run out; inside
+    /// one of the endpoint's handlers.
+    pub fn set_segment(&self, region: &Arc<Region>) -> Result<Segment> {
+        self.hold.core()?.set_segment(region)
     }
 
     /// Handles what has arrived; returns how many messages. Does not wait for any; a program that

@@ -135,7 +135,7 @@ impl From<clump_rma::Error> for Fault {
             Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
             Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
             Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
-            Rma::TooManySegments(_) | Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
+            Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
         };
         Self::caused(status, &error)
     }
@@ -200,6 +200,8 @@ fn of_memory(error: &clump_shm::Error) -> S {
         E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
         E::NoFreeEndpoint { .. }
         | E::SegmentSpace { .. }
+        | E::TooManySegments(_)
+        | E::Region { .. }
         | E::RankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
@@ -218,6 +220,7 @@ fn of_refusal(why: Refusal) -> S {
         Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
         Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
         Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
+        Refusal::NoMemory => S::CLUMP_ERR_LIMIT,
     }
 }
 

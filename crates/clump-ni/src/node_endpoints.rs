@@ -1,13 +1,13 @@
 //! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
 use clump_net::{EndpointTable, Refusal};
+use clump_rma::NodeSegments;
 use clump_rma::protocol::{TAG, deposit_place};
-use clump_rma::{Memory, NodeSegments};
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_shm::segment::Segment;
+use clump_shm::segment::{AnnouncedSegment, Segment};
 use clump_shm::shared::Shared;
 use clump_transport::Routes;
 use std::cell::RefCell;
@@ -16,12 +16,11 @@ use std::collections::HashMap;
 /// Index of everything that a stack of an interface delivers.
 pub(crate) const INDEX: u8 = 0;
 
-/// An endpoint's block, and its segment as it was last mapped.
+/// An endpoint's block, and its segment as it was last found.
 #[derive(Debug)]
 struct EndpointEntry {
     block: Shared<EndpointBlock>,
-    segment: Option<Segment>,
-    seen: (u64, u64),
+    segment: AnnouncedSegment,
 }
 
 /// The endpoints that messages for this node may reach.
@@ -46,8 +45,9 @@ impl NodeEndpoints {
         executes: Option<u64>,
         control_endpoint: u64,
         routes: Routes,
+        segments: NodeSegments,
     ) -> Self {
-        let segments = RefCell::new(NodeSegments::new(memory.clone()));
+        let segments = RefCell::new(segments);
         let (memory, entries) = (memory.clone(), RefCell::default());
         Self { memory, executes, control_endpoint, segments, entries, routes }
     }
@@ -68,7 +68,7 @@ impl NodeEndpoints {
             std::collections::hash_map::Entry::Vacant(new) => {
                 let block = self.memory.endpoint_block(rank, usize::from(index));
                 let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
-                new.insert(EndpointEntry { block, segment: None, seen: (0, 0) })
+                new.insert(EndpointEntry { block, segment: AnnouncedSegment::default() })
             }
         };
         run(endpoint_entry)
@@ -87,26 +87,17 @@ impl NodeEndpoints {
                 EndpointState::Awaited => return Err(Refusal::BadOffset),
                 EndpointState::Not(why) => return Err(why),
             }
-            let announced = endpoint_entry.block.segment();
-            if endpoint_entry.segment.is_none() || endpoint_entry.seen != announced {
-                let rank = name.rank() as usize;
-                let segment = Segment::announced(&self.memory, rank, &endpoint_entry.block);
-                endpoint_entry.segment = segment.map_err(|_| Refusal::BadOffset)?;
-                endpoint_entry.seen = announced;
-            }
-            run(endpoint_entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
+            let EndpointEntry { block, segment } = endpoint_entry;
+            let found = segment.current(&self.memory, name.rank(), block);
+            let found = found.map_err(|_| Refusal::BadOffset)?;
+            run(found.ok_or(Refusal::BadOffset)?)
         })
     }
 
     fn deposit_one_sided(&self, offset: u64, data: &[u8]) {
         let mut segments = self.segments.borrow_mut();
         let first = self.memory.local_ranks().start;
-        let (rank, index, generation, at) = deposit_place(offset, first);
-        if let Some(name) = segments.at_place(rank, index, generation)
-            && let Ok(cells) = Memory::segment(&mut *segments, name, at, data.len() as u64)
-        {
-            cells.write(at, data);
-        }
+        segments.deposit(deposit_place(offset, first), data);
     }
 }
 
@@ -209,8 +200,9 @@ mod tests {
         };
         let memory = NodeMemory::create(&config).unwrap();
         let control_endpoint = clump_transport::control_endpoint_name(2).to_bits();
-        let endpoints =
-            NodeEndpoints::new(&memory, None, control_endpoint, Routes::new(memory.clone(), 0));
+        let (routes, segments) =
+            (Routes::new(memory.clone(), 0), NodeSegments::new(memory.clone()));
+        let endpoints = NodeEndpoints::new(&memory, None, control_endpoint, routes, segments);
         let first = Name::new(0, 0, 1).to_bits();
         assert_eq!(endpoints.admit(first, Some(0)), Ok(INDEX), "it is awaited");
         assert_eq!(endpoints.fits(first, 0, 8), Err(Refusal::BadOffset));

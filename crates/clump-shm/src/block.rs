@@ -1,7 +1,8 @@
 //! The block of an endpoint in shared memory: access word, tag, segment, doorbell, counters.
 
 use crate::doorbell::Doorbell;
-use crate::geometry::{ENDPOINT_HEADER, PAGE};
+use crate::export::SegmentName;
+use crate::geometry::ENDPOINT_HEADER;
 use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -13,7 +14,9 @@ struct AccessLine {
     /// Generation, and an open bit.
     state: AtomicU64,
     tag: AtomicU64,
-    segment_offset: AtomicU64,
+    /// Name of the registered memory that is the endpoint's segment; 0: none.
+    segment: AtomicU64,
+    /// Bytes of it that may be deposited in.
     segment_bytes: AtomicU64,
     /// 1 if every tag is admitted, else 0.
     everyone: AtomicU64,
@@ -115,7 +118,7 @@ impl EndpointBlock {
         debug_assert!(generation != 0, "generation 0 is that of an index that was never used");
         self.access.tag.store(tag, Ordering::Relaxed);
         self.access.everyone.store(0, Ordering::Relaxed);
-        self.set_segment(0, 0);
+        self.set_segment(SegmentName::from_bits(0), 0);
         self.access.state.store(Self::open_word(generation), Ordering::Release);
     }
 
@@ -139,17 +142,17 @@ impl EndpointBlock {
         self.access.tag.store(tag, Ordering::Release);
     }
 
-    /// Returns the offset of the endpoint's segment in the node's memory, and its bytes.
-    pub fn segment(&self) -> (u64, u64) {
+    /// Returns the name of the endpoint's segment, and the bytes of it that the endpoint allows.
+    #[inline]
+    pub fn segment(&self) -> (SegmentName, u64) {
         let bytes = self.access.segment_bytes.load(Ordering::Acquire);
-        (self.access.segment_offset.load(Ordering::Relaxed), bytes)
+        (SegmentName::from_bits(self.access.segment.load(Ordering::Relaxed)), bytes)
     }
 
-    pub(crate) fn set_segment(&self, offset: u64, bytes: u64) {
-        debug_assert!(offset.is_multiple_of(PAGE as u64), "peers map segments by pages");
-        debug_assert!(bytes == 0 || offset != 0, "no segment lies over the job block");
-        debug_assert!(offset.checked_add(bytes).is_some(), "a segment ends in the file");
-        self.access.segment_offset.store(offset, Ordering::Relaxed);
+    /// Announces the first `bytes` bytes of registered memory as the endpoint's segment.
+    pub fn set_segment(&self, name: SegmentName, bytes: u64) {
+        debug_assert!(bytes == 0 || name.generation() != 0, "deposits need registered memory");
+        self.access.segment.store(name.to_bits(), Ordering::Relaxed);
         self.access.segment_bytes.store(bytes, Ordering::Release);
     }
 

@@ -8,7 +8,7 @@ use crate::lane::{CreditRequest, Full, InlineLane, LaneSender};
 use crate::name::Name;
 use crate::node::{NodeMemory, place};
 use crate::queue::Queue;
-use crate::segment::Segment;
+use crate::segment::{AnnouncedSegment, Segment};
 use crate::shared::Shared;
 use crate::slot::{Header, SlotKind};
 use crate::{Error, Result};
@@ -39,8 +39,7 @@ pub struct Path {
     open_word: u64,
     block: Shared<EndpointBlock>,
     way: PathKind,
-    segment: Option<Segment>,
-    segment_seen: (u64, u64),
+    segment: AnnouncedSegment,
     /// For requests over a lane: the lane for replies.
     link: Option<u64>,
 }
@@ -132,8 +131,8 @@ impl Path {
         let open_word = EndpointBlock::open_word(to.generation());
         debug_assert_eq!(open_word >> 8, u64::from(to.generation()), "it is open as this one");
         let node = node.clone();
-        let (segment, segment_seen, link) = (None, (0, 0), None);
-        Ok(Self { node, to, from, open_word, block, way, segment, segment_seen, link })
+        let (segment, link) = (AnnouncedSegment::default(), None);
+        Ok(Self { node, to, from, open_word, block, way, segment, link })
     }
 
     /// Returns the endpoint at the other end.
@@ -266,13 +265,7 @@ impl Path {
     /// # Errors
     /// The segment cannot be mapped.
     pub fn segment(&mut self) -> Result<Option<&Segment>> {
-        let announced = self.block.segment();
-        if self.segment.is_none() || self.segment_seen != announced {
-            let rank = self.to.rank() as usize;
-            self.segment = Segment::announced(&self.node, rank, &self.block)?;
-            self.segment_seen = announced;
-        }
-        Ok(self.segment.as_ref())
+        self.segment.current(&self.node, self.to.rank(), &self.block)
     }
 
     /// Returns the numbers of rings and wake-ups since the last call.

@@ -143,7 +143,7 @@ const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<StatusLine>() 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ArrivalLine {}
 
-/// One page per rank.
+/// Two pages per rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct RankBlock {
@@ -156,7 +156,7 @@ pub struct RankBlock {
     exports: ExportTable,
 }
 
-const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
+const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::RANK_BLOCK);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for RankBlock {}

@@ -1,9 +1,9 @@
-//! Segments: memory that an endpoint exports for remote deposit.
+//! Segments: registered memory that an endpoint offers for deposits.
 
 use crate::block::EndpointBlock;
 use crate::bulk::SharedBytes;
+use crate::export::{SegmentName, SegmentOwner};
 use crate::node::NodeMemory;
-use crate::shared::Shared;
 use crate::{Error, Result};
 use clump_os::map::{self, Mapping, PAGE};
 use std::ptr::NonNull;
@@ -19,31 +19,17 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps the segment that `block` announces; returns `None` when it announces none, or one
-    /// outside of the space of `rank`.
+    /// Maps the first `bytes` bytes of what is registered under `name`; returns `None` when that is
+    /// nothing, or not so long.
     ///
     /// # Errors
-    /// The segment cannot be mapped.
-    pub fn announced(
-        node: &NodeMemory,
-        rank: usize,
-        block: &EndpointBlock,
-    ) -> Result<Option<Self>> {
-        if rank >= node.ranks() {
-            // A network interface has no space for segments.
-            return Ok(None);
-        }
-        let (offset, bytes) = block.segment();
-        let space = node.geometry().segments(rank)..node.geometry().segments(rank + 1);
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= space.end);
-        let Ok(len) = usize::try_from(bytes) else { return Ok(None) };
-        if len == 0 || offset < space.start || !inside || offset % PAGE as u64 != 0 {
-            return Ok(None);
-        }
-        let map = node.map(offset, len.next_multiple_of(PAGE))?;
-        debug_assert!(map.bytes() >= len, "all of the segment is mapped");
-        map.advise_huge();
-        Ok(Some(Self { map, bytes: len }))
+    /// The memory cannot be mapped.
+    pub fn registered(node: &NodeMemory, name: SegmentName, bytes: u64) -> Result<Option<Self>> {
+        let Some((map, extent)) = node.map_registered(name)? else { return Ok(None) };
+        debug_assert!(extent.bytes <= map.bytes() as u64, "all of the segment is mapped");
+        let fits = bytes != 0 && bytes <= extent.bytes;
+        let bytes = usize::try_from(bytes).ok().filter(|_| fits);
+        Ok(bytes.map(|bytes| Self { map, bytes }))
     }
 
     /// Returns the length in bytes.
@@ -213,17 +199,50 @@ impl SegmentSpace {
     }
 }
 
-/// Announces the segment at `offset` to peers and maps it for its owner.
-///
-/// # Errors
-/// It lies outside of its rank's space, or cannot be mapped.
-pub fn announce(
-    node: &NodeMemory,
-    rank: u32,
-    block: &Shared<EndpointBlock>,
-    (offset, bytes): (u64, u64),
-) -> Result<Segment> {
-    block.set_segment(offset, bytes);
-    Segment::announced(node, rank as usize, block)?
-        .ok_or(Error::NotANode("a segment lies outside of its rank's space"))
+/// Segment of an endpoint, as a sender last found it announced.
+#[derive(Debug, Default)]
+pub struct AnnouncedSegment {
+    segment: Option<Segment>,
+    /// Name and bytes that the endpoint's block had then.
+    seen: Option<(SegmentName, u64)>,
+}
+
+impl AnnouncedSegment {
+    /// Returns the segment that the endpoint of `rank` behind `block` announces now; `None` when it
+    /// announces none, or memory that is not the rank's.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped.
+    #[inline]
+    pub fn current(
+        &mut self,
+        node: &NodeMemory,
+        rank: u32,
+        block: &EndpointBlock,
+    ) -> Result<Option<&Segment>> {
+        let announced = block.segment();
+        if self.segment.is_none() || self.seen != Some(announced) {
+            self.refresh(node, rank, announced)?;
+        }
+        Ok(self.segment.as_ref())
+    }
+
+    /// Maps what is announced now.
+    #[cold]
+    fn refresh(
+        &mut self,
+        node: &NodeMemory,
+        rank: u32,
+        (name, bytes): (SegmentName, u64),
+    ) -> Result<()> {
+        self.segment = if name.owner() == SegmentOwner::Rank(rank) {
+            Segment::registered(node, name, bytes)?
+        } else {
+            None
+        };
+        self.seen = Some((name, bytes));
+        let whole = |segment: &Segment| segment.len() as u64 == bytes;
+        debug_assert!(self.segment.as_ref().is_none_or(whole), "as much as is announced");
+        Ok(())
+    }
 }
