@@ -33,6 +33,8 @@ pub struct Core {
     /// State of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
+    /// True if calls that block on this endpoint poll no other one, and other calls not this one.
+    pub(crate) restricted: bool,
 }
 
 impl std::fmt::Debug for Core {
@@ -69,6 +71,7 @@ impl Core {
             links: HashMap::new(),
             remote,
             schedule: PollSchedule::default(),
+            restricted: false,
         })
     }
 
@@ -133,17 +136,17 @@ impl Core {
         segment.export(context, (*name, block), bytes)
     }
 
+    /// Takes deposits in a region that this rank has registered.
+    pub(crate) fn use_region(&mut self, region: &Region) -> Result<Segment> {
+        let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
+        segment.use_region(context, (*name, block), region)
+    }
+
     /// Exports memory that later calls with more bytes let grow, up to `reserved` bytes of the
     /// first call.
     pub(crate) fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
         let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
         segment.export_growing(context, (*name, block), reserved, bytes)
-    }
-
-    /// Offers registered memory of this rank for deposits.
-    pub(crate) fn set_segment(&mut self, region: &Arc<Region>) -> Result<Segment> {
-        let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
-        segment.set(context, (*name, block), region)
     }
 
     /// Returns how many messages this endpoint has handled so far, returned ones included.

@@ -1,4 +1,4 @@
-//! The registered memory that an endpoint offers for deposits.
+//! The memory that an endpoint exports for deposits.
 
 use crate::context::RankContext;
 use crate::error::{ErrorKind, Result};
@@ -9,17 +9,25 @@ use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use std::sync::Arc;
 
-/// The segment of an endpoint, once it has one, and the region that it is.
+/// The region that takes deposits for an endpoint, once it has one, as mapped here.
 #[derive(Debug, Default)]
 pub(crate) struct ExportedSegment {
-    offered: Option<(Arc<Region>, Segment)>,
+    exported: Option<(Region, Segment)>,
 }
 
 impl ExportedSegment {
     /// Returns the segment, if the endpoint has one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Segment> {
-        self.offered.as_ref().map(|(_, segment)| segment)
+        self.exported.as_ref().map(|(_, segment)| segment)
+    }
+
+    /// Fails if the endpoint has a segment.
+    fn check_has_none(&self) -> Result<()> {
+        match self.get() {
+            Some(segment) => Err(ErrorKind::HasSegment(segment.len() as u64).into()),
+            None => Ok(()),
+        }
     }
 
     /// Exports `bytes` bytes of zeroed memory.
@@ -30,8 +38,21 @@ impl ExportedSegment {
         bytes: u64,
     ) -> Result<Segment> {
         self.check_has_none()?;
-        let region = Region::register(context, bytes, bytes)?;
-        self.offer(context, endpoint, &Arc::new(region), bytes)
+        self.publish(context, endpoint, Region::register(context, bytes, bytes)?)
+    }
+
+    /// Takes deposits in a region that this rank has registered.
+    pub(crate) fn use_region(
+        &mut self,
+        context: &Arc<RankContext>,
+        endpoint: (Name, &Shared<EndpointBlock>),
+        region: &Region,
+    ) -> Result<Segment> {
+        self.check_has_none()?;
+        if region.name().rank() != context.rank() {
+            return Err(ErrorKind::ForeignRegion(region.name().rank()).into());
+        }
+        self.publish(context, endpoint, region.clone())
     }
 
     /// Exports memory that later calls with more bytes let grow, up to `reserved` bytes of the
@@ -43,68 +64,46 @@ impl ExportedSegment {
         reserved: u64,
         bytes: u64,
     ) -> Result<Segment> {
-        let region = match &self.offered {
+        let region = match &self.exported {
             Some((_, segment)) if segment.len() as u64 >= bytes => return Ok(segment.clone()),
             Some((region, _)) if bytes > region.reserved() => {
                 return Err(ErrorKind::HasSegment(region.reserved()).into());
             }
-            Some((region, _)) => {
-                region.grow(bytes)?;
-                region.clone()
-            }
-            None => Arc::new(Region::register(context, reserved, bytes)?),
+            Some((region, _)) => region.clone(),
+            None => Region::register(context, bytes, reserved.max(bytes))?,
         };
-        self.offer(context, endpoint, &region, bytes)
+        region.grow(bytes)?;
+        debug_assert!(bytes <= region.reserved(), "more was refused");
+        self.publish(context, endpoint, region)
     }
 
-    /// Offers a region of this rank, as long as it is now.
-    pub(crate) fn set(
-        &mut self,
-        context: &Arc<RankContext>,
-        endpoint: (Name, &Shared<EndpointBlock>),
-        region: &Arc<Region>,
-    ) -> Result<Segment> {
-        match &self.offered {
-            Some((offered, _)) if offered.name() == region.name() => {}
-            _ => self.check_has_none()?,
-        }
-        self.offer(context, endpoint, region, region.bytes())
-    }
-
-    fn check_has_none(&self) -> Result<()> {
-        match self.get() {
-            Some(segment) => Err(ErrorKind::HasSegment(segment.len() as u64).into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Makes the first `bytes` bytes of a region known to peers.
-    fn offer(
+    /// Maps a region as long as it is now, and names it to peers.
+    fn publish(
         &mut self,
         context: &RankContext,
         (name, block): (Name, &Shared<EndpointBlock>),
-        region: &Arc<Region>,
-        bytes: u64,
+        region: Region,
     ) -> Result<Segment> {
-        debug_assert!(bytes <= region.bytes(), "more is offered than is registered");
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
-        debug_assert!(region.name().rank() == context.rank(), "another rank's memory");
-        let grown = |segment: &Segment| segment.len() as u64 <= bytes;
+        let segment = Segment::exported(context.node(), region.name())?;
+        let Some(segment) = segment else {
+            debug_assert!(context.node().bytes_of(region.name()) == Some(0), "it is exported");
+            return Err(ErrorKind::EmptySegment.into());
+        };
+        debug_assert!(segment.len() as u64 <= region.reserved(), "no more than was reserved");
+        let grown = |known: &Segment| known.len() <= segment.len();
         debug_assert!(self.get().is_none_or(grown), "a segment does not shrink");
-        let segment = Segment::registered(context.node(), region.name(), bytes)?;
-        debug_assert!(segment.is_some() || bytes == 0, "registered memory can be mapped");
-        let segment = segment.ok_or(clump_shm::Error::NotANode("a segment without bytes"))?;
-        block.set_segment(region.name(), bytes);
-        debug_assert!(segment.len() as u64 == bytes, "offered {bytes}, got {}", segment.len());
+        block.set_segment(region.name());
         if let Some(network) = context.network() {
             network.set_segment(name, Some(segment.clone()));
         }
-        self.offered = Some((region.clone(), segment.clone()));
+        self.exported = Some((region, segment.clone()));
         Ok(segment)
     }
 
-    /// Lets go of the memory; peers that still have it mapped keep their mapping.
+    /// Gives the memory back, unless the program has it otherwise; peers that still have it mapped
+    /// keep their mapping.
     pub(crate) fn close(&mut self) {
-        self.offered = None;
+        self.exported = None;
     }
 }

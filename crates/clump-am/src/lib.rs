@@ -60,6 +60,7 @@ mod reply_to;
 mod returned;
 mod send;
 mod short;
+mod thread_number;
 mod token;
 mod translation_table;
 mod upkeep;
@@ -74,7 +75,7 @@ pub use context::{RankContext, Settings};
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
 };
-pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell, this_thread};
+pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell};
 pub use error::{Error, ErrorKind, Result};
 pub use give_way::{give_way, note_arrival};
 pub use handler::HandlerResult;
@@ -87,6 +88,7 @@ pub use progress::{Pollable, WaitFor, block_on, poll_also};
 pub use reason::Reason;
 pub use region::Region;
 pub use returned::Returned;
+pub use thread_number::this_thread;
 pub use token::Token;
 pub use view::{LANE_STRIDE, LocalRoute, View};
 pub use words::{FromWords, Word, Words};

@@ -1,91 +1,97 @@
-//! Memory that a rank registers: one region serves the deposits of long messages and one-sided
-//! operations.
+//! Registered memory of a rank: entries of its table of exports.
 
 use crate::context::RankContext;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use clump_os::map::PAGE;
 use clump_shm::export::{EXPORTS, Extent, SegmentName};
 use std::sync::Arc;
 
-/// Zeroed memory of this rank under a name by which others reach it, until it is dropped.
-#[derive(Debug)]
+/// Zeroed memory of this rank that others may access, by one-sided operations under its name and by
+/// deposits to endpoints that it was given to. Clones are the same memory, which lives as long as
+/// one of them.
+#[derive(Debug, Clone)]
 pub struct Region {
+    entry: Arc<ExportedEntry>,
+}
+
+/// An entry of this rank's table of exports, and its memory.
+#[derive(Debug)]
+struct ExportedEntry {
     context: Arc<RankContext>,
     name: SegmentName,
-    /// Offset in the node's memory.
     offset: u64,
-    /// Bytes up to which it may grow, whole pages.
     reserved: u64,
 }
 
 impl Region {
-    /// Registers `bytes` bytes of zeroed memory, with address space for `reserved` bytes.
+    /// Registers `bytes` bytes, with address space for `reserved` bytes, which [`Region::grow`]
+    /// fills.
     ///
     /// # Errors
-    /// Space, memory or the rank's table has run out.
-    pub fn register(context: &Arc<RankContext>, reserved: u64, bytes: u64) -> Result<Self> {
+    /// Memory, space for segments, or the table has run out.
+    pub fn register(context: &Arc<RankContext>, bytes: u64, reserved: u64) -> Result<Self> {
+        let page = PAGE as u64;
         // If it cannot be rounded up it is more than there is, and refused below.
         let whole = reserved.max(bytes).max(1);
-        let whole = whole.checked_next_multiple_of(PAGE as u64).unwrap_or(whole);
-        let offset = context.reserve_segment(whole, bytes)?;
+        let whole = whole.checked_next_multiple_of(page).unwrap_or(whole);
+        // One thread at a time takes memory and an entry.
+        let mut space = context.segment_space();
+        let offset = space.take_reserved(whole, bytes)?;
         debug_assert!(bytes <= whole && reserved <= whole, "all of it has address space");
-        debug_assert!((offset | whole).is_multiple_of(PAGE as u64), "it has pages of its own");
+        debug_assert!((offset | whole).is_multiple_of(page), "each region has pages of its own");
         let extent = Extent { offset, reserved: whole, bytes };
         let Some((index, generation)) = context.block().exports().open(extent) else {
-            context.give_back_segment(offset, whole);
-            return Err(clump_shm::Error::TooManySegments(EXPORTS).into());
+            space.give_back(offset, whole);
+            return Err(ErrorKind::TooManyRegions(EXPORTS).into());
         };
-        debug_assert!(usize::from(index) < EXPORTS, "the table has the entry");
+        drop(space);
         let name = SegmentName::new(context.rank(), index, generation);
-        Ok(Self { context: context.clone(), name, offset, reserved: whole })
+        let context = context.clone();
+        let entry = ExportedEntry { context, name, offset, reserved: whole };
+        Ok(Self { entry: Arc::new(entry) })
     }
 
-    /// Makes the region `bytes` bytes long, if it is shorter. New bytes are zero.
+    /// Returns its name, under which other ranks access it.
+    pub fn name(&self) -> SegmentName {
+        self.entry.name
+    }
+
+    /// Returns the bytes that it may grow to.
+    pub fn reserved(&self) -> u64 {
+        self.entry.reserved
+    }
+
+    /// Makes it `bytes` bytes long, if it is shorter. New bytes are zero. Other ranks may access
+    /// them once they know of the new length; nothing tells them.
     ///
     /// # Errors
-    /// It has address space for fewer bytes; memory has run out.
+    /// That is more than was reserved; memory has run out.
     pub fn grow(&self, bytes: u64) -> Result<()> {
-        if bytes > self.reserved {
-            let (asked, free) = (bytes, self.reserved);
-            return Err(clump_shm::Error::SegmentSpace { asked, free }.into());
+        let ExportedEntry { context, name, offset, reserved } = &*self.entry;
+        if bytes > *reserved {
+            return Err(ErrorKind::CannotGrow { asked: bytes, reserved: *reserved }.into());
         }
-        if self.bytes() < bytes {
-            self.context.commit_segment(self.offset, bytes)?;
-            self.context.block().exports().grow(self.name.index(), bytes);
-            debug_assert!(self.bytes() >= bytes, "a region does not shrink");
+        let space = context.segment_space();
+        let exports = context.block().exports();
+        let known = exports.bytes_of(name.index(), name.generation());
+        debug_assert!(known.is_some(), "a region is exported as long as it lives");
+        if known.is_some_and(|known| known < bytes) {
+            space.commit(*offset, bytes)?;
+            exports.grow(name.index(), bytes);
         }
         Ok(())
     }
-
-    /// Returns the name by which others reach it.
-    pub fn name(&self) -> SegmentName {
-        self.name
-    }
-
-    /// Returns the number of bytes that may be accessed now.
-    pub fn bytes(&self) -> u64 {
-        let found = self.context.block().exports().look_up(self.name.index());
-        debug_assert!(
-            found.is_some_and(|(generation, _)| generation == self.name.generation()),
-            "it is registered until it is dropped"
-        );
-        found.map_or(0, |(_, extent)| extent.bytes)
-    }
-
-    /// Returns the number of bytes up to which it may grow.
-    pub fn reserved(&self) -> u64 {
-        self.reserved
-    }
 }
 
-impl Drop for Region {
+impl Drop for ExportedEntry {
     fn drop(&mut self) {
         // The memory is the rank's, not its child's by `fork`.
         if clump_os::forked::is_child() {
             return;
         }
-        debug_assert!(self.offset.checked_add(self.reserved).is_some(), "it was reserved");
+        debug_assert!(self.name.rank() == self.context.rank(), "a rank gives back its own");
+        let mut space = self.context.segment_space();
         self.context.block().exports().close(self.name.index());
-        self.context.give_back_segment(self.offset, self.reserved);
+        space.give_back(self.offset, self.reserved);
     }
 }

@@ -4,10 +4,11 @@ use clump_net::{EndpointTable, Refusal};
 use clump_rma::NodeSegments;
 use clump_rma::protocol::{TAG, deposit_place};
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::export::SegmentName;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_shm::segment::{AnnouncedSegment, Segment};
+use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use clump_transport::Routes;
 use std::cell::RefCell;
@@ -16,11 +17,13 @@ use std::collections::HashMap;
 /// Index of everything that a stack of an interface delivers.
 pub(crate) const INDEX: u8 = 0;
 
-/// An endpoint's block, and its segment as it was last found.
+/// An endpoint's block, and its segment as it was last mapped.
 #[derive(Debug)]
 struct EndpointEntry {
     block: Shared<EndpointBlock>,
-    segment: AnnouncedSegment,
+    segment: Option<Segment>,
+    /// Name and bytes of the segment when it was mapped.
+    seen: Option<(SegmentName, u64)>,
 }
 
 /// The endpoints that messages for this node may reach.
@@ -68,7 +71,7 @@ impl NodeEndpoints {
             std::collections::hash_map::Entry::Vacant(new) => {
                 let block = self.memory.endpoint_block(rank, usize::from(index));
                 let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
-                new.insert(EndpointEntry { block, segment: AnnouncedSegment::default() })
+                new.insert(EndpointEntry { block, segment: None, seen: None })
             }
         };
         run(endpoint_entry)
@@ -87,10 +90,15 @@ impl NodeEndpoints {
                 EndpointState::Awaited => return Err(Refusal::BadOffset),
                 EndpointState::Not(why) => return Err(why),
             }
-            let EndpointEntry { block, segment } = endpoint_entry;
-            let found = segment.current(&self.memory, name.rank(), block);
-            let found = found.map_err(|_| Refusal::BadOffset)?;
-            run(found.ok_or(Refusal::BadOffset)?)
+            let segment = endpoint_entry.block.segment();
+            let segment = segment.filter(|segment| segment.rank() == name.rank());
+            let now = segment.and_then(|segment| Some((segment, self.memory.bytes_of(segment)?)));
+            if endpoint_entry.segment.is_none() || endpoint_entry.seen != now {
+                let segment = now.map(|(name, _)| Segment::exported(&self.memory, name));
+                let segment = segment.transpose().map_err(|_| Refusal::BadOffset)?;
+                (endpoint_entry.segment, endpoint_entry.seen) = (segment.flatten(), now);
+            }
+            run(endpoint_entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
         })
     }
 

@@ -172,18 +172,6 @@ pub enum ErrorKind {
         /// The segment.
         segment: SegmentName,
     },
-    /// A segment cannot become that long.
-    #[error(
-        "{segment} can grow to {reserved} bytes, not to {asked}; reserve more when it is exported"
-    )]
-    CannotGrow {
-        /// The segment.
-        segment: SegmentName,
-        /// Requested length.
-        asked: u64,
-        /// Reserved length.
-        reserved: u64,
-    },
 }
 
 /// Result of this crate's calls.

@@ -153,7 +153,7 @@ impl NodeSegments {
         self.known.retain(|old, _| place(*old) != place(name));
         let owner = self.node.rank(name.rank());
         let of_rank = matches!(name.owner(), SegmentOwner::Rank(_));
-        let known = match (before, self.node.look_up(name)) {
+        let known = match (before, self.node.extent_of(name)) {
             // It has grown where it lies.
             (Some(before), Some(extent)) if extent.reserved == before.cells.bytes() => {
                 Known { bytes: extent.bytes, ..before }

@@ -98,7 +98,7 @@ impl NodeRegion {
 
     /// Returns the number of bytes that may be accessed now.
     pub fn bytes(&self) -> u64 {
-        let found = self.target.inner.context.node().look_up(self.target.name());
+        let found = self.target.inner.context.node().extent_of(self.target.name());
         debug_assert!(found.is_some(), "a region lasts as long as its job");
         found.map_or(0, |extent| extent.bytes)
     }

@@ -114,8 +114,8 @@ pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
 }
 
 /// Bits of an offset in the interface's segment, for what a rank exports: 10 of the number of the
-/// rank on its node, 7 of the index in its table, 11 of the generation, 36 of the offset.
-const EXPORT_BITS: [u32; 4] = [10, 7, 11, 36];
+/// rank on its node, 6 of the index in its table, 12 of the generation, 36 of the offset.
+const EXPORT_BITS: [u32; 4] = [10, 6, 12, 36];
 /// Bits of such an offset for a region of the node: 10 that no rank has, 14 of the number, 40 of
 /// the offset.
 const REGION_BITS: [u32; 3] = [10, 14, 40];
@@ -206,12 +206,12 @@ mod tests {
 
     #[test]
     fn places_of_deposits_survive_the_journey() {
-        let name = SegmentName::new(700, 95, 0x1_2bcd);
+        let name = SegmentName::new(700, 63, 0x1_2bcd);
         let last = SEGMENT_SPACE - 1;
         let deposit = deposit_offset(name, 100, last, 1).unwrap();
         let place = deposit_place(deposit, 100);
         let owner = SegmentOwner::Rank(700);
-        assert_eq!(place, DepositPlace { owner, index: 95, generation: 0x3cd, offset: last });
+        assert_eq!(place, DepositPlace { owner, index: 63, generation: 0xbcd, offset: last });
         assert_eq!(deposit_offset(name, 701, 0, 1), None);
         assert_eq!(deposit_offset(name, 100, SEGMENT_SPACE, 0), None);
         assert_eq!(deposit_offset(name, 100, last, 2), None, "it would end in another generation");

@@ -1,18 +1,17 @@
 //! Exported memory of this rank.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::rma::Rma;
 use crate::target::Target;
 use clump_am::Region;
 use std::ops::Deref;
-use std::sync::Arc;
 
 /// Zeroed memory that other ranks may access under its name, until it is dropped. Its owner
 /// accesses it as any other [`Target`].
 #[derive(Debug)]
 pub struct Segment {
     target: Target,
-    region: Arc<Region>,
+    region: Region,
 }
 
 impl Rma {
@@ -30,10 +29,10 @@ impl Rma {
     /// # Errors
     /// Fails as [`Rma::export`] does.
     pub fn export_growing(&self, bytes: u64, reserved: u64) -> Result<Segment> {
-        let region = Arc::new(Region::register(&self.inner.context, reserved, bytes)?);
-        debug_assert!(region.reserved() >= reserved.max(bytes), "all of it has address space");
+        let region = Region::register(&self.inner.context, bytes, reserved)?;
         let target = self.target(region.name())?;
         debug_assert!(target.is_near(), "what this rank exports lies on its node");
+        debug_assert!(region.reserved() >= bytes.max(reserved), "it may grow as far as was asked");
         Ok(Segment { target, region })
     }
 }
@@ -45,18 +44,13 @@ impl Segment {
     /// # Errors
     /// Fails if that is more than was reserved, or if memory has run out.
     pub fn grow(&self, bytes: u64) -> Result<()> {
-        debug_assert_eq!(self.target.name(), self.region.name(), "the target is the region");
-        if bytes > self.region.reserved() {
-            let segment = self.target.name();
-            let (asked, reserved) = (bytes, self.region.reserved());
-            return Err(ErrorKind::CannotGrow { segment, asked, reserved }.into());
-        }
+        debug_assert_eq!(self.target.name(), self.region.name(), "the owner's target is its own");
         Ok(self.region.grow(bytes)?)
     }
 
-    /// Returns the registered memory itself, to be offered for deposits of long messages too
-    /// ([`clump_am::Endpoint::set_segment`]).
-    pub fn region(&self) -> &Arc<Region> {
+    /// Returns the memory, for endpoints that take deposits in it
+    /// ([`clump_am::Endpoint::use_region`]).
+    pub fn region(&self) -> &Region {
         &self.region
     }
 }

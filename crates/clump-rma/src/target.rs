@@ -137,7 +137,7 @@ impl Target {
     pub(crate) fn reach_grown(&self, offset: u64, bytes: u64) -> Result<&Cells> {
         let no = |why| Err(refused(self.name, offset, why));
         let Some(near) = &self.near else { return no(Refusal::NoSuchSegment) };
-        match self.inner.context.node().look_up(self.name) {
+        match self.inner.context.node().extent_of(self.name) {
             Some(extent) => near.bytes.set(extent.bytes.min(near.cells.bytes())),
             None => return no(Refusal::NoSuchSegment),
         }

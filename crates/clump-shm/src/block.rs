@@ -14,10 +14,8 @@ struct AccessLine {
     /// Generation, and an open bit.
     state: AtomicU64,
     tag: AtomicU64,
-    /// Name of the registered memory that is the endpoint's segment; 0: none.
+    /// Name of the exported segment that takes deposits, as bits; 0 for none.
     segment: AtomicU64,
-    /// Bytes of it that may be deposited in.
-    segment_bytes: AtomicU64,
     /// 1 if every tag is admitted, else 0.
     everyone: AtomicU64,
 }
@@ -29,7 +27,7 @@ pub struct EndpointBlock {
     access: AccessLine,
     doorbell: Doorbell,
     pub(crate) tails: [QueueTail; 2],
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
 }
 
 // SAFETY: atomics only.
@@ -118,7 +116,7 @@ impl EndpointBlock {
         debug_assert!(generation != 0, "generation 0 is that of an index that was never used");
         self.access.tag.store(tag, Ordering::Relaxed);
         self.access.everyone.store(0, Ordering::Relaxed);
-        self.set_segment(SegmentName::from_bits(0), 0);
+        self.access.segment.store(0, Ordering::Relaxed);
         self.access.state.store(Self::open_word(generation), Ordering::Release);
     }
 
@@ -142,18 +140,17 @@ impl EndpointBlock {
         self.access.tag.store(tag, Ordering::Release);
     }
 
-    /// Returns the name of the endpoint's segment, and the bytes of it that the endpoint allows.
+    /// Returns the name of the segment that takes deposits for the endpoint; `None` if it has none.
     #[inline]
-    pub fn segment(&self) -> (SegmentName, u64) {
-        let bytes = self.access.segment_bytes.load(Ordering::Acquire);
-        (SegmentName::from_bits(self.access.segment.load(Ordering::Relaxed)), bytes)
+    pub fn segment(&self) -> Option<SegmentName> {
+        let bits = self.access.segment.load(Ordering::Acquire);
+        (bits != 0).then(|| SegmentName::from_bits(bits))
     }
 
-    /// Announces the first `bytes` bytes of registered memory as the endpoint's segment.
-    pub fn set_segment(&self, name: SegmentName, bytes: u64) {
-        debug_assert!(bytes == 0 || name.generation() != 0, "deposits need registered memory");
-        self.access.segment.store(name.to_bits(), Ordering::Relaxed);
-        self.access.segment_bytes.store(bytes, Ordering::Release);
+    /// For the owner: names the segment that takes deposits from now on, exported before.
+    pub fn set_segment(&self, name: SegmentName) {
+        debug_assert!(name.generation() != 0, "a segment that was exported");
+        self.access.segment.store(name.to_bits(), Ordering::Release);
     }
 
     /// Returns the endpoint's doorbell.
@@ -163,7 +160,7 @@ impl EndpointBlock {
     }
 
     /// Returns the endpoint's counters; written by its owner alone.
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 }

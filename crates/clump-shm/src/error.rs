@@ -64,9 +64,6 @@ pub enum Error {
         /// Bytes left.
         free: u64,
     },
-    /// A rank has registered as much memory as its table has room for.
-    #[error("a rank exports at most {0} segments at one time; drop some, or make one larger one")]
-    TooManySegments(usize),
     /// A region of the node cannot be made or become that long.
     #[error(
         "region {number} of this node cannot have {reserved} bytes: {}",

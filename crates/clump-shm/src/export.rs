@@ -1,16 +1,14 @@
-//! Registered memory of a rank: names of segments, and the table in the rank's block that says
-//! where they lie. The rank writes its table; ranks of its node and its network interface read it.
-//! Deposits of long messages and one-sided operations find their memory here ([`crate::region`] has
-//! the regions that a node owns).
+//! Segments that a rank exports, for deposits of messages and for one-sided access: their names,
+//! and the table in the rank's block that says where they lie. The rank writes its table; ranks of
+//! its node and its network interface read it.
 
-use crate::geometry::{ENDPOINTS, MAX_INTERFACES, MAX_RANKS};
+use crate::geometry::{MAX_INTERFACES, MAX_RANKS};
 use crate::name::Name;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// Segments that a rank may export at one time: 64 for one-sided operations, and one for each
-/// endpoint.
-pub const EXPORTS: usize = 64 + ENDPOINTS;
+/// Segments that a rank may export at one time.
+pub const EXPORTS: usize = 64;
 // A segment's name holds its index in 8 bits.
 const _: () = assert!(EXPORTS <= 1 << u8::BITS);
 /// Bit of the number of an owner that makes it a node; ranks and interfaces have smaller numbers.
@@ -54,8 +52,8 @@ impl SegmentName {
         Self(Name::new(rank, index, generation))
     }
 
-    /// Creates the name of region `number` of `node`. Regions last until the job ends, so each
-    /// number has one generation.
+    /// Creates the name of region `number` of `node`. Regions of a node last until the job ends, so
+    /// each number has one generation.
     pub fn of_node(node: u32, number: u8) -> Self {
         debug_assert!(node < NODE_BIT, "a name holds nodes of 23 bits");
         Self(Name::new(NODE_BIT | node & (NODE_BIT - 1), number, 1))
@@ -180,6 +178,15 @@ impl ExportTable {
         let open = u64::from(generation) << 1 | 1;
         let entry = self.entries.get(usize::from(index));
         entry.is_some_and(|entry| entry.state.load(Ordering::Acquire) == open)
+    }
+
+    /// Returns the bytes that may be accessed of the segment of that generation; `None` if it is
+    /// not exported now.
+    #[inline]
+    pub fn bytes_of(&self, index: u8, generation: u32) -> Option<u64> {
+        let entry = self.entries.get(usize::from(index))?;
+        let bytes = entry.bytes.load(Ordering::Acquire);
+        self.is_open(index, generation).then_some(bytes)
     }
 
     /// Returns the generation that is exported at an index, and its extent.

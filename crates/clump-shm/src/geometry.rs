@@ -26,8 +26,6 @@ pub const SEGMENT_SPACE: u64 = 1 << 36;
 pub const REGION_SPACE: u64 = 1 << 40;
 /// Regions that a node may own.
 pub const NODE_REGIONS: usize = 16;
-/// Bytes of the block of a rank.
-pub(crate) const RANK_BLOCK: usize = 2 * PAGE;
 /// Most ranks in the memory of one node.
 pub const MAX_RANKS: usize = 1024;
 /// Ports of a node, the unusable port 0 among them.
@@ -130,10 +128,10 @@ impl Geometry {
         self.arrivals() + self.ranks * 64
     }
 
-    /// Returns the offset of the block of `rank`, two pages each.
+    /// Returns the offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
         debug_assert!(rank <= self.blocks(), "a block, or the end of all");
-        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * RANK_BLOCK
+        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
     /// Returns the offset of the table of ports, one word each.

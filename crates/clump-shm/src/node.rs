@@ -8,7 +8,7 @@ use crate::barrier::Lines;
 use crate::block::EndpointBlock;
 use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
-use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS, RANK_BLOCK};
+use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::JobBlock;
 use crate::ports::PortEntry;
 use crate::rank::RankBlock;
@@ -28,7 +28,7 @@ pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
 const VERSION: u64 = 8;
-const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= RANK_BLOCK);
+const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.
 #[derive(Debug, Clone, Copy)]
@@ -288,6 +288,13 @@ impl NodeMemory {
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
         self.alarms.get(rank as usize)?.as_ref()
+    }
+
+    /// Returns the bytes that may be accessed of a segment of a rank of this node; `None` if it is
+    /// not exported now.
+    pub fn bytes_of(&self, name: SegmentName) -> Option<u64> {
+        let block = self.rank(name.rank()).filter(|_| self.is_local(name.rank()))?;
+        block.exports().bytes_of(name.index(), name.generation())
     }
 
     /// Maps the memory of that name as words ([`NodeMemory::map_registered`]).

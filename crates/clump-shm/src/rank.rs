@@ -143,7 +143,7 @@ const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<StatusLine>() 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ArrivalLine {}
 
-/// Two pages per rank.
+/// One page per rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct RankBlock {
@@ -151,12 +151,12 @@ pub struct RankBlock {
     park: Park,
     note: NoteLine,
     place: ProcessAddressLine,
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
 }
 
-const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::RANK_BLOCK);
+const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for RankBlock {}
@@ -343,7 +343,7 @@ impl RankBlock {
     }
 
     /// Returns the rank's own counters (those of its endpoints lie in their blocks).
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 

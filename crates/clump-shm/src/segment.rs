@@ -1,8 +1,7 @@
-//! Segments: registered memory that an endpoint offers for deposits.
+//! Segments: exported memory, mapped for deposits.
 
-use crate::block::EndpointBlock;
 use crate::bulk::SharedBytes;
-use crate::export::{SegmentName, SegmentOwner};
+use crate::export::{Extent, SegmentName};
 use crate::node::NodeMemory;
 use crate::{Error, Result};
 use clump_os::map::{self, Mapping, PAGE};
@@ -19,17 +18,20 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps the first `bytes` bytes of what is registered under `name`; returns `None` when that is
-    /// nothing, or not so long.
+    /// Maps the segment that is exported under that name, as long as it is now; returns `None` when
+    /// there is none, or when it lies outside of its rank's space.
     ///
     /// # Errors
-    /// The memory cannot be mapped.
-    pub fn registered(node: &NodeMemory, name: SegmentName, bytes: u64) -> Result<Option<Self>> {
-        let Some((map, extent)) = node.map_registered(name)? else { return Ok(None) };
-        debug_assert!(extent.bytes <= map.bytes() as u64, "all of the segment is mapped");
-        let fits = bytes != 0 && bytes <= extent.bytes;
-        let bytes = usize::try_from(bytes).ok().filter(|_| fits);
-        Ok(bytes.map(|bytes| Self { map, bytes }))
+    /// The segment cannot be mapped.
+    pub fn exported(node: &NodeMemory, name: SegmentName) -> Result<Option<Self>> {
+        let Some(Extent { offset, bytes, .. }) = node.extent_of(name) else { return Ok(None) };
+        let Some(len) = usize::try_from(bytes).ok().filter(|&len| len != 0) else {
+            return Ok(None);
+        };
+        let map = node.map(offset, len.next_multiple_of(PAGE))?;
+        debug_assert!(map.bytes() >= len, "all of the segment is mapped");
+        map.advise_huge();
+        Ok(Some(Self { map, bytes: len }))
     }
 
     /// Returns the length in bytes.
@@ -196,53 +198,5 @@ impl SegmentSpace {
         let _ = map::release(self.node.fd(), offset, whole);
         self.free.push((offset, whole));
         self.check_invariants();
-    }
-}
-
-/// Segment of an endpoint, as a sender last found it announced.
-#[derive(Debug, Default)]
-pub struct AnnouncedSegment {
-    segment: Option<Segment>,
-    /// Name and bytes that the endpoint's block had then.
-    seen: Option<(SegmentName, u64)>,
-}
-
-impl AnnouncedSegment {
-    /// Returns the segment that the endpoint of `rank` behind `block` announces now; `None` when it
-    /// announces none, or memory that is not the rank's.
-    ///
-    /// # Errors
-    /// The memory cannot be mapped.
-    #[inline]
-    pub fn current(
-        &mut self,
-        node: &NodeMemory,
-        rank: u32,
-        block: &EndpointBlock,
-    ) -> Result<Option<&Segment>> {
-        let announced = block.segment();
-        if self.segment.is_none() || self.seen != Some(announced) {
-            self.refresh(node, rank, announced)?;
-        }
-        Ok(self.segment.as_ref())
-    }
-
-    /// Maps what is announced now.
-    #[cold]
-    fn refresh(
-        &mut self,
-        node: &NodeMemory,
-        rank: u32,
-        (name, bytes): (SegmentName, u64),
-    ) -> Result<()> {
-        self.segment = if name.owner() == SegmentOwner::Rank(rank) {
-            Segment::registered(node, name, bytes)?
-        } else {
-            None
-        };
-        self.seen = Some((name, bytes));
-        let whole = |segment: &Segment| segment.len() as u64 == bytes;
-        debug_assert!(self.segment.as_ref().is_none_or(whole), "as much as is announced");
-        Ok(())
     }
 }

@@ -1,8 +1,6 @@
-//! Registered memory, on one node and over several: one region for deposits and one-sided
-//! operations, and regions that nodes own.
+//! Regions that nodes own, from ranks of the node and of others.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_am::{Endpoint, Handler, Name, Tag};
 use clump_rma::{Comparison, Refusal, RegionOptions, Rma, SegmentName};
 use clump_test_bed::{Seat, Shape, run};
 
@@ -14,45 +12,6 @@ fn everywhere(body: impl Fn(&Seat) + Clone + Send + 'static) {
     for (seed, shape) in (1..).zip(all) {
         run(&shape, seed, body.clone());
     }
-}
-
-#[test]
-fn one_region_takes_deposits_and_one_sided_operations() {
-    everywhere(|seat| {
-        let rma = Rma::open(&seat.context).unwrap();
-        let mine = rma.export_growing(4096, 1 << 20).unwrap();
-        let endpoint = Endpoint::open(&seat.context, Tag(7)).unwrap();
-        let names = seat.exchange(SegmentName::from_bits(endpoint.name().to_bits()));
-        let segments = seat.exchange(mine.name());
-        endpoint.set_segment(mine.region()).unwrap();
-        mine.grow(1 << 20).unwrap();
-        let offered = endpoint.set_segment(mine.region()).unwrap();
-        assert_eq!(offered.len(), 1 << 20, "it has grown");
-        assert!(endpoint.export_segment(8).is_err(), "an endpoint has one segment");
-        let other = rma.export(8).unwrap();
-        assert!(endpoint.set_segment(other.region()).is_err());
-        let seen = std::rc::Rc::new(std::cell::Cell::new(0));
-        let count = seen.clone();
-        endpoint
-            .set_handler(Handler(1), move |_, words, payload| {
-                assert_eq!((words, payload.len(), payload.offset()), (&[5][..], 9000, Some(100)));
-                count.set(count.get() + 1);
-            })
-            .unwrap();
-        seat.meet();
-        let next = (seat.rank() + 1) % seat.ranks();
-        let dest = endpoint.map(&Name::from_bits(names[next].to_bits()), Tag(7)).unwrap();
-        let sent: Vec<u8> = (0..9000_u32).map(|i| (i % 251) as u8).collect();
-        endpoint.request_long(dest, Handler(1), 100, &sent, 5_u64).unwrap();
-        endpoint.poll_until(|| seen.get() == 1).unwrap();
-        seat.meet();
-        let target = rma.target(segments[next]).unwrap();
-        let mut got = vec![0; 9000];
-        target.get_bytes(100, &mut got).unwrap();
-        assert!(got == sent, "a deposit is read by a get");
-        seat.meet();
-        seat.meet();
-    });
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The state of an endpoint that threads share, behind a lock.
 
 use crate::core::Core;
-use crate::endpoint_cell::this_thread;
 use crate::error::{ErrorKind, Result};
 use crate::progress::{Guarded, Pollable};
+use crate::thread_number::this_thread;
 use clump_os::sync::{AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -17,11 +17,14 @@ pub struct SharedCore {
     locked_by: AtomicU64,
 }
 
-/// A locked core.
+/// A locked core. Once it is given back, threads that wait for what was handled meanwhile are
+/// awake.
 #[derive(Debug)]
 pub struct LockedCore<'a> {
     core: MutexGuard<'a, Guarded>,
     locked_by: &'a AtomicU64,
+    /// Messages handled before.
+    handled: u64,
 }
 
 impl SharedCore {
@@ -63,7 +66,8 @@ impl SharedCore {
     fn locked<'a>(&'a self, core: MutexGuard<'a, Guarded>) -> LockedCore<'a> {
         debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), 0, "two threads hold the lock");
         self.locked_by.store(this_thread(), Ordering::Relaxed);
-        LockedCore { core, locked_by: &self.locked_by }
+        let handled = core.0.handled();
+        LockedCore { core, locked_by: &self.locked_by, handled }
     }
 }
 
@@ -72,6 +76,10 @@ impl Drop for LockedCore<'_> {
     fn drop(&mut self) {
         // The lock is still held.
         debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), this_thread());
+        debug_assert!(self.handled() >= self.handled, "what was handled stays handled");
+        if self.handled() != self.handled {
+            self.handler_context.wake_threads();
+        }
         self.locked_by.store(0, Ordering::Relaxed);
     }
 }

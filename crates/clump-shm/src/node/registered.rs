@@ -23,12 +23,12 @@ impl NodeMemory {
 
     /// Returns where the memory of that name lies; `None` when none of this node is registered
     /// under it now, or it lies outside of its owner's space.
-    pub fn look_up(&self, name: SegmentName) -> Option<Extent> {
+    pub fn extent_of(&self, name: SegmentName) -> Option<Extent> {
         self.find(name).map(|(extent, _)| extent)
     }
 
     /// Maps the memory of that name, all that it may grow to. Returns `None` as
-    /// [`NodeMemory::look_up`] does.
+    /// [`NodeMemory::extent_of`] does.
     ///
     /// # Errors
     /// The memory cannot be mapped.
@@ -42,7 +42,7 @@ impl NodeMemory {
     }
 
     /// Maps the memory of that name at `address`, all that it may grow to. Returns `None` as
-    /// [`NodeMemory::look_up`] does.
+    /// [`NodeMemory::extent_of`] does.
     ///
     /// # Errors
     /// Something else is mapped there, or the memory cannot be mapped.
@@ -58,6 +58,7 @@ impl NodeMemory {
     fn find(&self, name: SegmentName) -> Option<(Extent, Pages)> {
         let (extent, space, pages) = match name.owner() {
             SegmentOwner::Rank(rank) => {
+                // An interface has no space for segments.
                 let block = self.rank(rank).filter(|_| self.is_local(rank))?;
                 let (generation, extent) = block.exports().look_up(name.index())?;
                 if generation != name.generation() {
@@ -122,7 +123,7 @@ impl NodeMemory {
         let whole = |extent: &Extent| {
             offset.checked_add(bytes).is_some_and(|end| end <= extent.reserved) && bytes != 0
         };
-        let Some(extent) = self.look_up(name).filter(whole) else {
+        let Some(extent) = self.extent_of(name).filter(whole) else {
             return Err(Error::NotANode("memory to be committed lies outside of its segment"));
         };
         Ok(map::commit(self.fd(), extent.offset + offset, bytes)?)

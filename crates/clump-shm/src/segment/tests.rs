@@ -1,10 +1,8 @@
 //! The segment space of a rank under random use, and announcements that no correct rank makes.
 
 use super::*;
-use crate::export::Extent;
 use crate::geometry::SEGMENT_SPACE;
 use crate::node::NodeConfig;
-use crate::region::Pages;
 use proptest::prelude::*;
 
 fn node(node_of: &[u32]) -> NodeMemory {
@@ -83,56 +81,31 @@ fn a_space_that_is_used_up_says_how_much_is_left() {
 }
 
 #[test]
-fn only_registered_memory_of_the_rank_itself_is_its_endpoints_segment() {
-    let node = node(&[]);
-    let block = node.endpoint_block(0, 0).unwrap();
-    let page = PAGE as u64;
-    let register = |rank: u32, offset: u64, reserved: u64| {
-        let exports = node.rank(rank).unwrap();
-        let (index, generation) =
-            exports.exports().open(Extent { offset, reserved, bytes: page }).unwrap();
-        SegmentName::new(rank, index, generation)
-    };
-    let mine = register(0, node.geometry().segments(0), 2 * page);
-    let others = register(1, node.geometry().segments(1), page);
-    let beyond = register(0, node.geometry().segments(1) - page, 2 * page);
-    let region = node.open_region(3, page, Pages::Base).unwrap();
-    node.grow_region(3, page).unwrap();
-    let stale = SegmentName::new(0, mine.index(), mine.generation() + 1);
-    let mut announced = AnnouncedSegment::default();
-    for (name, bytes, found) in [
-        (mine, page, true),
-        (mine, page + 1, false),
-        (others, page, false),
-        (mine, 1, true),
-        (beyond, page, false),
-        (region, page, false),
-        (stale, page, false),
-        (SegmentName::from_bits(u64::MAX), page, false),
-    ] {
-        block.set_segment(name, bytes);
-        let segment = announced.current(&node, 0, &block).unwrap();
-        assert_eq!(segment.map(|s| s.len() as u64), found.then_some(bytes), "{name}");
+fn what_no_correct_rank_exports_is_no_segment() {
+    let node = node(&[0, 1]);
+    let interface = node.own_interfaces().start;
+    let (rank, page) = (0, PAGE as u64);
+    let space = node.geometry().segments(0)..node.geometry().segments(1);
+    let sane = Extent { offset: space.start, reserved: 2 * page, bytes: page + 1 };
+    let extents = [
+        (rank, sane, Some(sane.bytes as usize)),
+        (rank, Extent { bytes: 0, ..sane }, None),
+        (rank, Extent { offset: space.start - page, ..sane }, None),
+        (rank, Extent { offset: space.end - page, ..sane }, None),
+        (rank, Extent { offset: space.start + 1, ..sane }, None),
+        (rank, Extent { offset: node.geometry().total_bytes(), ..sane }, None),
+        // An interface has no space for segments.
+        (interface, sane, None),
+    ];
+    for (at, extent, bytes) in extents {
+        let exports = node.rank(at).unwrap();
+        let (index, generation) = exports.exports().open(extent).unwrap();
+        let name = SegmentName::new(at, index, generation);
+        let segment = Segment::exported(&node, name).unwrap();
+        assert_eq!(segment.map(|segment| segment.len()), bytes, "{extent:?}");
+        let before = SegmentName::new(at, index, generation + 1);
+        assert!(Segment::exported(&node, before).unwrap().is_none(), "another generation");
+        exports.exports().close(index);
+        assert!(Segment::exported(&node, name).unwrap().is_none(), "not exported any more");
     }
-}
-
-#[test]
-fn a_segment_that_grows_shows_its_new_bytes_to_senders_that_know_it() {
-    let node = node(&[]);
-    let (block, page) = (node.endpoint_block(0, 0).unwrap(), PAGE as u64);
-    let rank = node.rank(0).unwrap();
-    let offset = SegmentSpace::new(&node, 0).take(4 * page).unwrap();
-    let extent = Extent { offset, reserved: 4 * page, bytes: page };
-    let (index, generation) = rank.exports().open(extent).unwrap();
-    let name = SegmentName::new(0, index, generation);
-    let mut announced = AnnouncedSegment::default();
-    block.set_segment(name, page);
-    let small = announced.current(&node, 0, &block).unwrap().unwrap().clone();
-    assert!(!small.write(page, &[7]));
-    rank.exports().grow(index, 4 * page);
-    block.set_segment(name, 4 * page);
-    let grown = announced.current(&node, 0, &block).unwrap().unwrap();
-    assert!(grown.write(3 * page, &[7]) && grown.len() as u64 == 4 * page);
-    rank.exports().close(index);
-    assert!(Segment::registered(&node, name, page).unwrap().is_none(), "it is withdrawn");
 }

@@ -2,7 +2,8 @@
 //! memory is left: `start-storm [JOBS]`.
 
 fn main() -> anyhow::Result<()> {
-    let jobs = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse())?;
+    let jobs = std::env::args_os().nth(1);
+    let jobs = jobs.map_or(Ok(1000), |text| text.to_string_lossy().parse())?;
     let kept = clump_process_tests::start_storm::start_storm(jobs)?;
     println!("{jobs} jobs ended; shared memory of the machine grew by {kept} KiB meanwhile");
     Ok(())
