@@ -24,7 +24,7 @@ struct MemoryGroup<'a> {
     path: &'a str,
     limit: &'static str,
     used: &'static str,
-    /// What begins, in its statistics, the names of the file pages of all of it.
+    /// Beginning of the names, in its statistics, of pages of the group and those inside it.
     total: &'static str,
 }
 

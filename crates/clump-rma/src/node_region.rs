@@ -31,8 +31,8 @@ impl Default for RegionOptions {
 /// A region of this rank's node, to operate on as any other [`Target`]. It lasts until the job
 /// ends, whether or not a rank that uses it lives; dropping this closes only this rank's access.
 ///
-/// A region is sparse: memory that nobody has touched costs nothing and reads as zero. Operations of
-/// ranks of other nodes on memory that the machine does not have are refused
+/// A region is sparse: memory that nobody has touched costs nothing and reads as zero. Operations
+/// of ranks of other nodes on memory that the machine does not have are refused
 /// ([`crate::Refusal::NoMemory`]). Ranks of its node have it mapped: a store of theirs to memory
 /// that cannot be had ends the rank by SIGBUS, unless [`NodeRegion::commit`] has allocated it
 /// before.

@@ -1,4 +1,5 @@
-//! A segment of a rank or node, to operate on: words and atomics. Segments on this node are accessed at once.
+//! A segment of a rank or node, to operate on: words and atomics. Segments on this node are
+//! accessed at once.
 
 mod bulk;
 mod words;
@@ -18,8 +19,8 @@ use std::rc::Rc;
 pub use bulk::{Signal, Strides};
 pub use words::Pending;
 
-/// A segment of any rank, or a region of any node, to operate on. Made by [`crate::Rma::target`]; belongs to the thread that
-/// made it.
+/// A segment of any rank, or a region of any node, to operate on. Made by [`crate::Rma::target`];
+/// belongs to the thread that made it.
 #[derive(Debug)]
 pub struct Target {
     pub(crate) inner: Rc<Inner>,

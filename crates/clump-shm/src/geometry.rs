@@ -141,6 +141,7 @@ impl Geometry {
 
     /// Returns the offset of the table of the node's regions, a page.
     pub(crate) fn region_table(&self) -> usize {
+        debug_assert!(self.ports().is_multiple_of(PAGE), "the ports begin a page");
         self.ports() + PORTS * size_of::<u64>()
     }
 
@@ -197,6 +198,7 @@ impl Geometry {
     /// Returns the offset of region `number` of the node in the file.
     pub fn region(&self, number: usize) -> u64 {
         debug_assert!(number <= NODE_REGIONS, "a region, or the end of all");
+        debug_assert!(self.segments(self.ranks).is_multiple_of(1 << 21), "of huge pages");
         self.segments(self.ranks) + number as u64 * REGION_SPACE
     }
 

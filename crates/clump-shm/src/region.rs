@@ -72,6 +72,7 @@ impl RegionTable {
     /// asked for. `None` if there is no such number.
     pub(crate) fn open(&self, number: u8, shape: RegionShape) -> Option<RegionShape> {
         debug_assert!(shape.reserved <= REGION_SPACE, "a region lies in its window");
+        debug_assert!(shape.reserved.is_multiple_of(PAGE as u64), "and is made of pages");
         let entry = self.entries.get(usize::from(number))?;
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         match entry.shape.compare_exchange(0, shape.pack(), new, old) {
@@ -86,8 +87,10 @@ impl RegionTable {
         let entry = self.entries.get(usize::from(number));
         let shape = self.look_up(number).map(|(shape, _)| shape);
         let (Some(entry), Some(shape)) = (entry, shape) else { return false };
+        debug_assert!(usize::from(number) < NODE_REGIONS, "a region has a number of the table");
         let fits = bytes <= shape.reserved;
         if fits {
+            debug_assert!(bytes <= REGION_SPACE, "a region ends in its window");
             entry.bytes.fetch_max(bytes, Ordering::AcqRel);
         }
         fits

@@ -16,7 +16,11 @@ impl NodeMemory {
     #[inline]
     pub fn home_of(&self, name: SegmentName) -> u32 {
         match name.owner() {
-            SegmentOwner::Rank(rank) => self.node_of(rank),
+            SegmentOwner::Rank(rank) => {
+                let home = self.node_of(rank);
+                debug_assert_eq!(home == self.node, self.is_local(rank), "ranks of this node");
+                home
+            }
             SegmentOwner::Node(node) => node,
         }
     }
@@ -37,6 +41,7 @@ impl NodeMemory {
         let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
         let map = self.map(extent.offset, len)?;
         advise(&map, name, pages);
+        debug_assert_eq!(map.bytes(), len, "all that it may grow to");
         debug_assert!(map.bytes() as u64 >= extent.bytes, "what may be accessed is mapped");
         Ok(Some((map, extent)))
     }
@@ -51,6 +56,7 @@ impl NodeMemory {
         let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
         let map = Mapping::shared_at(&self.fd, extent.offset, len, address)?;
         advise(&map, name, pages);
+        debug_assert_eq!(map.bytes(), len, "all that it may grow to");
         debug_assert_eq!(map.base().addr().get(), address, "there and nowhere else");
         Ok(Some(map))
     }
@@ -79,6 +85,8 @@ impl NodeMemory {
                 (extent, offset..offset + REGION_SPACE, shape.pages)
             }
         };
+        debug_assert!(space.end <= self.geometry.total_bytes(), "spaces lie in the file");
+        debug_assert!(self.home_of(name) == self.node, "the memory of this node");
         is_inside(extent, &space).then_some((extent, pages))
     }
 
@@ -94,9 +102,14 @@ impl NodeMemory {
             return Err(refused(None));
         }
         let shape = RegionShape { reserved: reserved.next_multiple_of(PAGE as u64), pages };
+        debug_assert!(shape.reserved >= reserved, "as much as was asked for");
         let found = self.regions()?.open(number, shape);
         match found {
-            Some(found) if found == shape => Ok(SegmentName::of_node(self.node, number)),
+            Some(found) if found == shape => {
+                let name = SegmentName::of_node(self.node, number);
+                debug_assert_eq!((self.home_of(name), name.index()), (self.node, number));
+                Ok(name)
+            }
             _ => Err(refused(found)),
         }
     }
@@ -126,6 +139,8 @@ impl NodeMemory {
         let Some(extent) = self.extent_of(name).filter(whole) else {
             return Err(Error::NotANode("memory to be committed lies outside of its segment"));
         };
+        debug_assert!((offset | bytes).is_multiple_of(PAGE as u64), "memory is committed in pages");
+        debug_assert!(extent.offset + offset + bytes <= self.geometry.total_bytes(), "of the file");
         Ok(map::commit(self.fd(), extent.offset + offset, bytes)?)
     }
 
@@ -136,6 +151,11 @@ impl NodeMemory {
 
 /// Returns true if an extent, which another process wrote, is one inside its owner's space.
 fn is_inside(extent: Extent, space: &Range<u64>) -> bool {
+    debug_assert!(space.start <= space.end, "a space has bounds");
+    debug_assert!(
+        (space.start | space.end).is_multiple_of(PAGE as u64),
+        "which are those of pages"
+    );
     let Extent { offset, reserved, bytes } = extent;
     let ends_inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
     let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
@@ -145,6 +165,7 @@ fn is_inside(extent: Extent, space: &Range<u64>) -> bool {
 /// Asks for the pages that the memory is to have. Regions, which may be huge and mostly empty, stay
 /// out of core dumps.
 fn advise(map: &Mapping, name: SegmentName, pages: Pages) {
+    debug_assert!(map.bytes().is_multiple_of(PAGE), "advice is about pages");
     match pages {
         Pages::Huge => map.advise_huge(),
         Pages::Base => map.advise_base(),
