@@ -6,6 +6,7 @@ mod lost_deposits;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use committed::MachineSupply;
 pub use committed::MemorySupply;
 
 use crate::error::Refusal;
@@ -15,7 +16,7 @@ use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use committed::{Committed, MachineSupply};
+use committed::Committed;
 use lost_deposits::LostDeposits;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! Memory that a node owns, and that outlives the ranks that use it.
 
-use crate::error::Result;
+use crate::error::{Refusal, Result, refused};
+use crate::memory::{MachineSupply, MemorySupply};
 use crate::rma::Rma;
 use crate::target::Target;
 use clump_os::map::{Mapping, PAGE};
@@ -114,6 +115,9 @@ impl NodeRegion {
         let (start, end) = (offset & !(page - 1), (offset + bytes).next_multiple_of(page));
         debug_assert!(start <= offset && end >= offset + bytes, "all of it");
         if bytes != 0 {
+            if !MachineSupply::default().grant(end - start) {
+                return Err(refused(self.name(), offset, Refusal::NoMemory));
+            }
             self.target.inner.context.node().commit(self.target.name(), start, end - start)?;
         }
         Ok(())
@@ -142,7 +146,7 @@ impl NodeRegion {
     }
 
     fn view(&self, map: Option<Mapping>) -> Result<RegionView> {
-        let missing = || crate::error::refused(self.name(), 0, crate::Refusal::NoSuchSegment);
+        let missing = || refused(self.name(), 0, Refusal::NoSuchSegment);
         Ok(RegionView { cells: Cells::over(map.ok_or_else(missing)?) })
     }
 }

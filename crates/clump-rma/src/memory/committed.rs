@@ -26,7 +26,7 @@ pub trait MemorySupply: Debug + Send {
 
 /// The machine's own memory, as far as this process may use it.
 #[derive(Debug, Default)]
-pub(super) struct MachineSupply {
+pub(crate) struct MachineSupply {
     /// Bytes that may be committed before the next look.
     granted: u64,
 }
