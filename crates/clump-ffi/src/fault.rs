@@ -205,6 +205,7 @@ fn of_memory(error: &clump_shm::Error) -> S {
         E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
         E::NoFreeEndpoint { .. }
         | E::SegmentSpace { .. }
+        | E::Region { .. }
         | E::RankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
@@ -223,6 +224,7 @@ fn of_refusal(why: Refusal) -> S {
         Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
         Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
         Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
+        Refusal::NoMemory => S::CLUMP_ERR_LIMIT,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
 use clump_net::{EndpointTable, Refusal};
+use clump_rma::NodeSegments;
 use clump_rma::protocol::{TAG, deposit_place};
-use clump_rma::{Memory, NodeSegments};
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::export::SegmentName;
 use clump_shm::geometry::ENDPOINTS;
@@ -48,8 +48,9 @@ impl NodeEndpoints {
         executes: Option<u64>,
         control_endpoint: u64,
         routes: Routes,
+        segments: NodeSegments,
     ) -> Self {
-        let segments = RefCell::new(NodeSegments::new(memory.clone()));
+        let segments = RefCell::new(segments);
         let (memory, entries) = (memory.clone(), RefCell::default());
         Self { memory, executes, control_endpoint, segments, entries, routes }
     }
@@ -104,12 +105,7 @@ impl NodeEndpoints {
     fn deposit_one_sided(&self, offset: u64, data: &[u8]) {
         let mut segments = self.segments.borrow_mut();
         let first = self.memory.local_ranks().start;
-        let (rank, index, generation, at) = deposit_place(offset, first);
-        if let Some(name) = segments.at_place(rank, index, generation)
-            && let Ok(cells) = Memory::segment(&mut *segments, name, at, data.len() as u64)
-        {
-            cells.write(at, data);
-        }
+        segments.deposit(deposit_place(offset, first), data);
     }
 }
 
@@ -212,8 +208,9 @@ mod tests {
         };
         let memory = NodeMemory::create(&config).unwrap();
         let control_endpoint = clump_transport::control_endpoint_name(2).to_bits();
-        let endpoints =
-            NodeEndpoints::new(&memory, None, control_endpoint, Routes::new(memory.clone(), 0));
+        let (routes, segments) =
+            (Routes::new(memory.clone(), 0), NodeSegments::new(memory.clone()));
+        let endpoints = NodeEndpoints::new(&memory, None, control_endpoint, routes, segments);
         let first = Name::new(0, 0, 1).to_bits();
         assert_eq!(endpoints.admit(first, Some(0)), Ok(INDEX), "it is awaited");
         assert_eq!(endpoints.fits(first, 0, 8), Err(Refusal::BadOffset));

@@ -105,12 +105,14 @@ impl<C: Clock> Server<C> {
             remote_ranks(memory).map(peer_address).collect()
         };
         let control_endpoint = control_endpoint_name(id).to_bits();
-        let endpoints =
-            NodeEndpoints::new(memory, name.map(Name::to_bits), control_endpoint, routes.clone());
+        let segments = NodeSegments::new(memory.clone());
+        let executes = name.map(Name::to_bits);
+        let (deposits, table) = (segments.for_deposits(), routes.clone());
+        let endpoints = NodeEndpoints::new(memory, executes, control_endpoint, table, deposits);
         let stack =
             connect(Wiring { me: (id, place.epoch), peers, endpoints: Box::new(endpoints) })?;
         let engine = name.map(|name| {
-            let (segments, ranks) = (NodeSegments::new(memory.clone()), memory.interface_id(0));
+            let ranks = memory.interface_id(0);
             let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
             let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
             Executor { engine: Engine::new(segments, ranks, credit_bytes(memory)), name, living }

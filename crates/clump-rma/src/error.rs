@@ -36,6 +36,9 @@ pub enum Refusal {
     /// The rank that releases the lock does not hold it.
     #[error("this rank does not hold this lock")]
     NotHeld = 10,
+    /// The machine of the memory has no page left for it.
+    #[error("its machine has no memory left for that")]
+    NoMemory = 11,
 }
 
 impl Refusal {
@@ -50,6 +53,7 @@ impl Refusal {
             8 => Self::TimedOut,
             9 => Self::LockBusy,
             10 => Self::NotHeld,
+            11 => Self::NoMemory,
             _ => Self::Unknown,
         };
         debug_assert!(why == Self::Unknown || why as u64 == bits, "answers carry its number");

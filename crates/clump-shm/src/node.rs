@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.
@@ -290,24 +290,6 @@ impl NodeMemory {
         self.alarms.get(rank as usize)?.as_ref()
     }
 
-    /// Returns the extent of the segment that is exported under that name by a rank of this node;
-    /// `None` if there is none, or if it lies outside of its rank's space.
-    pub(crate) fn extent_of(&self, name: SegmentName) -> Option<Extent> {
-        let block = self.rank(name.rank()).filter(|_| self.is_local(name.rank()))?;
-        let (generation, extent) = block.exports().look_up(name.index())?;
-        let rank = name.rank() as usize;
-        if rank >= self.geometry.ranks() {
-            // A network interface has no space for segments.
-            return None;
-        }
-        let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
-        let Extent { offset, reserved, bytes } = extent;
-        let inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
-        let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
-        let sane = offset >= space.start && inside && aligned && reserved != 0 && bytes <= reserved;
-        (sane && generation == name.generation()).then_some(extent)
-    }
-
     /// Returns the bytes that may be accessed of a segment of a rank of this node; `None` if it is
     /// not exported now.
     pub fn bytes_of(&self, name: SegmentName) -> Option<u64> {
@@ -315,17 +297,13 @@ impl NodeMemory {
         block.exports().bytes_of(name.index(), name.generation())
     }
 
-    /// Maps the segment of a rank of this node, all that it may grow to. Returns `None` when no
-    /// segment is exported under that name, or it lies outside of its rank's space.
+    /// Maps the memory of that name as words ([`NodeMemory::map_registered`]).
     ///
     /// # Errors
-    /// The segment cannot be mapped.
+    /// The memory cannot be mapped.
     pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
-        let Some(extent) = self.extent_of(name) else { return Ok(None) };
-        let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
-        let map = self.map(extent.offset, len)?;
-        map.advise_huge();
-        Ok(Some((Cells::over(map), extent)))
+        let mapped = self.map_registered(name)?;
+        Ok(mapped.map(|(map, extent)| (Cells::over(map), extent)))
     }
 
     /// Returns the fence of this job between publishing and the check for sleepers.
@@ -439,5 +417,6 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
 mod deaths;
 mod interfaces;
 mod mapped;
+mod registered;
 #[cfg(test)]
 mod tests;

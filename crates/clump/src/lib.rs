@@ -64,8 +64,8 @@ pub mod conn {
 pub mod rma {
     pub use clump_rma::{
         AtomicOp, Barrier, Comparison, Error as OneSidedError, ErrorKind as OneSidedErrorKind,
-        Flag, Guard, Lock, Pending, Phase, Refusal, Rma, Segment, SegmentName, Signal, Strides,
-        Target, Word,
+        Flag, Guard, Lock, NodeRegion, Pages, Pending, Phase, Refusal, RegionOptions, RegionView,
+        Rma, Segment, SegmentName, Signal, Strides, Target, Word,
     };
 }
 

@@ -13,6 +13,7 @@ mod loopback;
 mod nodes;
 mod onesided;
 mod proxies;
+mod regions;
 mod running;
 mod several_cables;
 mod silence;
