@@ -168,7 +168,7 @@ impl Agent {
         if let Some(net) = self.node.net.take() {
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
-            let times = (silence_ns, clock::now_ns());
+            let times = (silence_ns, self.node.plan.job_id, clock::now_ns());
             let NodeNetwork { own, mut key, security, access, .. } = net;
             self.node.access = Some(access);
             let heartbeats =
@@ -230,11 +230,7 @@ impl Agent {
                     }
                 }
                 token::SIGNALS => self.read_signals()?,
-                token::HEART => {
-                    if let Some(heartbeats) = &mut self.heartbeats {
-                        heartbeats.receive(clock::now_ns());
-                    }
-                }
+                token::HEART => self.handle_heartbeats()?,
                 token::END => self.reap()?,
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.handle_boot_socket(low)?,
