@@ -153,7 +153,8 @@ impl Agent {
         NodeNetwork::place_all(&self.node.memory, table);
         // Interfaces, to which ranks hand messages, must exist when ranks start.
         if let Some(net) = &self.node.net {
-            let sharing = self.node.plan.sharing.len();
+            let interfaces = self.node.memory.interfaces() * self.node.plan.sharing_nodes;
+            let sharing = self.node.plan.sharing.len() + interfaces as usize;
             match net.start_interfaces(&self.node.memory, &self.node.config, sharing) {
                 Ok(interfaces) => self.interfaces = interfaces,
                 Err(refusal) => {

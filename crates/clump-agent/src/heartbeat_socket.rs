@@ -1,12 +1,12 @@
 //! Heartbeats between agents on the wire: encrypted packets over the agent's own socket.
 //!
-//! A heartbeat is a packet of kind heartbeat whose body is a [`Probe`]: one byte that says which,
-//! and the node that it is about (4, little-endian; 0 if none). A packet that is not sealed with the key of the job for exactly this pair of agents and their incarnations, or
-//! that is a replay, is ignored.
+//! A packet of kind heartbeat has a [`Heartbeat`] as its body: one byte that says which, and the
+//! node that it is about (4, little-endian; 0 if none). A packet that is not sealed with the key of
+//! the job for exactly this pair of agents and their incarnations, or that is a replay, is ignored.
 
 use crate::frame::Key;
 use crate::spec::AddressTable;
-use clump_control::{DetectorAction, FailureDetector, Probe};
+use clump_control::{DetectorAction, FailureDetector, Heartbeat};
 use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_os::OsError;
@@ -104,7 +104,7 @@ impl HeartbeatSocket {
         (self.sent, self.heard)
     }
 
-    /// Reads the heartbeats that have arrived, and answers them. Returns peers that are heard again.
+    /// Reads the heartbeats that have arrived, and answers them. Returns peers heard again.
     pub(crate) fn receive(&mut self, now_ns: u64) -> Vec<DetectorAction> {
         let mut datagram = [0; MAX_BYTES];
         for at in 0..self.sockets.len() {
@@ -185,7 +185,7 @@ impl HeartbeatSocket {
         said
     }
 
-    fn send(&mut self, to: u32, probe: Probe) {
+    fn send(&mut self, to: u32, probe: Heartbeat) {
         let Some(peer) = self.peers.iter().find(|peer| peer.node == to) else {
             debug_assert!(false, "every other node is a peer");
             return;
@@ -216,25 +216,25 @@ impl HeartbeatSocket {
     }
 }
 
-fn encode(probe: Probe) -> [u8; BODY_BYTES] {
+fn encode(probe: Heartbeat) -> [u8; BODY_BYTES] {
     let (kind, node) = match probe {
-        Probe::Ping => (0, 0),
-        Probe::Ack => (1, 0),
-        Probe::Ask(node) => (2, node),
-        Probe::Vouch(node) => (3, node),
+        Heartbeat::Ping => (0, 0),
+        Heartbeat::Ack => (1, 0),
+        Heartbeat::Ask(node) => (2, node),
+        Heartbeat::Vouch(node) => (3, node),
     };
     let [a, b, c, d] = u32::to_le_bytes(node);
     [kind, a, b, c, d]
 }
 
-fn decode(body: &[u8]) -> Option<Probe> {
+fn decode(body: &[u8]) -> Option<Heartbeat> {
     let &[kind, a, b, c, d] = body else { return None };
     let node = u32::from_le_bytes([a, b, c, d]);
     Some(match kind {
-        0 => Probe::Ping,
-        1 => Probe::Ack,
-        2 => Probe::Ask(node),
-        3 => Probe::Vouch(node),
+        0 => Heartbeat::Ping,
+        1 => Heartbeat::Ack,
+        2 => Heartbeat::Ask(node),
+        3 => Heartbeat::Vouch(node),
         _ => return None,
     })
 }
@@ -300,7 +300,9 @@ mod tests {
 
     #[test]
     fn bodies_of_heartbeats_are_read_as_they_were_written() {
-        for probe in [Probe::Ping, Probe::Ack, Probe::Ask(70_000), Probe::Vouch(u32::MAX)] {
+        for probe in
+            [Heartbeat::Ping, Heartbeat::Ack, Heartbeat::Ask(70_000), Heartbeat::Vouch(u32::MAX)]
+        {
             let body = encode(probe);
             assert_eq!(decode(&body), Some(probe));
             assert_eq!(decode(&body[1..]), None);
@@ -321,7 +323,7 @@ mod tests {
     #[test]
     fn old_beats_and_forged_ones_are_not_heard() {
         let [a, b] = &mut pair(Security::Aead, true);
-        b.send(0, Probe::Ping);
+        b.send(0, Heartbeat::Ping);
         let mut beat = [0; MAX_BYTES];
         let bytes = loop {
             match a.sockets[0].recv(&mut beat) {

@@ -11,13 +11,14 @@
 //!    are asked to do so too. A sign of it, also through others, answers the question.
 //! 2. A peer is suspected after [`MISSED`] periods in question, and only those count that began in
 //!    time. A late period halves what had been counted, and costs this agent more of them for a
-//!    while: an agent that was stopped, or not scheduled, hears no peer, through no fault of theirs.
+//!    while: an agent that was stopped, or not scheduled, hears no peer, through no fault of
+//!    theirs.
 //!    One that hears none of several peers waits longer: if it is cut off, they report it first.
 //! 3. A peer that has never been heard is not questioned for [`STARTING`] times the silence that
 //!    counts: its agent may still be starting ranks, each of which takes it some scheduler turns on
 //!    a machine that many nodes share.
-//! 4. While a question stands, up to [`FURTHER`] other peers are looked at too, as if they had been
-//!    asked with it, so that what suffers from one cut is reported at about the same time.
+//! 4. While a question stands, up to [`FURTHER`] other peers are looked at too, as if they had
+//!    been asked with it, so that what suffers from one cut is reported at about the same time.
 //! 5. A suspected peer that is heard again is reported.
 
 use crate::probe_order::{ProbeOrder, random_below};
@@ -44,7 +45,7 @@ const MAX_LATENESS: u64 = 4;
 
 /// A message between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Probe {
+pub enum Heartbeat {
     /// Asks for an answer.
     Ping,
     /// Answers a ping.
@@ -59,7 +60,7 @@ pub enum Probe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectorAction {
     /// Send this message to this peer.
-    Send(u32, Probe),
+    Send(u32, Heartbeat),
     /// Report that this peer has not been heard for too long.
     Silent(u32),
     /// Report that this peer is heard again.
@@ -147,7 +148,7 @@ impl FailureDetector {
     }
 
     /// Handles an authenticated message of `from`.
-    pub fn handle_probe(&mut self, from: u32, probe: Probe, now_ns: u64) {
+    pub fn handle_probe(&mut self, from: u32, probe: Heartbeat, now_ns: u64) {
         if from == self.own || from as usize >= self.peers.len() {
             return;
         }
@@ -155,12 +156,12 @@ impl FailureDetector {
         self.handle_sign(from);
         self.vouch_for(from);
         match probe {
-            Probe::Ping => self.send(from, Probe::Ack),
-            Probe::Ack => {}
-            Probe::Ask(subject) => self.handle_ask(from, subject, now_ns),
+            Heartbeat::Ping => self.send(from, Heartbeat::Ack),
+            Heartbeat::Ack => {}
+            Heartbeat::Ask(subject) => self.handle_ask(from, subject, now_ns),
             // Late and unasked words count as well: the peer was heard since this agent asked.
-            Probe::Vouch(subject) if subject != from => self.handle_sign(subject),
-            Probe::Vouch(_) => {}
+            Heartbeat::Vouch(subject) if subject != from => self.handle_sign(subject),
+            Heartbeat::Vouch(_) => {}
         }
         debug_assert!(!self.peers[from as usize].silent, "who speaks is not silent");
     }
@@ -194,7 +195,7 @@ impl FailureDetector {
         }
         if let Some(peer) = self.order.peer_of(period) {
             self.doubt(peer, now_ns);
-            self.send(peer, Probe::Ping);
+            self.send(peer, Heartbeat::Ping);
         }
         debug_assert!(self.next_ns > now_ns, "the next period lies ahead");
         self.check_invariants();
@@ -205,7 +206,7 @@ impl FailureDetector {
         self.actions.pop_front()
     }
 
-    fn send(&mut self, to: u32, probe: Probe) {
+    fn send(&mut self, to: u32, probe: Heartbeat) {
         debug_assert!(to != self.own && (to as usize) < self.peers.len(), "peers are others");
         self.actions.push_back(DetectorAction::Send(to, probe));
     }
@@ -230,7 +231,7 @@ impl FailureDetector {
         relays.retain(|relay| {
             let answered = relay.subject == node;
             if answered {
-                self.send(relay.asker, Probe::Vouch(node));
+                self.send(relay.asker, Heartbeat::Vouch(node));
             }
             !answered
         });
@@ -251,7 +252,7 @@ impl FailureDetector {
         let until_ns = now_ns + self.patience_ns;
         self.relays.push_back(Relay { asker, subject, until_ns });
         debug_assert!(self.relays.len() <= RELAYS, "what others ask for is bounded");
-        self.send(subject, Probe::Ping);
+        self.send(subject, Heartbeat::Ping);
     }
 
     /// Puts a peer in question, unless it is, or may still be starting (rule 3).
@@ -288,12 +289,12 @@ impl FailureDetector {
             peer.silent = true;
             self.actions.push_back(DetectorAction::Silent(node));
         }
-        self.send(node, Probe::Ping);
+        self.send(node, Heartbeat::Ping);
         for _ in 0..HELPERS {
             let others = self.peers.len() as u64;
             let helper = random_below(&mut self.random, others) as u32;
             if helper != self.own && helper != node {
-                self.send(helper, Probe::Ask(node));
+                self.send(helper, Heartbeat::Ask(node));
             }
         }
         missed >= WIDENED && !self.peers[at].silent
@@ -321,7 +322,7 @@ impl FailureDetector {
             if !before && opened.is_some() {
                 *opened = oldest.map(|q| Question { missed: q.missed.min(WIDENED), ..q });
                 room -= 1;
-                self.send(node, Probe::Ping);
+                self.send(node, Heartbeat::Ping);
             }
         }
         debug_assert!(room < FURTHER, "a question stands");

@@ -2,8 +2,8 @@
 //! reliable control streams. It has no rules of its own: it runs those of the crate.
 
 use clump_control::{
-    AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, JobCoordinator,
-    OnDeath, Probe, ProcessEnd, RankStatus,
+    AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, Heartbeat,
+    JobCoordinator, OnDeath, ProcessEnd, RankStatus,
 };
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -53,7 +53,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Wake(u32),
-    Probe { from: u32, to: u32, probe: Probe },
+    Heartbeat { from: u32, to: u32, probe: Heartbeat },
     Report(u32, EventKey),
     Gone(u32),
     Fault(usize),
@@ -70,7 +70,7 @@ struct Agent {
     alive: bool,
     concluded: bool,
     /// Messages that arrived while it was stopped, or before it had started.
-    unread: Vec<(u32, Probe)>,
+    unread: Vec<(u32, Heartbeat)>,
     commands: Vec<AgentCommand>,
 }
 
@@ -168,7 +168,7 @@ impl Cluster {
     fn step(&mut self, step: Step) {
         match step {
             Step::Wake(node) => self.wake(node),
-            Step::Probe { from, to, probe } => {
+            Step::Heartbeat { from, to, probe } => {
                 let agent = &mut self.agents[to as usize];
                 if self.cut.contains(&(from, to)) || !agent.alive {
                 } else if agent.stopped || !agent.started {
@@ -224,14 +224,14 @@ impl Cluster {
         }
     }
 
-    fn send(&mut self, from: u32, to: u32, probe: Probe) {
+    fn send(&mut self, from: u32, to: u32, probe: Heartbeat) {
         self.sent += 1;
         let copies = if self.random.below(10) == 0 { 2 } else { 1 };
         for _ in 0..copies {
             if self.random.below(1000) >= self.loss {
                 let late = if self.random.below(10) == 0 { 20 } else { 1 };
                 let delay = 1 + self.random.below(late * DELAY);
-                self.at(self.now + delay, Step::Probe { from, to, probe });
+                self.at(self.now + delay, Step::Heartbeat { from, to, probe });
             }
         }
     }

@@ -21,8 +21,8 @@ fn run(detector: &mut FailureDetector, alive: &[u32], until: u64) -> Vec<(u64, D
         detector.handle_timeout(now);
         for action in actions(detector) {
             match action {
-                DetectorAction::Send(to, Probe::Ping) if alive.contains(&to) => {
-                    detector.handle_probe(to, Probe::Ack, now + 1);
+                DetectorAction::Send(to, Heartbeat::Ping) if alive.contains(&to) => {
+                    detector.handle_probe(to, Heartbeat::Ack, now + 1);
                 }
                 DetectorAction::Send(..) => {}
                 report => said.push((now, report)),
@@ -41,8 +41,8 @@ fn one_peer_a_period_is_pinged_whatever_their_number() {
             assert_eq!(detector.next_deadline_ns(), period * PERIOD);
             detector.handle_timeout(period * PERIOD);
             let sent = actions(&mut detector);
-            let [DetectorAction::Send(to, Probe::Ping)] = sent[..] else { panic!("{sent:?}") };
-            detector.handle_probe(to, Probe::Ack, period * PERIOD + 1);
+            let [DetectorAction::Send(to, Heartbeat::Ping)] = sent[..] else { panic!("{sent:?}") };
+            detector.handle_probe(to, Heartbeat::Ack, period * PERIOD + 1);
         }
         detector.handle_timeout(99 * PERIOD + 1);
         assert_eq!(actions(&mut detector), [], "too early");
@@ -55,8 +55,8 @@ fn a_peer_that_stops_is_said_to_be_silent_once_and_in_time() {
     assert_eq!(run(&mut detector, &[1], 1000 * MS), []);
     let said = run(&mut detector, &[], 60_000 * MS);
     assert_eq!(said, [(1100 * MS + MISSED * PERIOD, DetectorAction::Silent(1))]);
-    detector.handle_probe(1, Probe::Ping, 60_001 * MS);
-    let heard = [DetectorAction::Heard(1), DetectorAction::Send(1, Probe::Ack)];
+    detector.handle_probe(1, Heartbeat::Ping, 60_001 * MS);
+    let heard = [DetectorAction::Heard(1), DetectorAction::Send(1, Heartbeat::Ack)];
     assert_eq!(actions(&mut detector), heard);
     assert_eq!(run(&mut detector, &[1], 61_000 * MS), []);
 }
@@ -77,12 +77,12 @@ fn others_are_asked_before_a_peer_is_suspected_and_their_word_counts() {
         detector.handle_timeout(now);
         for action in actions(&mut detector) {
             match action {
-                DetectorAction::Send(to @ (1 | 2), Probe::Ping) => {
-                    detector.handle_probe(to, Probe::Ack, now);
+                DetectorAction::Send(to @ (1 | 2), Heartbeat::Ping) => {
+                    detector.handle_probe(to, Heartbeat::Ack, now);
                 }
-                DetectorAction::Send(to, Probe::Ask(3)) => {
+                DetectorAction::Send(to, Heartbeat::Ask(3)) => {
                     asked = true;
-                    detector.handle_probe(to, Probe::Vouch(3), now);
+                    detector.handle_probe(to, Heartbeat::Vouch(3), now);
                 }
                 DetectorAction::Send(..) => {}
                 report => panic!("{report:?}"),
@@ -96,20 +96,20 @@ fn others_are_asked_before_a_peer_is_suspected_and_their_word_counts() {
 #[test]
 fn whoever_is_asked_pings_and_vouches_once_it_has_heard() {
     let mut detector = detector(4);
-    detector.handle_probe(1, Probe::Ask(2), 5);
-    detector.handle_probe(3, Probe::Ask(2), 5);
-    let ping = DetectorAction::Send(2, Probe::Ping);
+    detector.handle_probe(1, Heartbeat::Ask(2), 5);
+    detector.handle_probe(3, Heartbeat::Ask(2), 5);
+    let ping = DetectorAction::Send(2, Heartbeat::Ping);
     assert_eq!(actions(&mut detector), [ping, ping]);
-    detector.handle_probe(2, Probe::Ack, 9);
-    let vouched = [1, 3].map(|asker| DetectorAction::Send(asker, Probe::Vouch(2)));
+    detector.handle_probe(2, Heartbeat::Ack, 9);
+    let vouched = [1, 3].map(|asker| DetectorAction::Send(asker, Heartbeat::Vouch(2)));
     assert_eq!(actions(&mut detector), vouched);
-    detector.handle_probe(2, Probe::Ack, 10);
+    detector.handle_probe(2, Heartbeat::Ack, 10);
     assert_eq!(actions(&mut detector), [], "once");
-    for nonsense in [Probe::Ask(0), Probe::Ask(1), Probe::Ask(4), Probe::Vouch(9)] {
+    for nonsense in [Heartbeat::Ask(0), Heartbeat::Ask(1), Heartbeat::Ask(4), Heartbeat::Vouch(9)] {
         detector.handle_probe(1, nonsense, 11);
         assert_eq!(actions(&mut detector), []);
     }
-    detector.handle_probe(77, Probe::Ping, 12);
+    detector.handle_probe(77, Heartbeat::Ping, 12);
     assert_eq!(actions(&mut detector), [], "of no node of the job");
 }
 
@@ -117,11 +117,11 @@ fn whoever_is_asked_pings_and_vouches_once_it_has_heard() {
 fn what_others_ask_for_is_bounded() {
     let mut detector = detector(300);
     for asker in 2..300 {
-        detector.handle_probe(asker, Probe::Ask(1), 5);
+        detector.handle_probe(asker, Heartbeat::Ask(1), 5);
         detector.check_invariants();
     }
     actions(&mut detector);
-    detector.handle_probe(1, Probe::Ack, 6);
+    detector.handle_probe(1, Heartbeat::Ack, 6);
     assert_eq!(actions(&mut detector).len(), RELAYS);
 }
 
@@ -145,7 +145,7 @@ fn who_was_not_scheduled_itself_accuses_nobody() {
 #[test]
 fn periods_that_all_come_late_make_no_false_alarm() {
     let mut detector = detector(2);
-    detector.handle_probe(1, Probe::Ping, 0);
+    detector.handle_probe(1, Heartbeat::Ping, 0);
     for look in 1..2000 {
         detector.handle_timeout(look * 250 * MS);
     }
