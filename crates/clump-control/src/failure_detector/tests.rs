@@ -143,6 +143,15 @@ fn who_was_not_scheduled_itself_accuses_nobody() {
 }
 
 #[test]
+fn who_hears_none_of_several_peers_waits_for_them_to_report_it() {
+    let mut detector = detector(3);
+    assert_eq!(run(&mut detector, &[1, 2], 2000 * MS), []);
+    let said = run(&mut detector, &[], 60_000 * MS);
+    assert_eq!(said[0].0, 2000 * MS + PERIOD + (MISSED + ALONE) * PERIOD);
+    assert_eq!(said.len(), 2, "{said:?}");
+}
+
+#[test]
 fn periods_that_all_come_late_make_no_false_alarm() {
     let mut detector = detector(2);
     detector.handle_probe(1, Heartbeat::Ping, 0);
