@@ -16,10 +16,11 @@ mod oracles;
 mod steps;
 mod tier;
 
-use crate::command::Counts;
+use crate::command::{self, Counts};
 use crate::host;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use tier::Tier;
 
@@ -30,6 +31,8 @@ pub struct Site {
     pub root: PathBuf,
     /// Cargo's target folder.
     pub target: PathBuf,
+    /// Tier that was asked for: it says how much tests do.
+    pub tier: Tier,
 }
 
 impl Site {
@@ -41,6 +44,17 @@ impl Site {
         let folder = self.target.join("ci-scratch");
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         Ok(folder)
+    }
+
+    /// Returns `cargo ARGS` that runs tests: as many cases as the tier has, temporary files in
+    /// [`Self::scratch`].
+    ///
+    /// # Errors
+    /// Fails if that folder cannot be made.
+    pub fn tests(&self, args: &[&str]) -> Result<Command> {
+        let mut command = command::cargo(&self.root, args);
+        command.env(command::TEST_TIER, self.tier.name()).env("TMPDIR", self.scratch()?);
+        Ok(command)
     }
 }
 
@@ -82,7 +96,8 @@ struct Done {
 /// Fails on an unknown option or step.
 pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     let Some(chosen) = choose(options)? else { return Ok(true) };
-    let site = Site { root: root.to_owned(), target: host::target(root) };
+    let tier = tier_of(options)?.unwrap_or(Tier::Merge);
+    let site = Site { root: root.to_owned(), target: host::target(root), tier };
     // Remains of an interrupted run are not this run's.
     let _ = std::fs::remove_dir_all(site.scratch()?);
     let mut all = Vec::new();
@@ -106,7 +121,7 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 /// Returns the steps to run, or `None` when only their list was asked for.
 fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
     let mut chosen: Vec<&Step> = steps::STEPS.iter().collect();
-    let (mut tier, mut named) = (None, false);
+    let mut named = false;
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
         if option == "--list" {
@@ -120,7 +135,6 @@ fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
             bail!("`{option}`: ci takes --tier TIER, --list, --only A,B and --skip A,B");
         };
         if option == "--tier" {
-            tier = Some(value.parse::<Tier>()?);
             continue;
         }
         named |= option == "--only";
@@ -131,10 +145,16 @@ fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
         chosen.retain(|step| names.contains(&step.name) == (option == "--only"));
     }
     // Steps selected by name run, whatever their tier.
-    if let Some(tier) = tier.or((!named).then_some(Tier::Merge)) {
+    if let Some(tier) = tier_of(options)?.or((!named).then_some(Tier::Merge)) {
         chosen.retain(|step| step.tiers.contains(&tier));
     }
     Ok(Some(chosen))
+}
+
+/// Returns the tier that options name; the last one counts.
+fn tier_of(options: &[String]) -> Result<Option<Tier>> {
+    let at = options.iter().rposition(|option| option == "--tier");
+    at.and_then(|at| options.get(at + 1)).map(|name| name.parse()).transpose()
 }
 
 fn line(done: &Done) -> String {
@@ -202,6 +222,11 @@ mod tests {
         assert!(names(&["--list"]).unwrap().is_none());
         assert!(names(&["--only", "nonsense"]).is_err());
         assert!(names(&["--wrong"]).is_err());
+        let tier = |options: &[&str]| {
+            let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+            tier_of(&options).unwrap().unwrap_or(Tier::Merge).name()
+        };
+        assert_eq!([tier(&["--only", "tests"]), tier(&["--tier", "edit"])], ["merge", "edit"]);
         assert!(names(&["--tier"]).is_err() && names(&["--tier", "noon"]).is_err());
     }
 

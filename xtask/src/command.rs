@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+/// Variable by which tests know how many cases to run (`tests/tier`); unset is the edit tier.
+pub const TEST_TIER: &str = "CLUMP_TEST_TIER";
+
 /// The counts of `cargo test`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {

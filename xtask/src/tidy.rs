@@ -6,6 +6,7 @@
 mod assertions;
 mod circles;
 mod counted;
+mod finding;
 mod front;
 mod glossary;
 mod heads;
@@ -20,10 +21,11 @@ mod sync_pairs;
 mod tests;
 mod tree;
 mod type_names;
+mod unrun;
 mod words;
 
 use anyhow::Result;
-use std::fmt;
+pub use finding::Finding;
 use std::path::Path;
 pub use tree::Tree;
 
@@ -34,38 +36,6 @@ pub enum Ratchet {
     Compare,
     /// Store the smaller number in the ratchet file.
     Lower,
-}
-
-/// One breach of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
-    /// Path from the root of the tree.
-    pub path: String,
-    /// Line, counted from 1; 0 for the file as a whole.
-    pub line: usize,
-    /// The defect and its remedy.
-    pub what: String,
-}
-
-impl Finding {
-    /// Creates a finding at `line` (from 0) of `path`.
-    pub fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line: line + 1, what: what.into() }
-    }
-
-    /// Creates a finding about `path` as a whole.
-    pub fn of(path: &str, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line: 0, what: what.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.path, self.what),
-            line => write!(f, "{}:{line}: {}", self.path, self.what),
-        }
-    }
 }
 
 /// A rule: its name and its function.
@@ -86,6 +56,7 @@ const RULES: &[Rule] = &[
     ("sync pairs", sync_pairs::check),
     ("front pages", front::check),
     ("links", links::check),
+    ("unrun tests", unrun::check),
 ];
 
 /// Checks the tree at `root` and prints the findings; returns true if there are none.

@@ -139,7 +139,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 2000, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(250, 1500), max_shrink_iters: 2000, ..Default::default() })]
 
     #[test]
     fn scribbled_memory_is_survived(lanes: bool, steps in prop::collection::vec(any_step(), 1..60)) {

@@ -336,7 +336,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, max_shrink_iters: 2000, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(200, 1000), max_shrink_iters: 2000, ..Default::default() })]
 
     #[test]
     fn requests_are_handled_once_or_come_back_once(

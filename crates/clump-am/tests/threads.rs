@@ -223,7 +223,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 200, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(30, 150), max_shrink_iters: 200, ..Default::default() })]
 
     #[test]
     fn ranks_at_once_lose_and_double_nothing(

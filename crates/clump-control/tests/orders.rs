@@ -90,7 +90,7 @@ impl Told {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(clump_test_tier::pick(128, 512)))]
 
     #[test]
     fn a_rank_dies_once_and_the_job_ends_once(

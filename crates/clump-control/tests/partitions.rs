@@ -20,7 +20,7 @@ fn part(cluster: &mut Cluster, at_ns: u64, group: &[u32], others: &[u32]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(clump_test_tier::pick(32, 128)))]
 
     #[test]
     fn without_faults_no_node_is_evicted_though_datagrams_are_lost(

@@ -56,7 +56,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(100, 400), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Checks the promises that the channel keeps whatever arrives.
     #[test]

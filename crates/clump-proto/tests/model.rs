@@ -72,7 +72,7 @@ fn plan(seed: u64) {
 
 #[test]
 fn whatever_went_wrong_all_arrives_once_when_the_network_is_whole_again() {
-    for seed in 0..600 {
+    for seed in 0..clump_test_tier::pick(150, 600) {
         let ran = std::panic::catch_unwind(|| plan(seed));
         assert!(ran.is_ok(), "seed {seed}: run `plan({seed})` alone");
     }
@@ -115,7 +115,7 @@ fn stamped(channel: &mut Channel, now: Nanos, kind: PacketKind, unit: u64) -> (H
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(75, 300), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The wire is a bag out of which packets are taken in any order. The channel's statement about
     /// each unit must agree with sets of all units and all numbers.

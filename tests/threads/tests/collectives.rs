@@ -39,7 +39,8 @@ fn shapes() -> Vec<Shape> {
     let by =
         |ranks, nodes, proxies| Shape::of(ranks, nodes).by_proxies(proxies, Dispatch::RoundRobin);
     let proxied = [by(2, 2, 1), by(5, 3, 2), by(8, 4, 1).troubled(), by(9, 9, 1)];
-    one.chain(spread).chain(troubled).chain(proxied).collect()
+    let all = one.chain(spread).chain(troubled).chain(proxied);
+    all.step_by(clump_test_tier::pick(3, 1)).collect()
 }
 
 /// Runs `body` as every rank of jobs of all shapes.
@@ -419,7 +420,7 @@ fn threads_of_a_rank_use_different_teams_at_one_time() {
             std::thread::scope(|threads| {
                 for (number, team) in teams.iter().enumerate() {
                     threads.spawn(move || {
-                        for round in 0..20 {
+                        for round in 0..clump_test_tier::pick(5, 20) {
                             check_team(team, number * 100 + round);
                         }
                     });

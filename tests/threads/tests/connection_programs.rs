@@ -242,7 +242,7 @@ fn between(scripts: &[Script], how: &Between) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: clump_test_tier::pick(3, 12), ..ProptestConfig::default() })]
 
     #[test]
     fn on_one_node(scripts in scripts(6)) {

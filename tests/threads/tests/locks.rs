@@ -5,6 +5,7 @@ use clump_os::sync::{AtomicU64, Ordering};
 use clump_rma::{Comparison, Refusal, Rma};
 use clump_shm::job::{Death, DeathCause};
 use clump_test_bed::{Shape, run};
+use clump_test_tier::pick;
 use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,9 @@ fn shapes() -> Vec<Shape> {
 
 #[test]
 fn ranks_exclude_each_other_and_the_word_counts_them() {
-    const TURNS: u64 = 100;
+    let turns: u64 = pick(15, 100);
     for (seed, shape) in (1..).zip(shapes()) {
-        run(&shape, seed, |seat| {
+        run(&shape, seed, move |seat| {
             let rma = Rma::open(&seat.context).unwrap();
             let locks = rma.export_locks(2).unwrap();
             let names = seat.exchange(locks.name());
@@ -32,7 +33,7 @@ fn ranks_exclude_each_other_and_the_word_counts_them() {
             let lock = rma.lock(names[0], 1).unwrap();
             // The counter lies elsewhere than the lock, and is changed by two operations.
             let counter = all.last().unwrap();
-            for turn in 0..TURNS {
+            for turn in 0..turns {
                 let mut guard = match turn % 3 {
                     0 => lock.acquire().unwrap(),
                     1 => loop {
@@ -52,7 +53,7 @@ fn ranks_exclude_each_other_and_the_word_counts_them() {
             }
             rma.quiet().unwrap();
             seat.meet();
-            assert_eq!(lock.acquire().unwrap().word(), TURNS * seat.ranks() as u64);
+            assert_eq!(lock.acquire().unwrap().word(), turns * seat.ranks() as u64);
             seat.meet();
         });
     }
@@ -60,7 +61,7 @@ fn ranks_exclude_each_other_and_the_word_counts_them() {
 
 #[test]
 fn a_lock_goes_from_rank_to_rank_past_its_home() {
-    const TURNS: u64 = 150;
+    let turns: u64 = pick(30, 150);
     let shapes = [
         Shape::of(4, 4),
         Shape::of(4, 2), // the contenders are on one node, the home on the other
@@ -77,7 +78,7 @@ fn a_lock_goes_from_rank_to_rank_past_its_home() {
             let (_mine, all) = seat.allocate(&rma, 64);
             let lock = rma.lock(names[0], 0).unwrap();
             let counter = &all[0];
-            for _ in 0..TURNS {
+            for _ in 0..turns {
                 // A rank of the home takes part now and then.
                 let mut guard = lock.acquire().unwrap();
                 let value = counter.get::<u64>(0).unwrap();
@@ -93,7 +94,7 @@ fn a_lock_goes_from_rank_to_rank_past_its_home() {
             // Every holder has released it: the lock is free.
             if seat.rank() == 1 {
                 let guard = lock.try_acquire().unwrap().unwrap();
-                assert_eq!(guard.word(), TURNS * seat.ranks() as u64);
+                assert_eq!(guard.word(), turns * seat.ranks() as u64);
             }
             seat.meet();
         });
@@ -104,15 +105,16 @@ fn a_lock_goes_from_rank_to_rank_past_its_home() {
 
 #[test]
 fn what_was_put_before_a_fence_is_there_for_the_next_holder() {
+    let turns = pick(20, 100);
     for (seed, shape) in (1..).zip([Shape::of(4, 4), Shape::of(4, 4).troubled()]) {
-        run(&shape, seed, |seat| {
+        run(&shape, seed, move |seat| {
             let rma = Rma::open(&seat.context).unwrap();
             let locks = rma.export_locks(1).unwrap();
             let names = seat.exchange(locks.name());
             let (_mine, all) = seat.allocate(&rma, 64);
             let lock = rma.lock(names[0], 0).unwrap();
             let counter = &all[0];
-            for _ in 0..100 {
+            for _ in 0..turns {
                 let mut guard = lock.acquire().unwrap();
                 assert_eq!(counter.get::<u64>(0).unwrap(), guard.word());
                 let next = guard.word() + 1;

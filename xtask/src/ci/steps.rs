@@ -175,9 +175,7 @@ fn units(site: &Site) -> Result<StepOutcome> {
     for package in ["clump-wire", "clump-loggp", "clump-proto", "clump-control", "xtask"] {
         args.extend(["--package", package]);
     }
-    let mut command = cargo(&site.root, &args);
-    command.env("TMPDIR", site.scratch()?);
-    Ok(outcome(command::run(&mut command, BUILD)?))
+    Ok(outcome(command::run(&mut site.tests(&args)?, BUILD)?))
 }
 
 fn clippy(site: &Site) -> Result<StepOutcome> {
@@ -186,9 +184,7 @@ fn clippy(site: &Site) -> Result<StepOutcome> {
 }
 
 fn tests(site: &Site) -> Result<StepOutcome> {
-    let mut command = cargo(&site.root, &["test", "--workspace"]);
-    command.env("TMPDIR", site.scratch()?);
-    Ok(outcome(command::run(&mut command, BUILD)?))
+    Ok(outcome(command::run(&mut site.tests(&["test", "--workspace"])?, BUILD)?))
 }
 
 /// Runs the C interface by whole programs, most of whose time is that of compilers.
@@ -204,9 +200,7 @@ fn memory(site: &Site) -> Result<StepOutcome> {
 /// Runs tests of whole jobs that `cargo test` does not.
 fn process_tests(site: &Site, test: &str) -> Result<StepOutcome> {
     let args = ["test", "--package", "clump-process-tests", "--test", test];
-    let mut command = cargo(&site.root, &args);
-    command.env("TMPDIR", site.scratch()?);
-    Ok(outcome(command::run(&mut command, BUILD)?))
+    Ok(outcome(command::run(&mut site.tests(&args)?, BUILD)?))
 }
 
 fn loom(site: &Site) -> Result<StepOutcome> {

@@ -20,7 +20,8 @@ pub const ALL: &[Tier] = &[Tier::Edit, Tier::Merge, Tier::Night];
 pub const FROM_MERGE: &[Tier] = &[Tier::Merge, Tier::Night];
 
 impl Tier {
-    fn name(self) -> &'static str {
+    /// Returns its name, on the command line and for tests.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Edit => "edit",
             Self::Merge => "merge",

@@ -108,6 +108,27 @@ fn tests_may_stand_on_a_test_bed_above_them_and_nothing_else_may() {
 }
 
 #[test]
+fn no_test_stands_where_the_harness_is_off() {
+    let off = |target: &str| manifest("low", Some(0), target);
+    let head = "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
+    let test = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn a() {}\n}\n";
+    let tree = Planted::clean("unrun");
+    tree.file("crates/low/Cargo.toml", &off("[lib]\ntest = false\ndoctest = false"));
+    tree.file("crates/low/src/bin/program.rs", &format!("//! A program.\n{test}"));
+    assert_eq!(tree.findings(), [""; 0], "a program has a harness of its own");
+    tree.file("crates/low/src/lib.rs", &format!("{head}fn push() {{}}\n{test}"));
+    tree.finds("crates/low/src/lib.rs:9", "is never run");
+    for (language, finds) in [("text", false), ("", true), ("no_run", true)] {
+        let example = format!("/// An example.\n///\n/// ```{language}\n/// push()\n/// ```\n");
+        tree.file("crates/low/src/lib.rs", &format!("{head}{example}fn push() {{}}\n"));
+        assert_eq!(tree.findings().iter().any(|f| f.contains("is never tested")), finds);
+    }
+    let program = "[[bin]]\nname = \"program\"\npath = \"src/bin/program.rs\"\ntest = false";
+    tree.file("crates/low/Cargo.toml", &off(program));
+    tree.finds("crates/low/src/bin/program.rs:4", "is never run");
+}
+
+#[test]
 fn siblings_do_not_know_each_other() {
     let tree = Planted::clean("siblings");
     tree.file("crates/low/Cargo.toml", &manifest("low", Some(1), ""));
