@@ -16,7 +16,7 @@ pub fn threads(processes: &[Process]) -> String {
                 std::fs::read_to_string(path).unwrap_or_else(|error| error.to_string())
             };
             let stat = read("stat");
-            // The fields after the name, which may contain spaces: state first, times 12th and 13th.
+            // The fields after the name, which may contain spaces; the first is the state.
             let fields: Vec<&str> =
                 stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split(' ').collect());
             let field = |n: usize| fields.get(n).copied().unwrap_or("?");
