@@ -36,10 +36,14 @@ pub enum Refusal {
     /// The rank that releases the lock does not hold it.
     #[error("this rank does not hold this lock")]
     NotHeld = 10,
+    /// The node's interface has too much under way for that.
+    #[error("its node's interface has too much under way; ask for less, or again")]
+    Overloaded = 16,
 }
 
 impl Refusal {
-    pub(crate) fn from_bits(bits: u64) -> Self {
+    /// Reads a reason from an answer; one that this build does not know is [`Refusal::Unknown`].
+    pub fn from_bits(bits: u64) -> Self {
         let why = match bits {
             1 => Self::NoSuchSegment,
             2 => Self::OutOfBounds,
@@ -50,6 +54,7 @@ impl Refusal {
             8 => Self::TimedOut,
             9 => Self::LockBusy,
             10 => Self::NotHeld,
+            16 => Self::Overloaded,
             _ => Self::Unknown,
         };
         debug_assert!(why == Self::Unknown || why as u64 == bits, "answers carry its number");

@@ -1,12 +1,13 @@
 //! A rank's segment, to operate on: words and atomics. Segments on this node are accessed at once.
 
 mod bulk;
+mod many;
 mod words;
 
 use crate::atomic::Word;
 use crate::error::{Refusal, Result, refused};
 use crate::rma::Inner;
-use clump_os::sync::AtomicU64;
+use clump_os::sync::{AtomicU64, Ordering, fence};
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::rank::RankBlock;
@@ -147,6 +148,23 @@ impl Target {
     /// Returns true if the rank that exported it has died, as far as this node knows.
     pub(crate) fn is_owner_dead(&self) -> bool {
         self.inner.context.node().death_of(self.name.rank()).is_some()
+    }
+
+    /// Tells that the word at `offset`, which a plain store has changed, is to be looked at by those
+    /// who wait for it on other nodes ([`Target::when`]). Signals and flags do so by themselves; a
+    /// change that nobody tells of is seen after 100 ms.
+    pub fn notify(&self, offset: u64) {
+        let memory = self.inner.context.node();
+        if self.near.is_none() || memory.nnodes() == 1 {
+            return;
+        }
+        let interface = memory.interface_id(memory.node());
+        fence(Ordering::SeqCst);
+        if let Some(block) = memory.rank(interface)
+            && block.mark_changed(self.name, offset)
+        {
+            block.park().wake(memory.alarm(interface).map(|alarm| &**alarm));
+        }
     }
 
     /// Wakes the rank of a near segment, if it waits for a signal.

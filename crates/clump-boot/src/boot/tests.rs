@@ -4,7 +4,8 @@ use std::os::fd::AsRawFd;
 fn seat() -> RankIdentity {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
-    RankIdentity { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net, line: net }
+    let services = 0x1234_5678_9abc_def0;
+    RankIdentity { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, services, net, line: net }
 }
 
 fn memory() -> OwnedFd {

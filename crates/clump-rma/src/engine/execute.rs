@@ -1,6 +1,7 @@
 //! Execution of one request: check, operation, answer.
 
 use super::claims::At;
+use super::served::is_served;
 use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width, execute};
 use crate::error::Refusal;
@@ -8,6 +9,7 @@ use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use clump_os::sync::{Ordering, fence};
+use crate::service::Outcome;
 use clump_shm::export::SegmentName;
 
 /// Result of an executed request.
@@ -111,6 +113,9 @@ impl<M: Memory> Engine<M> {
             let &[cookie, port] = words else { return None };
             return Some(ExecutionResult::Value(cookie, self.memory.port(port)));
         }
+        if is_served(handler) {
+            return Some(self.execute_served(at, request, out));
+        }
         let (&[segment, offset, cookie], rest) = words.split_first_chunk()?;
         let name = SegmentName::from_bits(segment);
         let done = match (handler, rest) {
@@ -145,6 +150,29 @@ impl<M: Memory> Engine<M> {
             _ => Err(Refusal::Unknown),
         };
         Some(done.unwrap_or_else(|why| ExecutionResult::Refused(cookie, why)))
+    }
+
+    fn execute_served(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        out: &mut impl ReplySink,
+    ) -> ExecutionResult {
+        let cookie = request.words.get(2).copied().unwrap_or(0);
+        let outcome = self.serve(at, request, out);
+        if !self.concerns_others() {
+            self.touch_changed();
+        }
+        match outcome.unwrap_or_else(Outcome::Refused) {
+            Outcome::Done => ExecutionResult::Done(cookie),
+            // A result that nobody asked for.
+            Outcome::Value(_) | Outcome::Bytes if cookie == 0 => ExecutionResult::Done(0),
+            Outcome::Value(value) => ExecutionResult::Value(cookie, value),
+            Outcome::Bytes => ExecutionResult::Bytes(cookie),
+            Outcome::Later if cookie == 0 => ExecutionResult::Kept,
+            Outcome::Later => ExecutionResult::Later,
+            Outcome::Refused(why) => ExecutionResult::Refused(cookie, why),
+        }
     }
 
     fn get(

@@ -3,9 +3,10 @@
 use super::Engine;
 use super::claims::{ClaimAccount, ClaimState};
 use super::waits::MAX_WAITS;
+use crate::memory::Memory;
 use clump_shm::geometry::ENDPOINTS;
 
-impl<M> Engine<M> {
+impl<M: Memory> Engine<M> {
     /// Checks the relations between accounts, waits and claims, which hold between two calls,
     /// whatever requesters send.
     ///
@@ -18,6 +19,7 @@ impl<M> Engine<M> {
         self.check_accounts();
         self.check_waits();
         self.check_claims();
+        self.check_served();
     }
 
     fn check_accounts(&self) {
