@@ -7,8 +7,6 @@ use crate::node_endpoints::{INDEX, NodeEndpoints};
 
 use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Stack, Words};
 use clump_os::alarm::Alarm;
-use clump_rma::NodeSegments;
-use clump_rma::engine::Engine;
 use clump_rma::protocol::interface_name;
 use clump_rma::service::Services;
 use clump_shm::block::EndpointBlock;
@@ -20,8 +18,8 @@ use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{
     Clock, DeliveryQueue, Error, Result, Routes, SubmissionQueue, Watcher, Wire, Work,
-    control_endpoint_name, count_stack, credit_bytes, gone, gone_peers, note_narrowed,
-    note_receive_failure, note_unanswered, peer_address, remote_interfaces, remote_ranks,
+    control_endpoint_name, count_stack, gone_peers, note_narrowed, note_receive_failure,
+    note_unanswered, peer_address, remote_interfaces, remote_ranks,
 };
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;

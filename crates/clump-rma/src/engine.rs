@@ -19,9 +19,9 @@ mod watches;
 
 use crate::memory::Memory;
 use crate::protocol::ask;
+use crate::service::Services;
 use account::{Account, Kept};
 use claims::Claims;
-use crate::service::Services;
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;

@@ -1,12 +1,11 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
+use crate::atomic::AtomicOp;
 use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
-use crate::atomic::AtomicOp;
 use crate::service::{SpreadUpdate, code, may_be_batched};
 use crate::target::Target;
-use zerocopy::IntoBytes;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
@@ -16,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// One-sided operations of one thread. Clones share the endpoint and all state.
 ///

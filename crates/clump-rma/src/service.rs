@@ -18,14 +18,14 @@ mod gather;
 mod spread;
 mod when;
 
-pub(crate) use apply::execute as execute_apply;
-pub(crate) use batch::{execute as execute_batch, may_be_batched, read_many};
-pub(crate) use gather::MAX_RANGES;
 pub use apply::Advance as AdvanceWord;
+pub(crate) use apply::execute as execute_apply;
 pub use batch::Update;
+pub(crate) use batch::{execute as execute_batch, may_be_batched, read_many};
 pub use catalogue::{Services, check_fingerprint};
-pub use context::{ServiceContext, Ticket};
 pub(crate) use context::Wishes;
+pub use context::{ServiceContext, Ticket};
+pub(crate) use gather::MAX_RANGES;
 pub use gather::Range;
 pub use spread::SpreadUpdate;
 
@@ -116,11 +116,8 @@ pub trait Service: Send {
     fn id(&self) -> ServiceId;
 
     /// Begins a request.
-    fn handle(
-        &mut self,
-        request: &ServiceRequest<'_>,
-        context: &mut ServiceContext<'_>,
-    ) -> Outcome;
+    fn handle(&mut self, request: &ServiceRequest<'_>, context: &mut ServiceContext<'_>)
+    -> Outcome;
 
     /// Continues a request that was to end later. May be called although nothing has changed.
     fn resume(

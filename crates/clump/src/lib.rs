@@ -63,9 +63,9 @@ pub mod conn {
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Barrier, Comparison, Error as OneSidedError, ErrorKind as OneSidedErrorKind,
-        Flag, Guard, Lock, Pending, Phase, Refusal, Rma, Segment, SegmentName, Signal, Strides,
-        Target, Word,
+        AdvanceWord, AtomicOp, Barrier, Comparison, Error as OneSidedError,
+        ErrorKind as OneSidedErrorKind, Flag, Guard, Lock, Pending, Phase, Range, Refusal, Rma,
+        Segment, SegmentName, Signal, SpreadUpdate, Strides, Target, Update, Word,
     };
 }
 

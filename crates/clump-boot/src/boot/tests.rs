@@ -5,7 +5,18 @@ fn seat() -> RankIdentity {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
     let services = 0x1234_5678_9abc_def0;
-    RankIdentity { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, services, net, line: net }
+    RankIdentity {
+        rank: 3,
+        nranks: 5,
+        node: 1,
+        nnodes: 2,
+        job_id,
+        stats,
+        terminal,
+        services,
+        net,
+        line: net,
+    }
 }
 
 fn memory() -> OwnedFd {

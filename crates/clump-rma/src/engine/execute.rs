@@ -8,8 +8,8 @@ use crate::error::Refusal;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
-use clump_os::sync::{Ordering, fence};
 use crate::service::Outcome;
+use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 
 /// Result of an executed request.

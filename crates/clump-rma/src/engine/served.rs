@@ -374,7 +374,10 @@ impl<M: Memory> Engine<M> {
             let account = self.accounts.get(later.account);
             let its = account.is_some_and(|account| account.name == later.from);
             debug_assert!(its, "the account of a request is that of its endpoint");
-            debug_assert!(later.cookie != 0 || later.asks > 0, "it ends by itself, or is cancelled");
+            debug_assert!(
+                later.cookie != 0 || later.asks > 0,
+                "it ends by itself, or is cancelled"
+            );
         }
         let counted: u32 = self.accounts.iter().map(|account| account.laters).sum();
         debug_assert_eq!(counted as usize, laters.len(), "each is counted at its account");

@@ -42,7 +42,7 @@ fn wait(rma: &Rma, target: &Target) -> Result<()> {
     let mut next = || {
         turn += 1;
         target.apply(&[(WORDS, &[1; 64])], &[AdvanceWord::to(AWAITED, turn)])?;
-        Ok::<u64, clump::rma::Error>(turn)
+        Ok::<u64, clump::rma::OneSidedError>(turn)
     };
     let get = median(2000, || Ok(target.get::<u64>(AWAITED).map(drop)?))?;
     let when = median(2000, || {

@@ -57,10 +57,15 @@ fn step() -> impl Strategy<Value = Step> {
     let base = || prop_oneof![8 => (0..8_u64).prop_map(|n| n * 8), 1 => 1..16_u64];
     let at = || 0..SEGMENT + 8;
     let updates = prop::collection::vec((index(), any::<u64>()), 0..20);
-    let advance = (prop_oneof![9 => (0..WORDS + 1).prop_map(|n| n * 8), 1 => at()], any::<u64>(), any::<bool>());
+    let advance = (
+        prop_oneof![9 => (0..WORDS + 1).prop_map(|n| n * 8), 1 => at()],
+        any::<u64>(),
+        any::<bool>(),
+    );
     prop_oneof![
         (0..10_usize, base(), updates).prop_map(|(op, base, all)| Step::Update(op, base, all)),
-        (base(), prop::collection::vec(index(), 0..20)).prop_map(|(base, all)| Step::Read(base, all)),
+        (base(), prop::collection::vec(index(), 0..20))
+            .prop_map(|(base, all)| Step::Read(base, all)),
         prop::collection::vec((at(), 0..64_u64), 0..6).prop_map(Step::Gather),
         (
             prop::collection::vec((at(), prop::collection::vec(any::<u8>(), 0..40)), 0..5),
