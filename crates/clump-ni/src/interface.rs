@@ -27,7 +27,8 @@ pub struct NetworkInterface {
 
 impl NetworkInterface {
     /// Starts interface number `which` of the node of `memory`, in which its place and alarm are
-    /// registered, with these services. It spins for `spin_ns` before it sleeps: 0 unless a core is left for it.
+    /// registered, with these services. It spins for `spin_ns` before it sleeps: 0 unless a core is
+    /// left for it.
     ///
     /// # Errors
     /// Fails if the seat cannot be used, or if no thread can be started.

@@ -88,7 +88,7 @@ pub struct ServiceRequest<'a> {
 
 /// State of a request after a step of its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ServiceOutcome {
     /// It has ended without a result.
     Done,
     /// It has ended with a value.
@@ -116,8 +116,11 @@ pub trait Service: Send {
     fn id(&self) -> ServiceId;
 
     /// Begins a request.
-    fn handle(&mut self, request: &ServiceRequest<'_>, context: &mut ServiceContext<'_>)
-    -> Outcome;
+    fn handle(
+        &mut self,
+        request: &ServiceRequest<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome;
 
     /// Continues a request that was to end later. May be called although nothing has changed.
     fn resume(
@@ -125,7 +128,7 @@ pub trait Service: Send {
         ticket: Ticket,
         why: Wakeup<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome;
+    ) -> ServiceOutcome;
 
     /// Drops what is kept for a request that was to end later: it was cancelled, or its rank died.
     fn forget(&mut self, ticket: Ticket);

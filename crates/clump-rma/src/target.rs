@@ -150,15 +150,16 @@ impl Target {
         self.inner.context.node().death_of(self.name.rank()).is_some()
     }
 
-    /// Tells that the word at `offset`, which a plain store has changed, is to be looked at by those
-    /// who wait for it on other nodes ([`Target::when`]). Signals and flags do so by themselves; a
-    /// change that nobody tells of is seen after 100 ms.
+    /// Tells that a plain store has changed the word at `offset`, so that those who wait for it on
+    /// other nodes ([`Target::when`]) are answered. Signals, flags and applies do so by themselves;
+    /// a change that nobody tells of is seen after 100 ms.
     pub fn notify(&self, offset: u64) {
         let memory = self.inner.context.node();
         if self.near.is_none() || memory.nnodes() == 1 {
             return;
         }
         let interface = memory.interface_id(memory.node());
+        // SYNC 20: pairs with look
         fence(Ordering::SeqCst);
         if let Some(block) = memory.rank(interface)
             && block.mark_changed(self.name, offset)

@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
-use crate::service::Outcome;
+use crate::service::ServiceOutcome;
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 
@@ -163,15 +163,17 @@ impl<M: Memory> Engine<M> {
         if !self.concerns_others() {
             self.touch_changed();
         }
-        match outcome.unwrap_or_else(Outcome::Refused) {
-            Outcome::Done => ExecutionResult::Done(cookie),
+        match outcome.unwrap_or_else(ServiceOutcome::Refused) {
+            ServiceOutcome::Done => ExecutionResult::Done(cookie),
             // A result that nobody asked for.
-            Outcome::Value(_) | Outcome::Bytes if cookie == 0 => ExecutionResult::Done(0),
-            Outcome::Value(value) => ExecutionResult::Value(cookie, value),
-            Outcome::Bytes => ExecutionResult::Bytes(cookie),
-            Outcome::Later if cookie == 0 => ExecutionResult::Kept,
-            Outcome::Later => ExecutionResult::Later,
-            Outcome::Refused(why) => ExecutionResult::Refused(cookie, why),
+            ServiceOutcome::Value(_) | ServiceOutcome::Bytes if cookie == 0 => {
+                ExecutionResult::Done(0)
+            }
+            ServiceOutcome::Value(value) => ExecutionResult::Value(cookie, value),
+            ServiceOutcome::Bytes => ExecutionResult::Bytes(cookie),
+            ServiceOutcome::Later if cookie == 0 => ExecutionResult::Kept,
+            ServiceOutcome::Later => ExecutionResult::Later,
+            ServiceOutcome::Refused(why) => ExecutionResult::Refused(cookie, why),
         }
     }
 

@@ -7,8 +7,8 @@ use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use crate::service::{
-    FIRST_CODE, LAST_CODE, Outcome, ServiceContext, ServiceRequest, Services, Ticket, Wakeup,
-    Wishes,
+    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Services, Ticket,
+    Wakeup, Wishes,
 };
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -69,7 +69,7 @@ impl<M: Memory> Engine<M> {
         at: usize,
         request: &Request<'_>,
         out: &mut impl ReplySink,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let which = self.served.services.which(request.handler).ok_or(Refusal::Unknown)?;
         let split = request.words.split_first_chunk().ok_or(Refusal::Unknown)?;
         let (&[segment, offset, cookie], words) = split;
@@ -94,7 +94,7 @@ impl<M: Memory> Engine<M> {
             false => 0,
         };
         let outcome = self.step(which, (ticket, budget), &Step::Begin(&of_service));
-        if outcome != Outcome::Later {
+        if outcome != ServiceOutcome::Later {
             self.served.wishes.watch = None;
             debug_assert!(self.served.wishes.asked.is_empty(), "what has ended asks nothing");
             self.served.wishes.asked.clear();
@@ -110,7 +110,7 @@ impl<M: Memory> Engine<M> {
             // One that waits for nothing ends now: nobody could cancel it.
             self.served.watches.due.push(ticket);
         }
-        Ok(Outcome::Later)
+        Ok(ServiceOutcome::Later)
     }
 
     fn is_full(&self, which: usize) -> bool {
@@ -119,11 +119,16 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Runs a step of a service.
-    fn step(&mut self, which: usize, (ticket, budget): (u64, usize), step: &Step<'_>) -> Outcome {
+    fn step(
+        &mut self,
+        which: usize,
+        (ticket, budget): (u64, usize),
+        step: &Step<'_>,
+    ) -> ServiceOutcome {
         let Self { memory, scratch, served, .. } = self;
         let Some(service) = served.services.list.get_mut(which) else {
             debug_assert!(false, "request numbers lead to services");
-            return Outcome::Refused(Refusal::Unknown);
+            return ServiceOutcome::Refused(Refusal::Unknown);
         };
         scratch.clear();
         let wishes = &mut served.wishes;
@@ -132,9 +137,9 @@ impl<M: Memory> Engine<M> {
             Step::Begin(request) => service.handle(request, &mut context),
             Step::Go(why) => service.resume(ticket, *why, &mut context),
         };
-        if outcome == Outcome::Bytes && scratch.len() > MAX_PIECE {
+        if outcome == ServiceOutcome::Bytes && scratch.len() > MAX_PIECE {
             debug_assert!(false, "an answer fits into one message");
-            return Outcome::Refused(Refusal::Overloaded);
+            return ServiceOutcome::Refused(Refusal::Overloaded);
         }
         outcome
     }
@@ -234,18 +239,18 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Ends a request, unless it goes on.
-    fn conclude(&mut self, ticket: Ticket, outcome: Outcome, out: &mut impl ReplySink) {
+    fn conclude(&mut self, ticket: Ticket, outcome: ServiceOutcome, out: &mut impl ReplySink) {
         self.touch_changed();
         self.served.wishes.watch = None;
         let Some(&later) = self.served.laters.get(&ticket) else { return };
         let mut outcome = outcome;
-        if outcome == Outcome::Later {
+        if outcome == ServiceOutcome::Later {
             if later.cookie != 0 || later.asks > 0 {
                 return;
             }
             // Nobody could cancel it, and `quiet` would wait for ever.
             self.forget_later(later.service, ticket);
-            outcome = Outcome::Refused(Refusal::Overloaded);
+            outcome = ServiceOutcome::Refused(Refusal::Overloaded);
         }
         self.drop_later(ticket);
         let Self { accounts, scratch, moved, stuck, .. } = self;
@@ -392,23 +397,25 @@ impl<M: Memory> Engine<M> {
 fn end(
     account: &mut Account,
     later: &Later,
-    outcome: Outcome,
+    outcome: ServiceOutcome,
     (bytes, out): (&[u8], &mut impl ReplySink),
 ) {
     let (cookie, (segment, offset)) = (later.cookie, later.place);
     match outcome {
-        Outcome::Refused(why) if cookie == 0 => {
+        ServiceOutcome::Refused(why) if cookie == 0 => {
             account.failed += 1;
             account.first_failure.get_or_insert((why, segment.to_bits(), offset));
         }
-        Outcome::Refused(why) => {
+        ServiceOutcome::Refused(why) => {
             let words = [cookie, why as u64, segment.to_bits(), offset];
             account.answer(out, tell::FAILED, &words, &[]);
         }
         _ if cookie == 0 => {}
-        Outcome::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
-        Outcome::Bytes => account.answer(out, tell::BYTES, &[cookie, 0], bytes),
-        Outcome::Done | Outcome::Later => account.answer(out, tell::DONE, &[cookie], &[]),
+        ServiceOutcome::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
+        ServiceOutcome::Bytes => account.answer(out, tell::BYTES, &[cookie, 0], bytes),
+        ServiceOutcome::Done | ServiceOutcome::Later => {
+            account.answer(out, tell::DONE, &[cookie], &[])
+        }
     }
 }
 

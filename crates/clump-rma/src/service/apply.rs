@@ -2,7 +2,7 @@
 //! the words changed sees all runs.
 
 use super::{
-    Outcome, Range, Service, ServiceContext, ServiceId, ServiceRequest, Ticket, Wakeup, code,
+    Range, Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup, code,
 };
 use crate::atomic::{AtomicOp, Word, execute as change};
 use crate::error::Refusal;
@@ -80,7 +80,7 @@ impl Apply {
     fn run(
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let &[runs, advances] = request.words else { return Err(Refusal::Unknown) };
         let whole = |n: u64, each: usize| usize::try_from(n).ok().and_then(|n| n.checked_mul(each));
         let cut = |from: &'_ [u8], n: u64, each: usize| whole(n, each).filter(|n| *n <= from.len());
@@ -105,7 +105,7 @@ impl Apply {
             context.changed(segment, advance.offset(), 8);
         }
         context.wake(segment.rank());
-        Ok(Outcome::Done)
+        Ok(ServiceOutcome::Done)
     }
 }
 
@@ -118,13 +118,13 @@ impl Service for Apply {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
-        Self::run(request, context).unwrap_or_else(Outcome::Refused)
+    ) -> ServiceOutcome {
+        Self::run(request, context).unwrap_or_else(ServiceOutcome::Refused)
     }
 
-    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
         debug_assert!(false, "an apply ends at once");
-        Outcome::Refused(Refusal::Unknown)
+        ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {

@@ -1,6 +1,8 @@
 //! The service *batch*: many operations of one kind on words of a segment, by index.
 
-use super::{Outcome, Service, ServiceContext, ServiceId, ServiceRequest, Ticket, Wakeup, code};
+use super::{
+    Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup, code,
+};
 use crate::atomic::AtomicOp;
 use crate::error::Refusal;
 use crate::protocol::MAX_PIECE;
@@ -98,7 +100,7 @@ impl Batch {
     fn run(
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let &[kind] = request.words else { return Err(Refusal::Unknown) };
         let op = u8::try_from(kind).ok().and_then(AtomicOp::from_bits).ok_or(Refusal::Unknown)?;
         if op == AtomicOp::Load {
@@ -108,21 +110,23 @@ impl Batch {
         if !may_be_batched(op) {
             return Err(Refusal::Unknown);
         }
-        let Some(last) = updates.iter().map(Update::index).max() else { return Ok(Outcome::Done) };
+        let Some(last) = updates.iter().map(Update::index).max() else {
+            return Ok(ServiceOutcome::Done);
+        };
         let count = last as usize + 1;
         let cells = context.segment(request.segment, request.offset, count as u64 * 8)?;
         let words = cells.words(request.offset, count).ok_or(Refusal::Misaligned)?;
         let done = execute(words, op, updates);
         debug_assert!(done, "the highest index is inside");
         context.changed(request.segment, request.offset, count as u64 * 8);
-        Ok(Outcome::Done)
+        Ok(ServiceOutcome::Done)
     }
 }
 
 fn read(
     request: &ServiceRequest<'_>,
     context: &mut ServiceContext<'_>,
-) -> Result<Outcome, Refusal> {
+) -> Result<ServiceOutcome, Refusal> {
     let indexes = <[U32]>::ref_from_bytes(request.payload).map_err(|_| Refusal::Unknown)?;
     if indexes.len() > MAX_READ {
         return Err(Refusal::Overloaded);
@@ -134,7 +138,7 @@ fn read(
     let indexes = indexes.iter().map(|index| index.get());
     let read = read_many(words, indexes, |word| bytes.extend_from_slice(&word.to_le_bytes()));
     debug_assert!(read, "the highest index is inside");
-    Ok(Outcome::Bytes)
+    Ok(ServiceOutcome::Bytes)
 }
 
 impl Service for Batch {
@@ -146,13 +150,13 @@ impl Service for Batch {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
-        Self::run(request, context).unwrap_or_else(Outcome::Refused)
+    ) -> ServiceOutcome {
+        Self::run(request, context).unwrap_or_else(ServiceOutcome::Refused)
     }
 
-    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
         debug_assert!(false, "a batch ends at once");
-        Outcome::Refused(Refusal::Unknown)
+        ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {

@@ -114,7 +114,9 @@ pub fn check_fingerprint(theirs: u64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Outcome, ServiceContext, ServiceId, ServiceRequest, Ticket, Wakeup};
+    use crate::service::{
+        ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup,
+    };
 
     struct Empty(u32, u8, u8);
 
@@ -123,12 +125,17 @@ mod tests {
             ServiceId { name: "empty", version: self.0, first: self.1, count: self.2 }
         }
 
-        fn handle(&mut self, _: &ServiceRequest<'_>, _: &mut ServiceContext<'_>) -> Outcome {
-            Outcome::Done
+        fn handle(&mut self, _: &ServiceRequest<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
+            ServiceOutcome::Done
         }
 
-        fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
-            Outcome::Done
+        fn resume(
+            &mut self,
+            _: Ticket,
+            _: Wakeup<'_>,
+            _: &mut ServiceContext<'_>,
+        ) -> ServiceOutcome {
+            ServiceOutcome::Done
         }
 
         fn forget(&mut self, _: Ticket) {}

@@ -1,6 +1,8 @@
 //! The service *gather*: several ranges of a segment, in one answer.
 
-use super::{Outcome, Service, ServiceContext, ServiceId, ServiceRequest, Ticket, Wakeup, code};
+use super::{
+    Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup, code,
+};
 use crate::error::Refusal;
 use crate::protocol::MAX_PIECE;
 use zerocopy::little_endian::U64;
@@ -41,7 +43,7 @@ impl Gather {
     fn run(
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let ranges = <[Range]>::ref_from_bytes(request.payload).map_err(|_| Refusal::Unknown)?;
         let (memory, bytes) = context.parts();
         for range in ranges {
@@ -52,7 +54,7 @@ impl Gather {
             let read = cells.read(range.offset(), bytes.get_mut(begin..).unwrap_or_default());
             debug_assert!(read, "what may be accessed is mapped");
         }
-        Ok(Outcome::Bytes)
+        Ok(ServiceOutcome::Bytes)
     }
 }
 
@@ -65,13 +67,13 @@ impl Service for Gather {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
-        Self::run(request, context).unwrap_or_else(Outcome::Refused)
+    ) -> ServiceOutcome {
+        Self::run(request, context).unwrap_or_else(ServiceOutcome::Refused)
     }
 
-    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
         debug_assert!(false, "a gather ends at once");
-        Outcome::Refused(Refusal::Unknown)
+        ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {

@@ -2,7 +2,8 @@
 //! the parts of other nodes to theirs.
 
 use super::{
-    Outcome, Service, ServiceContext, ServiceId, ServiceRequest, Ticket, Update, Wakeup, code,
+    Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Update, Wakeup,
+    code,
 };
 use crate::atomic::AtomicOp;
 use crate::error::Refusal;
@@ -51,7 +52,7 @@ impl Spread {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let &[kind] = request.words else { return Err(Refusal::Unknown) };
         let op = u8::try_from(kind).ok().and_then(AtomicOp::from_bits).ok_or(Refusal::Unknown)?;
         let updates = request.payload;
@@ -86,14 +87,14 @@ impl Spread {
             return Ok(parts.outcome());
         }
         self.parts.insert(context.ticket(), parts);
-        Ok(Outcome::Later)
+        Ok(ServiceOutcome::Later)
     }
 }
 
 impl Parts {
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> ServiceOutcome {
         debug_assert_eq!(self.open, 0, "all parts have been answered");
-        self.refused.map_or(Outcome::Done, Outcome::Refused)
+        self.refused.map_or(ServiceOutcome::Done, ServiceOutcome::Refused)
     }
 }
 
@@ -122,24 +123,29 @@ impl Service for Spread {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
-        self.begin(request, context).unwrap_or_else(Outcome::Refused)
+    ) -> ServiceOutcome {
+        self.begin(request, context).unwrap_or_else(ServiceOutcome::Refused)
     }
 
-    fn resume(&mut self, ticket: Ticket, why: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
+    fn resume(
+        &mut self,
+        ticket: Ticket,
+        why: Wakeup<'_>,
+        _: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome {
         let Some(parts) = self.parts.get_mut(&ticket) else {
             debug_assert!(false, "what is resumed has parts under way");
-            return Outcome::Refused(Refusal::Unknown);
+            return ServiceOutcome::Refused(Refusal::Unknown);
         };
         let Wakeup::Answered(answer) = why else {
             debug_assert!(false, "a spread watches no word");
-            return Outcome::Later;
+            return ServiceOutcome::Later;
         };
         debug_assert!(parts.open > 0, "a part is answered once");
         parts.open -= 1;
         parts.refused = parts.refused.or(answer.err());
         if parts.open > 0 {
-            return Outcome::Later;
+            return ServiceOutcome::Later;
         }
         let outcome = parts.outcome();
         self.parts.remove(&ticket);

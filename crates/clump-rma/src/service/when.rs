@@ -1,6 +1,8 @@
 //! The service *when*: an answer once a word has reached a value.
 
-use super::{Outcome, Service, ServiceContext, ServiceId, ServiceRequest, Ticket, Wakeup, code};
+use super::{
+    Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup, code,
+};
 use crate::atomic::Comparison;
 use crate::error::Refusal;
 use clump_os::sync::Ordering;
@@ -23,7 +25,7 @@ impl Awaited {
     fn look(&self, context: &mut ServiceContext<'_>) -> Result<Option<u64>, Refusal> {
         let cells = context.segment(self.segment, self.offset, 8)?;
         let word = cells.word(self.offset).ok_or(Refusal::Misaligned)?;
-        // SYNC 20: pairs with mark_changed
+        // SYNC 20: pairs with notify
         let word = word.load(Ordering::SeqCst);
         Ok(self.comparison.holds(word, self.value).then_some(word))
     }
@@ -40,18 +42,18 @@ impl When {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ServiceOutcome, Refusal> {
         let &[comparison, value] = request.words else { return Err(Refusal::Unknown) };
         let comparison = Comparison::from_bits(comparison).ok_or(Refusal::Unknown)?;
         let (segment, offset) = (request.segment, request.offset);
         let awaited = Awaited { segment, offset, comparison, value };
         if let Some(word) = awaited.look(context)? {
-            return Ok(Outcome::Value(word));
+            return Ok(ServiceOutcome::Value(word));
         }
         context.watch(segment, offset);
         let before = self.waits.insert(context.ticket(), awaited);
         debug_assert!(before.is_none(), "a ticket is of one request");
-        Ok(Outcome::Later)
+        Ok(ServiceOutcome::Later)
     }
 }
 
@@ -64,8 +66,8 @@ impl Service for When {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
-        self.begin(request, context).unwrap_or_else(Outcome::Refused)
+    ) -> ServiceOutcome {
+        self.begin(request, context).unwrap_or_else(ServiceOutcome::Refused)
     }
 
     fn resume(
@@ -73,15 +75,15 @@ impl Service for When {
         ticket: Ticket,
         _: Wakeup<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
+    ) -> ServiceOutcome {
         let Some(awaited) = self.waits.get(&ticket).copied() else {
             debug_assert!(false, "what is resumed waits");
-            return Outcome::Refused(Refusal::Unknown);
+            return ServiceOutcome::Refused(Refusal::Unknown);
         };
         let outcome = match awaited.look(context) {
-            Ok(None) => return Outcome::Later,
-            Ok(Some(word)) => Outcome::Value(word),
-            Err(why) => Outcome::Refused(why),
+            Ok(None) => return ServiceOutcome::Later,
+            Ok(Some(word)) => ServiceOutcome::Value(word),
+            Err(why) => ServiceOutcome::Refused(why),
         };
         self.waits.remove(&ticket);
         outcome

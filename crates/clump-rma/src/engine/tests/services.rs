@@ -6,8 +6,8 @@ use crate::engine::{Engine, Request};
 use crate::error::Refusal;
 use crate::protocol::{MAX_PIECE, ask, atomic_handler, tell};
 use crate::service::{
-    AdvanceWord, FREE_CODE, Outcome, Range, Service, ServiceContext, ServiceId, ServiceRequest,
-    Services, SpreadUpdate, Ticket, Update, Wakeup, code,
+    AdvanceWord, FREE_CODE, Range, Service, ServiceContext, ServiceId, ServiceOutcome,
+    ServiceRequest, Services, SpreadUpdate, Ticket, Update, Wakeup, code,
 };
 use crate::{AtomicOp, Comparison, Width};
 use clump_os::sync::{AtomicU64, Ordering};
@@ -360,28 +360,28 @@ impl Service for Odd {
         &mut self,
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
-    ) -> Outcome {
+    ) -> ServiceOutcome {
         match request.code - FREE_CODE {
             0 => {
                 self.0.fetch_add(1, Ordering::SeqCst);
-                Outcome::Later
+                ServiceOutcome::Later
             }
             1 => {
                 let place = (request.segment, 0);
                 let mut ask = || context.ask(2, code::BATCH, place, &[4], Vec::new());
                 let asked = (0..1000).map_while(|_| ask().ok()).count();
                 self.0.fetch_add(1, Ordering::SeqCst);
-                if asked == 1000 { Outcome::Done } else { Outcome::Later }
+                if asked == 1000 { ServiceOutcome::Done } else { ServiceOutcome::Later }
             }
             _ => {
                 context.bytes().resize(MAX_PIECE, 1);
-                Outcome::Bytes
+                ServiceOutcome::Bytes
             }
         }
     }
 
-    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> Outcome {
-        Outcome::Later
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
+        ServiceOutcome::Later
     }
 
     fn forget(&mut self, _: Ticket) {
