@@ -218,6 +218,7 @@ fn of_refusal(why: Refusal) -> S {
         Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
         Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
         Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
+        Refusal::Overloaded => S::CLUMP_ERR_LIMIT,
     }
 }
 
