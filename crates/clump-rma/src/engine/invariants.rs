@@ -29,7 +29,7 @@ impl<M: Memory> Engine<M> {
             debug_assert!(at < accounts.len(), "a place has an account");
             let name = accounts[at].name;
             debug_assert_eq!((name.rank(), name.index()), (rank, index), "of an endpoint there");
-            debug_assert!(rank < self.ranks && usize::from(index) < ENDPOINTS, "of this job");
+            debug_assert!(rank < self.senders && usize::from(index) < ENDPOINTS, "of this job");
         }
         debug_assert!(accounts.is_empty() || *last < accounts.len(), "it was used last");
         debug_assert!(moved.iter().all(|at| *at < accounts.len()), "accounts that moved exist");
