@@ -9,3 +9,4 @@ mod flag_barrier;
 mod locks;
 mod onesided;
 mod onesided_programs;
+mod regions;
