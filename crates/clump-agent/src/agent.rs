@@ -153,7 +153,8 @@ impl Agent {
         NodeNetwork::place_all(&self.node.memory, table);
         // Interfaces, to which ranks hand messages, must exist when ranks start.
         if let Some(net) = &self.node.net {
-            let sharing = self.node.plan.sharing.len();
+            let interfaces = self.node.memory.interfaces() * self.node.plan.sharing_nodes;
+            let sharing = self.node.plan.sharing.len() + interfaces as usize;
             match net.start_interfaces(&self.node.memory, &self.node.config, sharing) {
                 Ok(interfaces) => self.interfaces = interfaces,
                 Err(refusal) => {
@@ -168,7 +169,7 @@ impl Agent {
         if let Some(net) = self.node.net.take() {
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
-            let times = (silence_ns, clock::now_ns());
+            let times = (silence_ns, self.node.plan.job_id, clock::now_ns());
             let NodeNetwork { own, mut key, security, access, .. } = net;
             self.node.access = Some(access);
             let heartbeats =
@@ -230,11 +231,7 @@ impl Agent {
                     }
                 }
                 token::SIGNALS => self.read_signals()?,
-                token::HEART => {
-                    if let Some(heartbeats) = &mut self.heartbeats {
-                        heartbeats.receive(clock::now_ns());
-                    }
-                }
+                token::HEART => self.handle_heartbeats()?,
                 token::END => self.reap()?,
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.handle_boot_socket(low)?,

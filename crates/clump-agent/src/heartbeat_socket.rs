@@ -1,12 +1,12 @@
 //! Heartbeats between agents on the wire: encrypted packets over the agent's own socket.
 //!
-//! A heartbeat is a packet without body: kind heartbeat, header and trailer only. A packet that is
-//! not sealed with the key of the job for exactly this pair of agents and their incarnations, or
-//! that is a replay, is ignored.
+//! A packet of kind heartbeat has a [`Heartbeat`] as its body: one byte that says which, and the
+//! node that it is about (4, little-endian; 0 if none). A packet that is not sealed with the key of
+//! the job for exactly this pair of agents and their incarnations, or that is a replay, is ignored.
 
 use crate::frame::Key;
 use crate::spec::AddressTable;
-use clump_control::{DetectorAction, FailureDetector};
+use clump_control::{DetectorAction, FailureDetector, Heartbeat};
 use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_os::OsError;
@@ -20,6 +20,8 @@ const AGENT_STACK: u32 = 0xff00_0000;
 const MAX_BEATS: usize = 256;
 /// Receive buffer, longer than any heartbeat.
 const MAX_BYTES: usize = 256;
+/// Bytes of the body of a heartbeat.
+const BODY_BYTES: usize = 5;
 
 #[derive(Debug)]
 struct HeartbeatPeer {
@@ -43,6 +45,8 @@ pub(crate) struct HeartbeatSocket {
     peers: Vec<HeartbeatPeer>,
     /// Packet number of the last heartbeat sent: the nonce, so it only grows.
     sent: u64,
+    /// Heartbeats taken.
+    heard: u64,
     /// Datagrams received, whatever they were, and receptions that failed.
     received: u64,
     failures: ReceiveFailures,
@@ -50,14 +54,14 @@ pub(crate) struct HeartbeatSocket {
 }
 
 impl HeartbeatSocket {
-    /// Starts heartbeats, from `sockets`, as the agent of `node`. Consumes the key and leaves
-    /// zeros.
+    /// Starts heartbeats, from `sockets`, as the agent of `node`; the `seed` is the same at all
+    /// nodes. Consumes the key and leaves zeros.
     pub(crate) fn new(
         sockets: Vec<UdpSocket>,
         key: &mut Key,
         security: Security,
         (node, table): (u32, &AddressTable),
-        (silence_ns, now_ns): (u64, u64),
+        (silence_ns, seed, now_ns): (u64, u64, u64),
     ) -> Result<Self, KeyError> {
         let key = JobKey::new(&mut *key)?;
         let stack = AGENT_STACK | node;
@@ -77,11 +81,12 @@ impl HeartbeatSocket {
                 heard: 0,
             });
         }
-        let nodes: Vec<u32> = peers.iter().map(|peer| peer.node).collect();
-        let detector = FailureDetector::new(nodes, silence_ns, now_ns);
+        let nodes = table.agents.len() as u32;
+        let detector = FailureDetector::new((node, nodes), silence_ns, seed, now_ns);
         let failures = ReceiveFailures::default();
         let job = key.job_tag();
-        Ok(Self { sockets, job, stack, epoch, peers, sent: 0, received: 0, failures, detector })
+        let (sent, heard, received) = (0, 0, 0);
+        Ok(Self { sockets, job, stack, epoch, peers, sent, heard, received, failures, detector })
     }
 
     /// Returns the sockets, which become readable when heartbeats arrive.
@@ -94,8 +99,13 @@ impl HeartbeatSocket {
         self.detector.next_deadline_ns()
     }
 
-    /// Reads the heartbeats that have arrived.
-    pub(crate) fn receive(&mut self, now_ns: u64) {
+    /// Returns the heartbeats sent and taken.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.sent, self.heard)
+    }
+
+    /// Reads the heartbeats that have arrived, and answers them. Returns peers heard again.
+    pub(crate) fn receive(&mut self, now_ns: u64) -> Vec<DetectorAction> {
         let mut datagram = [0; MAX_BYTES];
         for at in 0..self.sockets.len() {
             for _ in 0..MAX_BEATS {
@@ -111,6 +121,7 @@ impl HeartbeatSocket {
                 }
             }
         }
+        self.execute()
     }
 
     /// Nothing was received. Also what the kernel heard of beats that nobody took comes here, once
@@ -141,9 +152,13 @@ impl HeartbeatSocket {
         let is_from = |peer: &&mut HeartbeatPeer| (AGENT_STACK | peer.node, peer.epoch) == from;
         let Some(peer) = self.peers.iter_mut().find(is_from) else { return };
         let (head, sealed) = datagram.split_at_mut(sealed_at);
-        if header.number > peer.heard && peer.opener.open(header.number, head, sealed).is_some() {
+        if header.number > peer.heard
+            && let Some(body) = peer.opener.open(header.number, head, sealed)
+            && let Some(probe) = decode(body)
+        {
             peer.heard = header.number;
-            self.detector.handle_heard(peer.node, now_ns);
+            self.heard += 1;
+            self.detector.handle_probe(peer.node, probe, now_ns);
         }
     }
 
@@ -152,47 +167,76 @@ impl HeartbeatSocket {
         if now_ns < self.detector.next_deadline_ns() {
             return Vec::new();
         }
-        self.receive(now_ns);
+        let mut said = self.receive(now_ns);
         self.detector.handle_timeout(now_ns);
+        said.extend(self.execute());
+        said
+    }
+
+    /// Sends what the detector wants to send, and returns its reports.
+    fn execute(&mut self) -> Vec<DetectorAction> {
         let mut said = Vec::new();
         while let Some(action) = self.detector.poll_action() {
             match action {
-                DetectorAction::Beat => self.beat(),
-                other => said.push(other),
+                DetectorAction::Send(to, probe) => self.send(to, probe),
+                report => said.push(report),
             }
         }
         said
     }
 
-    fn beat(&mut self) {
+    fn send(&mut self, to: u32, probe: Heartbeat) {
+        let Some(peer) = self.peers.iter().find(|peer| peer.node == to) else {
+            debug_assert!(false, "every other node is a peer");
+            return;
+        };
         self.sent += 1;
-        for peer in &self.peers {
-            let header = Header {
-                kind: PacketKind::Heartbeat,
-                job: self.job,
-                source: self.stack,
-                target: AGENT_STACK | peer.node,
-                epoch: self.epoch,
-                target_epoch: peer.epoch,
-                number: self.sent,
-                ..Header::default()
-            };
-            let mut datagram = [0; HEADER_BYTES + 16];
-            let (head, tag) = datagram.split_at_mut(HEADER_BYTES);
-            head.copy_from_slice(&header.encode(0));
-            let tag = &mut tag[..peer.sealer.tag_bytes()];
-            let bytes = HEADER_BYTES + tag.len();
-            if peer.sealer.in_place() {
-                peer.sealer.seal(self.sent, head, &mut [], tag);
-            } else {
-                peer.sealer.checksum(head, &[], tag);
-            }
-            // A heartbeat that cannot be sent is not heard: the next may be.
-            for (socket, address) in self.sockets.iter().zip(&peer.addresses) {
-                let _ = socket.send_to(&datagram[..bytes], address);
-            }
+        let header = Header {
+            kind: PacketKind::Heartbeat,
+            job: self.job,
+            source: self.stack,
+            target: AGENT_STACK | peer.node,
+            epoch: self.epoch,
+            target_epoch: peer.epoch,
+            number: self.sent,
+            ..Header::default()
+        };
+        let mut datagram = [0; HEADER_BYTES + BODY_BYTES + 16];
+        let (head, rest) = datagram.split_at_mut(HEADER_BYTES);
+        let (body, tag) = rest.split_at_mut(BODY_BYTES);
+        head.copy_from_slice(&header.encode(0));
+        body.copy_from_slice(&encode(probe));
+        let tag = &mut tag[..peer.sealer.tag_bytes()];
+        let bytes = HEADER_BYTES + BODY_BYTES + tag.len();
+        peer.sealer.seal(self.sent, head, body, tag);
+        // A heartbeat that cannot be sent is not heard: the next may be.
+        for (socket, address) in self.sockets.iter().zip(&peer.addresses) {
+            let _ = socket.send_to(&datagram[..bytes], address);
         }
     }
+}
+
+fn encode(probe: Heartbeat) -> [u8; BODY_BYTES] {
+    let (kind, node) = match probe {
+        Heartbeat::Ping => (0, 0),
+        Heartbeat::Ack => (1, 0),
+        Heartbeat::Ask(node) => (2, node),
+        Heartbeat::Vouch(node) => (3, node),
+    };
+    let [a, b, c, d] = u32::to_le_bytes(node);
+    [kind, a, b, c, d]
+}
+
+fn decode(body: &[u8]) -> Option<Heartbeat> {
+    let &[kind, a, b, c, d] = body else { return None };
+    let node = u32::from_le_bytes([a, b, c, d]);
+    Some(match kind {
+        0 => Heartbeat::Ping,
+        1 => Heartbeat::Ack,
+        2 => Heartbeat::Ask(node),
+        3 => Heartbeat::Vouch(node),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -225,7 +269,7 @@ mod tests {
                 &mut key,
                 security,
                 (node, &table),
-                (SILENCE, 0),
+                (SILENCE, 7, 0),
             )
             .unwrap();
             node += 1;
@@ -237,9 +281,12 @@ mod tests {
     /// of each.
     fn run([a, b]: &mut [HeartbeatSocket; 2]) -> (Vec<DetectorAction>, Vec<DetectorAction>) {
         let mut said = (Vec::new(), Vec::new());
-        for now in (0..2 * STARTING * SILENCE).step_by(100 * MS as usize) {
+        for now in (0..2 * STARTING * SILENCE).step_by(50 * MS as usize) {
             said.0.extend(a.handle_timeout(now));
             said.1.extend(b.handle_timeout(now));
+            // Answers are read when they arrive.
+            said.0.extend(a.receive(now));
+            said.1.extend(b.receive(now));
         }
         said
     }
@@ -249,6 +296,19 @@ mod tests {
         for security in [Security::Aead, Security::Crc] {
             assert_eq!(run(&mut pair(security, true)), (vec![], vec![]));
         }
+    }
+
+    #[test]
+    fn bodies_of_heartbeats_are_read_as_they_were_written() {
+        for probe in
+            [Heartbeat::Ping, Heartbeat::Ack, Heartbeat::Ask(70_000), Heartbeat::Vouch(u32::MAX)]
+        {
+            let body = encode(probe);
+            assert_eq!(decode(&body), Some(probe));
+            assert_eq!(decode(&body[1..]), None);
+        }
+        assert_eq!(decode(&[4, 0, 0, 0, 0]), None);
+        assert_eq!(decode(&[]), None);
     }
 
     #[test]
@@ -263,7 +323,7 @@ mod tests {
     #[test]
     fn old_beats_and_forged_ones_are_not_heard() {
         let [a, b] = &mut pair(Security::Aead, true);
-        b.beat();
+        b.send(0, Heartbeat::Ping);
         let mut beat = [0; MAX_BYTES];
         let bytes = loop {
             match a.sockets[0].recv(&mut beat) {

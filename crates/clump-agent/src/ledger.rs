@@ -2,7 +2,7 @@
 //! rules and from what each node knows. Pure.
 
 use crate::outcome::{
-    DeathReport, JobEnd, JobOutcome, LossReport, NodeOutcome, RankActivity, RankOutcome,
+    DeathReport, Heartbeats, JobEnd, JobOutcome, LossReport, NodeOutcome, RankActivity, RankOutcome,
 };
 use crate::spec::JobSpec;
 use clump_control::{
@@ -45,6 +45,7 @@ impl Ledger<'_> {
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
         let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
+        let mut heartbeats = Vec::new();
         let mut config: BTreeMap<String, String> = BTreeMap::new();
         let parts = std::mem::take(&mut self.parts);
         for (node, part) in (0..).zip(parts) {
@@ -65,6 +66,7 @@ impl Ledger<'_> {
             counters.extend(part.counters);
             interfaces.extend(part.interfaces);
             stacks.extend(part.stacks);
+            heartbeats.extend(part.heartbeats);
             leftovers.extend(part.leftovers);
             survivors.extend(part.survivors);
             for (setting, value) in part.config {
@@ -88,6 +90,7 @@ impl Ledger<'_> {
             counters,
             interfaces,
             stacks,
+            heartbeats: Heartbeats::mean(&heartbeats),
             config,
         }
     }

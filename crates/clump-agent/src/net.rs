@@ -109,7 +109,8 @@ impl NodeNetwork {
         }
     }
 
-    /// Starts the node's network interfaces. They spin only if cores are left for them.
+    /// Starts the node's network interfaces. They spin only if the machine has cores for all ranks
+    /// and interfaces `sharing` it.
     pub(crate) fn start_interfaces(
         &self,
         memory: &NodeMemory,
@@ -121,8 +122,7 @@ impl NodeNetwork {
             Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
         };
         let not_cloned = |e: std::io::Error| refused(&OsError::of("handing it a socket", &e));
-        let all = memory.all_interfaces().len();
-        let spin = sharing + all <= topology::usable_cores();
+        let spin = sharing <= topology::usable_cores();
         let spin_ns = if spin { memory.spin_policy_ns().0 } else { 0 };
         let cloned = |all: &[OwnedFd]| {
             let clones = all.iter().map(OwnedFd::try_clone);

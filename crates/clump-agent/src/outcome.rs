@@ -98,12 +98,42 @@ pub struct NodeOutcome {
     /// Monitors of stacks that its ranks drive themselves.
     #[serde(default)]
     pub stacks: Vec<Monitor>,
+    /// Heartbeats of its agent; none on one node.
+    #[serde(default)]
+    pub heartbeats: Option<Heartbeats>,
     /// Processes that its ranks had started and left running; they were killed.
     pub leftovers: Vec<String>,
     /// Processes that could not be killed.
     pub survivors: Vec<String>,
     /// The effective configuration.
     pub config: BTreeMap<String, String>,
+}
+
+/// Heartbeats between agents: of one of them, or the mean of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heartbeats {
+    /// Datagrams sent in a second.
+    pub sent_per_s: f64,
+    /// Authentic datagrams received in a second.
+    pub received_per_s: f64,
+}
+
+impl Heartbeats {
+    /// Returns the rates of one agent.
+    pub(crate) fn new(sent: u64, received: u64, since_ns: u64) -> Self {
+        debug_assert!(since_ns > 0, "an agent has run for a while");
+        let rate = |count: u64| count as f64 * 1e9 / since_ns.max(1) as f64;
+        Self { sent_per_s: rate(sent), received_per_s: rate(received) }
+    }
+
+    /// Returns the mean of several agents; none of none.
+    pub(crate) fn mean(all: &[Self]) -> Option<Self> {
+        let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        (!all.is_empty()).then(|| Self {
+            sent_per_s: mean(|one| one.sent_per_s),
+            received_per_s: mean(|one| one.received_per_s),
+        })
+    }
 }
 
 /// The reason why a job ended.
@@ -189,6 +219,9 @@ pub struct JobOutcome {
     pub interfaces: Vec<Monitor>,
     /// Monitors of the stacks that ranks drive themselves.
     pub stacks: Vec<Monitor>,
+    /// Heartbeats of an agent, the mean of all; none on one node.
+    #[serde(default)]
+    pub heartbeats: Option<Heartbeats>,
     /// Communication summary of the program.
     pub summary: Option<Summary>,
     /// The effective configuration.
@@ -210,6 +243,7 @@ impl JobOutcome {
             counters: Vec::new(),
             interfaces: Vec::new(),
             stacks: Vec::new(),
+            heartbeats: None,
             summary: None,
             config: BTreeMap::new(),
         }

@@ -122,6 +122,8 @@ pub struct NodePlan {
     pub job_id: u64,
     /// Ranks that share this machine's processors, those of other virtual nodes included.
     pub sharing: Range<u32>,
+    /// Nodes that do, this one included.
+    pub sharing_nodes: u32,
     /// Addresses at which other nodes reach this node, each by a path of its own. The first of one
     /// node leads to the first of the other, and so on.
     pub addresses: Vec<IpAddr>,
@@ -149,8 +151,15 @@ impl NodePlan {
         if addresses.is_empty() {
             addresses.push(Ipv4Addr::LOCALHOST.into());
         }
-        let (sharing, namespaces) = (0..spec.ranks, None);
-        Self { node, job_id, sharing, addresses, node_timeout_ms, namespaces }
+        Self {
+            node,
+            job_id,
+            sharing: 0..spec.ranks,
+            sharing_nodes: spec.nodes,
+            addresses,
+            node_timeout_ms,
+            namespaces: None,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use clump_shm::shared::Shared;
 use clump_shm::waiter::SpinPolicy;
 use clump_trace::Counters;
 use clump_transport::{Network, NetworkResources};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Settings of a program's endpoints.
@@ -136,29 +136,9 @@ impl RankContext {
         self.settings
     }
 
-    /// Takes `reserved` bytes of this rank's segment space, of which the first `bytes` have memory;
-    /// returns their offset in the node's memory.
-    ///
-    /// # Errors
-    /// Space or memory has run out.
-    pub fn reserve_segment(&self, reserved: u64, bytes: u64) -> Result<u64> {
-        debug_assert!(bytes <= reserved, "more has memory than is reserved");
-        let mut space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(space.take_reserved(reserved, bytes)?)
-    }
-
-    /// Commits memory to the space reserved at `offset`, up to `bytes`.
-    ///
-    /// # Errors
-    /// Memory has run out.
-    pub fn commit_segment(&self, offset: u64, bytes: u64) -> Result<()> {
-        let space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(space.commit(offset, bytes)?)
-    }
-
-    /// Gives back what was reserved at `offset`.
-    pub fn give_back_segment(&self, offset: u64, bytes: u64) {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner).give_back(offset, bytes);
+    /// Locks the memory for segments, and the table of exports with it.
+    pub(crate) fn segment_space(&self) -> MutexGuard<'_, SegmentSpace> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the death that ends this job, unless survivors go on.

@@ -7,6 +7,7 @@ use crate::handler::HandlerTable;
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::peer::{Dest, MappedPeer, Route, Tag};
 use crate::poll_schedule::PollSchedule;
+use crate::region::Region;
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::OnReturned;
@@ -32,6 +33,8 @@ pub struct Core {
     /// State of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
+    /// True if calls that block on this endpoint poll no other one, and other calls not this one.
+    pub(crate) restricted: bool,
 }
 
 impl std::fmt::Debug for Core {
@@ -68,6 +71,7 @@ impl Core {
             links: HashMap::new(),
             remote,
             schedule: PollSchedule::default(),
+            restricted: false,
         })
     }
 
@@ -132,6 +136,12 @@ impl Core {
         segment.export(context, (*name, block), bytes)
     }
 
+    /// Takes deposits in a region that this rank has registered.
+    pub(crate) fn use_region(&mut self, region: &Region) -> Result<Segment> {
+        let HandlerContext { context, block, segment, name, .. } = &mut self.handler_context;
+        segment.use_region(context, (*name, block), region)
+    }
+
     /// Exports memory that later calls with more bytes let grow, up to `reserved` bytes of the
     /// first call.
     pub(crate) fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
@@ -157,7 +167,7 @@ impl Core {
         for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
             link.path.abandon();
         }
-        self.handler_context.segment.close(&self.handler_context.context);
+        self.handler_context.segment.close();
         debug_assert!(self.remote.is_none() && self.handler_context.segment.get().is_none());
     }
 }

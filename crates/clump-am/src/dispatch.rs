@@ -136,6 +136,7 @@ impl Core {
                 }
             }
         }
+        debug_assert!(handled <= LANE_BUDGET, "more messages than the budget");
         let woken = self.inbox.wake_queue_senders();
         self.handler_context.counters().add(Counter::CreditWakes, u64::from(woken));
         Ok(handled)
@@ -234,6 +235,7 @@ fn end_failed(
     failure: HandlerFailure,
 ) -> Result<bool> {
     let request = lane.reply_lane.is_some();
+    debug_assert_eq!(header.kind(), SlotKind::Short, "words of one slot");
     let message = ArrivedMessage::short(lane.from, request, header, words);
     let back = ReplyTo::to(lane.link.as_mut());
     let resolved = back.resolve(handler_context, &message, failure);

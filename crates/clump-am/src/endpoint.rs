@@ -13,7 +13,8 @@ use crate::core::Core;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, WaitFor, block_on, enroll};
+use crate::progress::{Condition, Pollable, WaitFor, block_on, enroll};
+use crate::region::Region;
 
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
@@ -77,7 +78,29 @@ impl Endpoint<SingleThread> {
         let name = core.inbox.name();
         let core = Rc::new(RefCell::new(core));
         enroll(&core);
+        debug_assert!(core.in_bundle(), "other calls of this thread poll it");
         Ok(Self { context, name, hold: SingleThread(core), events: Default::default() })
+    }
+
+    /// Opens an endpoint that only this thread will use, and whose waits are restricted to it: a
+    /// call that blocks on it handles messages of this endpoint alone, and no call on another
+    /// endpoint handles any of it. For waits inside a handler, or a page fault, in which no other
+    /// handler of the program may run.
+    ///
+    /// Meanwhile messages to other endpoints of this thread are left in their queues, and their
+    /// senders find no room in the end. So a restricted wait must not depend on what a handler of
+    /// another endpoint of this thread does, here or at a rank that waits for this one.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::open`].
+    pub fn open_restricted(rank: &impl AsContext, tag: Tag) -> Result<Self> {
+        let context = rank.context().clone();
+        let mut core = Core::open(&context, tag)?;
+        core.restricted = true;
+        let name = core.inbox.name();
+        let hold = SingleThread(Rc::new(RefCell::new(core)));
+        debug_assert!(!hold.cell().in_bundle(), "other calls would poll it");
+        Ok(Self { context, name, hold, events: Default::default() })
     }
 
     /// Opens an endpoint that any thread may use.
@@ -89,6 +112,7 @@ impl Endpoint<SingleThread> {
         let core = Core::open(&context, tag)?;
         let name = core.inbox.name();
         let hold = MultiThread(Arc::new(SharedCore::new(core)));
+        debug_assert!(!hold.cell().in_bundle(), "an endpoint of all threads is in no bundle");
         Ok(Endpoint { context, name, hold, events: Default::default() })
     }
 
@@ -168,6 +192,16 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.export(bytes)
     }
 
+    /// Takes deposits in a region that this rank has registered, which one-sided operations access
+    /// under its name, too. Once per endpoint, instead of [`Endpoint::export_segment`].
+    ///
+    /// # Errors
+    /// The endpoint has a segment; the region is another rank's, or has no bytes; it cannot be
+    /// mapped; inside one of the endpoint's handlers.
+    pub fn use_region(&self, region: &Region) -> Result<Segment> {
+        self.hold.core()?.use_region(region)
+    }
+
     /// Handles what has arrived; returns how many messages. Does not wait for any; a program that
     /// does nothing but poll in vain yields to others that want its processor, for some 200 us at
     /// most if nothing arrives.
@@ -191,6 +225,7 @@ impl<H: Ownership> Endpoint<H> {
         if !vain {
             return Ok(handled);
         }
+        debug_assert_eq!(handled, 0, "a poll that finds messages is not in vain");
         let only_polled = core.has_only_polled();
         drop(core);
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
@@ -222,6 +257,7 @@ impl<H: Ownership> Endpoint<H> {
     /// A rank dies, when survivors do not go on; as for [`Endpoint::poll`].
     #[inline]
     pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
+        drop(self.hold.core()?);
         block_on(&self.context, self.hold.cell(), &mut Condition(condition))
     }
 
@@ -234,6 +270,7 @@ impl<H: Ownership> Endpoint<H> {
         let before = self.hold.core()?.handled();
         let mut event = Event { endpoint: self, before, handled: 0 };
         block_on(&self.context, self.hold.cell(), &mut event)?;
+        debug_assert!(event.handled > 0, "a message was handled");
         Ok(usize::try_from(event.handled).unwrap_or(usize::MAX))
     }
 
@@ -283,6 +320,7 @@ impl<H: Ownership> Endpoint<H> {
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
         core.inbox.release();
+        debug_assert!(!core.inbox.is_holding(), "requests are handled again");
         core.schedule.network_next();
         Ok(())
     }
@@ -292,7 +330,8 @@ impl<H: Ownership> Endpoint<H> {
         &self.context
     }
 
-    /// Blocks until `what` is done, polling this endpoint and all others of this thread.
+    /// Blocks until `what` is done, polling this endpoint and all others of this thread; a
+    /// restricted endpoint alone.
     ///
     /// # Errors
     /// As for [`block_on`].

@@ -17,38 +17,16 @@ use crate::peer::{Dest, Tag};
 use crate::progress::{Guarded, Pollable};
 use crate::returned::Returned;
 use crate::send::send_slowly;
+use crate::thread_number::this_thread;
 use crate::token::Token;
 use clump_net::Progress;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
 use clump_shm::slot::INLINE;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-
-static THREADS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Returns the number of this thread, never 0 and never another's.
-#[inline(always)]
-pub fn this_thread() -> u64 {
-    match NUMBER.get() {
-        0 => number_this_thread(),
-        number => number,
-    }
-}
-
-#[cold]
-fn number_this_thread() -> u64 {
-    let number = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
-    debug_assert_ne!(number, 0, "0 is no thread's number");
-    NUMBER.set(number);
-    number
-}
 
 /// Senders that an endpoint admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +87,7 @@ impl EndpointCell {
     pub fn open(&self, context: &Arc<RankContext>) -> Result<Name> {
         let core = Core::open(context, nobodys_tag()?)?;
         let name = core.inbox.name();
+        debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
         let space = self.enter_any(true)?;
         // SAFETY: invariant 1; the borrow ends with this statement.
         let core_here = unsafe { &mut *self.core.get() };
@@ -134,6 +113,7 @@ impl EndpointCell {
         let empty = core.is_none();
         drop(core);
         drop(space);
+        debug_assert!(!self.is_inside(), "this thread has left");
         if empty { Err(ErrorKind::NoEndpoint.into()) } else { Ok(()) }
     }
 
@@ -154,6 +134,7 @@ impl EndpointCell {
     /// As for [`EndpointCell::enter`], but the cell may be empty.
     pub fn take(&self) -> Result<()> {
         let space = self.enter_any(true)?;
+        debug_assert!(self.is_inside(), "invariant 2: the owner changes from inside");
         if space.lock.is_some() {
             self.thread.store(this_thread(), Ordering::Release);
         }
@@ -167,6 +148,7 @@ impl EndpointCell {
     /// As for [`EndpointCell::take`].
     pub fn let_go(&self) -> Result<()> {
         let space = self.enter_any(true)?;
+        debug_assert!(self.is_inside(), "invariant 2: the owner changes from inside");
         if space.lock.is_none() {
             drop(space);
             // SYNC 16: pairs with enter_locked
@@ -185,6 +167,7 @@ impl EndpointCell {
         if self.busy.load(Ordering::Relaxed) {
             return Err(ErrorKind::InHandler.into());
         }
+        debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), 0, "its owner takes no lock");
         self.busy.store(true, Ordering::Relaxed);
         Ok(CellAccess { endpoint_cell: self, lock: None })
     }
@@ -248,9 +231,16 @@ struct CellAccess<'a> {
 impl Drop for CellAccess<'_> {
     #[inline(always)]
     fn drop(&mut self) {
+        let EndpointCell { busy, locked_by, .. } = self.endpoint_cell;
         match &self.lock {
-            None => self.endpoint_cell.busy.store(false, Ordering::Relaxed),
-            Some(_) => self.endpoint_cell.locked_by.store(0, Ordering::Relaxed),
+            None => {
+                debug_assert!(busy.load(Ordering::Relaxed), "its owner was inside");
+                busy.store(false, Ordering::Relaxed);
+            }
+            Some(_) => {
+                debug_assert_eq!(locked_by.load(Ordering::Relaxed), this_thread(), "by the lock");
+                locked_by.store(0, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -381,6 +371,7 @@ impl<'a> BorrowedEndpoint<'a> {
         };
         self.core.handler_context.block.set_tag(tag.0);
         self.core.handler_context.block.set_everyone(everyone);
+        debug_assert!(self.core.handler_context.block.admits_tag(tag.0), "who knows the tag");
         Ok(())
     }
 

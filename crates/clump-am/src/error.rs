@@ -55,6 +55,41 @@ pub enum ErrorKind {
     /// A rank of the job died, so what this call waits for may never come.
     #[error("{0}; this rank cannot go on without it")]
     RankDied(Death),
+    /// A rank has as many registered regions as it may.
+    #[error(
+        "this rank has registered {0} regions, segments of endpoints among them, and no rank has more"
+    )]
+    TooManyRegions(usize),
+    /// A region cannot become as long as was asked.
+    #[error("{asked} bytes were asked of a region with address space for {reserved}; reserve more")]
+    CannotGrow {
+        /// Bytes that were asked for.
+        asked: u64,
+        /// Bytes that it may grow to.
+        reserved: u64,
+    },
+    /// A region of another rank was given.
+    #[error("a region of rank {0} was given; an endpoint takes deposits in its own rank's memory")]
+    ForeignRegion(u32),
+    /// A segment without bytes was asked for.
+    #[error("a segment of no bytes takes no deposits; export at least one")]
+    EmptySegment,
+    /// A collective was given a root that the team does not have.
+    #[error("there is no rank {rank} in a team of {ranks}")]
+    NoSuchRank {
+        /// The rank.
+        rank: usize,
+        /// Ranks of the team.
+        ranks: usize,
+    },
+    /// A collective was not given one value for each rank.
+    #[error("{given} values were given to a team of {ranks} ranks; give one for each")]
+    NotOneEach {
+        /// Number of values.
+        given: usize,
+        /// Ranks of the team.
+        ranks: usize,
+    },
     /// A rank ended its part in the job, so what this call waits for will never come.
     #[error(
         "rank {0} has finalized without taking part; all ranks must make the same collective calls"

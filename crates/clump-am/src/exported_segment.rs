@@ -2,95 +2,108 @@
 
 use crate::context::RankContext;
 use crate::error::{ErrorKind, Result};
+use crate::region::Region;
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
-use clump_shm::segment::{self, Segment};
+use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
+use std::sync::Arc;
 
-/// The segment of an endpoint, once it has one, and what is reserved for it.
+/// The region that takes deposits for an endpoint, once it has one, as mapped here.
 #[derive(Debug, Default)]
 pub(crate) struct ExportedSegment {
-    segment: Option<Segment>,
-    /// Offset in the node's memory.
-    offset: u64,
-    /// Bytes up to which it may grow.
-    reserved: u64,
+    exported: Option<(Region, Segment)>,
 }
 
 impl ExportedSegment {
     /// Returns the segment, if the endpoint has one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Segment> {
-        self.segment.as_ref()
+        self.exported.as_ref().map(|(_, segment)| segment)
+    }
+
+    /// Fails if the endpoint has a segment.
+    fn check_has_none(&self) -> Result<()> {
+        match self.get() {
+            Some(segment) => Err(ErrorKind::HasSegment(segment.len() as u64).into()),
+            None => Ok(()),
+        }
     }
 
     /// Exports `bytes` bytes of zeroed memory.
     pub(crate) fn export(
         &mut self,
-        context: &RankContext,
-        (name, block): (Name, &Shared<EndpointBlock>),
+        context: &Arc<RankContext>,
+        endpoint: (Name, &Shared<EndpointBlock>),
         bytes: u64,
     ) -> Result<Segment> {
-        if let Some(segment) = &self.segment {
-            return Err(ErrorKind::HasSegment(segment.len() as u64).into());
+        self.check_has_none()?;
+        self.publish(context, endpoint, Region::register(context, bytes, bytes)?)
+    }
+
+    /// Takes deposits in a region that this rank has registered.
+    pub(crate) fn use_region(
+        &mut self,
+        context: &Arc<RankContext>,
+        endpoint: (Name, &Shared<EndpointBlock>),
+        region: &Region,
+    ) -> Result<Segment> {
+        self.check_has_none()?;
+        if region.name().rank() != context.rank() {
+            return Err(ErrorKind::ForeignRegion(region.name().rank()).into());
         }
-        debug_assert!(self.reserved == 0, "reserved before it was exported");
-        self.offset = context.reserve_segment(bytes, bytes)?;
-        self.reserved = bytes;
-        self.announce(context, (name, block), bytes)
+        self.publish(context, endpoint, region.clone())
     }
 
     /// Exports memory that later calls with more bytes let grow, up to `reserved` bytes of the
     /// first call.
     pub(crate) fn export_growing(
         &mut self,
-        context: &RankContext,
-        (name, block): (Name, &Shared<EndpointBlock>),
+        context: &Arc<RankContext>,
+        endpoint: (Name, &Shared<EndpointBlock>),
         reserved: u64,
         bytes: u64,
     ) -> Result<Segment> {
-        match &self.segment {
-            Some(segment) if segment.len() as u64 >= bytes => return Ok(segment.clone()),
-            Some(_) if bytes > self.reserved => {
-                return Err(ErrorKind::HasSegment(self.reserved).into());
+        let region = match &self.exported {
+            Some((_, segment)) if segment.len() as u64 >= bytes => return Ok(segment.clone()),
+            Some((region, _)) if bytes > region.reserved() => {
+                return Err(ErrorKind::HasSegment(region.reserved()).into());
             }
-            Some(_) => context.commit_segment(self.offset, bytes)?,
-            None => {
-                debug_assert!(self.reserved == 0, "reserved before it was exported");
-                let reserved = reserved.max(bytes);
-                self.offset = context.reserve_segment(reserved, bytes)?;
-                self.reserved = reserved;
-            }
-        }
-        self.announce(context, (name, block), bytes)
+            Some((region, _)) => region.clone(),
+            None => Region::register(context, bytes, reserved.max(bytes))?,
+        };
+        region.grow(bytes)?;
+        debug_assert!(bytes <= region.reserved(), "more was refused");
+        self.publish(context, endpoint, region)
     }
 
-    /// Makes the first `bytes` bytes known to peers.
-    fn announce(
+    /// Maps a region as long as it is now, and names it to peers.
+    fn publish(
         &mut self,
         context: &RankContext,
         (name, block): (Name, &Shared<EndpointBlock>),
-        bytes: u64,
+        region: Region,
     ) -> Result<Segment> {
-        debug_assert!(bytes <= self.reserved, "more is announced than was reserved");
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
-        let grown = |segment: &Segment| segment.len() as u64 <= bytes;
-        debug_assert!(self.segment.as_ref().is_none_or(grown), "a segment does not shrink");
-        let at = (self.offset, bytes);
-        let segment = segment::announce(context.node(), context.rank(), block, at)?;
-        debug_assert!(segment.len() as u64 == bytes, "announced {bytes}, got {}", segment.len());
-        self.segment = Some(segment.clone());
+        let segment = Segment::exported(context.node(), region.name())?;
+        let Some(segment) = segment else {
+            debug_assert!(context.node().bytes_of(region.name()) == Some(0), "it is exported");
+            return Err(ErrorKind::EmptySegment.into());
+        };
+        debug_assert!(segment.len() as u64 <= region.reserved(), "no more than was reserved");
+        let grown = |known: &Segment| known.len() <= segment.len();
+        debug_assert!(self.get().is_none_or(grown), "a segment does not shrink");
+        block.set_segment(region.name());
         if let Some(network) = context.network() {
             network.set_segment(name, Some(segment.clone()));
         }
+        self.exported = Some((region, segment.clone()));
         Ok(segment)
     }
 
-    /// Gives the memory back; peers that still have it mapped keep their mapping.
-    pub(crate) fn close(&mut self, context: &RankContext) {
-        if self.segment.take().is_some() {
-            context.give_back_segment(self.offset, self.reserved);
-        }
-        debug_assert!(self.segment.is_none(), "the memory is given back and still used");
+    /// Gives the memory back, unless the program has it otherwise; peers that still have it mapped
+    /// keep their mapping.
+    pub(crate) fn close(&mut self) {
+        self.exported = None;
     }
 }

@@ -136,6 +136,15 @@ impl HandlerContext {
         counters.bump(Counter::HandlerRuns);
     }
 
+    /// Wakes the threads of this rank that sleep: what they wait for may have been handled.
+    #[cold]
+    pub(crate) fn wake_threads(&self) {
+        let (node, rank) = (self.context.node(), self.context.rank());
+        debug_assert!(node.is_local(rank), "a rank is on its own node");
+        let alarm = node.alarm(rank).map(|alarm| &**alarm);
+        self.context.block().park().wake_if_asleep(node.fence(), alarm);
+    }
+
     /// Keeps an error for the next poll, because what the program called has succeeded.
     #[cold]
     pub(crate) fn keep_failure(&mut self, error: Error) {

@@ -1,7 +1,9 @@
 //! Waiting: every blocking call polls all endpoints of its thread, then yields, then sleeps.
 //!
 //! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so
-//! that two ranks flooding each other through different endpoints cannot stop each other.
+//! that two ranks flooding each other through different endpoints cannot stop each other. A
+//! restricted endpoint is in no bundle, and a call that blocks on it polls it alone, so that no
+//! handler of another endpoint runs meanwhile.
 
 use crate::context::RankContext;
 use crate::core::Core;
@@ -29,14 +31,20 @@ pub trait Pollable {
     fn poll_once(&self) -> Result<usize>;
     /// Handles deferred requests, returned messages and lost peers.
     fn housekeeping(&self) -> Result<()>;
-    /// Returns true if it belongs to this thread's bundle, which every blocking call polls.
+    /// Returns true if it belongs to this thread's bundle.
     fn in_bundle(&self) -> bool;
+    /// Returns true if a call that blocks on it polls the bundle of its thread, too.
+    fn polls_bundle(&self) -> bool {
+        true
+    }
     /// Makes the next poll poll the network, even if that is not due.
     fn force_network_poll(&self);
     /// Returns a number that grows with messages sent and handled here.
     fn activity(&self) -> u64;
     /// Arms notification: senders ring the doorbell from now on.
     fn arm_notifications(&self);
+    /// Called when a thread that armed notification is awake again.
+    fn awake(&self) {}
     /// Asks receivers that have no room for deferred messages to wake this rank once they have.
     /// Called after the announcement of a sleep.
     fn request_room(&self);
@@ -52,7 +60,11 @@ impl Pollable for RefCell<Core> {
     }
 
     fn in_bundle(&self) -> bool {
-        true
+        self.polls_bundle()
+    }
+
+    fn polls_bundle(&self) -> bool {
+        self.try_borrow().is_ok_and(|core| !core.restricted)
     }
 
     fn housekeeping(&self) -> Result<()> {
@@ -133,6 +145,9 @@ impl PolledEndpoint<'_> {
 pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
     BUNDLE.with_borrow_mut(|bundle| {
         bundle.retain(|known| known.strong_count() > 0);
+        let enrolled = |known: &Weak<_>| std::ptr::eq(known.as_ptr(), Rc::as_ptr(core));
+        debug_assert!(!bundle.iter().any(enrolled), "an endpoint is polled once");
+        debug_assert!(core.in_bundle(), "calls on other endpoints do not poll it");
         bundle.push(Rc::downgrade(core));
     });
 }
@@ -143,8 +158,11 @@ pub(crate) fn bundle_size() -> usize {
     BUNDLE.with_borrow(Vec::len) + usize::from(OTHERS.get().is_some())
 }
 
-/// Calls `each` with every endpoint of this thread.
-fn each_of_bundle(mut each: impl FnMut(PolledEndpoint<'_>)) {
+/// Calls `each` with every endpoint of this thread that a call blocking on `mine` polls.
+fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
+    if !mine.polls_bundle() {
+        return;
+    }
     // Cloned, because a handler may open or close endpoints.
     let bundle = BUNDLE.with_borrow(Clone::clone);
     for core in bundle.iter().filter_map(Weak::upgrade) {
@@ -229,7 +247,8 @@ impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
     }
 }
 
-/// Blocks until `what` is done, and polls `mine` and the other endpoints of this thread meanwhile.
+/// Blocks until `what` is done, and polls `mine` and the other endpoints of this thread meanwhile;
+/// a restricted one alone.
 ///
 /// # Errors
 /// Polling finds an error; a rank is dead, when survivors do not go on.
@@ -242,6 +261,7 @@ pub fn block_on(
     if what.done()? {
         return Ok(());
     }
+    debug_assert!(!mine.in_bundle() || mine.polls_bundle(), "a bundle is polled as a whole");
     let mut waiter = Waiter::new(context.spin_policy());
     let network = context.network();
     if let Some(network) = network {
@@ -251,7 +271,7 @@ pub fn block_on(
             mine.force_network_poll();
         }
     }
-    let alone = bundle_size() <= usize::from(mine.in_bundle());
+    let alone = !mine.polls_bundle() || bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;
     let mut yields = 0;
     let mut heard = network.map_or(0, Network::packets_heard);
@@ -306,7 +326,7 @@ pub fn block_on(
 fn poll_all(mine: &impl Pollable) -> Result<usize> {
     let mut handled = if mine.in_bundle() { 0 } else { mine.poll_once()? };
     let mut failure = None;
-    each_of_bundle(|member| match member.poll_once() {
+    each_beside(mine, |member| match member.poll_once() {
         Ok(n) => handled += n,
         Err(error) => failure = Some(error),
     });
@@ -322,6 +342,7 @@ fn idle(
     next: WaitStep,
     noted: &mut bool,
 ) -> Result<()> {
+    debug_assert!(next != WaitStep::Look, "a wait that spins does nothing else");
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
@@ -335,7 +356,7 @@ fn idle(
     }
     mine.housekeeping()?;
     let mut failure = None;
-    each_of_bundle(|member| failure = member.slow().housekeeping().err().or(failure.take()));
+    each_beside(mine, |member| failure = member.slow().housekeeping().err().or(failure.take()));
     failure.map_or(Ok(()), Err)?;
     if next == WaitStep::Sleep {
         *noted = true;
@@ -356,14 +377,14 @@ pub(crate) fn sleep(
 ) -> Result<()> {
     let counters = Counters::over(context.block().counters());
     mine.arm_notifications();
-    each_of_bundle(|member| member.slow().arm_notifications());
+    each_beside(mine, |member| member.slow().arm_notifications());
     what.before_sleep();
     let announced = context.block().park().announce(context.node().fence());
     what.announced();
     mine.request_room();
-    each_of_bundle(|member| member.slow().request_room());
+    each_beside(mine, |member| member.slow().request_room());
     let mut busy = mine.anything_waiting();
-    each_of_bundle(|member| busy |= member.slow().anything_waiting());
+    each_beside(mine, |member| busy |= member.slow().anything_waiting());
     let done = what.done();
     if busy || !matches!(done, Ok(false)) || context.fatal_death().is_some() {
         context.block().park().withdraw(announced);
@@ -374,6 +395,7 @@ pub(crate) fn sleep(
             (Some(network), Some(alarm)) => {
                 let due = network.before_sleep();
                 let nap = due.map_or(nap, |due| nap.min(due));
+                debug_assert!(due.is_none_or(|due| nap <= due), "the network is polled in time");
                 let socket = network.readiness();
                 let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
                 woken.rung || woken.other
@@ -384,6 +406,7 @@ pub(crate) fn sleep(
             counters.bump(Counter::WakesReceived);
         }
     }
+    mine.awake();
     what.after_sleep();
     // `done` may have had effects (a message sent), and returns the same when called again.
     done.map(drop)

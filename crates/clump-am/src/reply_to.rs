@@ -103,6 +103,7 @@ impl<'a> ReplyTo<'a> {
         let payload = if is_medium { message.payload.to_vec() } else { Vec::new() };
         let mut space = [0; MAX_WORDS];
         let words = message.returned_words(reason, &mut space);
+        debug_assert_eq!(words.len(), message.words.len() + 1, "what it was comes first");
         let (kind, handler) = (MessageKind::Returned, Handler(0));
         let back = OutgoingMessage { kind, handler, words, payload: &payload };
         match self {
@@ -149,4 +150,5 @@ fn note_put_aside(handler_context: &mut HandlerContext, remote: bool) {
         backlog.stuck_links += 1;
         backlog.busy = true;
     }
+    debug_assert!(remote || backlog.has_work(), "a poll sends it");
 }

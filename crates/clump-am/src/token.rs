@@ -134,6 +134,7 @@ impl Token<'_> {
     fn send(self, message: &OutgoingMessage<'_>) -> Result<()> {
         let Self { from, back, handler_context } = self;
         debug_assert!(message.arguments().len() <= MAX_CARRIED, "more words than it carries");
+        debug_assert!(message.kind != MessageKind::Returned, "a reply is a message of its own");
         let (len, most) = (message.payload.len(), handler_context.max_medium);
         if message.kind == MessageKind::Medium && len > most {
             return Err(ErrorKind::PayloadTooLong { given: len, most }.into());

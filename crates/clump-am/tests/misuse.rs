@@ -128,6 +128,33 @@ fn a_shared_endpoint_used_by_its_own_handler_says_so() {
 }
 
 #[test]
+fn an_endpoint_of_one_thread_used_by_its_own_handler_says_so() {
+    let context = alone(Settings::default());
+    let ep = Endpoint::open(&context, TAG).unwrap();
+    let to = ep.map(&ep.name(), TAG).unwrap();
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let (inner, log) = (ep.clone(), told.clone());
+    ep.handler(COUNT, move |_, ()| {
+        let tried = [
+            inner.request(to, COUNT, ()),
+            inner.poll().map(drop),
+            inner.poll_until(|| false),
+            inner.wait().map(drop),
+            inner.drain(),
+        ];
+        log.borrow_mut().extend(tried);
+    })
+    .unwrap();
+    ep.request(to, COUNT, ()).unwrap();
+    ep.drain().unwrap();
+    let told = told.take();
+    assert_eq!(told.len(), 5);
+    for told in told {
+        assert!(matches!(told.unwrap_err().kind(), ErrorKind::InHandler));
+    }
+}
+
+#[test]
 fn a_reply_is_not_replied_to() {
     let context = alone(Settings::default());
     let ep = Endpoint::open(&context, TAG).unwrap();

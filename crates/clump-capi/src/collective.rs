@@ -1,29 +1,12 @@
-//! Collectives besides the barrier: all-gather, broadcast, all-reduce.
+//! Collectives that move bytes: broadcast, gather, all-gather, scatter, all-to-all. Those that
+//! combine elements are in [`crate::reduction`].
 
 use crate::send::{bytes, room};
-use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 use clump_ffi::border::guard;
 use clump_ffi::fault::{Fault, Result, null, range};
 use clump_ffi::job::{JobHandle, checked_rank, clump_t, outside_handlers};
 use clump_ffi::status::clump_status as S;
 use std::ffi::{c_int, c_void};
-
-/// The element type of an all-reduce: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that
-/// no compiler takes it for a ::clump_op.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct clump_type {
-    /// Its number, which never changes.
-    pub code: c_int,
-}
-
-/// The operation of an all-reduce on two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct clump_op {
-    /// Its number, which never changes.
-    pub code: c_int,
-}
 
 /// Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
 /// for as many as there are ranks. All ranks contribute equally many.
@@ -47,21 +30,8 @@ pub unsafe extern "C" fn clump_all_gather(
                 return Err(null("the place for what all ranks give"));
             }
             let parts = job.runtime.all_gather_bytes(mine)?;
-            if let Some(rank) = parts.iter().position(|part| part.len() != mine_bytes) {
-                let other = parts.get(rank).map_or(0, Vec::len);
-                let what = format!(
-                    "rank {rank} gives {other} bytes, this one {mine_bytes}; all give equally many"
-                );
-                return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
-            }
-            for (rank, part) in parts.iter().enumerate() {
-                // SAFETY: the caller has space for these bytes of each rank.
-                unsafe {
-                    let place = all.cast::<u8>().add(rank * mine_bytes);
-                    std::ptr::copy_nonoverlapping(part.as_ptr(), place, mine_bytes);
-                }
-            }
-            Ok(0)
+            // SAFETY: the caller has space for these bytes of each rank.
+            unsafe { place(&parts, mine_bytes, all) }
         })
     })
 }
@@ -110,140 +80,137 @@ pub unsafe extern "C" fn clump_broadcast(
     })
 }
 
-/// Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
-/// in rank order; all ranks get the same bits. `from` and `to` may be the same. All ranks give
-/// equally many.
+/// Gathers `mine_bytes` bytes of every rank in `all` on `root`, in rank order: there `all` has
+/// space for as many as there are ranks; elsewhere it is not used. All ranks contribute equally
+/// many.
 ///
-/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of
-/// floating-point numbers).
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank; on the root also: a rank
+/// gave another number of bytes).
 ///
 /// # Safety
-/// `from` has, and `to` has space for, `count` elements.
+/// `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_all_reduce(
+pub unsafe extern "C" fn clump_gather(
     cl: *mut clump_t,
-    from: *const c_void,
-    to: *mut c_void,
-    count: usize,
-    r#type: clump_type,
-    op: clump_op,
+    root: c_int,
+    mine: *const c_void,
+    mine_bytes: usize,
+    all: *mut c_void,
 ) -> c_int {
     guard(|| {
-        outside_handlers(cl, "clump_all_reduce", |job| {
-            let (given, op) = (Given { job, from, to, count }, op.code);
+        outside_handlers(cl, "clump_gather", |job| {
+            let root = checked_rank(job, root)?;
             // SAFETY: the caller's.
-            unsafe {
-                match r#type.code {
-                    1 => given.integers::<u8>(op),
-                    2 => given.integers::<u16>(op),
-                    3 => given.integers::<u32>(op),
-                    4 => given.integers::<u64>(op),
-                    5 => given.integers::<i8>(op),
-                    6 => given.integers::<i16>(op),
-                    7 => given.integers::<i32>(op),
-                    8 => given.integers::<i64>(op),
-                    9 => given.numbers::<f32>(op, no_bits),
-                    10 => given.numbers::<f64>(op, no_bits),
-                    other => Err(range("a type", other, "one of clump_type")),
-                }
+            let mine = unsafe { bytes(mine, mine_bytes) }?;
+            if all.is_null() && mine_bytes > 0 && job.runtime.rank() == root {
+                return Err(null("the place for what all ranks give"));
             }
+            let Some(parts) = job.runtime.gather_bytes(root, mine)? else { return Ok(0) };
+            // SAFETY: the caller has space for these bytes of each rank.
+            unsafe { place(&parts, mine_bytes, all) }
         })
     })
 }
 
-/// Arguments of an all-reduce.
-struct Given<'a> {
-    job: &'a JobHandle,
+/// Hands out what `root` gives: `mine_bytes` bytes for each rank, in rank order in `all`, which is
+/// not used elsewhere. This rank's go to `mine`. All ranks expect equally many.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank, the root gives another
+/// number of bytes).
+///
+/// # Safety
+/// On the root `all` has `mine_bytes` bytes for each rank; `mine` has space for as many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_scatter(
+    cl: *mut clump_t,
+    root: c_int,
+    all: *const c_void,
+    mine: *mut c_void,
+    mine_bytes: usize,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_scatter", |job| {
+            let root = checked_rank(job, root)?;
+            // SAFETY: the caller's; nothing else uses it meanwhile.
+            let room = unsafe { room(mine, mine_bytes) }?;
+            let mut parts = Vec::new();
+            if job.runtime.rank() == root {
+                // SAFETY: the caller's.
+                parts = unsafe { parts_of(job, all, mine_bytes) }?;
+            }
+            let part = job.runtime.scatter_bytes(root, &parts)?;
+            if part.len() != room.len() {
+                return Err(unequal(root, part.len(), mine_bytes));
+            }
+            room.copy_from_slice(&part);
+            Ok(0)
+        })
+    })
+}
+
+/// Gives `each_bytes` bytes of `from` to each rank, in rank order, and puts those that each rank
+/// gives to this one in `to`, in rank order. All ranks give equally many. The two do not overlap.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
+///
+/// # Safety
+/// `from` has `each_bytes` bytes for each rank; `to` has space for as many, and is another place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_all_to_all(
+    cl: *mut clump_t,
     from: *const c_void,
     to: *mut c_void,
-    count: usize,
+    each_bytes: usize,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_all_to_all", |job| {
+            // SAFETY: the caller's.
+            let parts = unsafe { parts_of(job, from, each_bytes) }?;
+            if to.is_null() && each_bytes > 0 {
+                return Err(null("the place for what all ranks give"));
+            }
+            let got = job.runtime.all_to_all_bytes(&parts)?;
+            // SAFETY: the caller has space for these bytes of each rank.
+            unsafe { place(&got, each_bytes, to) }
+        })
+    })
 }
 
-impl Given<'_> {
-    /// # Safety
-    /// As [`Given::reduce`].
-    unsafe fn integers<T: Number>(&self, op: c_int) -> Result<c_int>
-    where
-        And: Op<T>,
-        Or: Op<T>,
-        Xor: Op<T>,
-    {
-        let bits = |given: &Self, op| {
-            // SAFETY: by the function's own.
-            unsafe {
-                match op {
-                    5 => given.reduce::<T, _>(And),
-                    6 => given.reduce::<T, _>(Or),
-                    7 => given.reduce::<T, _>(Xor),
-                    other => Err(range("an operation", other, "one of clump_op")),
-                }
-            }
-        };
-        // SAFETY: by the function's own.
-        unsafe { self.numbers::<T>(op, bits) }
-    }
-
-    /// # Safety
-    /// As [`Given::reduce`].
-    unsafe fn numbers<T: Number>(
-        &self,
-        op: c_int,
-        others: impl Fn(&Self, c_int) -> Result<c_int>,
-    ) -> Result<c_int> {
-        // SAFETY: by the function's own.
-        unsafe {
-            match op {
-                1 => self.reduce::<T, _>(Sum),
-                2 => self.reduce::<T, _>(Product),
-                3 => self.reduce::<T, _>(Min),
-                4 => self.reduce::<T, _>(Max),
-                other => others(self, other),
-            }
-        }
-    }
-
-    /// # Safety
-    /// `from` has, and `to` has space for, `count` elements of `T`.
-    unsafe fn reduce<T: Number, O: Op<T>>(&self, op: O) -> Result<c_int> {
-        let bytes = self.count.checked_mul(size_of::<T>());
-        let Some(bytes) = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()) else {
-            return Err(range("a number of elements", self.count, "what fits into memory"));
-        };
-        if self.count == 0 {
-            self.job.runtime.all_reduce_slice::<T, O>(&mut [], op)?;
-            return Ok(0);
-        }
-        if self.from.is_null() || self.to.is_null() {
-            return Err(null("elements"));
-        }
-        // Copied, because they may lie anywhere, aligned or not, and be the same.
-        let mut values: Vec<T> = Vec::new();
-        if values.try_reserve_exact(self.count).is_err() {
-            return Err(clump_am::Error::from(clump_am::ErrorKind::NoMemory(bytes)).into());
-        }
-        // SAFETY: the caller has that many bytes; all bits are a number; the space was just
-        // allocated.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                self.from.cast::<u8>(),
-                values.as_mut_ptr().cast(),
-                bytes,
-            );
-            values.set_len(self.count);
-        }
-        self.job.runtime.all_reduce_slice(&mut values, op)?;
-        // SAFETY: the caller has space for that many bytes, which belong to it alone.
-        unsafe {
-            std::ptr::copy_nonoverlapping(values.as_ptr().cast(), self.to.cast::<u8>(), bytes);
-        }
-        Ok(0)
-    }
+/// Returns the `each` bytes for each rank that lie in `all`.
+///
+/// # Safety
+/// `all` is null, or has that many bytes while the parts are used.
+unsafe fn parts_of<'a>(job: &JobHandle, all: *const c_void, each: usize) -> Result<Vec<&'a [u8]>> {
+    let ranks = job.runtime.nranks();
+    let count = each.checked_mul(ranks);
+    let Some(count) = count.filter(|&count| isize::try_from(count).is_ok()) else {
+        return Err(range("a number of bytes", each, "what fits into memory for each rank"));
+    };
+    // SAFETY: by the function's own.
+    let all = unsafe { bytes(all, count) }?;
+    Ok((0..ranks).map(|rank| &all[rank * each..(rank + 1) * each]).collect())
 }
 
-fn no_bits(_: &Given<'_>, op: c_int) -> Result<c_int> {
-    Err(range(
-        "an operation",
-        op,
-        "a clump_op for floating-point numbers, which have no bits to combine",
-    ))
+/// Puts `each` bytes of every rank into `all`, in rank order.
+///
+/// # Safety
+/// `all` has space for them, or `each` is 0.
+unsafe fn place(parts: &[Vec<u8>], each: usize, all: *mut c_void) -> Result<c_int> {
+    if let Some(rank) = parts.iter().position(|part| part.len() != each) {
+        return Err(unequal(rank, parts.get(rank).map_or(0, Vec::len), each));
+    }
+    for (rank, part) in parts.iter().enumerate().filter(|_| each > 0) {
+        // SAFETY: the caller has space for these bytes of each rank.
+        unsafe {
+            let place = all.cast::<u8>().add(rank * each);
+            std::ptr::copy_nonoverlapping(part.as_ptr(), place, each);
+        }
+    }
+    Ok(0)
+}
+
+/// Returns the error that a rank gives another number of bytes than this one expects.
+fn unequal(rank: usize, other: usize, mine: usize) -> Fault {
+    let what = format!("rank {rank} gives {other} bytes, this one {mine}; all give equally many");
+    Fault::new(S::CLUMP_ERR_ARGUMENT, what)
 }

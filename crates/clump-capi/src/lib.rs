@@ -27,6 +27,7 @@ pub mod flag;
 pub mod handler;
 pub mod job;
 pub mod lock;
+pub mod reduction;
 pub mod rma;
 pub mod send;
 pub mod status;

@@ -88,6 +88,12 @@ impl Layout {
         self.nodes.iter().map(speaker).collect()
     }
 
+    /// Returns the rank that communicates for this rank's node: `root` if that is of it, else the
+    /// lowest.
+    pub(crate) fn speaker(&self, root: usize) -> usize {
+        if self.local().contains(&root) { root } else { self.leader() }
+    }
+
     /// Returns true if the lowest rank of this node communicates with each of its others itself
     /// instead of along a tree, for contributions of `bytes` bytes. On crowded cores every level of
     /// a tree waits for one more rank to be scheduled: with 8 ranks on each of 2 nodes on 2 cores,

@@ -1,4 +1,5 @@
-//! Barrier, broadcast, all-gather and all-reduce.
+//! Collectives: barrier, broadcast, gather, all-gather, scatter, all-to-all, reduce, all-reduce and
+//! scan.
 //!
 //! Layer 5: the facade, and later the shared-memory and global-address-space layers, use it; it
 //! communicates through one endpoint per rank (`clump-am`) and the barrier lines of the node
@@ -18,14 +19,20 @@
 //!    of a contribution says where it belongs, and barriers are numbered.
 #![forbid(unsafe_code)]
 
+mod all_gather;
+mod all_reduce;
+mod all_to_all;
+mod broadcast;
 mod gather;
 mod layout;
 mod mailbox;
 mod meeting;
 mod op;
+mod parcel;
 mod post;
 mod reduce;
-mod spread;
+mod scan;
+mod scatter;
 mod team;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
@@ -37,6 +44,8 @@ impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> 
 
 /// Steps of a collective, which identify its contributions.
 mod step {
+    /// From one rank of a node to another, as equals.
+    pub(crate) const WITHIN: u64 = 0;
     /// From the ranks of a node to its lowest.
     pub(crate) const UP: u64 = 1;
     /// From the lowest rank of a node to its others.

@@ -111,19 +111,19 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Removes and returns `part`, of `expected` bytes, once all of it is there.
+    /// Removes and returns `part`, of `expected` bytes if that is known, once all of it is there.
     pub(crate) fn take(
         &mut self,
         part: PartId,
-        expected: usize,
+        expected: Option<usize>,
     ) -> Result<Option<Vec<u8>>, PartMismatch> {
         let Some(known) = self.parts.get(&part) else { return Ok(None) };
         let PartId { from, seq, .. } = part;
-        let expected = expected as u64;
-        if known.total != expected {
-            return Err(PartMismatch::Length { from, seq, given: known.total, expected });
+        let total = known.total;
+        if let Some(expected) = expected.map(|bytes| bytes as u64).filter(|&bytes| bytes != total) {
+            return Err(PartMismatch::Length { from, seq, given: total, expected });
         }
-        if known.bytes < expected {
+        if known.bytes < total {
             return Ok(None);
         }
         let mut fragments = self.parts.remove(&part).map(|all| all.fragments).unwrap_or_default();
@@ -185,7 +185,7 @@ mod tests {
                 let (i, place, fragment) = sent[at].clone();
                 mailbox.put(part(i), place, fragment).unwrap();
                 // An early request disturbs nothing.
-                if n % 3 == 0 && let Some(got) = mailbox.take(part(i), parts[i].0).unwrap() {
+                if n % 3 == 0 && let Some(got) = mailbox.take(part(i), Some(parts[i].0)).unwrap() {
                     prop_assert_eq!(got, whole(i, parts[i].0));
                     sent.iter().filter(|s| s.0 == i).for_each(|(_, place, fragment)| {
                         mailbox.put(part(i), *place, fragment.clone()).unwrap();
@@ -193,7 +193,7 @@ mod tests {
                 }
             }
             for (i, &(len, _)) in parts.iter().enumerate() {
-                prop_assert_eq!(mailbox.take(part(i), len).unwrap(), Some(whole(i, len)));
+                prop_assert_eq!(mailbox.take(part(i), (i % 2 == 0).then_some(len)).unwrap(), Some(whole(i, len)));
             }
             prop_assert!(mailbox.parts.is_empty());
         }
@@ -224,9 +224,9 @@ mod tests {
     fn ranks_that_disagree_about_the_length_are_told() {
         let mut mailbox = Mailbox::default();
         put(&mut mailbox, 0, &[1; 8], 16).unwrap();
-        let told = mailbox.take(PART, 24).unwrap_err();
+        let told = mailbox.take(PART, Some(24)).unwrap_err();
         assert_eq!(told, PartMismatch::Length { from: 2, seq: 3, given: 16, expected: 24 });
-        assert_eq!(mailbox.take(PART, 16), Ok(None), "half of it is missing");
+        assert_eq!(mailbox.take(PART, Some(16)), Ok(None), "half of it is missing");
     }
 
     #[test]
@@ -240,6 +240,6 @@ mod tests {
         put(&mut mailbox, 0, &[1; 8], 16).unwrap();
         assert_eq!(put(&mut mailbox, 8, &[1; 8], 24), Err(bad), "of another length");
         put(&mut mailbox, 4, &[1; 8], 16).unwrap();
-        assert_eq!(mailbox.take(PART, 16), Err(bad), "they overlap");
+        assert_eq!(mailbox.take(PART, Some(16)), Err(bad), "they overlap");
     }
 }

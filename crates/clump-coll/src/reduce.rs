@@ -1,5 +1,6 @@
-//! All-reduce: the values of all ranks combined, for all ranks.
+//! Reduce: the values of all ranks combined, for one rank.
 
+use crate::all_reduce::{Fold, copy_in};
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
@@ -7,155 +8,77 @@ use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
-    /// Combines all ranks' values with `op`; all ranks get the same bits.
+    /// Combines all ranks' values with `op` at `root`: the bits that [`Team::all_reduce`] gives.
+    /// `None` elsewhere.
     ///
     /// # Errors
-    /// Fails if a rank died or left.
-    pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
+    /// Fails if a rank died or left; there is no such root.
+    pub fn reduce<T: Number, O: Op<T>>(&self, root: usize, value: T, op: O) -> Result<Option<T>> {
         let mut one = [value];
-        self.all_reduce_slice(&mut one, op)?;
-        Ok(one[0])
+        self.reduce_slice(root, &mut one, op)?;
+        Ok((self.rank() == root).then_some(one[0]))
     }
 
-    /// Combines all ranks' slices element by element.
-    ///
-    /// The operands form one tree for all node layouts, so that a job gives the same bits on one
-    /// node and on several; only the ranks that combine differ.
+    /// Combines all ranks' slices element by element at `root`; slices of other ranks stay as they
+    /// are.
     ///
     /// # Errors
-    /// Fails if a rank died or left, or gave another number of values.
-    pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
+    /// Fails if a rank died or left, or gave another number of values; there is no such root.
+    pub fn reduce_slice<T: Number, O: Op<T>>(
+        &self,
+        root: usize,
+        values: &mut [T],
+        _op: O,
+    ) -> Result<()> {
+        self.check_rank(root)?;
         check_bytes(size_of_val(values) as u64)?;
-        let even = self.layout.even().filter(|_| self.layout.is_spread());
-        self.together(Counter::AllReduces, |seq| match even {
-            Some(each) => self.reduce_by_node::<T, O>(seq, values, each),
-            None => self.reduce_by_rank::<T, O>(seq, values),
+        self.together(Counter::Reduces, |seq| {
+            let result = self.combine_at_first::<T, O>(seq, values)?;
+            let bytes = size_of_val(values);
+            match (result, self.rank() == root) {
+                (Some(result), true) => values.copy_from_slice(&result),
+                (Some(result), false) => {
+                    self.send(root, (seq, step::DOWN), result.as_bytes())?;
+                }
+                (None, true) => {
+                    let result = self.receive(0, (seq, step::DOWN), bytes)?;
+                    copy_in(values, &result, |_, new| new);
+                }
+                (None, false) => {}
+            }
+            Ok(())
         })
     }
 
-    /// Runs recursive doubling over the largest power of two p <= N. The first 2 (N - p) ranks are
-    /// folded in pairs before and unfolded after, neighbours first, so that operands stay in rank
-    /// order.
-    fn reduce_by_rank<T: Number, O: Op<T>>(&self, seq: u64, values: &mut [T]) -> Result<()> {
-        let (me, n) = (self.rank(), self.nranks());
-        let power = if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
-        let folded = 2 * (n - power);
-        if me < folded && me % 2 == 1 {
+    /// Combines along the tree of the all-reduce, up to rank 0, which gets the result.
+    fn combine_at_first<T: Number, O: Op<T>>(
+        &self,
+        seq: u64,
+        values: &[T],
+    ) -> Result<Option<Vec<T>>> {
+        let (fold, me, bytes) = (Fold::of(self.nranks()), self.rank(), size_of_val(values));
+        let mut mine = values.to_vec();
+        let Some(position) = fold.position(me) else {
             self.send(me - 1, (seq, step::UP), values.as_bytes())?;
-            let result = self.receive(me - 1, (seq, step::DOWN), size_of_val(values))?;
-            copy_in(values, &result, |_, new| new);
-            return Ok(());
-        }
-        if me < folded {
-            let higher = self.receive(me + 1, (seq, step::UP), size_of_val(values))?;
-            copy_in(values, &higher, O::combine);
-        }
-        let position = if me < folded { me / 2 } else { me - folded / 2 };
-        let rank_of = |at: usize| if at < folded / 2 { at * 2 } else { at + folded / 2 };
-        self.double::<T, O>(seq, values, position, (1, power), rank_of)?;
-        if me < folded {
-            self.send(me + 1, (seq, step::DOWN), values.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Combines along the same tree where nodes are even: its lower levels within each node, up to
-    /// the lowest rank; its upper levels between these, by doubling; then the result is handed
-    /// down. Each node sends one message a level where every rank would send one.
-    fn reduce_by_node<T: Number, O: Op<T>>(
-        &self,
-        seq: u64,
-        values: &mut [T],
-        each: usize,
-    ) -> Result<()> {
-        let (me, n, bytes) = (self.rank(), self.nranks(), size_of_val(values));
-        let mut result = None;
-        if self.combine_up::<T, O>(seq, values, me % each, each)? {
-            self.double::<T, O>(seq, values, me, (each, n), |at| at)?;
-            result = Some(values.as_bytes().to_vec());
-        }
-        let local: Vec<usize> = self.layout.local().collect();
-        let leader = self.layout.leader();
-        let result = self.hand_down((seq, step::DOWN), &local, leader, result, bytes)?;
-        copy_in(values, &result, |_, new| new);
-        Ok(())
-    }
-
-    /// Combines the values of the `each` ranks of a node at the lowest, pairs of neighbours first;
-    /// this rank is at `place`. Returns true if this rank has the result.
-    fn combine_up<T: Number, O: Op<T>>(
-        &self,
-        seq: u64,
-        values: &mut [T],
-        place: usize,
-        each: usize,
-    ) -> Result<bool> {
-        let (me, bytes) = (self.rank(), size_of_val(values));
-        if !self.layout.is_flat(bytes) {
-            let mut bit = 1;
-            while bit < each && place & bit == 0 {
-                let higher = self.receive(me + bit, (seq, step::UP), bytes)?;
-                copy_in(values, &higher, O::combine);
-                bit *= 2;
-            }
-            if place != 0 {
-                self.send(me - bit, (seq, step::UP), values.as_bytes())?;
-            }
-            return Ok(place == 0);
-        }
-        if place != 0 {
-            self.send(me - place, (seq, step::UP), values.as_bytes())?;
-            return Ok(false);
-        }
-        let mut all = vec![values.to_vec()];
-        for rank in me + 1..me + each {
-            let theirs = self.receive(rank, (seq, step::UP), bytes)?;
-            let mut row = values.to_vec();
-            copy_in(&mut row, &theirs, |_, new| new);
-            all.push(row);
-        }
-        let pair = |pair: &[Vec<T>]| {
-            let operands = pair[0].iter().zip(&pair[1]);
-            operands.map(|(&lower, &higher)| O::combine(lower, higher)).collect()
+            return Ok(None);
         };
-        while all.len() > 1 {
-            all = all.chunks_exact(2).map(pair).collect();
+        if fold.is_paired(me) {
+            let higher = self.receive(me + 1, (seq, step::UP), bytes)?;
+            copy_in(&mut mine, &higher, O::combine);
         }
-        values.copy_from_slice(&all[0]);
-        Ok(true)
-    }
-
-    /// Runs recursive doubling over the bits `from..below` (powers of two) of `position`.
-    fn double<T: Number, O: Op<T>>(
-        &self,
-        seq: u64,
-        values: &mut [T],
-        position: usize,
-        (from, below): (usize, usize),
-        rank_of: impl Fn(usize) -> usize,
-    ) -> Result<()> {
-        let mut bit = from;
-        while bit < below {
-            let partner = rank_of(position ^ bit);
+        let mut bit = 1;
+        while bit < fold.power {
             let key = (seq, step::BETWEEN + u64::from(bit.ilog2()));
-            self.send(partner, key, values.as_bytes())?;
-            let other = self.receive(partner, key, size_of_val(values))?;
-            if position & bit == 0 {
-                copy_in(values, &other, O::combine);
-            } else {
-                copy_in(values, &other, |mine, lower| O::combine(lower, mine));
+            let partner = fold.rank_of(position ^ bit);
+            if position & bit != 0 {
+                self.send(partner, key, mine.as_bytes())?;
+                return Ok(None);
             }
+            let higher = self.receive(partner, key, bytes)?;
+            copy_in(&mut mine, &higher, O::combine);
             bit *= 2;
         }
-        Ok(())
-    }
-}
-
-/// Combines `values` with the values in `bytes`.
-fn copy_in<T: Number>(values: &mut [T], bytes: &[u8], combine: impl Fn(T, T) -> T) {
-    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-        if let Ok(other) = T::read_from_bytes(chunk) {
-            *value = combine(*value, other);
-        }
+        debug_assert_eq!(me, 0, "the lowest rank has the result");
+        Ok(Some(mine))
     }
 }

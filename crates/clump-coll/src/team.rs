@@ -185,6 +185,24 @@ impl Team {
         made
     }
 
+    /// Checks that the team has a rank `rank`.
+    pub(crate) fn check_rank(&self, rank: usize) -> Result<()> {
+        let ranks = self.nranks();
+        if rank < ranks {
+            return Ok(());
+        }
+        Err(ErrorKind::NoSuchRank { rank, ranks }.into())
+    }
+
+    /// Checks that `given` values, one for each rank, were given.
+    pub(crate) fn check_one_each(&self, given: usize) -> Result<()> {
+        let ranks = self.nranks();
+        if given == ranks {
+            return Ok(());
+        }
+        Err(ErrorKind::NotOneEach { given, ranks }.into())
+    }
+
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
         let dest = self.post.dest(self.members[to])?;
@@ -209,10 +227,27 @@ impl Team {
         if bytes == 0 {
             return Ok(Vec::new());
         }
+        self.await_part(from, (seq, step), Some(bytes))
+    }
+
+    /// Waits for one contribution of a rank of the team, of as many bytes as that rank gives, at
+    /// least one.
+    pub(crate) fn receive_any(&self, from: usize, key: (u64, u64)) -> Result<Vec<u8>> {
+        self.await_part(from, key, None)
+    }
+
+    fn await_part(
+        &self,
+        from: usize,
+        (seq, step): (u64, u64),
+        bytes: Option<usize>,
+    ) -> Result<Vec<u8>> {
         let part = PartId { team: self.id, seq, from: self.members[from], step };
         let mut wait = Awaited { team: self, part, bytes, got: None };
         self.post.endpoint.block_on(&mut wait)?;
-        Ok(wait.got.unwrap_or_default())
+        let got = wait.got.unwrap_or_default();
+        debug_assert!(bytes.is_none_or(|bytes| got.len() == bytes), "all of it, and no more");
+        Ok(got)
     }
 }
 
@@ -251,7 +286,8 @@ impl AsContext for Team {
 struct Awaited<'a> {
     team: &'a Team,
     part: PartId,
-    bytes: usize,
+    /// Bytes of it, if they are known.
+    bytes: Option<usize>,
     got: Option<Vec<u8>>,
 }
 
@@ -282,6 +318,7 @@ impl WaitFor for Awaited<'_> {
     }
 }
 
-fn failed(misfit: PartMismatch) -> clump_am::Error {
+/// Returns the error of a call to which a rank gave what does not fit.
+pub(crate) fn failed(misfit: PartMismatch) -> clump_am::Error {
     ErrorKind::HandlerFailed { handler: PART.0, why: misfit.to_string() }.into()
 }

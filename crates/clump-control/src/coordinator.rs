@@ -23,9 +23,9 @@ use std::ops::Range;
 
 /// Time that an agent has to end its node: it needs 2 s at most to kill what it can.
 pub const END_NS: u64 = 4_000_000_000;
-/// Part of the node timeout for weighing suspicions. Agents suspect after three quarters, and
-/// check twelve times in that.
-const WEIGHING_SHARE: u64 = 8;
+/// Part of the node timeout for weighing suspicions: three periods of agents, so that both sides of
+/// a cut have reported it. Agents suspect after three quarters at most.
+const WEIGHING_SHARE: u64 = 5;
 
 /// Something that the launcher has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //! socket, starts a thread or prints a word, so tests run thousands of jobs in virtual time.
 //!
 //! Types to know: [`RankSupervisor`] (the rules of dying on whatever nodes), [`FailureDetector`]
-//! (heartbeats, as one agent sees them), [`MembershipArbiter`] (evictions when nodes do not hear
-//! each other), [`JobCoordinator`] (all of that over several nodes), [`EndRequests`] (the user's
-//! patience).
+//! (probes of peers, as one agent sees them), [`MembershipArbiter`] (evictions when nodes do not
+//! hear each other), [`JobCoordinator`] (all of that over several nodes), [`EndRequests`] (the
+//! user's patience).
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source: `handle_*` takes input and the time, `poll_*`
@@ -44,6 +44,7 @@ mod end_requests;
 mod event;
 mod failure_detector;
 mod membership_arbiter;
+mod probe_order;
 mod rank_life;
 mod supervisor;
 mod verdict;
@@ -52,7 +53,9 @@ pub use coordinator::{AgentLoss, CutOffReason, Decision, END_NS, JobCoordinator}
 pub use death::{DeathManner, OnDeath, ProcessEnd, RankDeath};
 pub use end_requests::{ASKED_ONCE_NS, ASKED_TWICE_NS, EndRequest, EndRequests};
 pub use event::{AgentCommand, Event, RankStatus};
-pub use failure_detector::{BEATS, DetectorAction, FailureDetector, MISSED, STARTING};
+pub use failure_detector::{
+    BEATS, DetectorAction, FURTHER, FailureDetector, HELPERS, Heartbeat, MISSED, RELAYS, STARTING,
+};
 pub use membership_arbiter::{Eviction, MembershipArbiter};
 pub use rank_life::RankEnd;
 pub use supervisor::{

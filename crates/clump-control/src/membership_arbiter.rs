@@ -2,8 +2,9 @@
 //!
 //! Agents report suspicions: "I do not hear node 2". After the first report the arbiter waits for
 //! as long as others may take to notice the same, and then evicts nodes until no suspicion is left
-//! among those that stay. Each turn evicts the node that most others suspect; of several, the one
-//! that suspects fewest (a stopped agent suspects no node); of these, the last.
+//! among those that stay. Each turn evicts, of the suspected nodes, the one with which most
+//! suspicions go, by it and of it (a node that is cut off suspects many of which each is suspected
+//! by it alone); of several, the one that most others suspect; of these, the last.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +101,7 @@ impl MembershipArbiter {
         let against =
             |node| self.suspicions.iter().filter(|&&(_, suspected)| suspected == node).count();
         let by = |node| self.suspicions.iter().filter(|&&(reporter, _)| reporter == node).count();
-        let weight = |node: u32| (against(node), std::cmp::Reverse(by(node)), node);
+        let weight = |node: u32| (against(node) + by(node), against(node), node);
         let node = suspected.into_iter().max_by_key(|&node| weight(node))?;
         let reporters = self.suspicions.iter().filter(|&&(_, suspected)| suspected == node);
         debug_assert!(against(node) > 0, "an evicted node is suspected");
@@ -134,6 +135,12 @@ mod tests {
     #[test]
     fn a_node_that_is_cut_off_accuses_all_and_is_given_up_alone() {
         assert_eq!(decided(&[(0, 1), (1, 0), (2, 1), (1, 2), (1, 3), (3, 1)]), [1]);
+    }
+
+    #[test]
+    fn a_node_that_is_cut_off_is_given_up_though_few_look_at_it() {
+        assert_eq!(decided(&[(3, 0), (3, 1), (3, 2), (0, 3)]), [3]);
+        assert_eq!(decided(&[(0, 5), (0, 1), (1, 0), (0, 2)]), [0]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! reliable control streams. It has no rules of its own: it runs those of the crate.
 
 use clump_control::{
-    AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, JobCoordinator,
-    OnDeath, ProcessEnd, RankStatus,
+    AgentCommand, AgentLoss, Decision, DetectorAction, Event, FailureDetector, Heartbeat,
+    JobCoordinator, OnDeath, ProcessEnd, RankStatus,
 };
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 pub const MS: u64 = 1_000_000;
 /// Time without a sign after which a node counts as lost.
 pub const TIMEOUT: u64 = 2_000 * MS;
-/// Longest delay of a datagram, and of a frame on a control stream.
+/// Longest delay of a datagram that is not late, and of a frame on a control stream.
 const DELAY: u64 = 5 * MS;
 
 /// A sequence of numbers that look random, repeatable by its seed.
@@ -53,7 +53,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Wake(u32),
-    Beat { from: u32, to: u32 },
+    Heartbeat { from: u32, to: u32, probe: Heartbeat },
     Report(u32, EventKey),
     Gone(u32),
     Fault(usize),
@@ -69,8 +69,8 @@ struct Agent {
     stopped: bool,
     alive: bool,
     concluded: bool,
-    /// Heartbeats that arrived while it was stopped, or before it had started.
-    unread: BTreeSet<u32>,
+    /// Messages that arrived while it was stopped, or before it had started.
+    unread: Vec<(u32, Heartbeat)>,
     commands: Vec<AgentCommand>,
 }
 
@@ -87,8 +87,10 @@ pub struct Cluster {
     cut: BTreeSet<(u32, u32)>,
     faults: Vec<Fault>,
     random: Sequence,
-    /// Heartbeats of 1,000 that are lost.
+    /// Datagrams of 1,000 that are lost; of others a tenth comes twice, and a tenth late.
     loss: u64,
+    /// Datagrams that agents have sent.
+    pub sent: u64,
     /// Nodes that were cut off, and when.
     pub evicted: Vec<(u32, u64)>,
 }
@@ -109,18 +111,18 @@ impl Cluster {
             faults: Vec::new(),
             random: Sequence::new(seed),
             loss,
+            sent: 0,
             evicted: Vec::new(),
         };
         for node in 0..nodes {
-            let peers = (0..nodes).filter(|&other| other != node);
             let start = cluster.random.below(100) * MS;
             cluster.agents.push(Agent {
-                detector: FailureDetector::new(peers, TIMEOUT * 3 / 4, start),
+                detector: FailureDetector::new((node, nodes), TIMEOUT * 3 / 4, seed, start),
                 started: false,
                 stopped: false,
                 alive: true,
                 concluded: false,
-                unread: BTreeSet::new(),
+                unread: Vec::new(),
                 commands: Vec::new(),
             });
             cluster.rules.handle_reached(node, 0);
@@ -166,13 +168,14 @@ impl Cluster {
     fn step(&mut self, step: Step) {
         match step {
             Step::Wake(node) => self.wake(node),
-            Step::Beat { from, to } => {
+            Step::Heartbeat { from, to, probe } => {
                 let agent = &mut self.agents[to as usize];
                 if self.cut.contains(&(from, to)) || !agent.alive {
                 } else if agent.stopped || !agent.started {
-                    agent.unread.insert(from);
+                    agent.unread.push((from, probe));
                 } else {
-                    agent.detector.handle_heard(from, self.now);
+                    agent.detector.handle_probe(from, probe, self.now);
+                    self.execute(to);
                 }
             }
             Step::Report(node, key) => {
@@ -199,28 +202,38 @@ impl Cluster {
         }
         agent.started = true;
         // An agent reads its sockets before it looks who is silent.
-        for from in std::mem::take(&mut agent.unread) {
-            agent.detector.handle_heard(from, now);
+        for (from, probe) in std::mem::take(&mut agent.unread) {
+            agent.detector.handle_probe(from, probe, now);
         }
         agent.detector.handle_timeout(now);
         agent.detector.check_invariants();
         let next = agent.detector.next_deadline_ns();
+        self.execute(node);
+        let late = self.random.below(10) * MS;
+        self.at(next + late, Step::Wake(node));
+    }
+
+    /// Executes what the detector of a node wants.
+    fn execute(&mut self, node: u32) {
         while let Some(action) = self.agents[node as usize].detector.poll_action() {
             match action {
-                DetectorAction::Beat => {
-                    for to in (0..self.nodes).filter(|&to| to != node) {
-                        if self.random.below(1000) >= self.loss {
-                            let delay = 1 + self.random.below(DELAY);
-                            self.at(now + delay, Step::Beat { from: node, to });
-                        }
-                    }
-                }
+                DetectorAction::Send(to, probe) => self.send(node, to, probe),
                 DetectorAction::Silent(other) => self.report(node, Event::Silent(other)),
                 DetectorAction::Heard(other) => self.report(node, Event::Heard(other)),
             }
         }
-        let late = self.random.below(10) * MS;
-        self.at(next + late, Step::Wake(node));
+    }
+
+    fn send(&mut self, from: u32, to: u32, probe: Heartbeat) {
+        self.sent += 1;
+        let copies = if self.random.below(10) == 0 { 2 } else { 1 };
+        for _ in 0..copies {
+            if self.random.below(1000) >= self.loss {
+                let late = if self.random.below(10) == 0 { 20 } else { 1 };
+                let delay = 1 + self.random.below(late * DELAY);
+                self.at(self.now + delay, Step::Heartbeat { from, to, probe });
+            }
+        }
     }
 
     fn fault(&mut self, fault: Fault) {

@@ -4,8 +4,10 @@ use crate::cluster::{Cluster, Fault, MS, Sequence, TIMEOUT};
 use clump_control::OnDeath;
 use proptest::prelude::*;
 
-/// Time after which every node has been heard.
-const SETTLED: u64 = 1_000 * MS;
+/// Time after which every node of few has been heard by all.
+const SETTLED: u64 = 3_000 * MS;
+/// Time after which also peers that were never heard are questioned.
+const SETTLED_MANY: u64 = 12_000 * MS;
 /// Longest time from a fault to its consequences: the timeout, and delays.
 const NOTICED: u64 = TIMEOUT + 50 * MS;
 
@@ -21,8 +23,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn without_faults_no_node_is_evicted_though_heartbeats_are_lost(
-        seed: u64, nodes in 2_u32..9, loss in 0_u64..100,
+    fn without_faults_no_node_is_evicted_though_datagrams_are_lost(
+        seed: u64, nodes in 2_u32..9, loss in 0_u64..=300,
     ) {
         let mut cluster = Cluster::new(nodes, OnDeath::End, loss, seed);
         cluster.run(60_000 * MS);
@@ -57,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn nodes_that_stay_hear_each_other_however_the_network_is_cut(
+    fn nodes_that_stay_hear_of_each_other_however_the_network_is_cut(
         seed: u64, nodes in 2_u32..8, cuts in proptest::collection::vec((0_u32..8, 0_u32..8), 1..12),
     ) {
         let mut cluster = Cluster::new(nodes, OnDeath::Continue, 0, seed);
@@ -68,8 +70,15 @@ proptest! {
         }
         cluster.run(30_000 * MS);
         let members = cluster.members();
-        for (a, b) in cuts {
-            prop_assert!(!(members.contains(&a) && members.contains(&b)), "{:?}", members);
+        let passes = |a: u32, b: u32| !cuts.contains(&(a, b));
+        for &a in &members {
+            // Those that `a` can ask; each of them is pinged by all.
+            let both = |&h: &u32| passes(a, h) && passes(h, a);
+            let asked: Vec<u32> = members.iter().copied().filter(both).collect();
+            for &b in &members {
+                let heard = asked.iter().any(|&h| h == b || passes(b, h));
+                prop_assert!(heard, "{} of {}: {:?} {:?}", a, b, members, cuts);
+            }
         }
         prop_assert!(!members.is_empty(), "a part of the job goes on");
         let told: Vec<_> = members.iter().map(|&node| cluster.deaths_told(node)).collect();
@@ -115,6 +124,63 @@ proptest! {
         }
         let first = cluster.rules.supervisor().first_death().map(|death| death.rank);
         prop_assert_eq!(first, longest.first().copied());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+
+    #[test]
+    fn of_many_nodes_only_the_dead_are_evicted_though_others_pause(
+        seed: u64, nodes in 20_u32..=200, loss in 0_u64..=300,
+        pauses in proptest::collection::vec((0_u64..10_000, 0_u32..200, 1_u64..1_000), 0..20),
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, loss, seed);
+        let victim = Sequence::new(seed).below(nodes.into()) as u32;
+        // One pause for each: pauses of one node that follow on each other are longer ones.
+        let pauses: std::collections::BTreeMap<_, _> =
+            pauses.into_iter().map(|(at, node, ms)| (node % nodes, (at, ms))).collect();
+        for (node, (at, ms)) in pauses {
+            let at = SETTLED_MANY + at * MS;
+            if node != victim {
+                cluster.plan(at, Fault::Stop(node));
+                cluster.plan(at + ms * MS, Fault::Continue(node));
+            }
+        }
+        let at = SETTLED_MANY + 4_000 * MS;
+        cluster.plan(at, Fault::Stop(victim));
+        cluster.run(at + NOTICED + 150 * MS);
+        let evicted: Vec<u32> = cluster.evicted.iter().map(|(node, _)| *node).collect();
+        prop_assert_eq!(evicted, [victim]);
+        cluster.run(at + 20_000 * MS);
+        prop_assert_eq!(cluster.evicted.len(), 1);
+    }
+}
+
+#[test]
+fn an_agent_sends_as_much_whatever_the_number_of_nodes() {
+    for nodes in [2, 50, 200] {
+        let mut cluster = Cluster::new(nodes, OnDeath::End, 0, 3);
+        cluster.run(SETTLED_MANY);
+        let before = cluster.sent;
+        cluster.run(SETTLED_MANY + 10_000 * MS);
+        let each = (cluster.sent - before) / (10 * u64::from(nodes));
+        assert!((10..=20).contains(&each), "{each} a second of {nodes} nodes");
+        assert_eq!(cluster.evicted, []);
+    }
+}
+
+#[test]
+fn of_many_nodes_those_that_are_cut_off_are_evicted_and_no_others() {
+    for (seed, nodes) in [(1, 20), (2, 50), (3, 100)] {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, 10, seed);
+        let cut = [seed as u32, nodes - 1];
+        let others: Vec<u32> = (0..nodes).filter(|node| !cut.contains(node)).collect();
+        part(&mut cluster, SETTLED_MANY, &cut[..1], &others);
+        part(&mut cluster, SETTLED_MANY, &cut[..1], &cut[1..]);
+        part(&mut cluster, SETTLED_MANY + 5_000 * MS, &cut[1..], &others);
+        cluster.run(SETTLED_MANY + 10_000 * MS);
+        assert_eq!(cluster.members(), others);
     }
 }
 

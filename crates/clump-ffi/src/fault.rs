@@ -135,7 +135,6 @@ impl From<clump_rma::Error> for Fault {
             Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
             Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
             Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
-            Rma::TooManySegments(_) | Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
         };
         Self::caused(status, &error)
     }
@@ -173,10 +172,16 @@ fn of_messages(error: &clump_am::Error) -> S {
             S::CLUMP_ERR_TOO_LONG
         }
         Am::NoSuchDestination(_) => S::CLUMP_ERR_DESTINATION,
-        Am::HandlerReserved => S::CLUMP_ERR_ARGUMENT,
+        Am::HandlerReserved
+        | Am::ForeignRegion(_)
+        | Am::EmptySegment
+        | Am::NoSuchRank { .. }
+        | Am::NotOneEach { .. } => S::CLUMP_ERR_ARGUMENT,
         Am::NotRequested => S::CLUMP_ERR_TOKEN,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
-        Am::TooManyDeferred(_) => S::CLUMP_ERR_LIMIT,
+        Am::TooManyDeferred(_) | Am::TooManyRegions(_) | Am::CannotGrow { .. } => {
+            S::CLUMP_ERR_LIMIT
+        }
         Am::Unclaimed { .. } => S::CLUMP_ERR_RETURNED,
         Am::Corrupt(_) | Am::CorruptPacket(_) => S::CLUMP_ERR_DAMAGED,
         Am::Network(_) => S::CLUMP_ERR_NETWORK,
@@ -200,6 +205,7 @@ fn of_memory(error: &clump_shm::Error) -> S {
         E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
         E::NoFreeEndpoint { .. }
         | E::SegmentSpace { .. }
+        | E::Region { .. }
         | E::RankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
@@ -218,7 +224,7 @@ fn of_refusal(why: Refusal) -> S {
         Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
         Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
         Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
-        Refusal::Overloaded => S::CLUMP_ERR_LIMIT,
+        Refusal::NoMemory | Refusal::Overloaded => S::CLUMP_ERR_LIMIT,
     }
 }
 

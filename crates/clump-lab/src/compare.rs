@@ -135,10 +135,11 @@ fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
     for &bytes in sizes {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
-        // Medium messages, which arrive in a buffer of the receiver's own, as a receive of MPI
-        // does.
-        let interval = median(|| measure::stream(pair, BulkPath::Medium, bytes, 0.0))?;
-        score.bandwidth.insert(bytes, size * 1e9 / interval);
+        let mut bandwidth = |path: BulkPath| -> Result<f64> {
+            Ok(size * 1e9 / median(|| measure::stream(pair, path, bytes, 0.0))?)
+        };
+        score.bandwidth.insert(bytes, bandwidth(BulkPath::Medium)?);
+        score.long_bandwidth.insert(bytes, bandwidth(BulkPath::Long)?);
     }
     Ok(score)
 }

@@ -27,6 +27,7 @@ mod flow;
 mod order;
 pub mod original;
 mod outbox;
+mod payload_pool;
 mod peer;
 mod peer_path;
 mod peer_table;

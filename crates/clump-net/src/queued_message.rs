@@ -2,6 +2,7 @@
 
 use crate::endpoint_table::Refusal;
 use crate::original::Original;
+use crate::payload_pool::PayloadPool;
 use clump_driver::Inbound;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
 
@@ -151,6 +152,8 @@ pub(crate) struct Found {
     entries: Vec<Entry>,
     routes: Vec<Route>,
     datagram: u32,
+    /// Buffers of payloads that were handled, for those that are reassembled next.
+    pub(crate) payloads: PayloadPool,
 }
 
 /// Buffers of a batch: as many as one system call fills.
@@ -165,7 +168,12 @@ impl Default for Batch {
 impl Batch {
     pub(crate) fn clear(&mut self) {
         self.inbound.clear();
-        self.found.entries.clear();
+        let Found { entries, payloads, .. } = &mut self.found;
+        for entry in entries.drain(..) {
+            if let Entry::Queued(queued) = entry {
+                payloads.put(queued.payload);
+            }
+        }
         self.found.routes.clear();
         debug_assert!(self.is_empty(), "a batch begins empty");
     }

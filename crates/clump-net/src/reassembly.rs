@@ -1,6 +1,7 @@
 //! Reassembly of messages of several frames.
 
 use crate::endpoint_table::{EndpointTable, Refusal};
+use crate::payload_pool::PayloadPool;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, MessageFragment};
 use std::collections::HashMap;
 
@@ -48,6 +49,7 @@ impl Reassembly {
         frame: &Frame<'_>,
         fragment: MessageFragment,
         endpoints: &dyn EndpointTable,
+        payloads: &mut PayloadPool,
     ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
         let total = fragment.at;
         let mut words = [0; MAX_WORDS];
@@ -60,7 +62,7 @@ impl Reassembly {
                 refused = endpoints.fits(head.route.to, offset, bytes).err();
             }
             (FrameKind::Medium | FrameKind::Returned, _) if total <= MAX_PAYLOAD => {
-                payload = vec![0; total as usize];
+                payload = payloads.take(total as usize);
             }
             _ => return Err(ProtocolViolation),
         }
@@ -255,7 +257,7 @@ mod tests {
         frame::append(&mut unit, &head, false, &[], &[2; 8]);
         let first = Frames::new(&unit).next().unwrap().unwrap();
         let fragment = first.head.fragment.unwrap();
-        let result = reassembly.on_begin(&first, fragment, &Open);
+        let result = reassembly.on_begin(&first, fragment, &Open, &mut PayloadPool::default());
         reassembly.check_invariants();
         result
     }

@@ -203,3 +203,28 @@ fn an_interface_that_gets_narrower_is_believed_at_once() {
         assert_eq!(pair.sides[0].stack.take_narrowed(now), Some((1, found)));
     }
 }
+
+#[test]
+fn an_interface_that_gets_narrower_before_a_retransmission_is_believed_then() {
+    for card in [1252, 700] {
+        let mut pair = Pair::new(Security::Aead);
+        let flow = pair.flow(0, true);
+        assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
+        pair.settle();
+        pair.sides[0].wire.lock().unwrap().cut = true;
+        assert_eq!(pair.send(flow, &[1], &[2; 3000]), Pushed::Accepted);
+        pair.look(0, None);
+        let mut wire = pair.sides[0].wire.lock().unwrap();
+        (wire.cut, wire.card) = (false, Some(card));
+        drop(wire);
+        let (began, mut got) = (pair.now, Vec::new());
+        while got.is_empty() {
+            pair.look(0, None);
+            got.extend(pair.look(1, Some(0)));
+            pair.now += MILLISECOND / 4;
+            assert!(pair.now < began + 1000 * MILLISECOND, "{card}: stalled");
+        }
+        assert_eq!((&got[0].words[..], &got[0].payload[..]), (&[1][..], &[2; 3000][..]));
+        assert!(pair.settle()[1].is_empty(), "it came once");
+    }
+}

@@ -31,8 +31,14 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(memory: &NodeMemory, services: Services, name: Name) -> Self {
-        let (segments, ranks) = (NodeSegments::new(memory.clone()), memory.interface_id(0));
+    /// Creates the executor of requests to `name`, which works on `segments`.
+    pub(crate) fn new(
+        memory: &NodeMemory,
+        segments: NodeSegments,
+        services: Services,
+        name: Name,
+    ) -> Self {
+        let ranks = memory.interface_id(0);
         let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
         let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
         let engine = Engine::new(segments, ranks, credit_bytes(memory));

@@ -1,9 +1,10 @@
 //! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
 use clump_net::{EndpointTable, Refusal};
+use clump_rma::NodeSegments;
 use clump_rma::protocol::{TAG, deposit_place};
-use clump_rma::{Memory, NodeSegments};
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::export::SegmentName;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
@@ -21,7 +22,8 @@ pub(crate) const INDEX: u8 = 0;
 struct EndpointEntry {
     block: Shared<EndpointBlock>,
     segment: Option<Segment>,
-    seen: (u64, u64),
+    /// Name and bytes of the segment when it was mapped.
+    seen: Option<(SegmentName, u64)>,
 }
 
 /// The endpoints that messages for this node may reach.
@@ -46,8 +48,9 @@ impl NodeEndpoints {
         executes: Option<u64>,
         control_endpoint: u64,
         routes: Routes,
+        segments: NodeSegments,
     ) -> Self {
-        let segments = RefCell::new(NodeSegments::new(memory.clone()));
+        let segments = RefCell::new(segments);
         let (memory, entries) = (memory.clone(), RefCell::default());
         Self { memory, executes, control_endpoint, segments, entries, routes }
     }
@@ -68,7 +71,7 @@ impl NodeEndpoints {
             std::collections::hash_map::Entry::Vacant(new) => {
                 let block = self.memory.endpoint_block(rank, usize::from(index));
                 let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
-                new.insert(EndpointEntry { block, segment: None, seen: (0, 0) })
+                new.insert(EndpointEntry { block, segment: None, seen: None })
             }
         };
         run(endpoint_entry)
@@ -87,12 +90,13 @@ impl NodeEndpoints {
                 EndpointState::Awaited => return Err(Refusal::BadOffset),
                 EndpointState::Not(why) => return Err(why),
             }
-            let announced = endpoint_entry.block.segment();
-            if endpoint_entry.segment.is_none() || endpoint_entry.seen != announced {
-                let rank = name.rank() as usize;
-                let segment = Segment::announced(&self.memory, rank, &endpoint_entry.block);
-                endpoint_entry.segment = segment.map_err(|_| Refusal::BadOffset)?;
-                endpoint_entry.seen = announced;
+            let segment = endpoint_entry.block.segment();
+            let segment = segment.filter(|segment| segment.rank() == name.rank());
+            let now = segment.and_then(|segment| Some((segment, self.memory.bytes_of(segment)?)));
+            if endpoint_entry.segment.is_none() || endpoint_entry.seen != now {
+                let segment = now.map(|(name, _)| Segment::exported(&self.memory, name));
+                let segment = segment.transpose().map_err(|_| Refusal::BadOffset)?;
+                (endpoint_entry.segment, endpoint_entry.seen) = (segment.flatten(), now);
             }
             run(endpoint_entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
         })
@@ -101,12 +105,7 @@ impl NodeEndpoints {
     fn deposit_one_sided(&self, offset: u64, data: &[u8]) {
         let mut segments = self.segments.borrow_mut();
         let first = self.memory.local_ranks().start;
-        let (rank, index, generation, at) = deposit_place(offset, first);
-        if let Some(name) = segments.at_place(rank, index, generation)
-            && let Ok(cells) = Memory::segment(&mut *segments, name, at, data.len() as u64)
-        {
-            cells.write(at, data);
-        }
+        segments.deposit(deposit_place(offset, first), data);
     }
 }
 
@@ -209,8 +208,9 @@ mod tests {
         };
         let memory = NodeMemory::create(&config).unwrap();
         let control_endpoint = clump_transport::control_endpoint_name(2).to_bits();
-        let endpoints =
-            NodeEndpoints::new(&memory, None, control_endpoint, Routes::new(memory.clone(), 0));
+        let (routes, segments) =
+            (Routes::new(memory.clone(), 0), NodeSegments::new(memory.clone()));
+        let endpoints = NodeEndpoints::new(&memory, None, control_endpoint, routes, segments);
         let first = Name::new(0, 0, 1).to_bits();
         assert_eq!(endpoints.admit(first, Some(0)), Ok(INDEX), "it is awaited");
         assert_eq!(endpoints.fits(first, 0, 8), Err(Refusal::BadOffset));

@@ -7,6 +7,7 @@ use crate::node_endpoints::{INDEX, NodeEndpoints};
 
 use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Stack, Words};
 use clump_os::alarm::Alarm;
+use clump_rma::NodeSegments;
 use clump_rma::protocol::interface_name;
 use clump_rma::service::Services;
 use clump_shm::block::EndpointBlock;
@@ -98,11 +99,13 @@ impl<C: Clock> Server<C> {
             remote_ranks(memory).chain(interfaces).map(peer_address).collect()
         };
         let control_endpoint = control_endpoint_name(id).to_bits();
-        let endpoints =
-            NodeEndpoints::new(memory, name.map(Name::to_bits), control_endpoint, routes.clone());
+        let segments = NodeSegments::new(memory.clone());
+        let executes = name.map(Name::to_bits);
+        let (deposits, table) = (segments.for_deposits(), routes.clone());
+        let endpoints = NodeEndpoints::new(memory, executes, control_endpoint, table, deposits);
         let stack =
             connect(Wiring { me: (id, place.epoch), peers, endpoints: Box::new(endpoints) })?;
-        let engine = name.map(|name| Executor::new(memory, services, name));
+        let engine = name.map(|name| Executor::new(memory, segments, services, name));
         let submission_queue =
             proxies.then(|| SubmissionQueue::open(memory, id, routes.clone())).transpose()?;
         let delivery_queues = DeliveryQueue::new(memory, Name::new(id, 0, 1));

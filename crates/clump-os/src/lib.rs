@@ -15,6 +15,7 @@
 //! 4. No function here panics on an error from the kernel; errors name the call.
 
 pub mod alarm;
+pub mod available;
 pub mod bound_child;
 pub mod cable;
 pub mod claim;

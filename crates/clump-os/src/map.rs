@@ -5,7 +5,8 @@
 
 use crate::error::{OsError, Result};
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -117,10 +118,34 @@ impl Mapping {
             rustix::mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, fd, offset)
         }
         .map_err(|e| OsError::new(what(), e))?;
-        let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| OsError::new(what(), rustix::io::Errno::FAULT))?;
+        Self::own(base.cast::<u8>(), bytes).ok_or_else(|| OsError::new(what(), Errno::FAULT))
+    }
+
+    /// Maps `[offset, offset + bytes)` of `fd` at `address`, readable and writable. All must be
+    /// multiples of [`PAGE`].
+    ///
+    /// # Errors
+    /// Something is mapped there (`EEXIST`); the address is none that a process may use; address
+    /// space has run out.
+    pub fn shared_at(fd: impl AsFd, offset: u64, bytes: usize, address: usize) -> Result<Self> {
+        let what = || format!("mapping {bytes} bytes of shared memory at address {address:#x}");
+        let taken = || OsError::new(what() + ", where something else lies", Errno::EXIST);
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let how = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
+        let at = std::ptr::without_provenance_mut(address);
+        // SAFETY: the kernel refuses to replace what lies there; one that does not know the flag
+        // takes the address as a hint, and replaces nothing either.
+        let base = unsafe { rustix::mm::mmap(at, bytes, prot, how, fd.as_fd(), offset) }
+            .map_err(|e| if e == Errno::EXIST { taken() } else { OsError::new(what(), e) })?;
+        let mapping = Self::own(base.cast::<u8>(), bytes);
+        mapping.filter(|mapping| mapping.base().addr().get() == address).ok_or_else(taken)
+    }
+
+    /// Takes ownership of a fresh mapping.
+    fn own(base: *mut u8, bytes: usize) -> Option<Self> {
+        let base = NonNull::new(base)?;
         let kept = crate::forked::keep(base, bytes);
-        Ok(Self { region: Arc::new(Region { base, bytes, kept }) })
+        Some(Self { region: Arc::new(Region { base, bytes, kept }) })
     }
 
     /// Returns the address of the first byte.
@@ -137,13 +162,22 @@ impl Mapping {
 
     /// Asks for huge pages; without effect where the machine has none to give.
     pub fn advise_huge(&self) {
+        self.advise(Advice::LinuxHugepage);
+    }
+
+    /// Asks for pages of the smallest size only, whatever the machine does otherwise.
+    pub fn advise_base(&self) {
+        self.advise(Advice::LinuxNoHugepage);
+    }
+
+    /// Leaves the memory out of core dumps.
+    pub fn advise_no_dump(&self) {
+        self.advise(Advice::LinuxDontDump);
+    }
+
+    fn advise(&self, advice: Advice) {
+        let Region { base, bytes, .. } = *self.region;
         // SAFETY: advice on a range that this mapping owns; contents do not change.
-        let _ = unsafe {
-            rustix::mm::madvise(
-                self.region.base.as_ptr().cast(),
-                self.region.bytes,
-                rustix::mm::Advice::LinuxHugepage,
-            )
-        };
+        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, advice) };
     }
 }

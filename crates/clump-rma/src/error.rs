@@ -36,6 +36,9 @@ pub enum Refusal {
     /// The rank that releases the lock does not hold it.
     #[error("this rank does not hold this lock")]
     NotHeld = 10,
+    /// The machine of the memory has no page left for it.
+    #[error("its machine has no memory left for that")]
+    NoMemory = 11,
     /// The node's interface has too much under way for that.
     #[error("its node's interface has too much under way; ask for less, or again")]
     Overloaded = 16,
@@ -54,6 +57,7 @@ impl Refusal {
             8 => Self::TimedOut,
             9 => Self::LockBusy,
             10 => Self::NotHeld,
+            11 => Self::NoMemory,
             16 => Self::Overloaded,
             _ => Self::Unknown,
         };
@@ -159,9 +163,6 @@ pub enum ErrorKind {
         /// The node.
         node: u32,
     },
-    /// A rank exports too many segments.
-    #[error("a rank exports at most {0} segments at one time; drop some, or make one larger one")]
-    TooManySegments(usize),
     /// A barrier was given names that are not one for each rank.
     #[error("a barrier takes a name for each of {ranks} ranks, by rank, and was given {given}")]
     NotAllNamed {
@@ -175,18 +176,6 @@ pub enum ErrorKind {
     ForeignTarget {
         /// The segment.
         segment: SegmentName,
-    },
-    /// A segment cannot become that long.
-    #[error(
-        "{segment} can grow to {reserved} bytes, not to {asked}; reserve more when it is exported"
-    )]
-    CannotGrow {
-        /// The segment.
-        segment: SegmentName,
-        /// Requested length.
-        asked: u64,
-        /// Reserved length.
-        reserved: u64,
     },
 }
 

@@ -6,7 +6,8 @@
 //! a thread of that node's agent, even while every rank there computes (papers 002, 003).
 //!
 //! Types to know: [`Rma`] (a thread's access), [`Segment`] (exported memory of this rank),
-//! [`Target`] (any rank's segment, to operate on), [`Phase`] (gets that complete together); on the
+//! [`Target`] (any rank's segment, to operate on), [`NodeRegion`]
+//! (memory of a node, which outlives ranks), [`Phase`] (gets that complete together); on the
 //! side of the agent [`engine::Engine`], which network interfaces (`clump-ni`) run.
 //!
 //! # Ordering
@@ -39,6 +40,7 @@ pub mod engine;
 mod error;
 mod lock;
 mod memory;
+mod node_region;
 mod phase;
 pub mod protocol;
 mod requester;
@@ -48,12 +50,14 @@ pub mod service;
 mod target;
 
 pub use clump_shm::export::SegmentName;
+pub use clump_shm::region::Pages;
 
 pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use barrier::Barrier;
 pub use error::{Error, ErrorKind, Refusal, Result};
 pub use lock::{Flag, FlagWords, Guard, Lock, LockTurn, TurnStatus};
-pub use memory::{Memory, NodeSegments};
+pub use memory::{Memory, MemorySupply, NodeSegments};
+pub use node_region::{NodeRegion, RegionOptions, RegionView};
 pub use phase::{OpenPhase, Phase};
 pub use requester::{Completion, EncodedRequest, Requester, Successor};
 pub use rma::Rma;

@@ -1,13 +1,25 @@
 //! The memory that operations work on: the interface that the engine needs, and the segments of a
 //! node.
 
+mod committed;
+mod lost_deposits;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use committed::MachineSupply;
+pub use committed::MemorySupply;
+
 use crate::error::Refusal;
+use crate::protocol::{DepositPlace, GENERATION_MASK};
 use clump_shm::cells::Cells;
-use clump_shm::export::SegmentName;
+use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
+use committed::Committed;
+use lost_deposits::LostDeposits;
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Access to segments, as the engine needs it.
 pub trait Memory {
@@ -17,7 +29,16 @@ pub trait Memory {
     /// Fails with the reason if it may not be accessed.
     fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Refusal>;
 
-    /// Wakes `rank`, in whose segment a signal was given, if it waits.
+    /// Returns whether `bytes` bytes that were to be deposited at `offset` of a segment are there.
+    ///
+    /// # Errors
+    /// Fails with the reason if they are not, or not all.
+    fn deposited(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        self.segment(name, offset, bytes).map(drop)
+    }
+
+    /// Wakes `rank`, in whose segment a signal was given, if it waits; all ranks of this node for a
+    /// number that no rank has, that of the owner of its regions.
     fn wake(&mut self, rank: u32);
 
     /// Wakes all ranks of this node.
@@ -29,8 +50,8 @@ pub trait Memory {
     /// Returns the name of the endpoint at a port of this node, as bits; 0 when there is none.
     fn port(&self, port: u64) -> u64;
 
-    /// Returns the node of a rank of the job, and whether it is this one.
-    fn home(&self, rank: u32) -> (u32, bool);
+    /// Returns the node of a segment, and whether it is this one.
+    fn home(&self, name: SegmentName) -> (u32, bool);
 
     /// Announces to ranks of this node that words of that bit are watched, or no longer.
     fn watch(&mut self, bit: u32, watched: bool);
@@ -39,32 +60,75 @@ pub trait Memory {
 /// A segment that was accessed before.
 #[derive(Debug, Clone)]
 struct Known {
-    block: Shared<RankBlock>,
+    /// The rank that exports it; `None` for a region of the node.
+    owner: Option<Shared<RankBlock>>,
     cells: Cells,
     bytes: u64,
 }
 
-/// The segments that the ranks of a node export, mapped when they are first accessed.
+/// The registered memory of a node, mapped when it is first accessed.
+///
+/// A rank commits what it exports. Regions of the node are sparse: their memory is committed here
+/// before it is accessed, and an access to memory that cannot be had is refused.
 #[derive(Debug)]
 pub struct NodeSegments {
     node: NodeMemory,
     known: HashMap<SegmentName, Known>,
     /// Segment accessed last: the next is likely to be the same.
     last: Option<(SegmentName, Known)>,
+    committed: Committed,
+    /// Deposits that found no memory, shared with who executes the requests behind them.
+    lost: Arc<Mutex<LostDeposits>>,
 }
 
 impl NodeSegments {
-    /// Creates the table of the segments of `node`.
+    /// Creates the table of the registered memory of `node`, with all the memory that the machine
+    /// can give.
     pub fn new(node: NodeMemory) -> Self {
-        Self { node, known: HashMap::new(), last: None }
+        Self::with_supply(node, Box::new(MachineSupply::default()))
     }
 
-    /// Returns the segment at a place of a rank's table, if the lower 12 bits of its generation are
-    /// these.
-    pub fn at_place(&self, rank: u32, index: u8, generation: u32) -> Option<SegmentName> {
+    /// Creates the table of the registered memory of `node`; `supply` decides which memory can be
+    /// had for the regions that the node owns.
+    pub fn with_supply(node: NodeMemory, supply: Box<dyn MemorySupply>) -> Self {
+        let (committed, lost) = (Committed::new(supply), Arc::default());
+        Self { node, known: HashMap::new(), last: None, committed, lost }
+    }
+
+    /// Creates a table for the deposits whose requests are executed on this one: each learns what
+    /// the other has to know of deposits that found no memory.
+    pub fn for_deposits(&self) -> Self {
+        Self { lost: self.lost.clone(), ..Self::new(self.node.clone()) }
+    }
+
+    /// Writes `data`, deposited for a request that is executed later. Bytes for memory that is not
+    /// registered are dropped, since that request is refused.
+    pub fn deposit(&mut self, place: DepositPlace, data: &[u8]) {
+        let Some(name) = self.at_place(place) else { return };
+        match self.segment(name, place.offset, data.len() as u64) {
+            Ok(cells) => {
+                let written = cells.write(place.offset, data);
+                debug_assert!(written, "what may be accessed is mapped");
+            }
+            Err(Refusal::NoMemory) => {
+                let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+                lost.note(name, place.offset, data.len() as u64);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Returns the segment at a place of a rank's table, if its generation has these lower bits, or
+    /// the region of that number.
+    fn at_place(&self, place: DepositPlace) -> Option<SegmentName> {
+        let DepositPlace { owner, index, generation, .. } = place;
+        let SegmentOwner::Rank(rank) = owner else {
+            return Some(SegmentName::of_node(self.node.node(), index));
+        };
         let block = self.node.rank(rank).filter(|_| self.node.is_local(rank))?;
         let (current, _) = block.exports().look_up(index)?;
-        (current & 0xfff == generation).then(|| SegmentName::new(rank, index, current))
+        let same = current & GENERATION_MASK == generation;
+        same.then(|| SegmentName::new(rank, index, current))
     }
 
     /// Checks that each place of a table is known by one segment, and the last segment as the table
@@ -78,7 +142,8 @@ impl NodeSegments {
         debug_assert_eq!(places.len(), known.len(), "a place has one segment at a time");
         let mapped = |known: &Known| known.bytes <= known.cells.bytes();
         debug_assert!(known.values().all(mapped), "what may be accessed is mapped");
-        debug_assert!(known.keys().all(|name| self.node.is_local(name.rank())), "of this node");
+        let here = |name: &SegmentName| self.node.home_of(*name) == self.node.node();
+        debug_assert!(known.keys().all(here), "of this node");
         if let Some((name, last)) = last {
             let same = |known: &Known| known.bytes == last.bytes;
             debug_assert!(known.get(name).is_some_and(same), "the last one is known");
@@ -90,13 +155,26 @@ impl NodeSegments {
     fn learn(&mut self, name: SegmentName) -> Result<(), Refusal> {
         debug_assert!(self.last.is_none(), "the segment accessed last is not kept meanwhile");
         // Earlier segments of that place are gone.
-        self.known.retain(|old, _| (old.rank(), old.index()) != (name.rank(), name.index()));
-        // Without address space it cannot be accessed, whether it exists or not.
-        let found = self.node.exported(name).map_err(|_| Refusal::NoSuchSegment)?;
-        let (cells, extent) = found.ok_or(Refusal::NoSuchSegment)?;
-        let block = self.node.rank(name.rank()).ok_or(Refusal::NoSuchSegment)?;
-        debug_assert!(extent.bytes <= cells.bytes(), "what may be accessed is mapped");
-        self.known.insert(name, Known { block, cells, bytes: extent.bytes });
+        let place = |name: SegmentName| (name.rank(), name.index());
+        let before = self.known.remove(&name);
+        self.known.retain(|old, _| place(*old) != place(name));
+        let owner = self.node.rank(name.rank());
+        let of_rank = matches!(name.owner(), SegmentOwner::Rank(_));
+        let known = match (before, self.node.extent_of(name)) {
+            // It has grown where it lies.
+            (Some(before), Some(extent)) if extent.reserved == before.cells.bytes() => {
+                Known { bytes: extent.bytes, ..before }
+            }
+            _ => {
+                // Without address space it cannot be accessed, whether it exists or not.
+                let found = self.node.exported(name).map_err(|_| Refusal::NoSuchSegment)?;
+                let (cells, extent) = found.ok_or(Refusal::NoSuchSegment)?;
+                Known { owner, cells, bytes: extent.bytes }
+            }
+        };
+        debug_assert_eq!(known.owner.is_some(), of_rank, "it belongs to a rank or the node");
+        debug_assert!(known.bytes <= known.cells.bytes(), "what may be accessed is mapped");
+        self.known.insert(name, known);
         self.check_invariants();
         Ok(())
     }
@@ -108,9 +186,9 @@ impl Memory for NodeSegments {
         if self.last.as_ref().is_none_or(|(last, _)| *last != name) {
             self.last = self.known.get(&name).map(|known| (name, known.clone()));
         }
-        let fits = |known: &Known| {
-            end <= known.bytes && known.block.exports().is_open(name.index(), name.generation())
-        };
+        let is_open =
+            |owner: &Shared<RankBlock>| owner.exports().is_open(name.index(), name.generation());
+        let fits = |known: &Known| end <= known.bytes && known.owner.as_ref().is_none_or(is_open);
         if !self.last.as_ref().is_some_and(|(_, known)| fits(known)) {
             self.last = None;
             self.learn(name)?;
@@ -122,7 +200,22 @@ impl Memory for NodeSegments {
         let (last, known) = self.last.as_ref().ok_or(Refusal::NoSuchSegment)?;
         debug_assert_eq!(*last, name, "the segment that was asked for");
         debug_assert!(end > known.bytes || known.cells.holds(offset, bytes), "it is mapped");
-        if end <= known.bytes { Ok(&known.cells) } else { Err(Refusal::OutOfBounds) }
+        if end > known.bytes {
+            return Err(Refusal::OutOfBounds);
+        }
+        if known.owner.is_none() {
+            self.committed.ensure(&self.node, name, (offset, end), known.cells.bytes())?;
+        }
+        Ok(&known.cells)
+    }
+
+    fn deposited(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        self.segment(name, offset, bytes)?;
+        if matches!(name.owner(), SegmentOwner::Rank(_)) {
+            return Ok(());
+        }
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost.take(name, offset, bytes) { Err(Refusal::NoMemory) } else { Ok(()) }
     }
 
     fn wake(&mut self, rank: u32) {
@@ -130,6 +223,8 @@ impl Memory for NodeSegments {
             debug_assert!(rank < self.node.interface_id(0), "interfaces export nothing");
             let alarm = self.node.alarm(rank).map(|alarm| &**alarm);
             block.park().wake_if_asleep(self.node.fence(), alarm);
+        } else if rank == SegmentName::of_node(self.node.node(), 0).rank() {
+            self.node.wake_sleepers();
         }
     }
 
@@ -150,8 +245,9 @@ impl Memory for NodeSegments {
         holder.map_or(0, |name| name.to_bits())
     }
 
-    fn home(&self, rank: u32) -> (u32, bool) {
-        (self.node.node_of(rank), self.node.is_local(rank))
+    fn home(&self, name: SegmentName) -> (u32, bool) {
+        let node = self.node.home_of(name);
+        (node, node == self.node.node())
     }
 
     fn watch(&mut self, bit: u32, watched: bool) {

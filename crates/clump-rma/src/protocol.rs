@@ -6,7 +6,8 @@
 //! stated.
 
 use crate::atomic::{AtomicOp, Width};
-use clump_shm::export::SegmentName;
+use clump_shm::export::{EXPORTS, SegmentName, SegmentOwner};
+use clump_shm::geometry::{MAX_RANKS, NODE_REGIONS, REGION_SPACE, SEGMENT_SPACE};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 
@@ -112,24 +113,74 @@ pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
     Some((op, width, answered))
 }
 
-/// Returns the offset, in an interface's segment, of a place in a segment. The interface's segment
-/// covers its whole node; the offset encodes the number of the rank on its node, index and
-/// generation of the segment, and the offset in it.
-pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64) -> Option<u64> {
-    let rank = u64::from(segment.rank().checked_sub(first)?);
-    let (index, generation) = (u64::from(segment.index()), u64::from(segment.generation()));
-    let fits = rank < 1 << 10 && index < 1 << 6 && offset < 1 << 36;
-    let deposit = fits.then_some(rank << 54 | index << 48 | (generation & 0xfff) << 36 | offset);
-    let place = (segment.rank(), segment.index(), segment.generation() & 0xfff, offset);
-    debug_assert!(deposit.is_none_or(|deposit| deposit_place(deposit, first) == place));
-    deposit
+/// Bits of an offset in the interface's segment, for what a rank exports: 10 of the number of the
+/// rank on its node, 6 of the index in its table, 12 of the generation, 36 of the offset.
+const EXPORT_BITS: [u32; 4] = [10, 6, 12, 36];
+/// Bits of such an offset for a region of the node: 10 that no rank has, 14 of the number, 40 of
+/// the offset.
+const REGION_BITS: [u32; 3] = [10, 14, 40];
+/// Number of the owner of a node's regions, in place of that of a rank on its node. Deposits come
+/// from other nodes, which have ranks too, so no node has so many.
+const NODE_OWNED: u64 = MAX_RANKS as u64 - 1;
+const _: () = assert!(MAX_RANKS == 1 << EXPORT_BITS[0] && EXPORTS <= 1 << EXPORT_BITS[1]);
+const _: () = assert!(SEGMENT_SPACE == 1 << EXPORT_BITS[3] && REGION_SPACE == 1 << REGION_BITS[2]);
+const _: () = assert!(NODE_REGIONS <= 1 << REGION_BITS[1]);
+/// Mask of the bits of a generation that a deposit carries.
+pub const GENERATION_MASK: u32 = (1 << EXPORT_BITS[2]) - 1;
+
+/// Place in the memory of a node to which bytes are deposited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DepositPlace {
+    /// The owner: a rank, or the node itself.
+    pub owner: SegmentOwner,
+    /// Index in the owner's table.
+    pub index: u8,
+    /// Generation of the index, as far as [`GENERATION_MASK`] goes; 0 for a region.
+    pub generation: u32,
+    /// Offset in the segment or region.
+    pub offset: u64,
 }
 
-/// Returns rank, index, generation (its lower 12 bits) and offset of a deposit.
-pub fn deposit_place(offset: u64, first: u32) -> (u32, u8, u32, u64) {
-    let rank = first.saturating_add((offset >> 54) as u32);
-    let index = (offset >> 48 & 0x3f) as u8;
-    (rank, index, (offset >> 36 & 0xfff) as u32, offset & ((1 << 36) - 1))
+/// Returns the offset, in an interface's segment, of `[offset, offset + bytes)` of a segment or
+/// region. The interface's segment covers its whole node, whose lowest rank is `first`. `None` if
+/// no segment holds that.
+pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64, bytes: u64) -> Option<u64> {
+    let (index, end) = (u64::from(segment.index()), offset.checked_add(bytes)?);
+    let [_, index_bits, generation_bits, offset_bits] = EXPORT_BITS;
+    let deposit = match segment.owner() {
+        SegmentOwner::Rank(rank) => {
+            let rank = u64::from(rank.checked_sub(first)?);
+            let generation = u64::from(segment.generation() & GENERATION_MASK);
+            let fits = rank < NODE_OWNED && index < EXPORTS as u64 && end <= SEGMENT_SPACE;
+            let place = (rank << index_bits | index) << generation_bits | generation;
+            (fits && offset < SEGMENT_SPACE).then_some(place << offset_bits | offset)?
+        }
+        SegmentOwner::Node(_) => {
+            let fits = index < NODE_REGIONS as u64 && end <= REGION_SPACE && offset < REGION_SPACE;
+            let place = NODE_OWNED << REGION_BITS[1] | index;
+            fits.then_some(place << REGION_BITS[2] | offset)?
+        }
+    };
+    debug_assert_eq!(deposit_place(deposit, first).offset, offset, "decoding undoes encoding");
+    debug_assert_eq!(deposit_place(deposit, first).index, segment.index(), "as for the offset");
+    Some(deposit)
+}
+
+/// Returns the place that an offset in an interface's segment means: of a rank whose node's lowest
+/// is `first`, or of that node.
+pub fn deposit_place(deposit: u64, first: u32) -> DepositPlace {
+    let [rank_bits, index_bits, generation_bits, offset_bits] = EXPORT_BITS;
+    let number = deposit >> (u64::BITS - rank_bits);
+    if number == NODE_OWNED {
+        let index = (deposit >> REGION_BITS[2] & ((1 << REGION_BITS[1]) - 1)).min(0xff) as u8;
+        let offset = deposit & (REGION_SPACE - 1);
+        return DepositPlace { owner: SegmentOwner::Node(0), index, generation: 0, offset };
+    }
+    let owner = SegmentOwner::Rank(first.saturating_add(number as u32));
+    let index = (deposit >> (offset_bits + generation_bits) & ((1 << index_bits) - 1)) as u8;
+    let generation = (deposit >> offset_bits) as u32 & GENERATION_MASK;
+    debug_assert!(u64::from(generation) >> generation_bits == 0, "bits of their own");
+    DepositPlace { owner, index, generation, offset: deposit & (SEGMENT_SPACE - 1) }
 }
 
 #[cfg(test)]
@@ -155,10 +206,34 @@ mod tests {
 
     #[test]
     fn places_of_deposits_survive_the_journey() {
-        let name = SegmentName::new(700, 63, 0x1_2345);
-        let offset = deposit_offset(name, 100, (1 << 36) - 1).unwrap();
-        assert_eq!(deposit_place(offset, 100), (700, 63, 0x345, (1 << 36) - 1));
-        assert_eq!(deposit_offset(name, 701, 0), None);
-        assert_eq!(deposit_offset(name, 100, 1 << 36), None);
+        let name = SegmentName::new(700, 63, 0x1_2bcd);
+        let last = SEGMENT_SPACE - 1;
+        let deposit = deposit_offset(name, 100, last, 1).unwrap();
+        let place = deposit_place(deposit, 100);
+        let owner = SegmentOwner::Rank(700);
+        assert_eq!(place, DepositPlace { owner, index: 63, generation: 0xbcd, offset: last });
+        assert_eq!(deposit_offset(name, 701, 0, 1), None);
+        assert_eq!(deposit_offset(name, 100, SEGMENT_SPACE, 0), None);
+        assert_eq!(deposit_offset(name, 100, last, 2), None, "it would end in another generation");
+        assert_eq!(deposit_offset(name, 100, last, u64::MAX), None);
+    }
+
+    #[test]
+    fn places_in_regions_of_a_node_survive_the_journey() {
+        let last = REGION_SPACE - 8;
+        for number in 0..NODE_REGIONS as u8 {
+            let name = SegmentName::of_node(3, number);
+            let deposit = deposit_offset(name, 100, last, 8).unwrap();
+            let place = deposit_place(deposit, 100);
+            let owner = SegmentOwner::Node(0);
+            assert_eq!(place, DepositPlace { owner, index: number, generation: 0, offset: last });
+            assert_eq!(deposit_offset(name, 100, last, 9), None);
+        }
+        let none = SegmentName::of_node(3, NODE_REGIONS as u8);
+        assert_eq!(deposit_offset(none, 0, 0, 1), None);
+        // No rank has the number that stands for the node.
+        let last = SegmentName::new(MAX_RANKS as u32 - 1, 0, 1);
+        assert_eq!(deposit_offset(last, 0, 0, 1), None);
+        assert!(deposit_offset(last, 1, 0, 1).is_some());
     }
 }

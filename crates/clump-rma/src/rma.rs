@@ -65,8 +65,22 @@ impl Rma {
     /// # Errors
     /// Fails if all endpoints are open.
     pub fn open(rank: &impl AsContext) -> Result<Self> {
-        let context = rank.context().clone();
-        let endpoint = Endpoint::open(&context, Tag(TAG))?;
+        Self::over(Endpoint::open(rank, Tag(TAG))?)
+    }
+
+    /// Opens one-sided operations for this thread whose waits are restricted to them: none of their
+    /// calls runs a handler of the program, or of another layer, while it waits. For page faults,
+    /// and for code that runs inside a handler. What they wait for must come without such a
+    /// handler: see [`Endpoint::open_restricted`]. Takes one of the rank's endpoints.
+    ///
+    /// # Errors
+    /// Fails if all endpoints are open.
+    pub fn open_restricted(rank: &impl AsContext) -> Result<Self> {
+        Self::over(Endpoint::open_restricted(rank, Tag(TAG))?)
+    }
+
+    fn over(endpoint: Endpoint) -> Result<Self> {
+        let context = endpoint.context().clone();
         let nodes = context.node().nnodes();
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0))?;
@@ -152,7 +166,8 @@ impl Rma {
         result
     }
 
-    /// Handles messages that have arrived; every call that waits does so too.
+    /// Handles answers that have arrived; every call that waits does so too, and handles messages
+    /// to other endpoints of this thread, unless this access is restricted.
     ///
     /// # Errors
     /// Fails if handling a message fails.
@@ -314,6 +329,7 @@ impl Inner {
 
     /// Waits until a node has executed everything.
     pub(crate) fn quiet_node(&self, node: u32) -> Result<()> {
+        debug_assert!(node < self.context.node().nnodes(), "a node of the job");
         match self.request_quiet(node)? {
             Some(cookie) => self.await_one(cookie).map(drop),
             None => Ok(()),

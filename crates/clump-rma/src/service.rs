@@ -21,7 +21,7 @@ mod when;
 pub use apply::Advance as AdvanceWord;
 pub(crate) use apply::execute as execute_apply;
 pub use batch::Update;
-pub(crate) use batch::{execute as execute_batch, may_be_batched, read_many};
+pub(crate) use batch::{execute as execute_batch, may_be_batched, reach_words, read_many};
 pub use catalogue::{Services, check_fingerprint};
 pub(crate) use context::Wishes;
 pub use context::{ServiceContext, Ticket};

@@ -1,4 +1,5 @@
-//! A rank's segment, to operate on: words and atomics. Segments on this node are accessed at once.
+//! A segment of a rank or node, to operate on: words and atomics. Segments on this node are
+//! accessed at once.
 
 mod bulk;
 mod many;
@@ -9,7 +10,7 @@ use crate::error::{Refusal, Result, refused};
 use crate::rma::Inner;
 use clump_os::sync::{AtomicU64, Ordering, fence};
 use clump_shm::cells::Cells;
-use clump_shm::export::SegmentName;
+use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use std::cell::Cell;
@@ -19,8 +20,8 @@ use std::rc::Rc;
 pub use bulk::{Signal, Strides};
 pub use words::Pending;
 
-/// A segment of any rank, to operate on. Made by [`crate::Rma::target`]; belongs to the thread that
-/// made it.
+/// A segment of any rank, or a region of any node, to operate on. Made by [`crate::Rma::target`];
+/// belongs to the thread that made it.
 #[derive(Debug)]
 pub struct Target {
     pub(crate) inner: Rc<Inner>,
@@ -41,7 +42,8 @@ pub(crate) struct Near {
     pub(crate) cells: Cells,
     /// Bytes that may be accessed, as far as is known: their number only grows.
     bytes: Cell<u64>,
-    block: Shared<RankBlock>,
+    /// The rank that exports it; `None` for a region of the node.
+    owner: Option<Shared<RankBlock>>,
 }
 
 impl Near {
@@ -57,18 +59,20 @@ impl Near {
 impl Target {
     pub(crate) fn open(inner: &Rc<Inner>, name: SegmentName) -> Result<Self> {
         let memory = inner.context.node();
-        let node = memory.node_of(name.rank());
+        let node = memory.home_of(name);
         let (mut near, mut base) = (None, NonNull::dangling());
         let mut words_end = 0;
-        if memory.is_local(name.rank()) {
+        if node == memory.node() {
             let missing = || refused(name, 0, Refusal::NoSuchSegment);
             let (cells, extent) = memory.exported(name)?.ok_or_else(missing)?;
-            let block = memory.rank(name.rank()).ok_or_else(missing)?;
+            let owner = memory.rank(name.rank());
+            let of_node = matches!(name.owner(), SegmentOwner::Node(_));
+            debug_assert_eq!(owner.is_none(), of_node, "a rank or its node");
             base = cells.base();
             words_end = extent.bytes & !7;
             debug_assert!(words_end <= cells.bytes(), "words at hand are mapped");
             debug_assert!(base.cast::<u64>().is_aligned(), "an aligned offset is an aligned word");
-            near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), block }));
+            near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), owner }));
         } else if node >= memory.nnodes() {
             return Err(refused(name, 0, Refusal::NoSuchSegment));
         }
@@ -135,11 +139,9 @@ impl Target {
     pub(crate) fn reach_grown(&self, offset: u64, bytes: u64) -> Result<&Cells> {
         let no = |why| Err(refused(self.name, offset, why));
         let Some(near) = &self.near else { return no(Refusal::NoSuchSegment) };
-        match near.block.exports().look_up(self.name.index()) {
-            Some((generation, extent)) if generation == self.name.generation() => {
-                near.bytes.set(extent.bytes.min(near.cells.bytes()));
-            }
-            _ => return no(Refusal::NoSuchSegment),
+        match self.inner.context.node().extent_of(self.name) {
+            Some(extent) => near.bytes.set(extent.bytes.min(near.cells.bytes())),
+            None => return no(Refusal::NoSuchSegment),
         }
         debug_assert!(near.cells.base() == self.base, "a segment grows where it lies");
         near.reach(offset, bytes).map_or_else(|| no(Refusal::OutOfBounds), Ok)
@@ -168,14 +170,19 @@ impl Target {
         }
     }
 
-    /// Wakes the rank of a near segment, if it waits for a signal.
+    /// Wakes the rank of a near segment, if it waits for a signal; all ranks of this node, if the
+    /// segment is the node's.
     #[inline]
     pub(crate) fn wake(&self) {
         let memory = self.inner.context.node();
         debug_assert!(self.near.is_some(), "a rank of another node is woken by its interface");
-        if let Some(near) = &self.near {
-            let alarm = memory.alarm(self.name.rank()).map(|alarm| &**alarm);
-            near.block.park().wake_if_asleep(memory.fence(), alarm);
+        match self.near.as_deref() {
+            Some(Near { owner: Some(block), .. }) => {
+                let alarm = memory.alarm(self.name.rank()).map(|alarm| &**alarm);
+                block.park().wake_if_asleep(memory.fence(), alarm);
+            }
+            Some(Near { owner: None, .. }) => memory.wake_sleepers(),
+            None => {}
         }
     }
 }

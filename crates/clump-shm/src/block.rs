@@ -1,7 +1,8 @@
 //! The block of an endpoint in shared memory: access word, tag, segment, doorbell, counters.
 
 use crate::doorbell::Doorbell;
-use crate::geometry::{ENDPOINT_HEADER, PAGE};
+use crate::export::SegmentName;
+use crate::geometry::ENDPOINT_HEADER;
 use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -13,8 +14,8 @@ struct AccessLine {
     /// Generation, and an open bit.
     state: AtomicU64,
     tag: AtomicU64,
-    segment_offset: AtomicU64,
-    segment_bytes: AtomicU64,
+    /// Name of the exported segment that takes deposits, as bits; 0 for none.
+    segment: AtomicU64,
     /// 1 if every tag is admitted, else 0.
     everyone: AtomicU64,
 }
@@ -26,7 +27,7 @@ pub struct EndpointBlock {
     access: AccessLine,
     doorbell: Doorbell,
     pub(crate) tails: [QueueTail; 2],
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
 }
 
 // SAFETY: atomics only.
@@ -115,7 +116,7 @@ impl EndpointBlock {
         debug_assert!(generation != 0, "generation 0 is that of an index that was never used");
         self.access.tag.store(tag, Ordering::Relaxed);
         self.access.everyone.store(0, Ordering::Relaxed);
-        self.set_segment(0, 0);
+        self.access.segment.store(0, Ordering::Relaxed);
         self.access.state.store(Self::open_word(generation), Ordering::Release);
     }
 
@@ -139,18 +140,17 @@ impl EndpointBlock {
         self.access.tag.store(tag, Ordering::Release);
     }
 
-    /// Returns the offset of the endpoint's segment in the node's memory, and its bytes.
-    pub fn segment(&self) -> (u64, u64) {
-        let bytes = self.access.segment_bytes.load(Ordering::Acquire);
-        (self.access.segment_offset.load(Ordering::Relaxed), bytes)
+    /// Returns the name of the segment that takes deposits for the endpoint; `None` if it has none.
+    #[inline]
+    pub fn segment(&self) -> Option<SegmentName> {
+        let bits = self.access.segment.load(Ordering::Acquire);
+        (bits != 0).then(|| SegmentName::from_bits(bits))
     }
 
-    pub(crate) fn set_segment(&self, offset: u64, bytes: u64) {
-        debug_assert!(offset.is_multiple_of(PAGE as u64), "peers map segments by pages");
-        debug_assert!(bytes == 0 || offset != 0, "no segment lies over the job block");
-        debug_assert!(offset.checked_add(bytes).is_some(), "a segment ends in the file");
-        self.access.segment_offset.store(offset, Ordering::Relaxed);
-        self.access.segment_bytes.store(bytes, Ordering::Release);
+    /// For the owner: names the segment that takes deposits from now on, exported before.
+    pub fn set_segment(&self, name: SegmentName) {
+        debug_assert!(name.generation() != 0, "a segment that was exported");
+        self.access.segment.store(name.to_bits(), Ordering::Release);
     }
 
     /// Returns the endpoint's doorbell.
@@ -160,7 +160,7 @@ impl EndpointBlock {
     }
 
     /// Returns the endpoint's counters; written by its owner alone.
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of a node's memory.
 
+use crate::geometry::{NODE_REGIONS, REGION_SPACE};
+use crate::region::RegionShape;
 use clump_os::OsError;
 
 /// Errors of this crate.
@@ -62,6 +64,33 @@ pub enum Error {
         /// Bytes left.
         free: u64,
     },
+    /// A region of the node cannot be made or become that long.
+    #[error(
+        "region {number} of this node cannot have {reserved} bytes: {}",
+        region_limit(found.as_ref())
+    )]
+    Region {
+        /// Its number.
+        number: u8,
+        /// Bytes asked for.
+        reserved: u64,
+        /// The region of that number, if there is one.
+        found: Option<RegionShape>,
+    },
+}
+
+fn region_limit(found: Option<&RegionShape>) -> String {
+    match found {
+        Some(shape) => {
+            let RegionShape { reserved, pages } = shape;
+            format!("it is there, with {reserved} bytes of address space and {pages:?} pages")
+        }
+        None => format!(
+            "a node has regions 0 to {}, of 1 to {REGION_SPACE} bytes, which must be opened before \
+             they grow",
+            NODE_REGIONS - 1
+        ),
+    }
 }
 
 /// Result of this crate's functions.

@@ -1,14 +1,28 @@
-//! Segments that a rank exports for one-sided access: their names, and the table in the rank's
-//! block that says where they lie. The rank writes its table; ranks of its node and its network
-//! interface read it.
+//! Segments that a rank exports, for deposits of messages and for one-sided access: their names,
+//! and the table in the rank's block that says where they lie. The rank writes its table; ranks of
+//! its node and its network interface read it.
 
+use crate::geometry::{MAX_INTERFACES, MAX_RANKS};
 use crate::name::Name;
+use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Segments that a rank may export at one time.
 pub const EXPORTS: usize = 64;
 // A segment's name holds its index in 8 bits.
 const _: () = assert!(EXPORTS <= 1 << u8::BITS);
+/// Bit of the number of an owner that makes it a node; ranks and interfaces have smaller numbers.
+const NODE_BIT: u32 = 1 << 23;
+const _: () = assert!(MAX_RANKS + MAX_INTERFACES <= NODE_BIT as usize);
+
+/// Process or node that a segment belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentOwner {
+    /// The rank that exports it.
+    Rank(u32),
+    /// The node that keeps it until the job ends.
+    Node(u32),
+}
 
 /// The global name of a segment: rank, index in its table, and generation of that index; laid out
 /// as the name of an endpoint.
@@ -38,6 +52,22 @@ impl SegmentName {
         Self(Name::new(rank, index, generation))
     }
 
+    /// Creates the name of region `number` of `node`. Regions of a node last until the job ends, so
+    /// each number has one generation.
+    pub fn of_node(node: u32, number: u8) -> Self {
+        debug_assert!(node < NODE_BIT, "a name holds nodes of 23 bits");
+        Self(Name::new(NODE_BIT | node & (NODE_BIT - 1), number, 1))
+    }
+
+    /// Returns the rank or node that it belongs to.
+    #[inline]
+    pub fn owner(self) -> SegmentOwner {
+        match self.0.rank() {
+            number if number & NODE_BIT != 0 => SegmentOwner::Node(number & (NODE_BIT - 1)),
+            rank => SegmentOwner::Rank(rank),
+        }
+    }
+
     /// Returns the name as one word, for messages.
     pub fn to_bits(self) -> u64 {
         self.0.to_bits()
@@ -48,7 +78,7 @@ impl SegmentName {
         Self(Name::from_bits(bits))
     }
 
-    /// Returns the rank that exports it.
+    /// Returns the rank that exports it; for a region of a node, a number that no rank has.
     pub fn rank(self) -> u32 {
         self.0.rank()
     }
@@ -66,7 +96,10 @@ impl SegmentName {
 
 impl std::fmt::Display for SegmentName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "segment {} of rank {}", self.index(), self.rank())
+        match self.owner() {
+            SegmentOwner::Rank(rank) => write!(f, "segment {} of rank {rank}", self.index()),
+            SegmentOwner::Node(node) => write!(f, "region {} of node {node}", self.index()),
+        }
     }
 }
 
@@ -77,7 +110,7 @@ pub fn watch_bit(name: SegmentName, offset: u64) -> u32 {
     (mixed >> 58) as u32
 }
 
-/// The extent of a segment as its table says: to be checked against its rank's space.
+/// The extent of a segment as its table says: to be checked against its owner's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Offset in the node's memory.
@@ -104,6 +137,9 @@ struct ExportEntry {
 pub struct ExportTable {
     entries: [ExportEntry; EXPORTS],
 }
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ExportTable {}
 
 impl ExportTable {
     /// For the owner: announces a segment at a free index; returns index and generation, or `None`
@@ -149,6 +185,15 @@ impl ExportTable {
         let open = u64::from(generation) << 1 | 1;
         let entry = self.entries.get(usize::from(index));
         entry.is_some_and(|entry| entry.state.load(Ordering::Acquire) == open)
+    }
+
+    /// Returns the bytes that may be accessed of the segment of that generation; `None` if it is
+    /// not exported now.
+    #[inline]
+    pub fn bytes_of(&self, index: u8, generation: u32) -> Option<u64> {
+        let entry = self.entries.get(usize::from(index))?;
+        let bytes = entry.bytes.load(Ordering::Acquire);
+        self.is_open(index, generation).then_some(bytes)
     }
 
     /// Returns the generation that is exported at an index, and its extent.

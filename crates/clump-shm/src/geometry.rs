@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! job block | barrier lines | rank blocks | ports
-//! | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! | table of regions | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! | regions of the node
 //! ```
 //! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no
 //! segments. Every offset is computed from the numbers of both, so what another process writes
@@ -21,6 +22,10 @@ pub const QUEUE_SLOTS: usize = 64;
 pub const QUEUE_BLOCKS: usize = 8;
 /// Bytes reserved (as address space) for the segments of one rank.
 pub const SEGMENT_SPACE: u64 = 1 << 36;
+/// Bytes reserved (as address space) for one region of the node.
+pub const REGION_SPACE: u64 = 1 << 40;
+/// Regions that a node may own.
+pub const NODE_REGIONS: usize = 16;
 /// Most ranks in the memory of one node.
 pub const MAX_RANKS: usize = 1024;
 /// Ports of a node, the unusable port 0 among them.
@@ -134,10 +139,16 @@ impl Geometry {
         self.rank_block(self.blocks())
     }
 
-    /// Returns the bytes of the job block, the barrier lines, all rank blocks and the ports, which
-    /// every process maps whole.
-    pub fn front_bytes(&self) -> usize {
+    /// Returns the offset of the table of the node's regions, a page.
+    pub(crate) fn region_table(&self) -> usize {
+        debug_assert!(self.ports().is_multiple_of(PAGE), "the ports begin a page");
         self.ports() + PORTS * size_of::<u64>()
+    }
+
+    /// Returns the bytes of the job block, the barrier lines, all rank blocks, the ports and the
+    /// table of regions, which every process maps whole.
+    pub fn front_bytes(&self) -> usize {
+        self.region_table() + PAGE
     }
 
     /// Returns the bytes of one shared queue: slots, then the states of its blocks, then the
@@ -184,9 +195,16 @@ impl Geometry {
         self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
     }
 
+    /// Returns the offset of region `number` of the node in the file.
+    pub fn region(&self, number: usize) -> u64 {
+        debug_assert!(number <= NODE_REGIONS, "a region, or the end of all");
+        debug_assert!(self.segments(self.ranks).is_multiple_of(1 << 21), "of huge pages");
+        self.segments(self.ranks) + number as u64 * REGION_SPACE
+    }
+
     /// Returns the bytes of the whole file.
     pub fn total_bytes(&self) -> u64 {
-        self.segments(self.ranks)
+        self.region(NODE_REGIONS)
     }
 }
 
@@ -210,6 +228,8 @@ mod tests {
                         >= g.endpoint(2 * ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64
                 );
             }
+            assert!(g.region(0).is_multiple_of(1 << 21), "regions may have huge pages");
+            assert!(g.region(0) >= g.segments(ranks - 1) + SEGMENT_SPACE);
             assert!(i64::try_from(g.total_bytes()).is_ok());
         }
     }

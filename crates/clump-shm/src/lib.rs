@@ -17,8 +17,8 @@
 //! 3. A slot of a shared queue is written only by the rank whose name its state carries.
 //! 4. A publisher checks for sleepers after a light fence; a sleeper checks for messages after a
 //!    heavy one. So no wake-up is lost, and publishing costs no fence.
-//! 5. An offset is computed from the geometry, never read from shared memory (segments excepted,
-//!    which are checked against their rank's space).
+//! 5. An offset is computed from the geometry, never read from shared memory (those of ranks'
+//!    registered memory excepted, which are checked against their rank's space).
 //!
 //! ```
 //! use clump_shm::node::{NodeConfig, NodeMemory};
@@ -48,6 +48,7 @@ mod process_address;
 pub mod queue;
 pub mod queue_lock;
 pub mod rank;
+pub mod region;
 pub mod shared;
 pub mod slot;
 

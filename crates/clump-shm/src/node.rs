@@ -290,31 +290,20 @@ impl NodeMemory {
         self.alarms.get(rank as usize)?.as_ref()
     }
 
-    /// Maps the segment of a rank of this node, all that it may grow to. Returns `None` when no
-    /// segment is exported under that name, or it lies outside of its rank's space.
+    /// Returns the bytes that may be accessed of a segment of a rank of this node; `None` if it is
+    /// not exported now.
+    pub fn bytes_of(&self, name: SegmentName) -> Option<u64> {
+        let block = self.rank(name.rank()).filter(|_| self.is_local(name.rank()))?;
+        block.exports().bytes_of(name.index(), name.generation())
+    }
+
+    /// Maps the memory of that name as words ([`NodeMemory::map_registered`]).
     ///
     /// # Errors
-    /// The segment cannot be mapped.
+    /// The memory cannot be mapped.
     pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
-        let Some(block) = self.rank(name.rank()).filter(|_| self.is_local(name.rank())) else {
-            return Ok(None);
-        };
-        let Some((generation, extent)) = block.exports().look_up(name.index()) else {
-            return Ok(None);
-        };
-        let rank = name.rank() as usize;
-        let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
-        let Extent { offset, reserved, bytes } = extent;
-        let inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
-        let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
-        let sane = offset >= space.start && inside && aligned && reserved != 0 && bytes <= reserved;
-        let Some(len) = usize::try_from(reserved).ok().filter(|_| sane) else { return Ok(None) };
-        if generation != name.generation() {
-            return Ok(None);
-        }
-        let map = self.map(offset, len)?;
-        map.advise_huge();
-        Ok(Some((Cells::over(map), extent)))
+        let mapped = self.map_registered(name)?;
+        Ok(mapped.map(|(map, extent)| (Cells::over(map), extent)))
     }
 
     /// Returns the fence of this job between publishing and the check for sleepers.
@@ -428,5 +417,6 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
 mod deaths;
 mod interfaces;
 mod mapped;
+mod registered;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
+use crate::export::{ExportTable, SegmentName};
 use crate::inbox::{lane_parts, queue_parts};
 use crate::lane::{CreditRequest, Full, InlineLane, LaneSender};
 use crate::name::Name;
@@ -39,8 +40,11 @@ pub struct Path {
     open_word: u64,
     block: Shared<EndpointBlock>,
     way: PathKind,
+    /// Table of the target's rank, which knows the segments.
+    exports: Shared<ExportTable>,
     segment: Option<Segment>,
-    segment_seen: (u64, u64),
+    /// Name and bytes of the segment when it was mapped.
+    segment_seen: Option<(SegmentName, u64)>,
     /// For requests over a lane: the lane for replies.
     link: Option<u64>,
 }
@@ -132,8 +136,9 @@ impl Path {
         let open_word = EndpointBlock::open_word(to.generation());
         debug_assert_eq!(open_word >> 8, u64::from(to.generation()), "it is open as this one");
         let node = node.clone();
-        let (segment, segment_seen, link) = (None, (0, 0), None);
-        Ok(Self { node, to, from, open_word, block, way, segment, segment_seen, link })
+        let exports = target.part(crate::rank::RankBlock::exports);
+        let (segment, segment_seen, link) = (None, None, None);
+        Ok(Self { node, to, from, open_word, block, way, exports, segment, segment_seen, link })
     }
 
     /// Returns the endpoint at the other end.
@@ -261,17 +266,22 @@ impl Path {
         }
     }
 
-    /// Returns the target's segment as it is announced now; `None` when it has none.
+    /// Returns the target's segment as it is exported now; `None` when it has none.
     ///
     /// # Errors
     /// The segment cannot be mapped.
     pub fn segment(&mut self) -> Result<Option<&Segment>> {
-        let announced = self.block.segment();
-        if self.segment.is_none() || self.segment_seen != announced {
-            let rank = self.to.rank() as usize;
-            self.segment = Segment::announced(&self.node, rank, &self.block)?;
-            self.segment_seen = announced;
+        let name = self.block.segment().filter(|name| name.rank() == self.to.rank());
+        let now = name
+            .and_then(|name| Some((name, self.exports.bytes_of(name.index(), name.generation())?)));
+        if self.segment.is_none() || self.segment_seen != now {
+            self.segment = match now {
+                Some((name, _)) => Segment::exported(&self.node, name)?,
+                None => None,
+            };
+            self.segment_seen = now;
         }
+        debug_assert!(self.segment.is_none() || now.is_some(), "what is not exported is not used");
         Ok(self.segment.as_ref())
     }
 

@@ -161,7 +161,7 @@ pub struct RankBlock {
     park: Park,
     note: NoteLine,
     place: ProcessAddressLine,
-    counters: [AtomicU64; 128],
+    counters: [AtomicU64; 160],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
     watch: WatchLine,
@@ -386,7 +386,7 @@ impl RankBlock {
     }
 
     /// Returns the rank's own counters (those of its endpoints lie in their blocks).
-    pub fn counters(&self) -> &[AtomicU64; 128] {
+    pub fn counters(&self) -> &[AtomicU64; 160] {
         &self.counters
     }
 

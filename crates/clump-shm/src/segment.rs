@@ -1,9 +1,8 @@
-//! Segments: memory that an endpoint exports for remote deposit.
+//! Segments: exported memory, mapped for deposits.
 
-use crate::block::EndpointBlock;
 use crate::bulk::SharedBytes;
+use crate::export::{Extent, SegmentName};
 use crate::node::NodeMemory;
-use crate::shared::Shared;
 use crate::{Error, Result};
 use clump_os::map::{self, Mapping, PAGE};
 use std::ptr::NonNull;
@@ -19,27 +18,16 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps the segment that `block` announces; returns `None` when it announces none, or one
-    /// outside of the space of `rank`.
+    /// Maps the segment that is exported under that name, as long as it is now; returns `None` when
+    /// there is none, or when it lies outside of its rank's space.
     ///
     /// # Errors
     /// The segment cannot be mapped.
-    pub fn announced(
-        node: &NodeMemory,
-        rank: usize,
-        block: &EndpointBlock,
-    ) -> Result<Option<Self>> {
-        if rank >= node.ranks() {
-            // A network interface has no space for segments.
+    pub fn exported(node: &NodeMemory, name: SegmentName) -> Result<Option<Self>> {
+        let Some(Extent { offset, bytes, .. }) = node.extent_of(name) else { return Ok(None) };
+        let Some(len) = usize::try_from(bytes).ok().filter(|&len| len != 0) else {
             return Ok(None);
-        }
-        let (offset, bytes) = block.segment();
-        let space = node.geometry().segments(rank)..node.geometry().segments(rank + 1);
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= space.end);
-        let Ok(len) = usize::try_from(bytes) else { return Ok(None) };
-        if len == 0 || offset < space.start || !inside || offset % PAGE as u64 != 0 {
-            return Ok(None);
-        }
+        };
         let map = node.map(offset, len.next_multiple_of(PAGE))?;
         debug_assert!(map.bytes() >= len, "all of the segment is mapped");
         map.advise_huge();
@@ -211,19 +199,4 @@ impl SegmentSpace {
         self.free.push((offset, whole));
         self.check_invariants();
     }
-}
-
-/// Announces the segment at `offset` to peers and maps it for its owner.
-///
-/// # Errors
-/// It lies outside of its rank's space, or cannot be mapped.
-pub fn announce(
-    node: &NodeMemory,
-    rank: u32,
-    block: &Shared<EndpointBlock>,
-    (offset, bytes): (u64, u64),
-) -> Result<Segment> {
-    block.set_segment(offset, bytes);
-    Segment::announced(node, rank as usize, block)?
-        .ok_or(Error::NotANode("a segment lies outside of its rank's space"))
 }

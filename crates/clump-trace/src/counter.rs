@@ -188,6 +188,11 @@ counters! {
     Broadcasts       "coll.broadcasts"      Count "Broadcasts taken part in.";
     AllGathers        "coll.all_gathers"       Count "All-gathers taken part in.";
     AllReduces       "coll.all_reduces"     Count "All-reduces taken part in.";
+    Gathers          "coll.gathers"         Count "Gathers taken part in.";
+    Scatters         "coll.scatters"        Count "Scatters taken part in.";
+    AllToAlls        "coll.all_to_alls"     Count "All-to-alls taken part in.";
+    Reduces          "coll.reduces"         Count "Reduces taken part in.";
+    Scans            "coll.scans"           Count "Scans taken part in.";
 
     Joined           "rank.joined_ns"       Moment "Time at which this rank joined the job.";
     Finalized        "rank.finalized_ns"    Moment "Time at which this rank finalized.";

@@ -151,7 +151,7 @@ impl Clump {
     /// Makes `values` of `root` the values of all ranks, which must pass equally many.
     ///
     /// # Errors
-    /// Fails if a rank died or left.
+    /// Fails if a rank died or left; there is no such root; no memory.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
         Ok(self.inner.team.broadcast(root, values)?)
     }
@@ -170,6 +170,115 @@ impl Clump {
     /// Fails if a rank died or left.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
         Ok(self.inner.team.all_reduce_slice(values, op)?)
+    }
+
+    /// Combines all ranks' values at `root`; `None` elsewhere.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; there is no such root.
+    pub fn reduce<T: Number, O: Op<T>>(&self, root: usize, value: T, op: O) -> Result<Option<T>> {
+        Ok(self.inner.team.reduce(root, value, op)?)
+    }
+
+    /// Combines all ranks' slices element by element at `root`; slices of other ranks stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; there is no such root.
+    pub fn reduce_slice<T: Number, O: Op<T>>(
+        &self,
+        root: usize,
+        values: &mut [T],
+        op: O,
+    ) -> Result<()> {
+        Ok(self.inner.team.reduce_slice(root, values, op)?)
+    }
+
+    /// Combines the values of all ranks up to this one, this one's included, in rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn scan<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
+        Ok(self.inner.team.scan(value, op)?)
+    }
+
+    /// Combines the slices of all ranks up to this one, element by element.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values.
+    pub fn scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
+        Ok(self.inner.team.scan_slice(values, op)?)
+    }
+
+    /// Combines the values of all ranks before this one, in rank order; `None` at rank 0.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn exclusive_scan<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<Option<T>> {
+        Ok(self.inner.team.exclusive_scan(value, op)?)
+    }
+
+    /// Combines the slices of all ranks before this one, element by element; that of rank 0 stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values.
+    pub fn exclusive_scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
+        Ok(self.inner.team.exclusive_scan_slice(values, op)?)
+    }
+
+    /// Returns all ranks' values, in rank order, at `root`; `None` elsewhere.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave a value of another size; there is no such root.
+    pub fn gather<T: Plain>(&self, root: usize, value: T) -> Result<Option<Vec<T>>> {
+        Ok(self.inner.team.gather(root, value)?)
+    }
+
+    /// Returns all ranks' byte strings, of any lengths, in rank order, at `root`; `None` elsewhere.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; there is no such root; no memory.
+    pub fn gather_bytes(&self, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
+        Ok(self.inner.team.gather_bytes(root, mine)?)
+    }
+
+    /// Returns this rank's value of those that `root` gives, one for each rank. `values` of other
+    /// ranks are not read.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; `root` did not give one value for each rank, or of another
+    /// size; there is no such root.
+    pub fn scatter<T: Plain>(&self, root: usize, values: &[T]) -> Result<T> {
+        Ok(self.inner.team.scatter(root, values)?)
+    }
+
+    /// Returns this rank's byte string of those that `root` gives, one for each rank, of any
+    /// lengths. `parts` of other ranks are not read.
+    ///
+    /// # Errors
+    /// As for [`Clump::scatter`]; no memory.
+    pub fn scatter_bytes<B: AsRef<[u8]>>(&self, root: usize, parts: &[B]) -> Result<Vec<u8>> {
+        Ok(self.inner.team.scatter_bytes(root, parts)?)
+    }
+
+    /// Gives `values[i]` to rank `i`, and returns the values that the ranks give to this one, in
+    /// rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave values of another size; not one value was given for
+    /// each rank.
+    pub fn all_to_all<T: Plain>(&self, values: &[T]) -> Result<Vec<T>> {
+        Ok(self.inner.team.all_to_all(values)?)
+    }
+
+    /// Gives `parts[i]`, of any length, to rank `i`, and returns the byte strings that the ranks
+    /// give to this one, in rank order.
+    ///
+    /// # Errors
+    /// As for [`Clump::all_to_all`]; no memory.
+    pub fn all_to_all_bytes<B: AsRef<[u8]>>(&self, parts: &[B]) -> Result<Vec<Vec<u8>>> {
+        Ok(self.inner.team.all_to_all_bytes(parts)?)
     }
 
     /// Divides the ranks in teams: those that give the same `color` form a team, in the order of

@@ -20,6 +20,7 @@ pub mod cables;
 pub mod checkers;
 pub mod lock_storm;
 pub mod stall;
+pub mod start_storm;
 pub mod storm;
 
 use clump_os::procfs::{self, Process};

@@ -1,12 +1,9 @@
 //! Tests of this package, one module a subject: one binary, since each costs a link.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
-mod am2;
 mod built_in;
 mod c_errors;
 mod c_job;
-mod c_library;
-mod c_programs;
 mod cables;
 mod connections;
 mod death;
@@ -16,6 +13,7 @@ mod loopback;
 mod nodes;
 mod onesided;
 mod proxies;
+mod regions;
 mod running;
 mod several_cables;
 mod silence;

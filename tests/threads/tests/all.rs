@@ -9,4 +9,5 @@ mod flag_barrier;
 mod locks;
 mod onesided;
 mod onesided_programs;
+mod regions;
 mod services;

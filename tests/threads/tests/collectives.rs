@@ -200,6 +200,11 @@ fn each_that_needs(team: &Team, other: usize, mut check: impl FnMut(&str, Result
     check("exchange_bytes", team.all_gather_bytes(&[1, 2, 3]).map(drop));
     check("all_reduce", team.all_reduce(1u64, Sum).map(drop));
     check("broadcast", team.broadcast(other, &mut [1u64; 3]));
+    check("gather", team.gather_bytes(team.rank(), &[1]).map(drop));
+    check("scatter", team.scatter(other, &[1u64; 0]).map(drop));
+    check("reduce", team.reduce(team.rank(), 1u64, Sum).map(drop));
+    check("all_to_all", team.all_to_all(&vec![1u64; team.nranks()]).map(drop));
+    check("all_to_all_bytes", team.all_to_all_bytes(&vec![[1u8]; team.nranks()]).map(drop));
 }
 
 #[test]
@@ -261,6 +266,53 @@ fn a_rank_that_left_fails_every_collective_by_name() {
 const DIVIDED: [(usize, usize); 8] =
     [(1, 1), (4, 1), (6, 2), (6, 3), (8, 4), (9, 9), (13, 11), (16, 2)];
 
+/// Executes the collectives that have a root; `of(at, i)` are the values of a member.
+fn check_rooted(team: &Team, root: usize, of: impl Fn(usize, usize) -> u64) {
+    let (me, n) = (team.rank(), team.nranks());
+    let all: Vec<u64> = (0..n).map(|at| of(at, 1)).collect();
+    let here = me == root;
+    assert_eq!(team.gather(root, of(me, 1)).unwrap(), here.then(|| all.clone()));
+    let bytes = |at: usize| vec![at as u8; at * 7 % 50];
+    let strings = team.gather_bytes(root, &bytes(me)).unwrap();
+    assert_eq!(strings, here.then(|| (0..n).map(bytes).collect::<Vec<_>>()));
+    assert_eq!(team.scatter(root, if here { &all } else { &[] }).unwrap(), all[me]);
+    let parts: Vec<Vec<u8>> = (0..n).map(bytes).collect();
+    let part = team.scatter_bytes(root, if here { &parts } else { &[] }).unwrap();
+    assert_eq!(part, bytes(me));
+    let max = all.iter().max().copied();
+    assert_eq!(team.reduce(root, of(me, 1), Max).unwrap(), max.filter(|_| here));
+    // Sums of these depend on the order of operands.
+    let float = |at: usize| of(at, 2) as f64 * 10f64.powi((at * 5 % 37) as i32 - 18);
+    let same = team.all_reduce(float(me), Sum).unwrap();
+    let mut sums = [float(me), 1.0];
+    team.reduce_slice(root, &mut sums, Sum).unwrap();
+    let expected = if here { [same, n as f64] } else { [float(me), 1.0] };
+    assert_eq!(sums.map(f64::to_bits), expected.map(f64::to_bits), "of an all-reduce, at the root");
+}
+
+/// Executes scans and all-to-alls; `of(at, i)` are the values of a member.
+fn check_exchanges(team: &Team, of: impl Fn(usize, usize) -> u64) {
+    let (me, n) = (team.rank(), team.nranks());
+    let through = |end: usize| (0..end).fold(0, |sum: u64, at| sum.wrapping_add(of(at, 1)));
+    assert_eq!(team.scan(of(me, 1), Sum).unwrap(), through(me + 1));
+    assert_eq!(team.exclusive_scan(of(me, 1), Sum).unwrap(), (me > 0).then(|| through(me)));
+    let mut least = [of(me, 3), of(me, 4)];
+    team.scan_slice(&mut least, Min).unwrap();
+    assert_eq!(least, [3, 4].map(|i| (0..=me).map(|at| of(at, i)).min().unwrap()));
+    let given: Vec<u64> = (0..n).map(|to| of(me, 10 + to)).collect();
+    let expected: Vec<u64> = (0..n).map(|from| of(from, 10 + me)).collect();
+    assert_eq!(team.all_to_all(&given).unwrap(), expected);
+    // Too long to go by way of the nodes' lowest ranks.
+    let wide = |from: usize, to: usize| [of(from, 10 + to); 600];
+    let given: Vec<[u64; 600]> = (0..n).map(|to| wide(me, to)).collect();
+    let expected: Vec<[u64; 600]> = (0..n).map(|from| wide(from, me)).collect();
+    assert_eq!(team.all_to_all(&given).unwrap(), expected);
+    let string = |from: usize, to: usize| vec![(from + 3 * to) as u8; from * to % 9 * 30];
+    let given: Vec<Vec<u8>> = (0..n).map(|to| string(me, to)).collect();
+    let expected: Vec<Vec<u8>> = (0..n).map(|from| string(from, me)).collect();
+    assert_eq!(team.all_to_all_bytes(&given).unwrap(), expected);
+}
+
 /// Executes every collective of a team, and compares with what its members should get. `salt`
 /// tells teams and rounds apart.
 fn check_team(team: &Team, salt: usize) {
@@ -277,6 +329,8 @@ fn check_team(team: &Team, salt: usize) {
     let sum = all.iter().fold(0, |a: u64, &b| a.wrapping_add(b));
     assert_eq!(team.all_reduce(of(me, 1), Sum).unwrap(), sum);
     let root = salt % members.len();
+    check_rooted(team, root, of);
+    check_exchanges(team, of);
     let mut values = [of(me, 2), of(me, 3)];
     team.broadcast(root, &mut values).unwrap();
     assert_eq!(values, [of(root, 2), of(root, 3)]);
@@ -313,6 +367,44 @@ fn teams_of_rows_columns_and_none_have_collectives_of_their_own() {
             all.barrier().unwrap();
         });
     }
+}
+
+#[test]
+fn every_rank_gets_its_part_at_all_shapes() {
+    at_all_shapes(
+        |team| {
+            for root in [0, team.nranks() / 2, team.nranks() - 1] {
+                check_rooted(team, root, mix);
+            }
+            check_exchanges(team, mix);
+        },
+        |_, _| (),
+    );
+}
+
+#[test]
+fn roots_and_numbers_of_values_are_checked_before_anything_is_sent() {
+    run(&Shape::of(3, 1), |team, _| {
+        let no_root = |result: Result<(), Error>| {
+            let error = result.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::NoSuchRank { rank: 3, ranks: 3 }), "{error}");
+        };
+        no_root(team.broadcast(3, &mut [0_u8]));
+        no_root(team.gather(3, 0_u8).map(drop));
+        no_root(team.scatter(3, &[0_u8; 3]).map(drop));
+        no_root(team.reduce(3, 0_u8, Sum).map(drop));
+        let unfit = |result: Result<(), Error>| {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::NotOneEach { given: 2, ranks: 3 }),
+                "{error}"
+            );
+        };
+        unfit(team.all_to_all(&[1_u8; 2]).map(drop));
+        unfit(team.all_to_all_bytes(&[[1_u8]; 2]).map(drop));
+        unfit(team.scatter(team.rank(), &[1_u8; 2]).map(drop));
+        team.barrier().unwrap();
+    });
 }
 
 #[test]

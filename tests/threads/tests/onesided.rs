@@ -1,8 +1,13 @@
 //! Every operation, on one node and over several.
-#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests give up where something fails")]
 
-use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, Signal, Strides};
+use clump_am::{Endpoint, Handler, Name, Tag};
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, SegmentName, Signal, Strides};
 use clump_test_bed::{Seat, Shape, run};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 fn shapes() -> Vec<Shape> {
     let mut all = vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3).troubled()];
@@ -208,7 +213,8 @@ fn what_is_wrong_is_said() {
         seat.meet();
         mine.grow(10_000).unwrap();
         let too_much = mine.grow(1 << 30).unwrap_err();
-        assert!(matches!(too_much.kind(), ErrorKind::CannotGrow { .. }), "{too_much}");
+        let ErrorKind::Messages(below) = too_much.kind() else { panic!("{too_much}") };
+        assert!(matches!(below.kind(), clump_am::ErrorKind::CannotGrow { .. }), "{too_much}");
         seat.meet();
         next.put(9_992, 5_u64).unwrap();
         rma.quiet().unwrap();
@@ -221,4 +227,105 @@ fn what_is_wrong_is_said() {
         assert!(next.is_near() || gone.map_err(why) == Err(Refusal::NoSuchSegment));
         seat.meet();
     });
+}
+
+#[test]
+fn messages_and_one_sided_operations_share_a_region() {
+    for (seed, shape) in (1..).zip(shapes()) {
+        let arrived = Arc::new(AtomicU64::new(0));
+        run(&shape, seed, move |seat| share_a_region(seat, &arrived));
+    }
+}
+
+/// Message of a deposit that has come.
+const FILLED: Handler = Handler(1);
+
+fn share_a_region(seat: &Seat, arrived: &AtomicU64) {
+    let rma = Rma::open(&seat.context).unwrap();
+    let endpoint = Endpoint::open(&seat.context, Tag(1)).unwrap();
+    // Polls meanwhile, so that others' messages are read and acknowledged.
+    let meet = |times: u64| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        let all = times * seat.ranks() as u64;
+        endpoint.poll_until(|| arrived.load(Ordering::SeqCst) >= all).unwrap();
+    };
+    let mine = rma.export_growing(100, 20_000).unwrap();
+    endpoint.use_region(mine.region()).unwrap();
+    let again = endpoint.use_region(mine.region()).unwrap_err();
+    assert!(matches!(again.kind(), clump_am::ErrorKind::HasSegment(100)), "{again}");
+    let other = Endpoint::open(&seat.context, Tag(2)).unwrap();
+    assert_eq!(other.use_region(mine.region()).unwrap().len(), 100, "it may serve several");
+    let runs = Rc::new(Cell::new(0));
+    let counted = runs.clone();
+    endpoint.set_handler(FILLED, move |_, _, _| counted.set(counted.get() + 1)).unwrap();
+    let (came, back) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
+    let (count, reason) = (came.clone(), back.clone());
+    endpoint
+        .on_returned(move |message| {
+            count.set(count.get() + 1);
+            reason.set(Some(message.reason));
+        })
+        .unwrap();
+    let (names, segments) = (
+        seat.exchange(SegmentName::from_bits(endpoint.name().to_bits())),
+        seat.exchange(mine.name()),
+    );
+    let next = (seat.rank() + 1) % seat.ranks();
+    let dest = endpoint.map(&Name::from_bits(names[next].to_bits()), Tag(1)).unwrap();
+    endpoint.request_long(dest, FILLED, 50, &[7; 50], &[]).unwrap();
+    endpoint.poll_until(|| runs.get() == 1).unwrap();
+    meet(1);
+    let there = rma.target(segments[next]).unwrap();
+    let mut got = [0; 60];
+    there.get_bytes(40, &mut got).unwrap();
+    assert_eq!((&got[..10], &got[10..]), (&[0; 10][..], &[7; 50][..]));
+    endpoint.request_long(dest, FILLED, 90, &[8; 50], &[]).unwrap();
+    endpoint.poll_until(|| came.get() == 1).unwrap();
+    assert_eq!(back.take(), Some(clump_am::Reason::BadLength));
+    meet(2);
+    drop((rma, mine));
+    // Its endpoints keep the memory.
+    endpoint.request_long(dest, FILLED, 0, &[9; 100], &[]).unwrap();
+    endpoint.poll_until(|| runs.get() == 2).unwrap();
+    meet(3);
+}
+
+#[test]
+fn a_restricted_wait_runs_no_handler_of_another_endpoint() {
+    const MESSAGES: u64 = 40;
+    const COUNT: Handler = Handler(1);
+    let mut shapes = vec![Shape::of(2, 1), Shape::of(2, 2).troubled()];
+    shapes.extend(Shape::of(2, 2).every_way());
+    for (seed, shape) in (1..).zip(shapes) {
+        run(&shape, seed, |seat| {
+            let endpoint = Endpoint::open(&seat.context, Tag(1)).unwrap();
+            let runs = Rc::new(Cell::new(0));
+            let counted = runs.clone();
+            endpoint.set_handler(COUNT, move |_, _, _| counted.set(counted.get() + 1)).unwrap();
+            let (rma, restricted) =
+                (Rma::open(&seat.context).unwrap(), Rma::open_restricted(&seat.context).unwrap());
+            let (_mine, all) = seat.allocate(&rma, 4096);
+            let names = seat.exchange(SegmentName::from_bits(endpoint.name().to_bits()));
+            seat.meet();
+            if seat.rank() == 1 {
+                let dest = endpoint.map(&Name::from_bits(names[0].to_bits()), Tag(1)).unwrap();
+                for _ in 0..MESSAGES {
+                    endpoint.request(dest, COUNT, &[]).unwrap();
+                }
+                all[0].put(8, 1_u64).unwrap();
+                rma.quiet().unwrap();
+            } else {
+                let there: Vec<_> =
+                    all.iter().map(|target| restricted.target(target.name()).unwrap()).collect();
+                there[0].wait_until(8, Comparison::Equal, 1_u64).unwrap();
+                for turn in 0..100_u64 {
+                    assert_eq!(there[1].fetch_add(16, 1_u64).unwrap(), turn);
+                    restricted.quiet().unwrap();
+                }
+                assert_eq!(runs.get(), 0, "a handler of the program ran");
+                endpoint.poll_until(|| runs.get() == MESSAGES).unwrap();
+            }
+            seat.meet();
+        });
+    }
 }

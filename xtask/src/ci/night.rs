@@ -11,6 +11,8 @@ use std::process::Command;
 const ATTACK_SECONDS: &str = "900";
 /// Random kills: of ranks on one node and on two, and of ranks and nodes that contend for locks.
 const KILLS: &str = "200";
+/// Starts of jobs after which no shared memory may be left.
+const STARTS: &str = "1000";
 
 /// Runs jobs under random adverse conditions.
 ///
@@ -35,6 +37,7 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
         ("kill-storm", vec![KILLS, "1", "1"]),
         ("kill-storm", vec![KILLS, "1", "2"]),
         ("lock-storm", vec![KILLS, "1"]),
+        ("start-storm", vec![STARTS]),
     ];
     for (program, args) in storms {
         let mut storm = Command::new(site.target.join("release").join(program));

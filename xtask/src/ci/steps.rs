@@ -25,6 +25,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "clippy", what: "no lint fires in any target", tiers: FROM_MERGE, run: clippy },
     Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
     Step {
+        name: "c",
+        what: "programs in C, C++ and for Active Messages II do as documented",
+        tiers: FROM_MERGE,
+        run: c_programs,
+    },
+    Step {
         name: "memory",
         what: "sanitizers and valgrind find nothing in any C program",
         tiers: FROM_MERGE,
@@ -185,9 +191,19 @@ fn tests(site: &Site) -> Result<StepOutcome> {
     Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
-/// Runs C programs under checkers of memory, which `cargo test` does for two small ones only.
+/// Runs the C interface by whole programs, most of whose time is that of compilers.
+fn c_programs(site: &Site) -> Result<StepOutcome> {
+    process_tests(site, "c")
+}
+
+/// Runs C programs under checkers of memory, which the step before does for two small ones only.
 fn memory(site: &Site) -> Result<StepOutcome> {
-    let args = ["test", "--package", "clump-process-tests", "--test", "memory"];
+    process_tests(site, "memory")
+}
+
+/// Runs tests of whole jobs that `cargo test` does not.
+fn process_tests(site: &Site, test: &str) -> Result<StepOutcome> {
+    let args = ["test", "--package", "clump-process-tests", "--test", test];
     let mut command = cargo(&site.root, &args);
     command.env("TMPDIR", site.scratch()?);
     Ok(outcome(command::run(&mut command, BUILD)?))

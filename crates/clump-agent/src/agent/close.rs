@@ -2,11 +2,12 @@
 
 use super::Agent;
 use crate::frame::Frame;
+use crate::heartbeat_socket::HeartbeatSocket;
 use crate::ledger::Ledger;
-use crate::outcome::NodeOutcome;
+use crate::outcome::{Heartbeats, NodeOutcome};
 use crate::rank::Refusal;
 use crate::sweep;
-use clump_os::{process, procfs};
+use clump_os::{clock, process, procfs};
 use std::collections::BTreeMap;
 
 impl Agent {
@@ -40,7 +41,10 @@ impl Agent {
         config.insert("placement".into(), self.node.placement.said().into());
         let survivors = procfs::descendants(process::own_pid());
         let counters = crate::scene::counters(&self.node.memory);
+        let heartbeats = self.heartbeats.as_ref().map(HeartbeatSocket::counts);
+        let since_ns = self.ended_ns.max(clock::now_ns()).saturating_sub(self.started_ns);
         NodeOutcome {
+            heartbeats: heartbeats.map(|(sent, heard)| Heartbeats::new(sent, heard, since_ns)),
             node: self.node.plan.node,
             host: process::host_name(),
             pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),

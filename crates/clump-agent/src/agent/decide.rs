@@ -70,13 +70,7 @@ impl Agent {
         if self.watch.is_some() {
             return Ok(());
         }
-        for action in said {
-            match action {
-                DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
-                DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
-                DetectorAction::Beat => {}
-            }
-        }
+        self.tell_of_peers(said)?;
         let own = self.heartbeats.as_ref().and_then(HeartbeatSocket::receive_failure);
         if let Some(why) = self.receiving.poll_notices(&self.node.memory, own) {
             self.outputs.say(&self.poller, &Frame::Refused(why, CODE))?;
@@ -88,6 +82,25 @@ impl Agent {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
         self.tell_leaving()
+    }
+
+    /// Reads heartbeats, and reports peers that are heard again.
+    pub(super) fn handle_heartbeats(&mut self) -> Result<()> {
+        let now_ns = clock::now_ns();
+        let said = self.heartbeats.as_mut().map(|heartbeats| heartbeats.receive(now_ns));
+        // Without a launcher there is no receiver for reports.
+        if self.watch.is_some() { Ok(()) } else { self.tell_of_peers(said.unwrap_or_default()) }
+    }
+
+    fn tell_of_peers(&mut self, said: Vec<DetectorAction>) -> Result<()> {
+        for action in said {
+            match action {
+                DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
+                DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
+                DetectorAction::Send(..) => debug_assert!(false, "the socket has sent it"),
+            }
+        }
+        Ok(())
     }
 
     /// Reports once for each rank that it is leaving. A stopped rank would make it wait for ever.

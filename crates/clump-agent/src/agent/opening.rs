@@ -166,8 +166,8 @@ impl OpenedNode {
         }
         let proxies = spec.proxies.unwrap_or(config.net_proxies as u32);
         let proxies = if spec.nodes > 1 { proxies } else { 0 };
-        // Proxies are as busy as ranks; all nodes are on this machine.
-        let sharing = plan.sharing.len() + (proxies * spec.nodes) as usize;
+        // Proxies are as busy as ranks.
+        let sharing = plan.sharing.len() + (proxies * plan.sharing_nodes) as usize;
         let spin_policy = SpinPolicy::effective(&config, sharing, topology::usable_cores());
         let node_of = spec.node_of();
         let node = NodeConfig {

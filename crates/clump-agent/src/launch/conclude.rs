@@ -3,7 +3,7 @@
 use super::{Launcher, OWN_FAILURE};
 use crate::display::Display;
 use crate::frame::Stream;
-use crate::outcome::{JobEnd, JobOutcome};
+use crate::outcome::{Heartbeats, JobEnd, JobOutcome};
 use crate::report;
 use crate::spec::JobSpec;
 use clump_os::error::Errno;
@@ -53,6 +53,12 @@ impl Launcher {
         self.printer.say(Stream::Errors, &text);
         if let Some(placement) = outcome.config.get("placement") {
             self.printer.say(Stream::Errors, &format!("placement: {placement}\n"));
+        }
+        if let Some(Heartbeats { sent_per_s, received_per_s }) = outcome.heartbeats {
+            let text = format!(
+                "heartbeats: {sent_per_s:.1} sent, {received_per_s:.1} received a second by an agent\n"
+            );
+            self.printer.say(Stream::Errors, &text);
         }
         for monitors in [&outcome.stacks, &outcome.interfaces] {
             if !monitors.is_empty() {

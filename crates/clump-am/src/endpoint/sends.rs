@@ -6,7 +6,9 @@
 use super::{Endpoint, Ownership};
 use crate::attempt::SendAttempt;
 use crate::error::{ErrorKind, Result};
-use crate::message::{Handler, LayerPayload, LongWords, MAX_ARGUMENTS, OutgoingMessage};
+use crate::message::{
+    Handler, LayerPayload, LongWords, MAX_ARGUMENTS, MessageKind, OutgoingMessage,
+};
 use crate::peer::Dest;
 use crate::send::send_slowly;
 use crate::words::Words;
@@ -28,6 +30,7 @@ impl<H: Ownership> Endpoint<H> {
         let words = words.borrow();
         let mut core = self.hold.core()?;
         let sent = core.request_short(dest, handler, words)?;
+        debug_assert!(words.len() <= MAX_ARGUMENTS, "more words are refused");
         drop(core);
         match sent {
             SendAttempt::Sent => Ok(()),
@@ -45,6 +48,7 @@ impl<H: Ownership> Endpoint<H> {
     pub fn request_copied(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
         let sent = core.attempt_short(dest, handler, words)?;
+        debug_assert!(words.len() <= MAX_ARGUMENTS, "more words are refused");
         core.poll_after_send();
         drop(core);
         match sent {
@@ -98,7 +102,10 @@ impl<H: Ownership> Endpoint<H> {
         let (words, mut space) = (words.encode(), LongWords::default());
         let payload = LayerPayload::Medium(payload);
         let message = OutgoingMessage::new(handler, words.borrow(), payload, &mut space)?;
-        self.hold.core()?.attempt(dest, &message, &mut Progress::default())
+        let mut progress = Progress::default();
+        let sent = self.hold.core()?.attempt(dest, &message, &mut progress);
+        debug_assert!(progress == Progress::default(), "a medium message is sent whole");
+        sent
     }
 
     /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler`
@@ -130,8 +137,10 @@ impl<H: Ownership> Endpoint<H> {
         }
         let (mut space, mut progress) = (LongWords::default(), Progress::default());
         let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
+        debug_assert_eq!(message.arguments(), words, "the handler gets the words given");
         let mut core = self.hold.core()?;
         let sent = core.attempt(dest, &message, &mut progress)?;
+        debug_assert!(message.kind == MessageKind::Long || progress == Progress::default());
         core.poll_after_send();
         drop(core);
         match sent {

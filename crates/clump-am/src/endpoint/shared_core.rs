@@ -1,10 +1,10 @@
 //! The state of an endpoint that threads share, behind a lock.
 
 use crate::core::Core;
-use crate::endpoint_cell::this_thread;
 use crate::error::{ErrorKind, Result};
 use crate::progress::{Guarded, Pollable};
-use clump_os::sync::{AtomicU64, Ordering};
+use crate::thread_number::this_thread;
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -15,18 +15,25 @@ pub struct SharedCore {
     core: Mutex<Guarded>,
     /// The thread that holds the lock; 0 while none does.
     locked_by: AtomicU64,
+    /// Threads that wait on this endpoint and sleep, or are about to. Grows under the lock.
+    sleepers: AtomicU32,
+    /// Messages handled when the lock was taken, while there are sleepers.
+    handled_before: AtomicU64,
 }
 
-/// A locked core.
+/// A locked core. Once it is given back, threads that wait for what was handled meanwhile are
+/// awake.
 #[derive(Debug)]
 pub struct LockedCore<'a> {
     core: MutexGuard<'a, Guarded>,
-    locked_by: &'a AtomicU64,
+    shared: &'a SharedCore,
 }
 
 impl SharedCore {
     pub(super) fn new(core: Core) -> Self {
-        Self { core: Mutex::new(Guarded(core)), locked_by: AtomicU64::new(0) }
+        debug_assert!(!core.restricted, "a restricted endpoint is one thread's");
+        let (locked_by, sleepers, handled_before) = Default::default();
+        Self { core: Mutex::new(Guarded(core)), locked_by, sleepers, handled_before }
     }
 
     /// Returns true in a handler of the endpoint.
@@ -60,10 +67,31 @@ impl SharedCore {
     }
 
     #[inline(always)]
+    fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes sleeping threads if messages were handled since the lock was taken.
+    #[cold]
+    fn wake_sleepers(&self, core: &Core) {
+        debug_assert!(self.is_inside(), "the lock is held");
+        // A thread that has just armed notification finds an old number, and is not asleep yet.
+        let before = self.handled_before.load(Ordering::Relaxed);
+        debug_assert!(core.handled() >= before, "what was handled stays handled");
+        if core.handled() != before {
+            core.handler_context.wake_threads();
+        }
+    }
+
+    #[inline(always)]
     fn locked<'a>(&'a self, core: MutexGuard<'a, Guarded>) -> LockedCore<'a> {
         debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), 0, "two threads hold the lock");
         self.locked_by.store(this_thread(), Ordering::Relaxed);
-        LockedCore { core, locked_by: &self.locked_by }
+        if self.has_sleepers() {
+            self.handled_before.store(core.0.handled(), Ordering::Relaxed);
+        }
+        debug_assert!(self.is_inside(), "the lock knows its thread");
+        LockedCore { core, shared: self }
     }
 }
 
@@ -71,8 +99,11 @@ impl Drop for LockedCore<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // The lock is still held.
-        debug_assert_eq!(self.locked_by.load(Ordering::Relaxed), this_thread());
-        self.locked_by.store(0, Ordering::Relaxed);
+        debug_assert_eq!(self.shared.locked_by.load(Ordering::Relaxed), this_thread());
+        if self.shared.has_sleepers() {
+            self.shared.wake_sleepers(&self.core.0);
+        }
+        self.shared.locked_by.store(0, Ordering::Relaxed);
     }
 }
 
@@ -119,6 +150,15 @@ impl Pollable for SharedCore {
     fn arm_notifications(&self) {
         if let Ok(mut core) = self.lock() {
             core.inbox.arm_all_notifications();
+            self.sleepers.fetch_add(1, Ordering::Relaxed);
+            debug_assert!(self.has_sleepers(), "who handles its message wakes it");
+        }
+    }
+
+    fn awake(&self) {
+        if !self.is_inside() {
+            let sleepers = self.sleepers.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(sleepers > 0, "a thread armed notification before it slept");
         }
     }
 

@@ -20,7 +20,9 @@ impl<H: Ownership> WaitFor for Event<'_, H> {
         if self.handled == 0 {
             core.poll_in_wait()?;
         }
-        self.handled = core.handled().wrapping_sub(self.before);
+        let handled = core.handled().wrapping_sub(self.before);
+        debug_assert!(handled >= self.handled, "what was handled stays handled");
+        self.handled = handled;
         Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
     }
 

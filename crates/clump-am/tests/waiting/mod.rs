@@ -3,6 +3,7 @@
 
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
 use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::node::NodeMemory;
 use clump_trace::{Counter, Counters};
 use std::cell::{Cell, RefCell};
@@ -191,4 +192,27 @@ fn a_wait_counts_messages_whichever_poll_of_it_finds_them() {
         done.send(ep.wait().unwrap()).unwrap();
     });
     assert_eq!(ended.recv_timeout(Duration::from_nanos(LIMIT_NS)), Ok(1), "the wait never ended");
+}
+
+#[test]
+fn whoever_handles_a_message_at_a_shared_endpoint_wakes_the_threads_that_wait_for_it() {
+    let node = clump_test_bed::node(1, false);
+    let context = clump_test_bed::context(&node, 0, Settings::default());
+    let ep = Endpoint::open_shared(&context, TAG).unwrap();
+    let seen = Arc::new(AtomicU64::new(0));
+    let sees = seen.clone();
+    ep.on_returned(move |message| sees.store(message.words[0], Ordering::Release)).unwrap();
+    // A message that is refused comes back in the call, and rings no doorbell.
+    let refused = ep.map(&ep.name(), Tag(TAG.0 + 1)).unwrap();
+    for turn in 1..=TURNS as u64 {
+        let (waiting, shows) = (ep.clone(), seen.clone());
+        let waiter = std::thread::spawn(move || {
+            waiting.poll_until(|| shows.load(Ordering::Acquire) == turn).unwrap();
+        });
+        until_asleep(&node, 0);
+        ep.request(refused, SINK, turn).unwrap();
+        waiter.join().unwrap();
+    }
+    let woken = context.counters().get(Counter::WakesReceived);
+    assert!(woken > 0, "each wait slept out its nap");
 }

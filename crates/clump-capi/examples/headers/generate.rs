@@ -39,6 +39,7 @@ pub const HEADERS: &[Header] = &[
             "../../clump-ffi/src/job.rs",
             "job.rs",
             "collective.rs",
+            "reduction.rs",
         ],
         last: &["clump/job_inline.h"],
         types: &["clump_status"],

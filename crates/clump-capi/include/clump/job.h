@@ -168,7 +168,7 @@ typedef enum clump_status {
 typedef struct clump_t clump_t;
 
 /**
- * The element type of an all-reduce: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that
+ * The element type of a reduction: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that
  * no compiler takes it for a ::clump_op.
  */
 typedef struct clump_type {
@@ -179,7 +179,7 @@ typedef struct clump_type {
 } clump_type;
 
 /**
- * The operation of an all-reduce on two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
+ * The operation of a reduction on two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
  */
 typedef struct clump_op {
   /**
@@ -351,6 +351,42 @@ int clump_all_gather_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
 int clump_broadcast(struct clump_t *cl, int root, void *values, size_t values_bytes);
 
 /**
+ * Gathers `mine_bytes` bytes of every rank in `all` on `root`, in rank order: there `all` has
+ * space for as many as there are ranks; elsewhere it is not used. All ranks contribute equally
+ * many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank; on the root also: a rank
+ * gave another number of bytes).
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank.
+ */
+int clump_gather(struct clump_t *cl, int root, const void *mine, size_t mine_bytes, void *all);
+
+/**
+ * Hands out what `root` gives: `mine_bytes` bytes for each rank, in rank order in `all`, which is
+ * not used elsewhere. This rank's go to `mine`. All ranks expect equally many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank, the root gives another
+ * number of bytes).
+ *
+ * # Safety
+ * On the root `all` has `mine_bytes` bytes for each rank; `mine` has space for as many.
+ */
+int clump_scatter(struct clump_t *cl, int root, const void *all, void *mine, size_t mine_bytes);
+
+/**
+ * Gives `each_bytes` bytes of `from` to each rank, in rank order, and puts those that each rank
+ * gives to this one in `to`, in rank order. All ranks give equally many. The two do not overlap.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
+ *
+ * # Safety
+ * `from` has `each_bytes` bytes for each rank; `to` has space for as many, and is another place.
+ */
+int clump_all_to_all(struct clump_t *cl, const void *from, void *to, size_t each_bytes);
+
+/**
  * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
  * in rank order; all ranks get the same bits. `from` and `to` may be the same. All ranks give
  * equally many.
@@ -367,6 +403,56 @@ int clump_all_reduce(struct clump_t *cl,
                      size_t count,
                      struct clump_type type,
                      struct clump_op op);
+
+/**
+ * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
+ * in rank order, in `to` of `root`: the bits that ::clump_all_reduce gives. `to` of other ranks is
+ * not used. `from` and `to` may be the same. All ranks give equally many.
+ *
+ * Errors: as ::clump_all_reduce; ::CLUMP_ERR_ARGUMENT (no such rank).
+ *
+ * # Safety
+ * `from` has, and `to` of the root has space for, `count` elements.
+ */
+int clump_reduce(struct clump_t *cl,
+                 int root,
+                 const void *from,
+                 void *to,
+                 size_t count,
+                 struct clump_type type,
+                 struct clump_op op);
+
+/**
+ * Combines the `count` elements of all ranks up to this one, this one's included, in rank order.
+ * `from` and `to` may be the same. All ranks give equally many.
+ *
+ * Errors: as ::clump_all_reduce.
+ *
+ * # Safety
+ * `from` has, and `to` has space for, `count` elements.
+ */
+int clump_scan(struct clump_t *cl,
+               const void *from,
+               void *to,
+               size_t count,
+               struct clump_type type,
+               struct clump_op op);
+
+/**
+ * Combines the `count` elements of all ranks before this one, in rank order; `to` of rank 0 is not
+ * written. `from` and `to` may be the same. All ranks give equally many.
+ *
+ * Errors: as ::clump_all_reduce.
+ *
+ * # Safety
+ * `from` has, and `to` has space for, `count` elements.
+ */
+int clump_exclusive_scan(struct clump_t *cl,
+                         const void *from,
+                         void *to,
+                         size_t count,
+                         struct clump_type type,
+                         struct clump_op op);
 
 #ifdef __cplusplus
 } /* extern "C" */

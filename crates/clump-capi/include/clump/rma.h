@@ -208,7 +208,8 @@ int clump_rma_sync(struct clump_rma *rma);
 
 /**
  * Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more,
- * which ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
+ * which ::clump_segment_grow fills. A rank exports up to 64 segments at one time, those of
+ * endpoints among them.
  *
  * Returns null on failure: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close,
  * at the end of the thread, or by ::clump_finalize; then the memory is gone.

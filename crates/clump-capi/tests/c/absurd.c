@@ -89,10 +89,21 @@ static void collectives(clump_t *cl) {
         REFUSED(clump_broadcast(cl, 0, some, LENGTHS[i]));
         REFUSED(clump_all_gather(cl, some, LENGTHS[i], all));
         REFUSED(clump_all_reduce(cl, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
+        REFUSED(clump_reduce(cl, 0, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
+        REFUSED(clump_scan(cl, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
+        REFUSED(clump_exclusive_scan(cl, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
+        REFUSED(clump_gather(cl, 0, some, LENGTHS[i], all));
+        REFUSED(clump_all_to_all(cl, some, all, LENGTHS[i]));
         REFUSED(clump_all_reduce(cl, some, some, LENGTHS[i] / 8 + 1, CLUMP_U64, CLUMP_MAX));
     }
     REFUSED(clump_broadcast(cl, 0, NULL, 1));
     REFUSED(clump_broadcast(cl, INT32_MIN, some, 1));
+    REFUSED(clump_gather(cl, INT32_MAX, some, 1, all));
+    REFUSED(clump_scatter(cl, -1, some, all, 1));
+    REFUSED(clump_scatter(cl, 0, some, NULL, 1));
+    REFUSED(clump_reduce(cl, -1, some, some, 1, CLUMP_U8, CLUMP_MAX));
+    REFUSED(clump_reduce(cl, 0, NULL, some, 1, CLUMP_U8, CLUMP_MAX));
+    REFUSED(clump_all_to_all(cl, some, NULL, 1));
     REFUSED(clump_node_of(cl, INT32_MAX));
     /* They work as before. */
     OK(clump_broadcast(cl, 0, some, sizeof some));

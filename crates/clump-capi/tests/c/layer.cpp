@@ -274,6 +274,20 @@ int main(int argc, char **argv) {
     GOOD(cl.broadcast(0, std::span(values)));
     auto all = cl.all_gather(pair{int16_t(rank), 1.5f}).value();
     EXPECT(all.size() == size_t(n) && all.back().a == n - 1);
+    const auto gathered = cl.gather(n - 1, rank * 3).value();
+    EXPECT(gathered.size() == size_t(rank == n - 1 ? n : 0));
+    for (size_t i = 0; i < gathered.size(); i++) EXPECT(gathered[i] == int(i) * 3);
+    std::vector<double> given(size_t(n), rank + 0.25);
+    for (int i = 0; i < n; i++) given[size_t(i)] += 100.0 * i;
+    EXPECT(cl.scatter(0, std::span<const double>(given)).value() == 0.25 + 100.0 * rank);
+    const auto got = cl.all_to_all(std::span<const double>(given)).value();
+    for (int i = 0; i < n; i++) EXPECT(got[size_t(i)] == i + 0.25 + 100.0 * rank);
+    EXPECT(cl.all_to_all(std::span<const double>(given).first(0)).error().status == CLUMP_ERR_ARGUMENT);
+    EXPECT(cl.reduce(0, rank + 1, clump::op::sum).value() ==
+           (rank == 0 ? std::optional<int>(n * (n + 1) / 2) : std::nullopt));
+    EXPECT(cl.scan(rank + 1, clump::op::sum).value() == (rank + 1) * (rank + 2) / 2);
+    EXPECT(cl.exclusive_scan(rank + 1, clump::op::sum).value() ==
+           (rank > 0 ? std::optional<int>(rank * (rank + 1) / 2) : std::nullopt));
     clump::result<int> wrong = clump::error{CLUMP_ERR_BUSY, "so"};
     EXPECT(std::move(wrong).value_or(3) == 3);
     messages(cl);

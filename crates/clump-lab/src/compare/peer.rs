@@ -122,7 +122,7 @@ impl PeerFigure {
         };
         match self.workload {
             Workload::Rate => ("ucp_am_bw", 8, 300_000 / slower),
-            Workload::Bandwidth(bytes) => {
+            Workload::Bandwidth(bytes) | Workload::LongBandwidth(bytes) => {
                 ("ucp_am_bw", bytes, ((256 << 20) / bytes).clamp(100, 20_000) / slower)
             }
             Workload::RoundTrip | Workload::Barrier(_) => ("ucp_am_lat", 8, 50_000 / slower),

@@ -12,8 +12,10 @@ pub struct Score {
     pub round_trip_ns: Option<f64>,
     /// One-way messages of 8 bytes per second, one sender.
     pub rate_per_s: Option<f64>,
-    /// Bytes per second by payload size.
+    /// Bytes per second by payload size; of clump, of medium messages.
     pub bandwidth: BTreeMap<usize, f64>,
+    /// Bytes per second of long messages by payload size; of clump only.
+    pub long_bandwidth: BTreeMap<usize, f64>,
     /// Nanoseconds per barrier by number of ranks.
     pub barrier_ns: BTreeMap<usize, f64>,
 }
@@ -28,6 +30,9 @@ pub enum Workload {
     Rate,
     /// The figure [`Score::bandwidth`] at this size.
     Bandwidth(usize),
+    /// The figure [`Score::long_bandwidth`] at this size; of a peer [`Score::bandwidth`]: its
+    /// receiver, too, has named the memory that the payload goes to.
+    LongBandwidth(usize),
     /// The figure [`Score::barrier_ns`] with this many ranks.
     Barrier(usize),
 }
@@ -43,7 +48,7 @@ impl Workload {
         match self {
             Workload::RoundTrip | Workload::Barrier(_) => "us",
             Workload::Rate => "M/s",
-            Workload::Bandwidth(_) => "GB/s",
+            Workload::Bandwidth(_) | Workload::LongBandwidth(_) => "GB/s",
         }
     }
 
@@ -52,20 +57,20 @@ impl Workload {
         match self {
             Workload::RoundTrip | Workload::Barrier(_) => 1e-3,
             Workload::Rate => 1e-6,
-            Workload::Bandwidth(_) => 1e-9,
+            Workload::Bandwidth(_) | Workload::LongBandwidth(_) => 1e-9,
         }
     }
 }
 
 impl Display for Workload {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
+        #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+        let size = |bytes: usize| crate::render::bytes(bytes as f64);
+        match *self {
             Workload::RoundTrip => write!(f, "round trip, 8 B"),
             Workload::Rate => write!(f, "one-way rate, 8 B"),
-            #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-            Workload::Bandwidth(bytes) => {
-                write!(f, "bandwidth, {}", crate::render::bytes(*bytes as f64))
-            }
+            Workload::Bandwidth(bytes) => write!(f, "bandwidth, {}, medium", size(bytes)),
+            Workload::LongBandwidth(bytes) => write!(f, "bandwidth, {}, long", size(bytes)),
             Workload::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
         }
     }
@@ -78,6 +83,9 @@ impl Score {
             Workload::RoundTrip => self.round_trip_ns,
             Workload::Rate => self.rate_per_s,
             Workload::Bandwidth(bytes) => self.bandwidth.get(&bytes).copied(),
+            Workload::LongBandwidth(bytes) => {
+                self.long_bandwidth.get(&bytes).or(self.bandwidth.get(&bytes)).copied()
+            }
             Workload::Barrier(ranks) => self.barrier_ns.get(&ranks).copied(),
         }
     }
@@ -88,6 +96,7 @@ impl Score {
         workloads.extend(self.round_trip_ns.map(|_| Workload::RoundTrip));
         workloads.extend(self.rate_per_s.map(|_| Workload::Rate));
         workloads.extend(self.bandwidth.keys().map(|&n| Workload::Bandwidth(n)));
+        workloads.extend(self.long_bandwidth.keys().map(|&n| Workload::LongBandwidth(n)));
         workloads.extend(self.barrier_ns.keys().map(|&n| Workload::Barrier(n)));
         workloads
     }
@@ -97,6 +106,7 @@ impl Score {
         self.round_trip_ns = other.round_trip_ns.or(self.round_trip_ns);
         self.rate_per_s = other.rate_per_s.or(self.rate_per_s);
         self.bandwidth.extend(other.bandwidth);
+        self.long_bandwidth.extend(other.long_bandwidth);
         self.barrier_ns.extend(other.barrier_ns);
     }
 
@@ -113,6 +123,9 @@ impl Score {
                 let value: f64 = word.parse().with_context(|| format!("no number in `{line}`"))?;
                 Ok(value)
             };
+            let size = |word: &str| -> Result<usize> {
+                word.parse().with_context(|| format!("no size in `{line}`"))
+            };
             match words.as_slice() {
                 ["round_trip_ns", v] => out.round_trip_ns = Some(number(v)?),
                 ["rate_per_s", v] => out.rate_per_s = Some(number(v)?),
@@ -120,8 +133,10 @@ impl Score {
                     out.barrier_ns.insert(ranks, number(v)?);
                 }
                 ["bandwidth", bytes, v] => {
-                    let bytes = bytes.parse().with_context(|| format!("no size in `{line}`"))?;
-                    out.bandwidth.insert(bytes, number(v)?);
+                    out.bandwidth.insert(size(bytes)?, number(v)?);
+                }
+                ["long_bandwidth", bytes, v] => {
+                    out.long_bandwidth.insert(size(bytes)?, number(v)?);
                 }
                 _ => {}
             }
@@ -135,6 +150,8 @@ impl Score {
         out.extend(self.round_trip_ns.map(|v| format!("round_trip_ns {v:.1}\n")));
         out.extend(self.rate_per_s.map(|v| format!("rate_per_s {v:.0}\n")));
         out.extend(self.bandwidth.iter().map(|(n, v)| format!("bandwidth {n} {v:.0}\n")));
+        let long = self.long_bandwidth.iter();
+        out.extend(long.map(|(n, v)| format!("long_bandwidth {n} {v:.0}\n")));
         out.extend(self.barrier_ns.values().map(|v| format!("barrier_ns {v:.1}\n")));
         out
     }
@@ -147,7 +164,8 @@ mod tests {
     #[test]
     fn lines_and_scores_are_the_same_thing() {
         let text = "launcher says hello\nround_trip_ns 412.5\nrate_per_s 51000000\n\
-                    bandwidth 4096 9000000000\nbandwidth 65536 11000000000\nbarrier_ns 350.0\n";
+                    bandwidth 4096 9000000000\nbandwidth 65536 11000000000\n\
+                    long_bandwidth 65536 12000000000\nbarrier_ns 350.0\n";
         let score = Score::parse(text, 2).unwrap();
         assert_eq!(score.of(Workload::RoundTrip), Some(412.5));
         assert_eq!(score.of(Workload::Bandwidth(65536)), Some(11e9));
@@ -156,7 +174,9 @@ mod tests {
             (Some(350.0), None)
         );
         assert_eq!(Score::parse(&score.lines(), 2).unwrap(), score);
-        assert_eq!(score.workloads().len(), 5);
+        let long = |bytes| score.of(Workload::LongBandwidth(bytes));
+        assert_eq!((long(65536), long(4096)), (Some(12e9), Some(9e9)), "peers have one figure");
+        assert_eq!(score.workloads().len(), 6);
         assert!(Score::parse("rate_per_s many", 2).is_err());
     }
 

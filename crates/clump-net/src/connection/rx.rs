@@ -89,7 +89,10 @@ impl Rx {
                 return Ok(false);
             }
             (FrameKind::Credit, _) => return self.on_frame(frame, words_at, delivery),
-            (_, Some(fragment)) => self.reassembly.on_begin(frame, fragment, endpoints)?,
+            (_, Some(fragment)) => {
+                let payloads = &mut delivery.found.payloads;
+                self.reassembly.on_begin(frame, fragment, endpoints, payloads)?
+            }
             (FrameKind::Long, None) => return self.on_long(frame, delivery).map(|()| false),
             _ => return self.on_frame(frame, words_at, delivery),
         };

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use crate::service::ServiceOutcome;
 use clump_os::sync::{Ordering, fence};
-use clump_shm::export::SegmentName;
+use clump_shm::export::{SegmentName, SegmentOwner};
 
 /// Result of an executed request.
 enum ExecutionResult {
@@ -124,7 +124,7 @@ impl<M: Memory> Engine<M> {
                 .put(name, offset, payload)
                 .and_then(|()| self.signal(signal).map(|()| ExecutionResult::Done(cookie))),
             (ask::PUT_LONG, signal) => {
-                let there = self.memory.segment(name, offset, request.deposited).map(drop);
+                let there = self.memory.deposited(name, offset, request.deposited);
                 there.and_then(|()| self.signal(signal)).map(|()| ExecutionResult::Done(cookie))
             }
             (ask::GET_STRIDED, &[stride, block, count]) => {
@@ -218,7 +218,8 @@ impl<M: Memory> Engine<M> {
         let cells = self.memory.segment(name, offset, 8)?;
         let whole = (op, Width::Word);
         execute(cells, offset, whole, (value, 0)).ok_or(Refusal::Misaligned)?;
-        debug_assert!(name.rank() < self.ranks, "ranks of the job export segments");
+        let of_node = matches!(name.owner(), SegmentOwner::Node(_));
+        debug_assert!(of_node || name.rank() < self.ranks, "ranks of the job export segments");
         self.memory.wake(name.rank());
         Ok(())
     }

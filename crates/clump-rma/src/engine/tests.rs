@@ -65,7 +65,8 @@ impl Memory for Bench {
         if port == 80 { Name::new(0, 5, 1).to_bits() } else { 0 }
     }
 
-    fn home(&self, rank: u32) -> (u32, bool) {
+    fn home(&self, name: SegmentName) -> (u32, bool) {
+        let rank = name.rank();
         (rank, rank == 0)
     }
 

@@ -91,12 +91,14 @@ impl Apply {
         let runs = <[Range]>::ref_from_bytes(runs).map_err(|_| Refusal::Unknown)?;
         let advances = <[Advance]>::ref_from_bytes(advances).map_err(|_| Refusal::Unknown)?;
         let segment = request.segment;
-        // One check for all: the segment as far as the farthest of them, which has to be mapped.
-        let ends = runs.iter().map(|run| run.offset().checked_add(run.bytes()));
-        let mut ends = ends.chain(advances.iter().map(|advance| advance.offset().checked_add(8)));
-        let end = ends.try_fold(0_u64, |most, end| Some(most.max(end?)));
-        let end = end.ok_or(Refusal::OutOfBounds)?;
-        let cells = context.segment(segment, 0, end)?;
+        // Each by itself: between them a region may have no memory.
+        for run in runs {
+            context.segment(segment, run.offset(), run.bytes())?;
+        }
+        for advance in advances {
+            context.segment(segment, advance.offset(), 8)?;
+        }
+        let cells = context.segment(segment, 0, 0)?;
         execute(runs, advances, data, |_, _| Ok(cells))?;
         for run in runs {
             context.changed(segment, run.offset(), run.bytes());

@@ -5,8 +5,10 @@ use super::{
 };
 use crate::atomic::AtomicOp;
 use crate::error::Refusal;
+use crate::memory::Memory;
 use crate::protocol::MAX_PIECE;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::export::{SegmentName, SegmentOwner};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -80,6 +82,29 @@ fn each<R>(words: &[AtomicU64], updates: &[Update], change: impl Fn(&AtomicU64, 
     }
 }
 
+/// Returns the words of a segment from an offset to the highest of these indexes. Of a region, whose
+/// memory is sparse, only the words of the indexes have to be there.
+///
+/// # Errors
+/// Fails if one of them may not be accessed.
+pub(crate) fn reach_words(
+    memory: &mut dyn Memory,
+    (name, offset): (SegmentName, u64),
+    indexes: impl Iterator<Item = u32> + Clone,
+) -> Result<&[AtomicU64], Refusal> {
+    let count = indexes.clone().max().map_or(0, |last| last as usize + 1);
+    let cells = if let SegmentOwner::Rank(_) = name.owner() {
+        memory.segment(name, offset, count as u64 * 8)?
+    } else {
+        for index in indexes {
+            let at = offset.checked_add(u64::from(index) * 8).ok_or(Refusal::OutOfBounds)?;
+            memory.segment(name, at, 8)?;
+        }
+        memory.segment(name, 0, 0)?
+    };
+    cells.words(offset, count).ok_or(Refusal::Misaligned)
+}
+
 /// Reads many words. Returns false if an index is not inside.
 pub(crate) fn read_many(
     words: &[AtomicU64],
@@ -110,15 +135,15 @@ impl Batch {
         if !may_be_batched(op) {
             return Err(Refusal::Unknown);
         }
-        let Some(last) = updates.iter().map(Update::index).max() else {
+        if updates.is_empty() {
             return Ok(ServiceOutcome::Done);
-        };
-        let count = last as usize + 1;
-        let cells = context.segment(request.segment, request.offset, count as u64 * 8)?;
-        let words = cells.words(request.offset, count).ok_or(Refusal::Misaligned)?;
+        }
+        let place = (request.segment, request.offset);
+        let words = reach_words(context.parts().0, place, updates.iter().map(Update::index))?;
+        let bytes = size_of_val(words) as u64;
         let done = execute(words, op, updates);
         debug_assert!(done, "the highest index is inside");
-        context.changed(request.segment, request.offset, count as u64 * 8);
+        context.changed(request.segment, request.offset, bytes);
         Ok(ServiceOutcome::Done)
     }
 }
@@ -131,11 +156,9 @@ fn read(
     if indexes.len() > MAX_READ {
         return Err(Refusal::Overloaded);
     }
-    let count = indexes.iter().map(|index| index.get()).max().map_or(0, |last| last as usize + 1);
     let (memory, bytes) = context.parts();
-    let cells = memory.segment(request.segment, request.offset, count as u64 * 8)?;
-    let words = cells.words(request.offset, count).ok_or(Refusal::Misaligned)?;
     let indexes = indexes.iter().map(|index| index.get());
+    let words = reach_words(memory, (request.segment, request.offset), indexes.clone())?;
     let read = read_many(words, indexes, |word| bytes.extend_from_slice(&word.to_le_bytes()));
     debug_assert!(read, "the highest index is inside");
     Ok(ServiceOutcome::Bytes)

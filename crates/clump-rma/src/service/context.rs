@@ -84,9 +84,9 @@ impl ServiceContext<'_> {
         self.memory.wake(rank);
     }
 
-    /// Returns the node of a rank, and whether it is this one.
-    pub fn home(&self, rank: u32) -> (u32, bool) {
-        self.memory.home(rank)
+    /// Returns the node of a segment, and whether it is this one.
+    pub fn home(&self, name: SegmentName) -> (u32, bool) {
+        self.memory.home(name)
     }
 
     /// Returns the number of requests to other interfaces that this step may make.

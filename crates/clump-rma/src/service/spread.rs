@@ -64,7 +64,7 @@ impl Spread {
         for SpreadUpdate { segment, update } in updates {
             by_segment.entry(segment.get()).or_default().push(*update);
         }
-        let is_far = |segment: &&u64| !context.home(SegmentName::from_bits(**segment).rank()).1;
+        let is_far = |segment: &&u64| !context.home(SegmentName::from_bits(**segment)).1;
         // All or none are asked, so that a refusal for lack of room changes nothing.
         if by_segment.keys().filter(is_far).count() > context.budget() {
             return Err(Refusal::Overloaded);
@@ -72,7 +72,7 @@ impl Spread {
         let mut parts = Parts::default();
         for (segment, updates) in by_segment {
             let name = SegmentName::from_bits(segment);
-            let (node, is_here) = context.home(name.rank());
+            let (node, is_here) = context.home(name);
             let done = if is_here {
                 update_here(name, op, &updates, context)
             } else {
@@ -104,13 +104,13 @@ fn update_here(
     updates: &[Update],
     context: &mut ServiceContext<'_>,
 ) -> Result<(), Refusal> {
-    let Some(last) = updates.iter().map(Update::index).max() else { return Ok(()) };
-    let count = last as usize + 1;
-    let cells = context.segment(name, 0, count as u64 * 8)?;
-    let words = cells.words(0, count).ok_or(Refusal::Misaligned)?;
+    debug_assert!(!updates.is_empty(), "segments are found by their updates");
+    let words =
+        super::reach_words(context.parts().0, (name, 0), updates.iter().map(Update::index))?;
+    let bytes = size_of_val(words) as u64;
     let done = super::execute_batch(words, op, updates);
     debug_assert!(done, "the highest index is inside");
-    context.changed(name, 0, count as u64 * 8);
+    context.changed(name, 0, bytes);
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use crate::requester::AnswerSink;
 use crate::rma::RequestPayload;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
-use clump_shm::geometry::SEGMENT_SPACE;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
@@ -128,10 +127,6 @@ impl Target {
     }
 
     fn put_far(&self, offset: u64, from: &[u8], cookie: u64, signal: Option<Signal>) -> Result<()> {
-        if from.len() as u64 > SEGMENT_SPACE {
-            // No segment holds it: nothing of it is sent.
-            return Err(refused(self.name, offset, Refusal::OutOfBounds));
-        }
         debug_assert!(self.near.is_none(), "ranks of a node need no interface");
         debug_assert!(cookie == 0 || signal.is_none(), "a put with a signal is not answered");
         let mut words = [self.name.to_bits(), offset, cookie, 0, 0, 0, 0];
@@ -145,14 +140,15 @@ impl Target {
         if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
             return self.inner.send(self.node, ask::PUT, words, RequestPayload::Bytes(from));
         }
+        let first = self.inner.first_rank(self.node);
+        debug_assert!(first <= self.name.rank(), "the lowest rank of the segment's node");
+        // What no segment holds is not sent.
+        let at = deposit_offset(self.name, first, offset, from.len() as u64);
+        let at = at.ok_or_else(|| refused(self.name, offset, Refusal::OutOfBounds))?;
         // Deposits are made as they arrive, and so before requests that are held there.
         if self.inner.is_fenced(self.node) {
             self.inner.quiet_node(self.node)?;
         }
-        let first = self.inner.first_rank(self.node);
-        debug_assert!(first <= self.name.rank(), "the lowest rank of the segment's node");
-        let at = deposit_offset(self.name, first, offset);
-        let at = at.ok_or_else(|| refused(self.name, offset, Refusal::OutOfBounds))?;
         self.inner.send(self.node, ask::PUT_LONG, words, RequestPayload::Deposit(at, from))
     }
 

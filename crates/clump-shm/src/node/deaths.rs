@@ -47,7 +47,7 @@ impl NodeMemory {
     }
 
     /// Wakes those ranks of this node that sleep.
-    pub(crate) fn wake_sleepers(&self) {
+    pub fn wake_sleepers(&self) {
         for rank in self.local_ranks() {
             self.wake_sleeper(rank);
         }

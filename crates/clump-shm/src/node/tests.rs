@@ -1,6 +1,7 @@
 use super::*;
 use crate::job::{Death, DeathCause};
 use crate::rank::{ProcessAddress, RankState};
+use crate::region::Pages;
 
 fn node(ranks: usize) -> NodeMemory {
     on_nodes(ranks, 0, &[]).unwrap()
@@ -125,4 +126,45 @@ fn foreign_files_are_refused() {
     assert!(NodeMemory::attach(short).is_err());
     let blank = map::sealed_memory("x", 1 << 20).unwrap();
     assert!(NodeMemory::attach(blank).is_err());
+}
+
+#[test]
+fn regions_are_mapped_where_asked_show_the_same_bytes_and_keep_apart() {
+    let node = node(2);
+    let huge = crate::geometry::REGION_SPACE;
+    let number = |name: crate::export::SegmentName| name.index();
+    let first = node.open_region(0, huge, Pages::Base).unwrap();
+    let second = node.open_region(1, huge, Pages::Huge).unwrap();
+    assert_eq!((number(first), number(second)), (0, 1));
+    node.grow_region(0, huge).unwrap();
+    node.grow_region(1, 4096).unwrap();
+    let (one, extent) = node.exported(first).unwrap().unwrap();
+    assert_eq!((extent.bytes, extent.reserved), (huge, huge));
+    let (other, _) = node.exported(first).unwrap().unwrap();
+    let (apart, _) = node.exported(second).unwrap().unwrap();
+    for offset in [0, huge - 8] {
+        one.word(offset).unwrap().store(offset + 5, Ordering::Release);
+        assert_eq!(other.word(offset).unwrap().load(Ordering::Acquire), offset + 5);
+        assert_eq!(apart.word(offset).unwrap().load(Ordering::Acquire), 0);
+    }
+    let address = one.base().addr().get();
+    let taken = node.map_registered_at(first, address + PAGE).unwrap_err();
+    assert!(taken.to_string().contains("something else lies"), "{taken}");
+    assert_eq!(one.word(0).unwrap().load(Ordering::Acquire), 5, "nothing was replaced");
+    // Far below where the kernel maps things by itself.
+    let free = |address: &usize| node.map_registered_at(first, *address).is_ok();
+    let chosen = (8..64).map(|n| n << 41).find(free).unwrap();
+    let again = node.map_registered_at(first, chosen).unwrap().unwrap();
+    assert_eq!(again.base().addr().get(), chosen);
+    assert!(node.map_registered_at(first, chosen + 8).is_err(), "no multiple of a page");
+    for wrong in
+        [node.open_region(0, huge / 2, Pages::Base), node.open_region(0, huge, Pages::Huge)]
+    {
+        assert!(wrong.unwrap_err().to_string().contains("it is there"));
+    }
+    for (number, reserved) in [(16, 1), (2, 0), (2, huge + 1)] {
+        assert!(node.open_region(number, reserved, Pages::Base).is_err());
+    }
+    assert!(node.grow_region(0, huge + 1).is_err() && node.grow_region(2, 1).is_err());
+    assert!(node.commit(second, 0, 2 * huge).is_err() && node.commit(second, 4096, 4096).is_ok());
 }

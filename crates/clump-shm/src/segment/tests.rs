@@ -81,13 +81,31 @@ fn a_space_that_is_used_up_says_how_much_is_left() {
 }
 
 #[test]
-fn what_a_network_interface_announces_is_no_segment() {
+fn what_no_correct_rank_exports_is_no_segment() {
     let node = node(&[0, 1]);
     let interface = node.own_interfaces().start;
-    let block = node.endpoint_block(interface, 0).unwrap();
-    for offset in [node.geometry().segments(0), node.geometry().total_bytes()] {
-        block.set_segment(offset, PAGE as u64);
-        let segment = Segment::announced(&node, interface as usize, &block).unwrap();
-        assert!(segment.is_none(), "it lies in the space of a rank, or behind the end of the file");
+    let (rank, page) = (0, PAGE as u64);
+    let space = node.geometry().segments(0)..node.geometry().segments(1);
+    let sane = Extent { offset: space.start, reserved: 2 * page, bytes: page + 1 };
+    let extents = [
+        (rank, sane, Some(sane.bytes as usize)),
+        (rank, Extent { bytes: 0, ..sane }, None),
+        (rank, Extent { offset: space.start - page, ..sane }, None),
+        (rank, Extent { offset: space.end - page, ..sane }, None),
+        (rank, Extent { offset: space.start + 1, ..sane }, None),
+        (rank, Extent { offset: node.geometry().total_bytes(), ..sane }, None),
+        // An interface has no space for segments.
+        (interface, sane, None),
+    ];
+    for (at, extent, bytes) in extents {
+        let exports = node.rank(at).unwrap();
+        let (index, generation) = exports.exports().open(extent).unwrap();
+        let name = SegmentName::new(at, index, generation);
+        let segment = Segment::exported(&node, name).unwrap();
+        assert_eq!(segment.map(|segment| segment.len()), bytes, "{extent:?}");
+        let before = SegmentName::new(at, index, generation + 1);
+        assert!(Segment::exported(&node, before).unwrap().is_none(), "another generation");
+        exports.exports().close(index);
+        assert!(Segment::exported(&node, name).unwrap().is_none(), "not exported any more");
     }
 }

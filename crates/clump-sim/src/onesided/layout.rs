@@ -1,11 +1,11 @@
 //! Layout of the segment that every rank exports.
 
-use clump_am::{RankContext, Settings};
+use clump_am::{RankContext, Region, Settings};
 use clump_rma::SegmentName;
 use clump_shm::cells::Cells;
-use clump_shm::export::Extent;
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{QueueLock, lock_words};
+use std::sync::Arc;
 
 /// Words that all ranks add to.
 pub(crate) const TICKETS: u64 = 6;
@@ -32,8 +32,8 @@ pub(crate) struct Layout {
     names: Vec<SegmentName>,
     cells: Vec<Cells>,
     guards: u64,
-    /// Kept, so that no other rank gets the same space again.
-    _contexts: Vec<RankContext>,
+    /// Kept, so that they stay exported.
+    _regions: Vec<Region>,
 }
 
 impl Layout {
@@ -42,22 +42,19 @@ impl Layout {
         let ranks = node_of.len() as u32;
         let guards = PARTS + u64::from(ranks) * PART;
         let bytes = (guards + 2 * FLAG).next_multiple_of(4096);
-        let (mut names, mut cells, mut contexts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut names, mut cells, mut regions) = (Vec::new(), Vec::new(), Vec::new());
         for (rank, &node) in (0..).zip(node_of) {
             let memory = &memories[node as usize];
-            let context = RankContext::new(memory, rank, Settings::default())?;
-            let offset = context.reserve_segment(bytes, bytes)?;
-            let extent = Extent { offset, reserved: bytes, bytes };
-            let full = || clump_am::ErrorKind::Network("its table is full".into());
-            let (index, generation) = context.block().exports().open(extent).ok_or_else(full)?;
-            let name = SegmentName::new(rank, index, generation);
-            let (mapped, _) = memory.exported(name)?.ok_or_else(full)?;
-            names.push(name);
+            let context = Arc::new(RankContext::new(memory, rank, Settings::default())?);
+            let region = Region::register(&context, bytes, bytes)?;
+            let gone = || clump_am::ErrorKind::Network("it is not exported".into());
+            let (mapped, _) = memory.exported(region.name())?.ok_or_else(gone)?;
+            names.push(region.name());
             cells.push(mapped);
-            contexts.push(context);
+            regions.push(region);
         }
         let node_of = node_of.to_vec();
-        Ok(Self { ranks, node_of, names, cells, guards, _contexts: contexts })
+        Ok(Self { ranks, node_of, names, cells, guards, _regions: regions })
     }
 
     pub(crate) fn node(&self, rank: u32) -> u32 {

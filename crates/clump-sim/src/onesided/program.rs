@@ -369,7 +369,8 @@ impl Caller {
     ) -> CallerActivity {
         let (layout, data) = (around.layout, bytes_of(seed, len));
         let place = Layout::part(self.rank) + at;
-        let deposit = deposit_offset(layout.name(owner), layout.first_of_node(owner), place);
+        let (first, bytes) = (layout.first_of_node(owner), data.len() as u64);
+        let deposit = deposit_offset(layout.name(owner), first, place, bytes);
         let Some(deposit) = deposit else { return CallerActivity::Nothing };
         let words = [layout.bits(owner), place, 0];
         let load = OperationPayload::Deposit(deposit, data.clone());

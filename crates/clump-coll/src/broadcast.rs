@@ -12,8 +12,9 @@ impl Team {
     /// binomial tree over the nodes and then one in each node: each node gets them once.
     ///
     /// # Errors
-    /// A rank died or left; too many values for memory.
+    /// A rank died or left; too many values for memory; there is no such root.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        self.check_rank(root)?;
         check_bytes(size_of_val(values) as u64)?;
         self.together(Counter::Broadcasts, |seq| self.spread(seq, root, values))
     }

@@ -1,0 +1,149 @@
+//! All-to-all: one value of each rank for each rank.
+
+use crate::parcel::{pack, unpack};
+use crate::team::{check_bytes, copy_of, failed};
+use crate::{Plain, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+use zerocopy::IntoBytes;
+
+/// Maximum bytes of a rank's values for its node to exchange them together: then a message for each
+/// pair of nodes costs less than one for each pair of ranks, although values go by two more ranks.
+const BY_NODE_BYTES: usize = 4096;
+
+impl Team {
+    /// Gives `values[i]` to rank `i`, and returns the values that the ranks give to this one, in
+    /// rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave values of another size; not one value was given for
+    /// each rank.
+    pub fn all_to_all<T: Plain>(&self, values: &[T]) -> Result<Vec<T>> {
+        self.check_one_each(values.len())?;
+        let bytes = size_of_val(values);
+        check_bytes(bytes as u64)?;
+        let by_node = self.layout.is_spread() && bytes <= BY_NODE_BYTES;
+        self.together(Counter::AllToAlls, |seq| match by_node {
+            true => self.exchange_by_node(seq, values),
+            false => self.exchange_by_rank(seq, values),
+        })
+    }
+
+    /// Gives `parts[i]`, of any length, to rank `i`, and returns the byte strings that the ranks
+    /// give to this one, in rank order.
+    ///
+    /// # Errors
+    /// As for [`Team::all_to_all`]; no memory.
+    pub fn all_to_all_bytes<B: AsRef<[u8]>>(&self, parts: &[B]) -> Result<Vec<Vec<u8>>> {
+        self.check_one_each(parts.len())?;
+        let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
+        check_bytes(lengths.fold(0, u64::saturating_add))?;
+        self.together(Counter::AllToAlls, |seq| {
+            for rank in self.others() {
+                self.send(rank, (seq, step::WITHIN), &pack(&parts[rank..=rank])?)?;
+            }
+            (0..self.nranks())
+                .map(|rank| {
+                    if rank == self.rank() {
+                        return copy_of(parts[rank].as_ref());
+                    }
+                    let parcel = self.receive_any(rank, (seq, step::WITHIN))?;
+                    let got = unpack(&parcel, 1, (self.members()[rank], seq)).map_err(failed)?;
+                    Ok(got.concat())
+                })
+                .collect()
+        })
+    }
+
+    /// Returns the other ranks, the next one first, so that not all send to the same one.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let (me, n) = (self.rank(), self.nranks());
+        (1..n).map(move |distance| (me + distance) % n)
+    }
+
+    fn exchange_by_rank<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<T>> {
+        for rank in self.others() {
+            self.send(rank, (seq, step::WITHIN), values[rank].as_bytes())?;
+        }
+        let mut got = values.to_vec();
+        for rank in self.others() {
+            let value = self.receive(rank, (seq, step::WITHIN), size_of::<T>())?;
+            read_into(&mut got[rank..=rank], &value);
+        }
+        Ok(got)
+    }
+
+    /// Exchanges values within the node as equals, and those of other nodes by way of the lowest
+    /// ranks: one message for each pair of nodes.
+    fn exchange_by_node<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<T>> {
+        let (local, leader) = (self.layout.local(), self.layout.leader());
+        let mut got = values.to_vec();
+        for rank in local.clone().filter(|&rank| rank != self.rank()) {
+            self.send(rank, (seq, step::WITHIN), values[rank].as_bytes())?;
+        }
+        if self.rank() != leader {
+            self.send(leader, (seq, step::UP), values.as_bytes())?;
+            let all = self.receive(leader, (seq, step::DOWN), size_of_val(values))?;
+            read_into(&mut got, &all);
+        } else {
+            let rows = self.exchange_nodes(seq, values)?;
+            for (rank, row) in local.clone().zip(&rows) {
+                if rank == leader {
+                    got.copy_from_slice(row);
+                } else {
+                    self.send(rank, (seq, step::DOWN), row.as_bytes())?;
+                }
+            }
+        }
+        for rank in local {
+            if rank == self.rank() {
+                got[rank] = values[rank];
+            } else {
+                let value = self.receive(rank, (seq, step::WITHIN), size_of::<T>())?;
+                read_into(&mut got[rank..=rank], &value);
+            }
+        }
+        Ok(got)
+    }
+
+    /// For the lowest rank of a node: exchanges the values of its ranks with other nodes. Returns
+    /// what each of its ranks gets of those; the places of this node's own ranks keep `values`.
+    fn exchange_nodes<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<Vec<T>>> {
+        let (me, local) = (self.rank(), self.layout.local());
+        let mut given = Vec::with_capacity(local.len());
+        for rank in local.clone() {
+            let mut row = values.to_vec();
+            if rank != me {
+                let theirs = self.receive(rank, (seq, step::UP), size_of_val(values))?;
+                read_into(&mut row, &theirs);
+            }
+            given.push(row);
+        }
+        let others = self.layout.nodes().iter().filter(|ranks| ranks.start != me);
+        for ranks in others.clone() {
+            let block: Vec<T> = given.iter().flat_map(|row| &row[ranks.clone()]).copied().collect();
+            self.send(ranks.start, (seq, step::BETWEEN), block.as_bytes())?;
+        }
+        let mut rows = vec![values.to_vec(); local.len()];
+        for ranks in others {
+            let mut block = vec![values[0]; ranks.len() * local.len()];
+            let bytes = self.receive(ranks.start, (seq, step::BETWEEN), size_of_val(&block[..]))?;
+            read_into(&mut block, &bytes);
+            for (from, theirs) in ranks.clone().zip(block.chunks_exact(local.len())) {
+                rows.iter_mut().zip(theirs).for_each(|(row, value)| row[from] = *value);
+            }
+        }
+        debug_assert_eq!(rows.len(), local.len(), "a row for each rank of this node");
+        Ok(rows)
+    }
+}
+
+/// Reads `values` from bytes.
+fn read_into<T: Plain>(values: &mut [T], bytes: &[u8]) {
+    debug_assert_eq!(size_of_val(values), bytes.len(), "as many as were asked for");
+    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>().max(1))) {
+        if let Ok(read) = T::read_from_bytes(chunk) {
+            *value = read;
+        }
+    }
+}

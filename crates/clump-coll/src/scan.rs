@@ -1,0 +1,86 @@
+//! Scan: the values of all ranks up to each, combined.
+
+use crate::all_reduce::copy_in;
+use crate::team::check_bytes;
+use crate::{Number, Op, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+use zerocopy::IntoBytes;
+
+impl Team {
+    /// Combines the values of all ranks up to this one, this one's included, in rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn scan<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
+        let mut one = [value];
+        self.scan_slice(&mut one, op)?;
+        Ok(one[0])
+    }
+
+    /// Combines the slices of all ranks up to this one, element by element. A number of ranks gives
+    /// the same bits on any nodes.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values.
+    pub fn scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
+        check_bytes(size_of_val(values) as u64)?;
+        self.together(Counter::Scans, |seq| self.scan_up::<T, O>(seq, values))
+    }
+
+    /// Combines the values of all ranks before this one, in rank order; `None` at the first.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn exclusive_scan<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<Option<T>> {
+        let mut one = [value];
+        self.exclusive_scan_slice(&mut one, op)?;
+        Ok((self.rank() != 0).then_some(one[0]))
+    }
+
+    /// Combines the slices of all ranks before this one, element by element; that of the first rank
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values.
+    pub fn exclusive_scan_slice<T: Number, O: Op<T>>(
+        &self,
+        values: &mut [T],
+        _op: O,
+    ) -> Result<()> {
+        check_bytes(size_of_val(values) as u64)?;
+        let (me, n) = (self.rank(), self.nranks());
+        self.together(Counter::Scans, |seq| {
+            let mut through = values.to_vec();
+            self.scan_up::<T, O>(seq, &mut through)?;
+            if me + 1 < n {
+                self.send(me + 1, (seq, step::DOWN), through.as_bytes())?;
+            }
+            if me > 0 {
+                let before = self.receive(me - 1, (seq, step::DOWN), size_of_val(values))?;
+                copy_in(values, &before, |_, new| new);
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs Hillis and Steele's scan: in round k every rank combines with what the one 2^k before
+    /// it has, so it takes ceil(log2 N) rounds at any N.
+    fn scan_up<T: Number, O: Op<T>>(&self, seq: u64, values: &mut [T]) -> Result<()> {
+        let (me, n) = (self.rank(), self.nranks());
+        let (mut distance, mut round) = (1, step::BETWEEN);
+        while distance < n {
+            if me + distance < n {
+                self.send(me + distance, (seq, round), values.as_bytes())?;
+            }
+            if me >= distance {
+                let lower = self.receive(me - distance, (seq, round), size_of_val(values))?;
+                copy_in(values, &lower, |mine, lower| O::combine(lower, mine));
+            }
+            distance *= 2;
+            round += 1;
+        }
+        debug_assert!(distance >= n && distance < 2 * n.max(2), "every rank before was combined");
+        Ok(())
+    }
+}

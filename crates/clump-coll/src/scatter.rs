@@ -1,0 +1,75 @@
+//! Scatter: one value of a rank for each rank.
+
+use crate::parcel::{pack, unpack};
+use crate::team::{check_bytes, copy_of, failed};
+use crate::{Plain, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+
+impl Team {
+    /// Returns this rank's value of those that `root` gives, one for each rank, in rank order.
+    /// `values` of other ranks are not read.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; `root` did not give one value for each rank, or of another
+    /// size; there is no such root.
+    pub fn scatter<T: Plain>(&self, root: usize, values: &[T]) -> Result<T> {
+        let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+        let mine = self.scatter_bytes(root, &parts)?;
+        T::read_from_bytes(&mine).map_err(|_| {
+            let (from, seq) = (self.members()[root], 0);
+            let (given, expected) = (mine.len() as u64, size_of::<T>() as u64);
+            failed(crate::mailbox::PartMismatch::Length { from, seq, given, expected })
+        })
+    }
+
+    /// Returns this rank's byte string of those that `root` gives, one for each rank, of any
+    /// lengths. `parts` of other ranks are not read. Those of a node cross to it in one message.
+    ///
+    /// # Errors
+    /// As for [`Team::scatter`]; no memory.
+    pub fn scatter_bytes<B: AsRef<[u8]>>(&self, root: usize, parts: &[B]) -> Result<Vec<u8>> {
+        self.check_rank(root)?;
+        if self.rank() == root {
+            self.check_one_each(parts.len())?;
+            let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
+            check_bytes(lengths.fold(0, u64::saturating_add))?;
+        }
+        self.together(Counter::Scatters, |seq| self.scatter_down(seq, root, parts))
+    }
+
+    fn scatter_down<B: AsRef<[u8]>>(&self, seq: u64, root: usize, parts: &[B]) -> Result<Vec<u8>> {
+        let local = self.layout.local();
+        let speaker = self.layout.speaker(root);
+        if self.rank() == root {
+            for (ranks, to) in self.layout.nodes().iter().zip(self.layout.speakers(root)) {
+                if to != root {
+                    self.send(to, (seq, step::BETWEEN), &pack(&parts[ranks.clone()])?)?;
+                }
+            }
+            for rank in local.filter(|&rank| rank != root) {
+                self.send(rank, (seq, step::DOWN), &pack(&parts[rank..=rank])?)?;
+            }
+            return copy_of(parts[root].as_ref());
+        }
+        let (from, key, count) = match self.rank() == speaker {
+            true => (root, (seq, step::BETWEEN), local.len()),
+            false => (speaker, (seq, step::DOWN), 1),
+        };
+        let parcel = self.receive_any(from, key)?;
+        let mut got = unpack(&parcel, count, (self.members()[from], seq)).map_err(failed)?;
+        if self.rank() != speaker {
+            return Ok(got.pop().unwrap_or_default());
+        }
+        debug_assert_eq!(got.len(), local.len(), "one for each rank of this node");
+        let mut mine = Vec::new();
+        for (rank, part) in local.zip(got) {
+            if rank == speaker {
+                mine = part;
+            } else {
+                self.send(rank, (seq, step::DOWN), &pack(&[part])?)?;
+            }
+        }
+        Ok(mine)
+    }
+}

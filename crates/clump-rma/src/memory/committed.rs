@@ -1,0 +1,113 @@
+//! Memory of regions, committed before it is accessed.
+//!
+//! A store to a page that the machine does not have ends a process by a signal. So memory of a
+//! region is allocated, chunk by chunk, by a call that can fail, before an interface touches it.
+//! What was committed once is known here, and costs a look at a bit.
+
+use crate::error::Refusal;
+use clump_shm::export::SegmentName;
+use clump_shm::geometry::NODE_REGIONS;
+use clump_shm::node::NodeMemory;
+use std::fmt::Debug;
+
+/// Bytes that are committed together.
+pub(super) const CHUNK: u64 = 64 << 10;
+/// Memory that is left to others: when less is available, nothing more is committed. A machine, or
+/// a group of processes with a limit, that has used all ends one of them.
+const LEFT_TO_OTHERS: u64 = 32 << 20;
+/// Bytes committed between two looks at how much is available.
+const LOOK_EACH: u64 = 4 << 20;
+
+/// Memory that a machine has for the regions of a node.
+pub trait MemorySupply: Debug + Send {
+    /// Returns true if `bytes` more bytes may be committed.
+    fn grant(&mut self, bytes: u64) -> bool;
+}
+
+/// The machine's own memory, as far as this process may use it.
+#[derive(Debug, Default)]
+pub(crate) struct MachineSupply {
+    /// Bytes that may be committed before the next look.
+    granted: u64,
+}
+
+impl MemorySupply for MachineSupply {
+    fn grant(&mut self, bytes: u64) -> bool {
+        if self.granted < bytes {
+            let available = clump_os::available::memory_bytes();
+            let more = bytes.max(LOOK_EACH);
+            if available.is_some_and(|available| available < more + LEFT_TO_OTHERS) {
+                return false;
+            }
+            self.granted = more;
+        }
+        self.granted -= bytes;
+        true
+    }
+}
+
+/// Chunks of each region that are known to be committed.
+#[derive(Debug)]
+pub(super) struct Committed {
+    supply: Box<dyn MemorySupply>,
+    /// A bit for each chunk, by number of the region; as long as need be.
+    chunks: [Vec<u64>; NODE_REGIONS],
+}
+
+impl Committed {
+    pub(super) fn new(supply: Box<dyn MemorySupply>) -> Self {
+        Self { supply, chunks: Default::default() }
+    }
+
+    /// Commits `[offset, end)` of a region that has address space for `reserved` bytes.
+    #[inline]
+    pub(super) fn ensure(
+        &mut self,
+        node: &NodeMemory,
+        name: SegmentName,
+        (offset, end): (u64, u64),
+        reserved: u64,
+    ) -> Result<(), Refusal> {
+        debug_assert!(offset <= end && end <= reserved, "the caller has checked it");
+        for chunk in offset / CHUNK..end.div_ceil(CHUNK) {
+            if !self.is_committed(name, chunk) {
+                self.commit(node, name, chunk, reserved)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_committed(&self, name: SegmentName, chunk: u64) -> bool {
+        let chunks = self.chunks.get(usize::from(name.index()));
+        let word = chunks.and_then(|chunks| chunks.get((chunk / 64) as usize));
+        word.is_some_and(|word| word >> (chunk % 64) & 1 != 0)
+    }
+
+    #[cold]
+    fn commit(
+        &mut self,
+        node: &NodeMemory,
+        name: SegmentName,
+        chunk: u64,
+        reserved: u64,
+    ) -> Result<(), Refusal> {
+        let start = chunk * CHUNK;
+        debug_assert!(start < reserved, "a chunk of the region");
+        let bytes = CHUNK.min(reserved - start);
+        if !self.supply.grant(bytes) || node.commit(name, start, bytes).is_err() {
+            return Err(Refusal::NoMemory);
+        }
+        let Some(chunks) = self.chunks.get_mut(usize::from(name.index())) else {
+            debug_assert!(false, "the region was found");
+            return Err(Refusal::NoSuchSegment);
+        };
+        let word = (chunk / 64) as usize;
+        if chunks.len() <= word {
+            chunks.resize(word + 1, 0);
+        }
+        chunks[word] |= 1 << (chunk % 64);
+        debug_assert!(self.is_committed(name, chunk), "it is known from now on");
+        Ok(())
+    }
+}

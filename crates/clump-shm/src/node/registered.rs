@@ -1,0 +1,176 @@
+//! Registered memory of a node: what ranks export, and the regions that the node owns, under one
+//! kind of name.
+
+use super::NodeMemory;
+use crate::export::{Extent, SegmentName, SegmentOwner};
+use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
+use crate::region::{Pages, RegionShape, RegionTable};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use clump_os::map::{self, Mapping};
+use std::ops::Range;
+
+impl NodeMemory {
+    /// Returns the number of the node on which the memory of that name lies; a number beyond the
+    /// last node if none has it.
+    #[inline]
+    pub fn home_of(&self, name: SegmentName) -> u32 {
+        match name.owner() {
+            SegmentOwner::Rank(rank) => {
+                let home = self.node_of(rank);
+                debug_assert_eq!(home == self.node, self.is_local(rank), "ranks of this node");
+                home
+            }
+            SegmentOwner::Node(node) => node,
+        }
+    }
+
+    /// Returns where the memory of that name lies; `None` when none of this node is registered
+    /// under it now, or it lies outside of its owner's space.
+    pub fn extent_of(&self, name: SegmentName) -> Option<Extent> {
+        self.find(name).map(|(extent, _)| extent)
+    }
+
+    /// Maps the memory of that name, all that it may grow to. Returns `None` as
+    /// [`NodeMemory::extent_of`] does.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped.
+    pub fn map_registered(&self, name: SegmentName) -> Result<Option<(Mapping, Extent)>> {
+        let Some((extent, pages)) = self.find(name) else { return Ok(None) };
+        let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
+        let map = self.map(extent.offset, len)?;
+        advise(&map, name, pages);
+        debug_assert_eq!(map.bytes(), len, "all that it may grow to");
+        debug_assert!(map.bytes() as u64 >= extent.bytes, "what may be accessed is mapped");
+        Ok(Some((map, extent)))
+    }
+
+    /// Maps the memory of that name at `address`, all that it may grow to. Returns `None` as
+    /// [`NodeMemory::extent_of`] does.
+    ///
+    /// # Errors
+    /// Something else is mapped there, or the memory cannot be mapped.
+    pub fn map_registered_at(&self, name: SegmentName, address: usize) -> Result<Option<Mapping>> {
+        let Some((extent, pages)) = self.find(name) else { return Ok(None) };
+        let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
+        let map = Mapping::shared_at(&self.fd, extent.offset, len, address)?;
+        advise(&map, name, pages);
+        debug_assert_eq!(map.bytes(), len, "all that it may grow to");
+        debug_assert_eq!(map.base().addr().get(), address, "there and nowhere else");
+        Ok(Some(map))
+    }
+
+    fn find(&self, name: SegmentName) -> Option<(Extent, Pages)> {
+        let (extent, space, pages) = match name.owner() {
+            SegmentOwner::Rank(rank) => {
+                // An interface has no space for segments.
+                let block = self.rank(rank).filter(|_| self.is_local(rank))?;
+                let (generation, extent) = block.exports().look_up(name.index())?;
+                if generation != name.generation() {
+                    return None;
+                }
+                let rank = rank as usize;
+                let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
+                (extent, space, Pages::Huge)
+            }
+            SegmentOwner::Node(node) => {
+                let own = name == SegmentName::of_node(self.node, name.index());
+                if !own || node != self.node {
+                    return None;
+                }
+                let (shape, bytes) = self.regions().ok()?.look_up(name.index())?;
+                let offset = self.geometry.region(usize::from(name.index()));
+                let extent = Extent { offset, reserved: shape.reserved, bytes };
+                (extent, offset..offset + REGION_SPACE, shape.pages)
+            }
+        };
+        debug_assert!(space.end <= self.geometry.total_bytes(), "spaces lie in the file");
+        debug_assert!(self.home_of(name) == self.node, "the memory of this node");
+        is_inside(extent, &space).then_some((extent, pages))
+    }
+
+    /// Creates region `number` of this node with address space for `reserved` bytes, or finds the
+    /// one that is there. Returns its name. All of it is zero, and none of it may be accessed yet.
+    ///
+    /// # Errors
+    /// There is no such number; `reserved` is 0 or too much; the region is there with other
+    /// properties.
+    pub fn open_region(&self, number: u8, reserved: u64, pages: Pages) -> Result<SegmentName> {
+        let refused = |found| Error::Region { number, reserved, found };
+        if usize::from(number) >= NODE_REGIONS || !(1..=REGION_SPACE).contains(&reserved) {
+            return Err(refused(None));
+        }
+        let shape = RegionShape { reserved: reserved.next_multiple_of(PAGE as u64), pages };
+        debug_assert!(shape.reserved >= reserved, "as much as was asked for");
+        let found = self.regions()?.open(number, shape);
+        match found {
+            Some(found) if found == shape => {
+                let name = SegmentName::of_node(self.node, number);
+                debug_assert_eq!((self.home_of(name), name.index()), (self.node, number));
+                Ok(name)
+            }
+            _ => Err(refused(found)),
+        }
+    }
+
+    /// Makes region `number` of this node `bytes` bytes long, if it is shorter.
+    ///
+    /// # Errors
+    /// There is no such region, or it has address space for fewer bytes.
+    pub fn grow_region(&self, number: u8, bytes: u64) -> Result<()> {
+        let regions = self.regions()?;
+        if regions.grow(number, bytes) {
+            return Ok(());
+        }
+        let found = regions.look_up(number).map(|(shape, _)| shape);
+        Err(Error::Region { number, reserved: bytes, found })
+    }
+
+    /// Allocates memory for `[offset, offset + bytes)` of what is registered under `name`, so that
+    /// a full machine is an error here and not a signal at a store.
+    ///
+    /// # Errors
+    /// The system has no memory left.
+    pub fn commit(&self, name: SegmentName, offset: u64, bytes: u64) -> Result<()> {
+        let whole = |extent: &Extent| {
+            offset.checked_add(bytes).is_some_and(|end| end <= extent.reserved) && bytes != 0
+        };
+        let Some(extent) = self.extent_of(name).filter(whole) else {
+            return Err(Error::NotANode("memory to be committed lies outside of its segment"));
+        };
+        debug_assert!((offset | bytes).is_multiple_of(PAGE as u64), "memory is committed in pages");
+        debug_assert!(extent.offset + offset + bytes <= self.geometry.total_bytes(), "of the file");
+        Ok(map::commit(self.fd(), extent.offset + offset, bytes)?)
+    }
+
+    fn regions(&self) -> Result<Shared<RegionTable>> {
+        super::place(&self.front, self.geometry.region_table())
+    }
+}
+
+/// Returns true if an extent, which another process wrote, is one inside its owner's space.
+fn is_inside(extent: Extent, space: &Range<u64>) -> bool {
+    debug_assert!(space.start <= space.end, "a space has bounds");
+    debug_assert!(
+        (space.start | space.end).is_multiple_of(PAGE as u64),
+        "which are those of pages"
+    );
+    let Extent { offset, reserved, bytes } = extent;
+    let ends_inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
+    let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
+    offset >= space.start && ends_inside && aligned && reserved != 0 && bytes <= reserved
+}
+
+/// Asks for the pages that the memory is to have. Regions, which may be huge and mostly empty, stay
+/// out of core dumps.
+fn advise(map: &Mapping, name: SegmentName, pages: Pages) {
+    debug_assert!(map.bytes().is_multiple_of(PAGE), "advice is about pages");
+    match pages {
+        Pages::Huge => map.advise_huge(),
+        Pages::Base => map.advise_base(),
+    }
+    if matches!(name.owner(), SegmentOwner::Node(_)) {
+        map.advise_no_dump();
+    }
+}

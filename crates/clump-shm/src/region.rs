@@ -1,0 +1,108 @@
+//! Regions that a node owns: memory that outlives the ranks that use it.
+//!
+//! A region has a number and, from it, a window of the node's memory file ([`REGION_SPACE`] bytes
+//! each); so nothing has to be allocated, and no rank can die in the middle of that. One
+//! compare-and-swap creates a region, and it lasts until the job ends. Windows are sparse: what
+//! nobody has touched costs nothing and reads as zero.
+
+use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
+use crate::shared::SharedLayout;
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// Size of the pages that a region asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// Pages of 4 KiB, and never larger ones.
+    #[default]
+    Base,
+    /// Huge pages, where the machine has some to give.
+    Huge,
+}
+
+/// The properties of a region that never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionShape {
+    /// Bytes that it may grow to, whole pages.
+    pub reserved: u64,
+    /// The pages that it asks for.
+    pub pages: Pages,
+}
+
+/// Bit of a shape's word that asks for huge pages; the rest is `reserved`, whole pages.
+const HUGE_BIT: u64 = 1;
+
+impl RegionShape {
+    fn pack(self) -> u64 {
+        let bits = self.reserved | if self.pages == Pages::Huge { HUGE_BIT } else { 0 };
+        debug_assert_eq!(Self::unpack(bits), Some(self), "a shape is read as it was written");
+        bits
+    }
+
+    /// Reads a shape that any rank may have written; `None` for none, and for what is none.
+    fn unpack(bits: u64) -> Option<Self> {
+        let pages = if bits & HUGE_BIT == 0 { Pages::Base } else { Pages::Huge };
+        let reserved = bits & !HUGE_BIT;
+        let sane = reserved.is_multiple_of(PAGE as u64) && (1..=REGION_SPACE).contains(&reserved);
+        sane.then_some(Self { reserved, pages })
+    }
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct RegionEntry {
+    /// Its shape; 0 until it is created.
+    shape: AtomicU64,
+    /// Bytes that may be accessed now.
+    bytes: AtomicU64,
+}
+
+/// The table of a node's regions, which any rank of the node may write.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct RegionTable {
+    entries: [RegionEntry; NODE_REGIONS],
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for RegionTable {}
+const _: () = assert!(size_of::<RegionTable>() <= PAGE);
+
+impl RegionTable {
+    /// Creates region `number`, unless it is there; returns its shape, which may be another than
+    /// asked for. `None` if there is no such number.
+    pub(crate) fn open(&self, number: u8, shape: RegionShape) -> Option<RegionShape> {
+        debug_assert!(shape.reserved <= REGION_SPACE, "a region lies in its window");
+        debug_assert!(shape.reserved.is_multiple_of(PAGE as u64), "and is made of pages");
+        let entry = self.entries.get(usize::from(number))?;
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        match entry.shape.compare_exchange(0, shape.pack(), new, old) {
+            Ok(_) => Some(shape),
+            Err(found) => RegionShape::unpack(found),
+        }
+    }
+
+    /// Makes the first `bytes` bytes of a region accessible; a region never shrinks. Returns false
+    /// if there is no such region, or it cannot be so long.
+    pub(crate) fn grow(&self, number: u8, bytes: u64) -> bool {
+        let entry = self.entries.get(usize::from(number));
+        let shape = self.look_up(number).map(|(shape, _)| shape);
+        let (Some(entry), Some(shape)) = (entry, shape) else { return false };
+        debug_assert!(usize::from(number) < NODE_REGIONS, "a region has a number of the table");
+        let fits = bytes <= shape.reserved;
+        if fits {
+            debug_assert!(bytes <= REGION_SPACE, "a region ends in its window");
+            entry.bytes.fetch_max(bytes, Ordering::AcqRel);
+        }
+        fits
+    }
+
+    /// Returns the shape of a region, and the bytes of it that may be accessed now.
+    pub(crate) fn look_up(&self, number: u8) -> Option<(RegionShape, u64)> {
+        let entry = self.entries.get(usize::from(number))?;
+        let shape = RegionShape::unpack(entry.shape.load(Ordering::Acquire))?;
+        // Any rank may have written them.
+        let bytes = entry.bytes.load(Ordering::Acquire).min(shape.reserved);
+        debug_assert!(bytes <= REGION_SPACE, "a region lies in its window");
+        Some((shape, bytes))
+    }
+}

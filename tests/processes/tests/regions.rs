@@ -1,0 +1,77 @@
+//! Regions that nodes own, in whole jobs: they outlive ranks, and a full machine is an error.
+
+use clump_process_tests::start_storm::start_storm;
+use clump_process_tests::{Job, program};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+fn regions(options: &str, what: &str) -> Job {
+    Job::of_program(options, program("regions"), [OsString::from(what)])
+}
+
+#[test]
+fn the_memory_of_a_node_outlives_the_rank_that_made_it() {
+    for ni in ["direct", "proxy"] {
+        let options = format!("-n 4 --nodes 2 --on-death continue --ni {ni}");
+        let ended = regions(&options, "heirs").finish();
+        ended.expect(137, &["rank 2 of `regions` was killed by signal 9"]);
+        assert_eq!(ended.out.matches("goes on").count(), 3, "{}\n{}", ended.out, ended.err);
+    }
+}
+
+/// A group of processes with a limit of memory, removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// Makes a group with a limit, if this process may.
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("clump-test-{}", std::process::id());
+        let kinds =
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        kinds.into_iter().find_map(|(root, limit)| {
+            let group = Self(PathBuf::from(root).join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            std::fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_full_machine_gives_errors_and_nobody_dies() {
+    let Some(group) = Group::new(300 << 20) else {
+        println!("SKIPPED: no group with a limit of memory can be made here");
+        return;
+    };
+    for ni in ["direct", "proxy"] {
+        let clump = program("clump-under-test").display().to_string();
+        let regions = program("regions").display().to_string();
+        let enter = format!("echo $$ > {}/cgroup.procs", group.0.display());
+        let job = format!("{clump} run -n 2 --nodes 2 --ni {ni} {regions} full");
+        let ended = Job::any("sh").with_args(&["-c", &format!("{enter} && exec {job}")]).finish();
+        ended.expect_clean();
+        assert!(ended.out.contains("MiB, and nobody died"), "{}\n{}", ended.out, ended.err);
+    }
+}
+
+#[test]
+fn address_space_that_is_limited_is_named() {
+    let clump = program("clump-under-test").display().to_string();
+    let regions = program("regions").display().to_string();
+    // 512 GiB: enough for all but a region of 1 TiB.
+    let line = format!("ulimit -v 536870912 && exec {clump} run -n 2 --nodes 2 {regions} fill");
+    let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+    assert_ne!(ended.code, 0, "{}", ended.err);
+    assert!(ended.err.contains("ulimit -v"), "{}", ended.err);
+}
+
+#[test]
+fn jobs_that_have_ended_leave_no_memory() {
+    start_storm(10).unwrap();
+}
