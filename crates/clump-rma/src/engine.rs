@@ -10,6 +10,7 @@ mod account;
 mod claims;
 mod execute;
 mod invariants;
+mod laters;
 mod passing;
 mod served;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use claims::Claims;
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
-use served::Served;
+use laters::Served;
 use std::collections::HashMap;
 use waits::Wait;
 

@@ -150,9 +150,10 @@ impl Rma {
     /// # Errors
     /// Fails with the first refusal; others may have been executed. [`Refusal::Overloaded`]: the
     /// interface forwards too much for others at the moment. Fails if a node or a rank is lost, or
-    /// if `via` is this node: a rank reaches all others by itself.
+    /// if `via` is this node, since a rank reaches all others by itself, or no node.
     pub fn spread(&self, via: u32, op: AtomicOp, updates: &[SpreadUpdate]) -> Result<()> {
-        if via == self.inner.context.node().node() || !may_be_batched(op) {
+        let memory = self.inner.context.node();
+        if via == memory.node() || via >= memory.nnodes() || !may_be_batched(op) {
             return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
         }
         let mut result = Ok(());

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests give up where something fails")]
 
 use clump_rma::{
-    AdvanceWord, AtomicOp, Comparison, Range, Refusal, Rma, SpreadUpdate, Target, Update,
+    AdvanceWord, AtomicOp, Comparison, Range, Refusal, RegionOptions, Rma, SegmentName,
+    SpreadUpdate, Target, Update,
 };
 use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
@@ -276,9 +277,11 @@ fn spread_updates_are_executed_once_each_wherever_they_belong() {
         let rma = Rma::open(&seat.context).unwrap();
         let (mine, all) = seat.allocate(&rma, BYTES);
         let own_node = seat.node();
-        let own = rma.spread(own_node, AtomicOp::Add, &[]);
-        assert_eq!(own.unwrap_err().why(), Some(Refusal::Unknown));
         let nodes = seat.context.node().nnodes();
+        for via in [own_node, nodes, u32::MAX] {
+            let refused = rma.spread(via, AtomicOp::Add, &[]).unwrap_err();
+            assert_eq!(refused.why(), Some(Refusal::Unknown));
+        }
         let vias: Vec<u32> = (0..nodes).filter(|via| *via != own_node).collect();
         let turns = 30;
         for via in &vias {
@@ -301,6 +304,47 @@ fn spread_updates_are_executed_once_each_wherever_they_belong() {
         }
         let each = u64::from(turns) * 40 * seat.ranks() as u64 * vias.len() as u64;
         assert_eq!(sum, each, "{}", mine.name());
+        seat.meet();
+    });
+}
+
+#[test]
+fn regions_of_nodes_are_reached_where_they_have_memory_only() {
+    const WHOLE: u64 = 1 << 40;
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let _region = rma.node_region(3, WHOLE, RegionOptions::default()).unwrap();
+        seat.meet();
+        let (me, nodes) = (seat.rank() as u64, seat.context.node().nnodes());
+        let ranks = seat.ranks() as u64;
+        for node in 0..nodes {
+            let there = rma.target_on(node, 3).unwrap();
+            let far = (WHOLE / 2) - 4096;
+            let updates = [Update::new(0, 1), Update::new(u32::MAX, 2)];
+            there.update_many(0, AtomicOp::Add, &updates).unwrap();
+            let runs = [(me * 8 + 64, &[7_u8; 8][..]), (far + me * 8, &[9; 8])];
+            there.apply(&runs, &[AdvanceWord::by(WHOLE - 8, 1)]).unwrap();
+            let seen = there.when(WHOLE - 8, Comparison::AtLeast, 1).unwrap();
+            assert!((1..=ranks).contains(&seen), "{seen}");
+            let mut got = [0; 16];
+            let ranges = [Range::new(me * 8 + 64, 8), Range::new(far + me * 8, 8)];
+            there.gather(&ranges, &mut got).unwrap();
+            assert_eq!(got, [[7; 8], [9; 8]].as_flattened());
+            let beyond = there.get_many(WHOLE - 8, &[0, 1], &mut [0; 2]);
+            assert_eq!(beyond.unwrap_err().why(), Some(Refusal::OutOfBounds));
+        }
+        let parts = (0..nodes).map(|node| SegmentName::of_node(node, 3));
+        let updates: Vec<_> = parts.map(|name| SpreadUpdate::new(name, 1, 1)).collect();
+        let via = (seat.node() + 1) % nodes;
+        if nodes > 1 {
+            rma.spread(via, AtomicOp::Add, &updates).unwrap();
+        }
+        rma.quiet().unwrap();
+        seat.meet();
+        let mut words = [0; 3];
+        let there = rma.target_on(via, 3).unwrap();
+        there.get_many(0, &[0, 1, u32::MAX], &mut words).unwrap();
+        assert_eq!(words, [ranks, if nodes > 1 { ranks } else { 0 }, 2 * ranks]);
         seat.meet();
     });
 }

@@ -118,3 +118,19 @@ fn a_seat_that_is_being_taken_is_taken() {
     let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
 }
+
+#[test]
+fn the_program_learns_which_services_its_agent_has() {
+    let other = RankIdentity { services: seat().services ^ 1 << 63, ..seat() };
+    let (theirs, ours) = offer(&other, memory().as_fd(), None).unwrap();
+    let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
+    assert_eq!(boot.services, other.services);
+    assert_ne!(boot.services, seat().services);
+    drop((boot, theirs, ours));
+    let line = Error::OtherVersion("other services than batch:1".into()).to_string();
+    assert!(
+        line.contains("(other services than batch:1)") && line.contains("one version"),
+        "{line}"
+    );
+    assert_eq!(line.lines().count(), 1);
+}

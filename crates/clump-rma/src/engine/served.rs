@@ -1,60 +1,16 @@
 //! Requests to services: begun, continued, ended, cancelled.
 
 use super::account::Account;
-use super::watches::Watches;
+use super::laters::{Later, MAX_ASKS, MAX_LATER, OwnAsk, Served};
 use super::{AskStatus, Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use crate::service::{
-    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Services, Ticket,
-    Wakeup, Wishes,
+    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Ticket, Wakeup,
 };
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use std::collections::{BTreeMap, HashMap};
-
-/// Most requests of an endpoint that end later, at one time.
-const MAX_LATER: u32 = 64;
-/// Most requests to other interfaces under way.
-const MAX_ASKS: usize = 256;
-
-/// A request that ends later.
-#[derive(Debug, Clone, Copy)]
-struct Later {
-    account: usize,
-    from: Name,
-    cookie: u64,
-    service: usize,
-    place: (SegmentName, u64),
-    /// Requests to other interfaces that have not been answered.
-    asks: u32,
-}
-
-/// A request to another interface.
-#[derive(Debug)]
-struct OwnAsk {
-    ticket: Ticket,
-    node: u32,
-    /// The request, while it has found no room.
-    unsent: Option<(u8, Vec<u64>, Vec<u8>)>,
-}
-
-/// Services of an engine, and the requests to them that end later.
-#[derive(Debug, Default)]
-pub(super) struct Served {
-    pub(super) services: Services,
-    tickets: Ticket,
-    laters: BTreeMap<Ticket, Later>,
-    pub(super) watches: Watches,
-    asks: HashMap<u64, OwnAsk>,
-    own_cookies: u64,
-    /// True if requests to other interfaces wait for room.
-    pub(super) unsent: bool,
-    /// Requests to interfaces that are lost.
-    lost: Vec<u64>,
-    wishes: Wishes,
-}
 
 /// Reason of a step of a service.
 enum Step<'a> {
@@ -146,6 +102,7 @@ impl<M: Memory> Engine<M> {
 
     /// Fulfils the wishes of a request that ends later.
     fn keep(&mut self, ticket: Ticket, out: &mut impl ReplySink) {
+        debug_assert!(self.served.laters.contains_key(&ticket), "wishes are of a request");
         if let Some((segment, offset)) = self.served.wishes.watch.take() {
             let bit = self.served.watches.insert(ticket, segment, offset);
             if let Some(bit) = bit {
@@ -172,8 +129,15 @@ impl<M: Memory> Engine<M> {
 
     /// Sends a request to another interface, if there is room.
     fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
-        let Some(own) = self.served.asks.get_mut(&cookie) else { return };
-        let Some((code, words, payload)) = &own.unsent else { return };
+        let Some(own) = self.served.asks.get_mut(&cookie) else {
+            debug_assert!(false, "what is sent was asked");
+            return;
+        };
+        let Some((code, words, payload)) = &own.unsent else {
+            debug_assert!(false, "a request is sent once");
+            return;
+        };
+        debug_assert_eq!(words.get(2), Some(&cookie), "its answer carries its cookie");
         match out.ask(own.node, *code, words, payload) {
             AskStatus::Sent => own.unsent = None,
             AskStatus::Full => self.served.unsent = true,
@@ -218,7 +182,10 @@ impl<M: Memory> Engine<M> {
     ) {
         // Its requester may have gone.
         let Some(own) = self.served.asks.remove(&cookie) else { return };
-        let Some(later) = self.served.laters.get_mut(&own.ticket) else { return };
+        let Some(later) = self.served.laters.get_mut(&own.ticket) else {
+            debug_assert!(false, "what was asked ends with its request");
+            return;
+        };
         debug_assert!(later.asks > 0, "each answer is of one request");
         later.asks -= 1;
         let service = later.service;
@@ -242,7 +209,10 @@ impl<M: Memory> Engine<M> {
     fn conclude(&mut self, ticket: Ticket, outcome: ServiceOutcome, out: &mut impl ReplySink) {
         self.touch_changed();
         self.served.wishes.watch = None;
-        let Some(&later) = self.served.laters.get(&ticket) else { return };
+        let Some(&later) = self.served.laters.get(&ticket) else {
+            debug_assert!(false, "a step is of a request that goes on");
+            return;
+        };
         let mut outcome = outcome;
         if outcome == ServiceOutcome::Later {
             if later.cookie != 0 || later.asks > 0 {
@@ -254,7 +224,10 @@ impl<M: Memory> Engine<M> {
         }
         self.drop_later(ticket);
         let Self { accounts, scratch, moved, stuck, .. } = self;
-        let Some(account) = accounts.get_mut(later.account) else { return };
+        let Some(account) = accounts.get_mut(later.account) else {
+            debug_assert!(false, "accounts stay");
+            return;
+        };
         debug_assert_eq!(account.name, later.from, "laters end with their endpoint");
         end(account, &later, outcome, (scratch, out));
         if later.cookie == 0 {
@@ -266,7 +239,10 @@ impl<M: Memory> Engine<M> {
 
     /// Removes a request that ended later, its watch, and what it has asked.
     fn drop_later(&mut self, ticket: Ticket) {
-        let Some(later) = self.served.laters.remove(&ticket) else { return };
+        let Some(later) = self.served.laters.remove(&ticket) else {
+            debug_assert!(false, "a request ends once");
+            return;
+        };
         if let Some(bit) = self.served.watches.remove(ticket) {
             self.memory.watch(bit, false);
         }
@@ -278,6 +254,7 @@ impl<M: Memory> Engine<M> {
     }
 
     fn forget_later(&mut self, service: usize, ticket: Ticket) {
+        debug_assert!(self.served.laters.contains_key(&ticket), "it has not ended");
         if let Some(service) = self.served.services.list.get_mut(service) {
             service.forget(ticket);
         }
@@ -401,6 +378,8 @@ fn end(
     (bytes, out): (&[u8], &mut impl ReplySink),
 ) {
     let (cookie, (segment, offset)) = (later.cookie, later.place);
+    debug_assert_ne!(outcome, ServiceOutcome::Later, "it has ended");
+    debug_assert!(account.laters < MAX_LATER, "and is not counted any more");
     match outcome {
         ServiceOutcome::Refused(why) if cookie == 0 => {
             account.failed += 1;

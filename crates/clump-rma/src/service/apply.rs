@@ -64,6 +64,7 @@ pub(crate) fn execute<'a>(
         debug_assert!(written, "what may be accessed is mapped");
         rest = behind;
     }
+    debug_assert!(rest.is_empty(), "each byte belongs to a run");
     for advance in advances {
         let op = if advance.adds.get() == 0 { AtomicOp::Store } else { AtomicOp::Add };
         let cells = reach(advance.offset(), 8)?;
@@ -90,6 +91,8 @@ impl Apply {
         let (advances, data) = rest.split_at(at);
         let runs = <[Range]>::ref_from_bytes(runs).map_err(|_| Refusal::Unknown)?;
         let advances = <[Advance]>::ref_from_bytes(advances).map_err(|_| Refusal::Unknown)?;
+        let heads = size_of_val(runs) + size_of_val(advances);
+        debug_assert_eq!(heads + data.len(), request.payload.len(), "each byte has its place");
         let segment = request.segment;
         // Each by itself: between them a region may have no memory.
         for run in runs {

@@ -76,14 +76,15 @@ pub(crate) fn execute(words: &[AtomicU64], op: AtomicOp, updates: &[Update]) -> 
 #[inline(always)]
 fn each<R>(words: &[AtomicU64], updates: &[Update], change: impl Fn(&AtomicU64, u64) -> R) {
     for update in updates {
+        debug_assert!((update.index() as usize) < words.len(), "all were checked before");
         if let Some(word) = words.get(update.index() as usize) {
             change(word, update.value());
         }
     }
 }
 
-/// Returns the words of a segment from an offset to the highest of these indexes. Of a region, whose
-/// memory is sparse, only the words of the indexes have to be there.
+/// Returns the words of a segment from an offset to the highest of these indexes. Of a region,
+/// whose memory is sparse, only the words of the indexes have to be there.
 ///
 /// # Errors
 /// Fails if one of them may not be accessed.
@@ -157,10 +158,13 @@ fn read(
         return Err(Refusal::Overloaded);
     }
     let (memory, bytes) = context.parts();
+    debug_assert!(bytes.is_empty(), "an answer begins empty");
+    let count = indexes.len();
     let indexes = indexes.iter().map(|index| index.get());
     let words = reach_words(memory, (request.segment, request.offset), indexes.clone())?;
     let read = read_many(words, indexes, |word| bytes.extend_from_slice(&word.to_le_bytes()));
     debug_assert!(read, "the highest index is inside");
+    debug_assert_eq!(bytes.len(), count * 8, "a word for each index");
     Ok(ServiceOutcome::Bytes)
 }
 

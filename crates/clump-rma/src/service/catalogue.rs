@@ -67,7 +67,10 @@ impl Services {
         for code in id.first..end {
             self.by_code[usize::from(code - FIRST_CODE)] = Some(which);
         }
+        let letters = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-';
+        debug_assert!(id.name.bytes().all(letters), "names and versions are told apart");
         self.list.push(service);
+        debug_assert_eq!(self.which(end - 1), Some(usize::from(which)), "its requests lead to it");
         true
     }
 
@@ -82,6 +85,8 @@ impl Services {
     pub fn text(&self) -> String {
         let mut all: Vec<_> = self.list.iter().map(|service| service.id()).collect();
         all.sort_unstable_by_key(|id| id.first);
+        let apart = all.windows(2).all(|two| two[0].first + two[0].count <= two[1].first);
+        debug_assert!(apart, "a request number belongs to one service");
         let all: Vec<_> = all.iter().map(|id| format!("{}:{}", id.name, id.version)).collect();
         all.join(" ")
     }

@@ -2,6 +2,7 @@
 
 use crate::error::Refusal;
 use crate::memory::Memory;
+use crate::protocol::MAX_PIECE;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 
@@ -109,6 +110,7 @@ impl ServiceContext<'_> {
     ) -> Result<(), Refusal> {
         debug_assert!((super::FIRST_CODE..=super::LAST_CODE).contains(&code), "a service's");
         debug_assert!(words.len() <= 4, "a request has at most seven words");
+        debug_assert!(payload.len() <= MAX_PIECE, "a request is one message");
         self.budget = self.budget.checked_sub(1).ok_or(Refusal::Overloaded)?;
         let mut all = vec![segment.to_bits(), offset, 0];
         all.extend_from_slice(words);

@@ -46,6 +46,7 @@ impl Gather {
     ) -> Result<ServiceOutcome, Refusal> {
         let ranges = <[Range]>::ref_from_bytes(request.payload).map_err(|_| Refusal::Unknown)?;
         let (memory, bytes) = context.parts();
+        debug_assert!(bytes.is_empty(), "an answer begins empty");
         for range in ranges {
             let cells = memory.segment(request.segment, range.offset(), range.bytes())?;
             let begin = bytes.len();
@@ -54,6 +55,8 @@ impl Gather {
             let read = cells.read(range.offset(), bytes.get_mut(begin..).unwrap_or_default());
             debug_assert!(read, "what may be accessed is mapped");
         }
+        let whole: u64 = ranges.iter().map(Range::bytes).sum();
+        debug_assert_eq!(bytes.len() as u64, whole, "all ranges, one after the other");
         Ok(ServiceOutcome::Bytes)
     }
 }

@@ -64,9 +64,12 @@ impl Spread {
         for SpreadUpdate { segment, update } in updates {
             by_segment.entry(segment.get()).or_default().push(*update);
         }
+        let split: usize = by_segment.values().map(Vec::len).sum();
+        debug_assert_eq!(split, updates.len(), "each update belongs to one part");
+        let budget = context.budget();
         let is_far = |segment: &&u64| !context.home(SegmentName::from_bits(**segment)).1;
         // All or none are asked, so that a refusal for lack of room changes nothing.
-        if by_segment.keys().filter(is_far).count() > context.budget() {
+        if by_segment.keys().filter(is_far).count() > budget {
             return Err(Refusal::Overloaded);
         }
         let mut parts = Parts::default();
@@ -86,7 +89,9 @@ impl Spread {
         if parts.open == 0 {
             return Ok(parts.outcome());
         }
-        self.parts.insert(context.ticket(), parts);
+        debug_assert_eq!(context.budget() + parts.open, budget, "each part is asked once");
+        let before = self.parts.insert(context.ticket(), parts);
+        debug_assert!(before.is_none(), "a ticket is of one request");
         Ok(ServiceOutcome::Later)
     }
 }
