@@ -69,7 +69,7 @@ impl Executor {
             }
             here
         });
-        let deaths = u64::from(memory.job().deaths());
+        let deaths = memory.job().deaths();
         if engine.has_watches() && (deaths != looked.1 || now >= looked.0 + UNSEEN_NS) {
             (*looked, *suspects) = ((now, deaths), true);
         }

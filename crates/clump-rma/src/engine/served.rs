@@ -393,7 +393,7 @@ fn end(
         ServiceOutcome::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
         ServiceOutcome::Bytes => account.answer(out, tell::BYTES, &[cookie, 0], bytes),
         ServiceOutcome::Done | ServiceOutcome::Later => {
-            account.answer(out, tell::DONE, &[cookie], &[])
+            account.answer(out, tell::DONE, &[cookie], &[]);
         }
     }
 }
