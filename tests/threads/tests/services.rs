@@ -81,9 +81,13 @@ impl Model {
 }
 
 fn update(next: &Target, model: &mut Model, dice: &mut Dice) {
-    let (base, op) = (dice.below(WORDS), OPS[dice.below(7) as usize]);
-    // Sometimes more than one request holds.
-    let most = if dice.below(8) == 0 { 3 * Update::MOST as u64 } else { 40 };
+    let (base, mut op) = (dice.below(WORDS), OPS[dice.below(7) as usize]);
+    let mut most = 40;
+    if dice.below(8) == 0 {
+        // More than one request holds; no order among requests, so the operations commute.
+        most = 3 * Update::MOST as u64;
+        op = if op == AtomicOp::Store { AtomicOp::Add } else { op };
+    }
     let mut all = Vec::new();
     for _ in 0..dice.below(most) {
         let (index, by) = (dice.below(WORDS - base), dice.below(u64::MAX));

@@ -24,7 +24,7 @@ const _: () = assert!(cfg!(target_endian = "little"));
 impl Target {
     /// Executes one operation without a result on many words, each by its index from `offset` on.
     /// Batches of up to [`Update::MOST`] go to another node as one request, which changes all words
-    /// or none. Does not wait until that has happened.
+    /// or none; larger ones as several, in any order. Does not wait until that has happened.
     ///
     /// # Errors
     /// Fails for operations that are made for their results. On this node it fails if it is
