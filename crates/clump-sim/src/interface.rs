@@ -5,7 +5,7 @@ use crate::time::{Costs, SeatClock};
 use anyhow::Context as _;
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Stack, StackConfig};
-use clump_ni::{Server, SleepAnnouncement, Wiring};
+use clump_ni::{Server, Services, SleepAnnouncement, Wiring};
 use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -74,7 +74,7 @@ impl SimInterface {
         let clock = SeatClock::new(trade.costs.unwrap_or_default());
         clock.set(begin + ahead);
         let time = trade.costs.map(|_| clock.clone());
-        let server = Server::new(memory, which, clock, |wiring| {
+        let server = Server::new(memory, which, Services::default(), clock, |wiring| {
             let Wiring { me: (me, epoch), peers, endpoints } = wiring;
             let config = StackConfig {
                 me,
