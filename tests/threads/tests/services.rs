@@ -150,7 +150,7 @@ fn random_programs_leave_what_the_model_has() {
         let next = &all[(seat.rank() + 1) % seat.ranks()];
         let mut dice = Dice(seat.rank() as u64 + 17);
         let mut model = Model(vec![0; BYTES as usize]);
-        for _ in 0..150 {
+        for _ in 0..clump_test_tier::pick(50, 150) {
             match dice.below(6) {
                 0 | 1 => update(next, &mut model, &mut dice),
                 2 => apply(next, &mut model, &mut dice),
@@ -209,8 +209,8 @@ fn what_is_outside_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_wait_ends_once_the_word_changes_in_any_way() {
-    const TURNS: u64 = 120;
-    everywhere(|seat| {
+    let turns = clump_test_tier::pick(40, 120);
+    everywhere(move |seat| {
         let rma = Rma::open(&seat.context).unwrap();
         let (_mine, all) = seat.allocate(&rma, BYTES);
         let (own, next) = (&all[seat.rank()], &all[(seat.rank() + 1) % seat.ranks()]);
@@ -235,7 +235,7 @@ fn a_wait_ends_once_the_word_changes_in_any_way() {
             }
             _ => assert!(next.when(0, Comparison::AtLeast, turn).unwrap() >= turn),
         };
-        for turn in 1..=TURNS {
+        for turn in 1..=turns {
             if (turn + seat.rank() as u64).is_multiple_of(2) && seat.rank() > 0 {
                 wait(turn);
                 change(turn);
