@@ -7,8 +7,8 @@ use crate::placement::Placement;
 pub enum Consistency {
     /// A page says nothing about others: pointers are published by locks, barriers or flags.
     Plain,
-    /// Whoever sees bytes of a page sees everything that their writer had seen at its last release
-    /// or fence.
+    /// A rank that sees bytes of a page sees everything that their writer had seen at its last
+    /// release or fence.
     Causal,
 }
 

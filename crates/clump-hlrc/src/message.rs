@@ -16,7 +16,8 @@ pub struct DiffHeader {
     pub interval: u32,
     /// Interval of the writer's diff before this one, 0 for the first: it is applied first.
     pub after: u32,
-    /// Barriers of all ranks that the writer had passed: a home that is behind waits with the bytes.
+    /// Barriers of all ranks that the writer had passed: a home that is behind waits with the
+    /// bytes.
     pub epoch: u32,
     /// Everything that the writer had seen; a causal home applies its notices before the bytes.
     pub time: VectorTime,
@@ -177,7 +178,7 @@ pub enum Action<P> {
     SendDiff {
         /// Home of the page.
         to: u16,
-        /// What to send beside the bytes.
+        /// Description sent beside the bytes.
         header: DiffHeader,
     },
     /// Sends the bytes of a home page as [`Message::Page`].

@@ -12,14 +12,15 @@ use crate::programs::Op::{
 use crate::world::{PAGE, World, settings};
 
 /// Moments visited, and whether a rank followed a pointer to old bytes.
-struct Explored {
-    moments: usize,
+pub struct Explored {
+    /// Number of moments.
+    pub moments: usize,
     broken_pointer: bool,
 }
 
 /// Visits every moment that the job can reach, or `limit`. Where `reduced`, steps that concern
 /// nobody else are made first.
-fn explore(config: &Config, programs: &[Vec<Op>], reduced: bool, limit: usize) -> Explored {
+pub fn explore(config: &Config, programs: &[Vec<Op>], reduced: bool, limit: usize) -> Explored {
     let programs = Rc::new(programs.to_vec());
     let mut seen = HashSet::new();
     let mut open = vec![World::new(config, &programs)];
@@ -80,11 +81,11 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
 
 /// Explores the programs under every variant.
 fn check(name: &str, nodes: u16, ranks: u16, programs: &[Vec<Op>], reduced: bool) {
-    let limit = pick(6_000, 150_000);
+    let limit = pick(3_000, 100_000);
     for (number, config) in variants(nodes, ranks).iter().enumerate() {
         let explored = explore(config, programs, reduced, limit);
         println!("{name}, variant {number}: {} moments", explored.moments);
-        assert!(explored.moments > 10, "{name}, variant {number}");
+        assert!(explored.moments < pick(usize::MAX, limit), "{name}: {number} is explored in part");
     }
 }
 

@@ -86,8 +86,8 @@ impl<P> NodeState<P> {
         debug_assert!(!self.pending.iter().any(|step| self.is_ready(step)));
     }
 
-    /// Returns true if the notices of a step are here. A diff from behind a barrier waits until this
-    /// node has passed it, or its notices would ask an old home for what goes to the new one.
+    /// Returns true if the notices of a step are here. A diff from behind a barrier waits until
+    /// this node has passed it, or its notices would ask an old home for what goes to the new one.
     fn is_ready(&self, step: &Pending<P>) -> bool {
         let passed = match step {
             Pending::Deposit { header, .. } => header.epoch <= self.epoch,

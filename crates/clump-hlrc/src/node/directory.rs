@@ -7,8 +7,8 @@ use crate::node::{HomeQuestion, NodeState};
 use crate::page_version::PageVersion;
 
 impl<P> NodeState<P> {
-    /// Asks the directory for a page's home. A rank that may write claims it: where writes are found
-    /// by scans, that is any.
+    /// Asks the directory for a page's home. A rank that may write claims it: where writes are
+    /// found by scans, that is any.
     pub(super) fn ask_home(&mut self, rank: u16, page: u32, access: PageAccess) {
         let claim = access == PageAccess::Write || self.config.twins == TwinTime::AtFetch;
         let zeros = self.cached.get(&page).is_some_and(|copy| copy.satisfies(&self.required(page)));

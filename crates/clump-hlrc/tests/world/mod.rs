@@ -45,6 +45,8 @@ pub struct World {
     programs: Rc<Vec<Vec<Op>>>,
     per_node: usize,
     scans: bool,
+    /// True if the programs publish without locks.
+    racy: bool,
     /// True once a rank has followed a pointer to a byte that was not there yet.
     pub broken_pointer: bool,
 }
@@ -88,6 +90,7 @@ impl World {
             programs: Rc::clone(programs),
             per_node,
             scans: config.twins == TwinTime::AtFetch,
+            racy: programs.iter().flatten().any(|op| matches!(op, Op::Peek(_))),
             broken_pointer: false,
         }
     }
@@ -166,7 +169,7 @@ impl World {
             }
             Op::Barrier(barrier, members) => {
                 self.ranks[rank].waits = true;
-                self.oracle.arrive(barrier);
+                self.oracle.arrive(rank, barrier);
                 state.arrive(local, barrier, members);
             }
             Op::Await(flag, at_least) => {
@@ -180,7 +183,7 @@ impl World {
             }
             Op::Set(flag, value) => {
                 self.ranks[rank].next += 1;
-                self.oracle.set(flag, value);
+                self.oracle.set(rank, flag, value);
                 state.set_flag(local, flag, value);
             }
             Op::Fence => {
@@ -215,7 +218,9 @@ impl World {
         match op {
             Op::Write(_, value) => {
                 *byte = value;
-                self.oracle.write(addr, value);
+                if !self.racy {
+                    self.oracle.write(rank, addr, value);
+                }
                 if self.scans {
                     run.scanned.insert(page);
                 }
@@ -224,7 +229,7 @@ impl World {
             Op::Follow(_, value) => {
                 self.broken_pointer |= run.kept == value && *byte != value;
             }
-            _ => assert_eq!(*byte, self.oracle.byte(addr), "rank {rank} read byte {addr}"),
+            _ => assert_eq!(*byte, self.oracle.read(rank, addr), "rank {rank} read byte {addr}"),
         }
     }
 
@@ -303,8 +308,8 @@ impl World {
         run.waits = false;
         match self.programs[rank][run.next] {
             Op::Lock(lock) => self.oracle.enter(rank, lock),
-            Op::Barrier(barrier, members) => self.oracle.depart(barrier, members),
-            Op::Await(flag, at_least) => self.oracle.reached(flag, at_least),
+            Op::Barrier(barrier, members) => self.oracle.depart(rank, barrier, members),
+            Op::Await(flag, at_least) => self.oracle.reached(rank, flag, at_least),
             other => assert!(run.mapped.is_empty(), "rank {rank} waits for no {other:?}"),
         }
         run.next += 1;
@@ -319,7 +324,7 @@ impl World {
         for (number, node) in self.nodes.iter().enumerate() {
             assert!(node.is_quiet(), "node {number} waits for something: {node:?}");
         }
-        for (addr, value) in self.oracle.written() {
+        for (addr, value) in self.oracle.bytes() {
             let page = (addr / PAGE) as u32;
             let home = self.nodes.iter().find_map(|node| node.home_of(page)).unwrap_or(0);
             let home = self.nodes[usize::from(home)].home_of(page).unwrap_or(home);
