@@ -1,8 +1,8 @@
 //! Formats: what is written is read, and any bytes are read without harm.
 
 use clump_hlrc::{
-    ByteReader, DecodeError, Diff, Interval, NoticeLog, PageVersion, Placement, VectorTime,
-    WriterTally, push_u32,
+    ByteReader, DecodeError, Diff, Interval, Message, MessageLimits, NoticeLog, PageVersion,
+    Placement, VectorTime, WriterTally, push_u32,
 };
 use proptest::prelude::*;
 
@@ -78,6 +78,16 @@ proptest! {
             diff.apply(&mut [0; 64]);
         }
         let _ = PageVersion::decode(NODES, &mut ByteReader::new(&bytes));
+        let limits = MessageLimits { nodes: NODES as u16, ranks: 3, pages: 100 };
+        for kind in 0..=16 {
+            let message = Message::decode(&limits, &[&[kind], &bytes[..]].concat());
+            prop_assert!(kind < 16 || message.is_err());
+            if let Ok(message) = message {
+                let mut again = Vec::new();
+                message.encode(&mut again);
+                prop_assert_eq!(Message::decode(&limits, &again), Ok(message));
+            }
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use clump_hlrc::{
-    Action, ByteReader, Config, Consistency, Diff, FetchRule, Message, NodeState, NoticeTransfer,
-    PageAccess, Placement, TwinTime, merge,
+    Action, ByteReader, Config, Consistency, Diff, FetchRule, Message, MessageLimits, NodeState,
+    NoticeTransfer, PageAccess, Placement, TwinTime, merge,
 };
 
 use crate::oracle::Oracle;
@@ -44,6 +44,7 @@ pub struct World {
     oracle: Oracle,
     programs: Rc<Vec<Vec<Op>>>,
     per_node: usize,
+    limits: MessageLimits,
     scans: bool,
     /// True if the programs publish without locks.
     racy: bool,
@@ -89,6 +90,7 @@ impl World {
             oracle: Oracle::default(),
             programs: Rc::clone(programs),
             per_node,
+            limits: MessageLimits { nodes: config.nodes, ranks: config.ranks, pages: config.pages },
             scans: config.twins == TwinTime::AtFetch,
             racy: programs.iter().flatten().any(|op| matches!(op, Op::Peek(_))),
             broken_pointer: false,
@@ -143,6 +145,9 @@ impl World {
     /// Delivers the message at this place.
     pub fn deliver(&mut self, at: usize) {
         let (from, to, message) = self.wire.swap_remove(at);
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        assert_eq!(Message::decode(&self.limits, &bytes).as_ref(), Ok(&message), "as written");
         self.nodes[usize::from(to)].handle_message(from, message);
         self.carry_out(usize::from(to));
     }
