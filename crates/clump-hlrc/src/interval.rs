@@ -9,6 +9,8 @@ pub struct Interval {
     pub node: u16,
     /// Number of the interval among those of its node, from 1.
     pub number: u32,
+    /// Barriers of all ranks that the node had passed.
+    pub epoch: u32,
     /// Pages written, in ascending order.
     pub pages: Box<[u32]>,
 }
@@ -20,6 +22,7 @@ impl Interval {
         debug_assert!(self.pages.is_sorted_by(|a, b| a < b), "pages ascend");
         push_u32(out, u32::from(self.node));
         push_u32(out, self.number);
+        push_u32(out, self.epoch);
         let runs = || self.pages.chunk_by(|a, b| a + 1 == *b);
         push_u32(out, runs().count() as u32);
         let mut next = 0;
@@ -46,6 +49,7 @@ impl Interval {
         if number == 0 {
             return Err(DecodeError::OutOfRange);
         }
+        let epoch = from.take_u32()?;
         let mut named = Vec::new();
         let mut next = 0_u32;
         for _ in 0..from.take_u32()? {
@@ -62,6 +66,6 @@ impl Interval {
         }
         debug_assert!(named.len() <= pages as usize, "no page twice");
         debug_assert!(named.is_sorted_by(|a, b| a < b), "pages ascend");
-        Ok(Self { node, number, pages: named.into_boxed_slice() })
+        Ok(Self { node, number, epoch, pages: named.into_boxed_slice() })
     }
 }

@@ -73,8 +73,6 @@ pub struct NodeState<P> {
     last_barrier: VectorTime,
     /// Barriers of all ranks that this node has passed.
     epoch: u32,
-    /// True while all ranks of the node wait in such a barrier, until pages have moved.
-    at_barrier: bool,
     /// Of each page, the intervals that applied notices and own releases ask for.
     required: BTreeMap<u32, PageVersion>,
     /// Pages of ended critical sections that no interval contains yet.
@@ -113,7 +111,6 @@ impl<P> NodeState<P> {
             pulled: zero.clone(),
             last_barrier: zero,
             epoch: 0,
-            at_barrier: false,
             required: BTreeMap::new(),
             unpublished: BTreeSet::new(),
             homes: BTreeMap::new(),

@@ -10,10 +10,10 @@ use crate::vector_time::VectorTime;
 struct WriterLog {
     /// Last interval that has been discarded.
     floor: u32,
-    /// Pages of the intervals `floor + 1`, `floor + 2`, and so on.
-    intervals: VecDeque<Box<[u32]>>,
+    /// Intervals `floor + 1`, `floor + 2`, and so on.
+    intervals: VecDeque<Interval>,
     /// Intervals that came before an earlier one did.
-    early: BTreeMap<u32, Box<[u32]>>,
+    early: BTreeMap<u32, Interval>,
 }
 
 impl WriterLog {
@@ -56,30 +56,37 @@ impl NoticeLog {
             return false;
         }
         self.notices += interval.pages.len();
-        log.early.insert(interval.number, interval.pages);
-        while let Some(pages) = log.early.remove(&(log.last() + 1)) {
-            log.intervals.push_back(pages);
+        let node = interval.node;
+        log.early.insert(interval.number, interval);
+        while let Some(next) = log.early.remove(&(log.last() + 1)) {
+            log.intervals.push_back(next);
         }
         let last = log.last();
         debug_assert!(last >= before, "what is known stays so");
         debug_assert!(log.early.keys().all(|&number| number > last + 1), "early means a gap");
-        self.known.raise(interval.node, last);
+        self.known.raise(node, last);
         last > before
     }
 
     /// Returns the intervals of `node` behind `after`, up to `until`, that are kept.
-    pub fn between(
-        &self,
-        node: u16,
-        after: u32,
-        until: u32,
-    ) -> impl Iterator<Item = (u32, &[u32])> {
+    pub fn between(&self, node: u16, after: u32, until: u32) -> impl Iterator<Item = &Interval> {
         let log = &self.writers[node as usize];
         debug_assert!(until <= log.last(), "intervals are applied once they are known");
         let skipped = after.saturating_sub(log.floor) as usize;
-        let first = log.floor + 1 + skipped as u32;
-        let pages = log.intervals.iter().skip(skipped);
-        (first..).zip(pages.map(|pages| &pages[..])).take_while(move |(at, _)| *at <= until)
+        log.intervals.iter().skip(skipped).take_while(move |interval| interval.number <= until)
+    }
+
+    /// Returns the intervals that are known without a gap and of nodes that had not passed more
+    /// than `epoch` barriers.
+    pub fn known_within(&self, epoch: u32) -> VectorTime {
+        let mut within = VectorTime::zero(self.writers.len());
+        for (node, log) in (0..).zip(&self.writers) {
+            let kept = log.intervals.partition_point(|interval| interval.epoch <= epoch);
+            within.raise(node, log.floor + kept as u32);
+        }
+        debug_assert!(self.known.covers(&within), "a part of what is known");
+        debug_assert_eq!(within.nodes(), self.known.nodes());
+        within
     }
 
     /// Returns the last interval of `node` that has been discarded.
@@ -92,9 +99,9 @@ impl NoticeLog {
         let log = &mut self.writers[node as usize];
         debug_assert!(until <= log.last(), "only what is known is discarded");
         while log.floor < until {
-            let Some(pages) = log.intervals.pop_front() else { break };
-            debug_assert!(self.notices >= pages.len(), "notices are counted");
-            self.notices -= pages.len();
+            let Some(oldest) = log.intervals.pop_front() else { break };
+            debug_assert!(self.notices >= oldest.pages.len(), "notices are counted");
+            self.notices -= oldest.pages.len();
             log.floor += 1;
         }
         debug_assert!(log.floor >= until, "nothing older is left");
@@ -106,7 +113,8 @@ impl NoticeLog {
         for (node, log) in self.writers.iter().enumerate() {
             assert_eq!(self.known.get(node as u16), log.last(), "known is the end of each log");
             assert!(log.early.keys().all(|&number| number > log.last() + 1), "early means a gap");
-            kept += log.intervals.iter().chain(log.early.values()).map(|p| p.len()).sum::<usize>();
+            let intervals = log.intervals.iter().chain(log.early.values());
+            kept += intervals.map(|interval| interval.pages.len()).sum::<usize>();
         }
         assert_eq!(kept, self.notices, "notices are counted");
     }

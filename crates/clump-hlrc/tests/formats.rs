@@ -59,7 +59,7 @@ proptest! {
 
     #[test]
     fn intervals_are_read_as_written(node in 0_u16..NODES as u16, number in 1_u32.., pages in proptest::collection::btree_set(0_u32..60, 0..40)) {
-        let interval = Interval { node, number, pages: pages.into_iter().collect() };
+        let interval = Interval { node, number, epoch: number / 2, pages: pages.into_iter().collect() };
         let mut bytes = Vec::new();
         interval.encode(&mut bytes);
         prop_assert_eq!(Interval::decode(NODES, 60, &mut ByteReader::new(&bytes)), Ok(interval));
@@ -95,18 +95,19 @@ proptest! {
         let mut log = NoticeLog::new(2);
         for (count, &number) in order.iter().enumerate() {
             let before = log.known().get(1);
-            let more = log.insert(Interval { node: 1, number, pages: Box::new([number]) });
+            let more = log.insert(Interval { node: 1, number, epoch: number / 4, pages: Box::new([number]) });
             log.check_invariants();
             let came = &order[..=count];
             let whole = (1..).take_while(|number| came.contains(number)).count() as u32;
             prop_assert_eq!(log.known().get(1), whole);
             prop_assert_eq!(more, whole > before);
-            let again = log.insert(Interval { node: 1, number, pages: Box::new([77]) });
+            let again = log.insert(Interval { node: 1, number, epoch: 0, pages: Box::new([77]) });
             prop_assert!(!again);
         }
+        prop_assert_eq!(log.known_within(2).get(1), 11);
         log.discard(1, discarded);
         log.check_invariants();
-        let kept: Vec<_> = log.between(1, 5, 15).map(|(number, pages)| (number, pages.to_vec())).collect();
+        let kept: Vec<_> = log.between(1, 5, 15).map(|interval| (interval.number, interval.pages.to_vec())).collect();
         let wanted: Vec<_> = (6.max(discarded + 1)..=15).map(|number| (number, vec![number])).collect();
         prop_assert_eq!(kept, wanted);
         prop_assert_eq!(log.notices(), 19 - discarded as usize);
@@ -159,4 +160,6 @@ fn a_page_moves_to_a_writer_that_stays_alone() {
     assert_eq!(tally.end_period(2), None, "from the beginning");
     tally.note(3);
     assert_eq!(tally.end_period(2), Some(3));
+    tally.note(4);
+    assert_eq!(tally.end_period(2), None, "another");
 }

@@ -186,6 +186,9 @@ fn run(seed: u64, nodes: u16, ranks: u16, pages: u32, phases: usize) {
         }
         if packets > 0 && (runnable.is_empty() || random.below(8) < haste) {
             let at = random.below(packets);
+            if config.move_after == 0 && random.below(10) == 0 {
+                world.duplicate(at);
+            }
             world.deliver(at);
         } else {
             world.step(runnable[random.below(runnable.len())]);
@@ -219,6 +222,26 @@ fn tiny_jobs_in_every_order() {
     }
     println!("{whole} of {seeds} jobs to their last moment");
     assert!(whole > 0, "some jobs are small enough");
+}
+
+#[test]
+fn logs_stay_short_while_a_node_waits_in_a_barrier() {
+    let section = [Op::Lock(1), Op::Write(0, 1), Op::Write(PAGE, 1), Op::Unlock(1)];
+    let writer = [section.repeat(300), vec![Op::Barrier(0, 2)]].concat();
+    let programs = Rc::new(vec![vec![Op::Barrier(0, 2)], writer]);
+    for notices in [NoticeTransfer::Push, NoticeTransfer::Pull] {
+        let config = Config { notices, max_notices: 10, ..settings(2, 1, 2) };
+        let mut world = World::new(&config, &programs);
+        while !world.runnable().is_empty() || world.packets() > 0 {
+            if world.packets() > 0 {
+                world.deliver(0);
+            } else {
+                world.step(world.runnable()[0]);
+            }
+            assert!(world.most_notices() <= 10 + 2, "{} notices", world.most_notices());
+        }
+        world.check_end();
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl<P> NodeState<P> {
             return;
         }
         if self.config.notices == NoticeTransfer::Pull {
-            self.pull(step.time().clone());
+            self.pull(step.time());
         }
         debug_assert_eq!(step.time().get(self.config.node).max(self.closed()), self.closed());
         debug_assert!(step.time().nodes() == usize::from(self.config.nodes));
@@ -34,7 +34,7 @@ impl<P> NodeState<P> {
     }
 
     /// Asks each node for notices up to `time` that nobody has asked for.
-    fn pull(&mut self, time: VectorTime) {
+    fn pull(&mut self, time: &VectorTime) {
         for node in 0..self.config.nodes {
             let after = self.pulled.get(node).max(self.log.known().get(node));
             let until = time.get(node);
@@ -47,7 +47,7 @@ impl<P> NodeState<P> {
         debug_assert!({
             let mut asked = self.pulled.clone();
             asked.join(self.log.known());
-            asked.covers(&time)
+            asked.covers(time)
         });
     }
 
@@ -57,12 +57,11 @@ impl<P> NodeState<P> {
         if until > self.closed() {
             return;
         }
-        let kept = self.log.between(node, after, until);
-        let kept: Vec<_> = kept.map(|(number, pages)| (number, pages.into())).collect();
-        debug_assert!(kept.iter().all(|(number, _)| (after + 1..=until).contains(number)));
+        let kept: Vec<_> = self.log.between(node, after, until).cloned().collect();
+        debug_assert!(kept.iter().all(|interval| interval.number > after), "what is asked for");
         debug_assert!(from != node, "a node knows its own");
-        for (number, pages) in kept {
-            self.send(from, Message::Notices(Interval { node, number, pages }));
+        for interval in kept {
+            self.send(from, Message::Notices(interval));
         }
     }
 
@@ -158,9 +157,9 @@ impl<P> NodeState<P> {
             debug_assert!(seen.get(node) >= self.log.floor(node), "what is discarded was applied");
             let notices = self.log.between(node, seen.get(node), time.get(node));
             let mut stale = Vec::new();
-            for (number, pages) in notices {
-                for &page in pages {
-                    self.required.entry(page).or_default().raise(node, number);
+            for interval in notices {
+                for &page in &interval.pages {
+                    self.required.entry(page).or_default().raise(node, interval.number);
                     stale.push(page);
                 }
             }
@@ -188,17 +187,15 @@ impl<P> NodeState<P> {
     }
 
     /// Shortens a log that is too long: own notices go to everybody, and ranks apply those of
-    /// others before they need to. Not within a barrier of all ranks, at whose end notices from
-    /// behind it must not have been applied.
+    /// others before they need to. Those from behind a barrier stay until this node has passed it:
+    /// at its end they must not have been applied.
     pub(super) fn bound_log(&mut self) {
-        if self.at_barrier || self.log.notices() <= self.config.max_notices {
+        if self.log.notices() <= self.config.max_notices {
             return;
         }
         let node = self.config.node;
         let closed = self.closed();
-        let own: Vec<_> = (self.log.between(node, self.log.floor(node), closed))
-            .map(|(number, pages)| Interval { node, number, pages: pages.into() })
-            .collect();
+        let own: Vec<_> = self.log.between(node, self.log.floor(node), closed).cloned().collect();
         debug_assert!(own.is_empty() || self.config.notices == NoticeTransfer::Pull);
         for interval in own {
             for to in (0..self.config.nodes).filter(|&to| to != node) {
@@ -206,9 +203,9 @@ impl<P> NodeState<P> {
             }
         }
         self.log.discard(node, closed);
-        let known = self.log.known().clone();
-        self.acquire_by_all(&known);
-        debug_assert!((0..self.config.nodes).all(|n| self.log.floor(n) == known.get(n)));
+        let within = self.log.known_within(self.epoch);
+        self.acquire_by_all(&within);
+        debug_assert!((0..self.config.nodes).all(|n| self.log.floor(n) >= within.get(n)));
     }
 
     /// Discards own notices that every node has since the barrier before this one.

@@ -29,7 +29,6 @@ impl<P> NodeState<P> {
             self.send(keeper, Message::Arrive { barrier, count, members, time, moves });
         } else if arrived == usize::from(self.config.ranks) {
             self.publish();
-            self.at_barrier = true;
             let (count, time) = (u32::from(self.config.ranks), self.seen.clone());
             let moves = self.choose_moves();
             self.send(keeper, Message::Arrive { barrier, count, members, time, moves });
@@ -103,9 +102,8 @@ impl<P> NodeState<P> {
         }
         let ranks = std::mem::take(&mut self.handover.ranks);
         debug_assert_eq!(ranks.len(), usize::from(self.config.ranks), "nobody is left behind");
-        debug_assert!(self.at_barrier, "ranks continue once");
+        debug_assert!(self.unpublished.is_empty(), "everything was published before");
         self.actions.extend(ranks.into_iter().map(|rank| Action::Resume { rank }));
-        self.at_barrier = false;
         self.epoch += 1;
         self.retry_pending();
         self.bound_log();

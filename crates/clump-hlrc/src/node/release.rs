@@ -47,7 +47,7 @@ impl<P> NodeState<P> {
         let node = self.config.node;
         let number = self.closed() + 1;
         let pages: Box<[u32]> = std::mem::take(&mut self.unpublished).into_iter().collect();
-        let interval = Interval { node, number, pages };
+        let interval = Interval { node, number, epoch: self.epoch, pages };
         let announced = self.log.insert(interval.clone());
         debug_assert!(announced, "own intervals have no gaps");
         self.seen.raise(node, number);

@@ -142,6 +142,13 @@ impl World {
         u128::from(half(1)) << 64 | u128::from(half(2))
     }
 
+    /// Puts notices or a diff on the wire once more.
+    pub fn duplicate(&mut self, at: usize) {
+        if matches!(self.wire[at].2, Message::Notices(_) | Message::Diff(..)) {
+            self.wire.push(self.wire[at].clone());
+        }
+    }
+
     /// Delivers the message at this place.
     pub fn deliver(&mut self, at: usize) {
         let (from, to, message) = self.wire.swap_remove(at);
