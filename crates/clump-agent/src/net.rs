@@ -6,7 +6,7 @@ use crate::rank::Refusal;
 use crate::spec::{AddressTable, BoundAddress, BoundAddresses, NodePlan};
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};
-use clump_ni::NetworkInterface;
+use clump_ni::{NetworkInterface, Services};
 use clump_os::alarm::Alarm;
 use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;
@@ -137,7 +137,9 @@ impl NodeNetwork {
                 polling: (1, 1),
                 tuning: NetworkTuning::configured(config),
             };
-            NetworkInterface::start(memory, which as u32, seat, spin_ns).map_err(|e| refused(&e))
+            let services = Services::default();
+            NetworkInterface::start(memory, which as u32, services, seat, spin_ns)
+                .map_err(|e| refused(&e))
         };
         self.interfaces.iter().enumerate().map(start).collect()
     }

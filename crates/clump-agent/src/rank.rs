@@ -8,6 +8,7 @@ use clump_boot::boot::{
     RankIdentity,
 };
 use clump_control::ProcessEnd;
+use clump_ni::Services;
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, Input, Program};
 use clump_shm::node::NodeMemory;
@@ -80,6 +81,7 @@ impl<'a> RankEnvironment<'a> {
             job_id: self.plan.job_id,
             stats: spec.stats,
             terminal: spec.terminal,
+            services: Services::default().fingerprint(),
             net: false,
             line: false,
         };

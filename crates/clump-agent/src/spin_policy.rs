@@ -82,42 +82,54 @@ fn yield_cost() -> u64 {
     least.max(1)
 }
 
+/// Word of two threads that wake each other in turn: even, the measuring thread's turn; odd, its
+/// partner's; [`STOP`], the measurement has ended.
+type TurnWord = AtomicU32;
+/// Value of a [`TurnWord`] after the measurement.
+const STOP: u32 = u32::MAX;
+
+/// Gives the turn back, unless the measurement has ended since `turn` was read: its end stays.
+fn give_back(word: &TurnWord, turn: u32) {
+    debug_assert!(turn % 2 == 1 && turn != STOP, "not the partner's turn");
+    let given = word.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Acquire);
+    debug_assert!(given == Ok(turn) || given == Err(STOP), "the turn was taken away");
+    futex::wake_all(word);
+}
+
+/// Runs the partner of the measuring thread until the measurement ends.
+fn answer_turns(word: &TurnWord) {
+    loop {
+        match word.load(Ordering::Acquire) {
+            STOP => return,
+            turn if turn % 2 == 0 => {
+                futex::wait(word, turn, Some(Duration::from_millis(1)));
+            }
+            turn => give_back(word, turn),
+        }
+    }
+}
+
 /// Measures half the median round trip of two threads that sleep for each other.
 fn wake_cost() -> u64 {
-    // Values of the ball: even, this thread's turn; odd, the other's. STOP ends the measurement.
-    const STOP: u32 = u32::MAX;
-    let ball = Arc::new(AtomicU32::new(0));
-    let theirs = ball.clone();
-    let partner = thread::spawn("clump-wake", move || {
-        loop {
-            match theirs.load(Ordering::Acquire) {
-                STOP => return,
-                turn if turn % 2 == 0 => {
-                    futex::wait(&theirs, turn, Some(Duration::from_millis(1)));
-                }
-                turn => {
-                    theirs.store(turn + 1, Ordering::Release);
-                    futex::wake_all(&theirs);
-                }
-            }
-        }
-    });
+    let word = Arc::new(TurnWord::new(0));
+    let theirs = word.clone();
+    let partner = thread::spawn("clump-wake", move || answer_turns(&theirs));
     // If no thread can be started, the usual cost serves: ranks are what such a limit is for.
     let Ok(partner) = partner else { return USUAL_WAKE_NS };
     let start = clock::now_ns();
     let mut trips = Vec::with_capacity(64);
     while trips.len() < 64 && clock::now_ns() - start < BUDGET_NS {
         let before = clock::now_ns();
-        let turn = ball.load(Ordering::Acquire) + 1;
-        ball.store(turn, Ordering::Release);
-        futex::wake_all(&ball);
-        while ball.load(Ordering::Acquire) == turn && clock::now_ns() - start < BUDGET_NS {
-            futex::wait(&ball, turn, Some(Duration::from_micros(200)));
+        let turn = word.load(Ordering::Acquire) + 1;
+        word.store(turn, Ordering::Release);
+        futex::wake_all(&word);
+        while word.load(Ordering::Acquire) == turn && clock::now_ns() - start < BUDGET_NS {
+            futex::wait(&word, turn, Some(Duration::from_micros(200)));
         }
         trips.push(clock::now_ns() - before);
     }
-    ball.store(STOP, Ordering::Release);
-    futex::wake_all(&ball);
+    word.store(STOP, Ordering::Release);
+    futex::wake_all(&word);
     let _ = partner.join();
     trips.sort_unstable();
     trips.get(trips.len() / 2).map_or(USUAL_WAKE_NS, |trip| (trip / 2).max(1))
@@ -131,6 +143,24 @@ mod tests {
     fn costs_are_plausible() {
         let costs = WaitCosts::measure();
         assert!(costs.yield_ns > 0 && costs.wake_ns > 0, "{costs:?}");
+    }
+
+    #[test]
+    fn a_measurement_that_ends_during_the_turn_of_the_partner_has_ended() {
+        let word = TurnWord::new(1);
+        word.store(STOP, Ordering::Release);
+        give_back(&word, 1);
+        assert_eq!(word.load(Ordering::Acquire), STOP, "the partner would wait for ever");
+        // Also beside a measuring thread that ends at any time.
+        for end in 0..200 {
+            let word = TurnWord::new(1);
+            std::thread::scope(|scope| {
+                scope.spawn(|| answer_turns(&word));
+                (0..end).for_each(|_| std::hint::spin_loop());
+                word.store(STOP, Ordering::Release);
+                futex::wake_all(&word);
+            });
+        }
     }
 
     #[test]

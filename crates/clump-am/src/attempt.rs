@@ -104,6 +104,9 @@ impl Core {
         let name = peer.name;
         match handover {
             Handover::Accepted { remote } => {
+                let far =
+                    self.translation.get(dest).is_some_and(|peer| peer.route.flow().is_some());
+                debug_assert_eq!(remote, far, "counted as if it went the other way");
                 message.count_sent(handler_context.counters(), Role::Request, remote);
                 Ok(SendAttempt::Sent)
             }

@@ -62,6 +62,7 @@ impl Core {
             name: inbox.name(),
         };
         debug_assert!(handler_context.name.rank() == context.rank(), "another rank's endpoint");
+        debug_assert!(handler_context.name.generation() != 0, "nobody could map it");
         Ok(Self {
             inbox,
             table: HandlerTable::new(),
@@ -90,7 +91,10 @@ impl Core {
         };
         debug_assert!(known || matches!(route, Route::Absent), "a route to nowhere");
         let peer = MappedPeer::new(name, tag, route, reply_lane);
-        Ok(self.translation.insert(peer, &self.handler_context.backlog))
+        let dest = self.translation.insert(peer, &self.handler_context.backlog);
+        let mapped = self.translation.get(dest).map(|peer| (peer.name, peer.tag));
+        debug_assert_eq!(mapped, Some((name, tag.0)), "the entry of another endpoint");
+        Ok(dest)
     }
 
     /// Creates the route to an endpoint of this node; also returns the lane that takes its replies.

@@ -83,6 +83,10 @@ impl Core {
             lane.link = Some(link_back(handler_context, lane.from, lane.reply_lane)?);
         }
         debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
+        debug_assert!(
+            lane.link.as_ref().is_none_or(|link| link.path.to() == lane.from),
+            "a reply would go to another endpoint than the requester"
+        );
         let mut handled = 0;
         for _ in 0..LANE_BUDGET {
             if !lane.receiver.has_message() || lane.link.as_ref().is_some_and(ReplyQueue::is_stuck)

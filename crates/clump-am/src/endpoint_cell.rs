@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
 use crate::handler::HandlerResult;
+use crate::handler_context::DeferredRequest;
 use crate::message::{Handler, LayerPayload, LongWords, MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
@@ -302,6 +303,8 @@ impl<'a> BorrowedEndpoint<'a> {
         if sent == SendAttempt::Sent {
             return Ok(());
         }
+        let is_begun = progress != Progress::default();
+        debug_assert!(!is_begun || message.kind == MessageKind::Long, "sent in parts");
         debug_assert!(words.len() <= MAX_CARRIED, "more words than a message carries");
         let (context, endpoint_cell) =
             (self.core.handler_context.context.clone(), self.space.endpoint_cell);
@@ -333,7 +336,10 @@ impl<'a> BorrowedEndpoint<'a> {
             return Ok(sent);
         }
         debug_assert!(is_long, "only long messages are packed in parts");
-        self.core.handler_context.backlog.defer(dest, message.to_kept(), progress);
+        let backlog = &mut self.core.handler_context.backlog;
+        backlog.defer(dest, message.to_kept(), progress);
+        let is_begun = |deferred: &&DeferredRequest| deferred.message.is_long();
+        debug_assert_eq!(backlog.deferred.iter().filter(is_begun).count(), 1, "two are begun");
         Ok(SendAttempt::Sent)
     }
 

@@ -74,7 +74,9 @@ impl ExportedSegment {
         };
         region.grow(bytes)?;
         debug_assert!(bytes <= region.reserved(), "more was refused");
-        self.publish(context, endpoint, region)
+        let segment = self.publish(context, endpoint, region)?;
+        debug_assert!(segment.len() as u64 >= bytes, "less than was asked for");
+        Ok(segment)
     }
 
     /// Maps a region as long as it is now, and names it to peers.

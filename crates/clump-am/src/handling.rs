@@ -55,6 +55,10 @@ impl Handling<'_> {
                 &deposited
             }
         };
+        debug_assert!(
+            message.kind != MessageKind::Long || payload.offset().is_some(),
+            "a deposit that its handler cannot find"
+        );
         let failure = match table.find(message.handler) {
             Some(handler) => {
                 handler.run(message.from, back.reborrow(), handler_context, words, payload)

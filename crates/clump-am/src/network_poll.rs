@@ -126,7 +126,9 @@ impl Core {
             }
         };
         let stuck = requesters.flush(&mut network, give_back);
-        self.handler_context.backlog.stuck_remote = stuck;
+        let backlog = &mut self.handler_context.backlog;
+        debug_assert!(stuck <= backlog.stuck_remote, "a flush keeps no reply");
+        backlog.stuck_remote = stuck;
     }
 
     /// Handles a message from another node; returns false if it has to wait.
@@ -152,6 +154,7 @@ impl Core {
             Arrival::Request(kind, requester) => (kind, Some(requester)),
         };
         let message = ArrivedMessage::of_frame(arrival, kind)?;
+        debug_assert!(message.request || requester.is_none(), "a reply to a reply");
         let mut parts = Handling { table, handler_context, on_returned };
         let Some(requester) = requester else { return parts.handle(&message, ReplyTo::None) };
         let result = parts.handle(&message, ReplyTo::Remote(requester));

@@ -64,11 +64,13 @@ impl Core {
         }
         let mut handled = 0;
         // Handlers cannot change the list of hot lanes.
-        for at in 0..self.inbox.hot.len() {
+        let lanes = self.inbox.hot.len();
+        for at in 0..lanes {
             if self.inbox.hot[at].receiver.has_message() {
                 handled += self.take(at)?;
             }
         }
+        debug_assert_eq!(self.inbox.hot.len(), lanes, "a handler changed the lanes");
         let rare = self.inbox.anything_pending()
             | self.handler_context.backlog.busy
             | self.schedule.is_due();

@@ -111,6 +111,7 @@ impl PollSchedule {
     pub(crate) fn network_in(&mut self, polls: u32) {
         debug_assert!(polls <= i32::MAX as u32, "so far ahead that it lies behind");
         self.network_due = self.polls.wrapping_add(polls);
+        debug_assert_eq!(self.is_network_due(), polls == 0, "due too early");
     }
 
     /// Puts the next poll of the network off for `polls` polls, if it is due before.
@@ -161,6 +162,8 @@ impl PollSchedule {
         let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted, self.polls));
         let busy = std::mem::take(&mut self.busy);
         debug_assert!(self.counted == self.polls && self.busy == 0, "counted twice");
+        // The poll that is under way is noted at its end.
+        debug_assert!(busy <= polls.saturating_add(1), "{busy} of {polls} polls found messages");
         counters.add(Counter::Polls, u64::from(polls));
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
     }

@@ -56,6 +56,8 @@ impl ReplyQueue {
         if !self.path.is_open() {
             return Ok(ReplyAttempt::Refused(Reason::ReplyRejected));
         }
+        let overtakes = message.kind == MessageKind::Long && self.is_stuck();
+        debug_assert!(!overtakes, "a deposit is written before an earlier reply is read");
         if message.kind == MessageKind::Long
             && let Some(reason) = deposit(&mut self.path, message)?
         {

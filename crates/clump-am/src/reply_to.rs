@@ -54,7 +54,12 @@ impl<'a> ReplyTo<'a> {
         debug_assert!(message.kind != MessageKind::Returned, "it goes back by give_back");
         let (attempt, remote) = match self {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
-            ReplyTo::Local(link) => (link.send(message)?, false),
+            ReplyTo::Local(link) => {
+                let attempt = link.send(message)?;
+                let kept = attempt == ReplyAttempt::PutAside;
+                debug_assert_eq!(kept, link.is_stuck(), "{attempt:?}, and kept or not");
+                (attempt, false)
+            }
             ReplyTo::Remote(requester) => (send_remote(requester, handler_context, message), true),
         };
         match attempt {

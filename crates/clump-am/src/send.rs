@@ -60,6 +60,8 @@ pub(crate) fn send_slowly<H: Ownership>(
             core.translation.request_room(dest);
         }
     };
+    let reachable = context.node().is_local(peer) || context.network().is_some();
+    debug_assert!(reachable, "a wait for room at a rank that nothing leads to");
     let own_stack = !context.node().is_local(peer) && context.node().proxies() == 0;
     let nap = if own_stack { NAP_FOR_ROOM } else { NAP };
     let nap = send_timeout.map_or(nap, |send_timeout| nap.min(send_timeout));

@@ -129,6 +129,7 @@ fn run_own(
     }
     let Some(run) = table.find(handler.0) else { return Ok(false) };
     debug_assert!(words.len() <= INLINE && handler.0 != 0, "a short request of one slot");
+    debug_assert_eq!(link.path.to(), peer.name, "replies of its own handler come back to it");
     let header = Header::short(handler.0, words.len());
     let failure = run.run_short(peer.name, ReplyTo::Local(link), handler_context, words);
     if let Some(failure) = failure

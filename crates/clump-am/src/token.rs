@@ -186,6 +186,7 @@ impl Token<'_> {
         let backlog = &mut self.handler_context.backlog;
         backlog.defer(dest, message.to_kept(), Progress::default());
         debug_assert!(backlog.deferred.len() <= MAX_DEFERRED);
+        debug_assert!(backlog.busy, "no poll sends what was deferred");
         Ok(())
     }
 }

@@ -71,6 +71,7 @@ impl TranslationTable {
         let peer = entry.ok_or(ErrorKind::NoSuchDestination(dest.0))?;
         debug_assert!(self.get(dest).is_none(), "destination {} is still mapped", dest.0);
         if let Some(flow) = peer.route.flow() {
+            debug_assert!(peer.reply_lane.is_none(), "its lane for replies is never free again");
             return Ok(Some(flow));
         }
         if let Some(path) = peer.route.path() {
@@ -193,6 +194,8 @@ impl TranslationTable {
             debug_assert!(peer.released, "{} may still write replies", peer.name);
             debug_assert!(!peer.unchecked, "requests to {} are not accounted for", peer.name);
             if let Some(lane) = peer.reply_lane {
+                let shared = self.all().any(|other| other.reply_lane == Some(lane));
+                debug_assert!(!shared, "replies to another destination come by that lane");
                 inbox.free_reply_lane(lane);
             }
         }

@@ -8,6 +8,7 @@ use crate::handler_context::HandlerContext;
 use crate::handling::hand_over;
 use crate::message::MessageKind;
 use crate::reason::Reason;
+use crate::reply_queue::ReplyQueue;
 use crate::returned::Returned;
 use clump_net::Progress;
 use clump_os::clock;
@@ -21,11 +22,12 @@ impl Core {
     #[cold]
     pub(crate) fn run_deferred(&mut self) -> Result<()> {
         self.flush_links();
-        for _ in 0..self.handler_context.backlog.deferred.len() {
-            if !self.send_deferred()? {
-                break;
-            }
+        let (deferred, mut sent) = (self.handler_context.backlog.deferred.len(), 0);
+        while sent < deferred && self.send_deferred()? {
+            sent += 1;
         }
+        let left = self.handler_context.backlog.deferred.len();
+        debug_assert_eq!(sent + left, deferred, "a deferred request is lost or sent twice");
         self.deliver_returned()?;
         let backlog = &mut self.handler_context.backlog;
         debug_assert!(backlog.returned.is_empty(), "a returned message was not delivered");
@@ -40,8 +42,11 @@ impl Core {
         remotely && !self.handler_context.backlog.busy && self.translation.is_drained()
     }
 
-    /// Checks relations that hold between calls.
-    pub(crate) fn check_invariants(&self) {
+    /// Checks relations that hold between calls; release builds check none.
+    pub(crate) fn check_invariants(&mut self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
         self.handler_context.backlog.check_invariants();
         self.schedule.check_invariants();
         self.translation.check_invariants(self.handler_context.name);
@@ -54,7 +59,18 @@ impl Core {
             self.links.iter().all(|(name, link)| *name == link.path.to()),
             "a reply path leads to another requester"
         );
-        let stuck = self.links.values().filter(|link| link.is_stuck()).count();
+        let mut stuck = self.links.values().filter(|link| link.is_stuck()).count();
+        for lane in self.inbox.lanes() {
+            let Some(link) = &lane.link else { continue };
+            debug_assert!(
+                lane.reply_lane.is_some(),
+                "replies that come by a lane have a path back"
+            );
+            debug_assert_eq!(link.path.to(), lane.from, "replies go to another requester");
+            link.check_invariants();
+            stuck += usize::from(link.is_stuck());
+        }
+        self.links.values().for_each(ReplyQueue::check_invariants);
         debug_assert!(
             stuck <= self.handler_context.backlog.stuck_links,
             "{stuck} reply queues are stuck, and nobody flushes them"

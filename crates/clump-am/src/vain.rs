@@ -18,6 +18,7 @@ impl Vain {
     /// Marks poll number `poll` as due, if the program made it (`by_program`); the next is due
     /// after a window.
     pub(crate) fn on_due(&mut self, poll: u32, by_program: bool) {
+        debug_assert!(poll.wrapping_sub(self.due) as i32 >= 0, "the window goes on");
         self.due = poll.wrapping_add(WINDOW);
         self.is_due = by_program;
     }

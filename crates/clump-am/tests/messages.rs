@@ -319,6 +319,33 @@ fn handlers_defer_requests_but_may_not_use_the_endpoint() {
 }
 
 #[test]
+fn deferred_requests_wait_for_room_and_keep_their_order() {
+    const ALL: u64 = 5000;
+    both_ways(|settings| {
+        let node = clump_test_bed::node(2, false);
+        let [a, b] = [0, 1].map(|rank| clump_test_bed::context(&node, rank, settings));
+        // Shared endpoints are in no thread's bundle, so only this test polls it.
+        let (from, to) =
+            (Endpoint::open(&a, TAG).unwrap(), Endpoint::open_shared(&b, TAG).unwrap());
+        let [here, there] = [from.name(), to.name()].map(|name| from.map(&name, TAG).unwrap());
+        from.set_handler(PONG, move |mut token, _, _| {
+            (0..ALL).try_for_each(|number| token.defer(there, PING, &[number]))
+        })
+        .unwrap();
+        let next = Arc::new(AtomicU64::new(0));
+        let count = next.clone();
+        to.set_handler(PING, move |_, words, _| assert_eq!(words, [count.fetch_add(1, Relaxed)]))
+            .unwrap();
+        from.request(here, PONG, &[]).unwrap();
+        for _ in 0..100_000 {
+            from.poll().unwrap();
+            to.poll().unwrap();
+        }
+        assert_eq!(next.load(Relaxed), ALL);
+    });
+}
+
+#[test]
 fn a_request_without_room_is_returned_when_patience_ends() {
     both_ways(|settings| {
         let send_timeout = Some(std::time::Duration::from_millis(5));

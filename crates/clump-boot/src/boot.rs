@@ -41,7 +41,7 @@ pub const VARIABLES: [&str; 5] =
     [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE, NODE_VARIABLE, NNODES_VARIABLE];
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const BYTES: usize = 48;
 const NET_BYTES: usize = 24;
 /// Bytes of a job's key.
@@ -74,6 +74,8 @@ pub struct RankIdentity {
     pub stats: bool,
     /// True if the launcher's error stream is a terminal, where a user may watch a progress bar.
     pub terminal: bool,
+    /// Fingerprint of the services of the node's network interfaces.
+    pub services: u64,
     /// True if network data comes with it; [`offer`] decides.
     pub net: bool,
     /// True if that includes sockets of its own; [`offer`] decides.
@@ -99,6 +101,8 @@ pub struct Boot {
     pub config: Config,
     /// True if the job prints a communication summary at its end.
     pub stats: bool,
+    /// Fingerprint of the services of the node's network interfaces.
+    pub services: u64,
     /// True if this rank's error stream ends on a terminal, by way of the launcher.
     pub terminal: bool,
     /// The connection to the agent.
@@ -249,7 +253,7 @@ fn take(number: &str) -> Result<Boot> {
     }
     // An agent that does not receive this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
-    let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
+    let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, services, .. } = seat;
     let (net, control) = (part, Control(control));
     Ok(Boot {
         rank,
@@ -260,6 +264,7 @@ fn take(number: &str) -> Result<Boot> {
         memory,
         config,
         stats,
+        services,
         terminal,
         control,
         net,
@@ -358,6 +363,7 @@ impl RankIdentity {
         for (place, word) in out[16..].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
+        out[40..48].copy_from_slice(&self.services.to_le_bytes());
         out
     }
 
@@ -386,6 +392,7 @@ impl RankIdentity {
             nranks: word(28),
             node: word(32),
             nnodes: word(36),
+            services: long(40),
         };
         if seat.rank >= seat.nranks || seat.node >= seat.nnodes {
             return Err(other(format!("rank {} of {}", seat.rank, seat.nranks)));

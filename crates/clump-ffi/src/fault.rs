@@ -224,7 +224,7 @@ fn of_refusal(why: Refusal) -> S {
         Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
         Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
         Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
-        Refusal::NoMemory => S::CLUMP_ERR_LIMIT,
+        Refusal::NoMemory | Refusal::Overloaded => S::CLUMP_ERR_LIMIT,
     }
 }
 

@@ -10,6 +10,7 @@ use clump_net::Batch;
 use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_rma::service::Services;
 use clump_shm::node::NodeMemory;
 use clump_transport::{MachineClock, NetworkResources, Result};
 use std::os::fd::AsFd;
@@ -26,13 +27,15 @@ pub struct NetworkInterface {
 
 impl NetworkInterface {
     /// Starts interface number `which` of the node of `memory`, in which its place and alarm are
-    /// registered. It spins for `spin_ns` before it sleeps: 0 unless a core is left for it.
+    /// registered, with these services. It spins for `spin_ns` before it sleeps: 0 unless a core is
+    /// left for it.
     ///
     /// # Errors
     /// Fails if the seat cannot be used, or if no thread can be started.
     pub fn start(
         memory: &NodeMemory,
         which: u32,
+        services: Services,
         seat: NetworkResources,
         spin_ns: u64,
     ) -> Result<Self> {
@@ -42,7 +45,7 @@ impl NetworkInterface {
             .alarm(id)
             .cloned()
             .ok_or_else(|| refused("this node's interface has no alarm"))?;
-        let server = Server::new(memory, which, MachineClock, |wiring| {
+        let server = Server::new(memory, which, services, MachineClock, |wiring| {
             seat.into_stack(memory, wiring.me, wiring.peers, wiring.endpoints)
         })?;
         let yields_ns = if memory.proxies() != 0 { memory.spin_policy_ns().1 } else { 0 };

@@ -26,11 +26,13 @@
 //!    once.
 #![forbid(unsafe_code)]
 
+mod executor;
 mod idle_yields;
 mod interface;
 mod node_endpoints;
 mod server;
 
+pub use clump_rma::service::Services;
 pub use clump_transport::{Clock, MachineClock, Work};
 pub use interface::NetworkInterface;
 pub use server::{Server, SleepAnnouncement, Wiring};

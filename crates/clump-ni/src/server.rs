@@ -2,15 +2,14 @@
 //! A thread ([`crate::NetworkInterface`]) or a simulation runs its turns, and puts it to sleep when
 //! a turn found nothing.
 
+use crate::executor::{Executor, take};
 use crate::node_endpoints::{INDEX, NodeEndpoints};
 
-use clump_net::{
-    ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Pushed, Stack, Words,
-};
+use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Stack, Words};
 use clump_os::alarm::Alarm;
 use clump_rma::NodeSegments;
-use clump_rma::engine::{Engine, ReplySink, Request};
 use clump_rma::protocol::interface_name;
+use clump_rma::service::Services;
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
@@ -20,8 +19,8 @@ use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{
     Clock, DeliveryQueue, Error, Result, Routes, SubmissionQueue, Watcher, Wire, Work,
-    control_endpoint_name, count_stack, credit_bytes, gone, gone_peers, note_narrowed,
-    note_receive_failure, note_unanswered, peer_address, remote_interfaces, remote_ranks,
+    control_endpoint_name, count_stack, gone_peers, note_narrowed, note_receive_failure,
+    note_unanswered, peer_address, remote_interfaces, remote_ranks,
 };
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
@@ -69,23 +68,16 @@ pub struct Wiring {
     pub endpoints: Box<dyn EndpointTable>,
 }
 
-/// The engine, and the name under which it answers.
-struct Executor {
-    engine: Engine<NodeSegments>,
-    name: Name,
-    /// Ranks of other nodes that may still send requests.
-    living: Vec<(u32, Shared<RankBlock>)>,
-}
-
 impl<C: Clock> Server<C> {
     /// Creates interface number `which` of the node of `memory`, in which its place is registered;
-    /// `connect` makes its stack.
+    /// `connect` makes its stack. The first of a node executes the requests to `services`.
     ///
     /// # Errors
     /// Fails if it has no place, if address space has run out, or if no stack can be made.
     pub fn new(
         memory: &NodeMemory,
         which: u32,
+        services: Services,
         clock: C,
         connect: impl FnOnce(Wiring) -> Result<Stack>,
     ) -> Result<Self> {
@@ -102,7 +94,9 @@ impl<C: Clock> Server<C> {
         let peers = if proxies {
             remote_interfaces(memory, which).map(peer_address).collect()
         } else {
-            remote_ranks(memory).map(peer_address).collect()
+            // Ranks of other nodes ask it, and interfaces ask each other.
+            let interfaces = remote_interfaces(memory, which);
+            remote_ranks(memory).chain(interfaces).map(peer_address).collect()
         };
         let control_endpoint = control_endpoint_name(id).to_bits();
         let segments = NodeSegments::new(memory.clone());
@@ -111,12 +105,7 @@ impl<C: Clock> Server<C> {
         let endpoints = NodeEndpoints::new(memory, executes, control_endpoint, table, deposits);
         let stack =
             connect(Wiring { me: (id, place.epoch), peers, endpoints: Box::new(endpoints) })?;
-        let engine = name.map(|name| {
-            let ranks = memory.interface_id(0);
-            let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
-            let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
-            Executor { engine: Engine::new(segments, ranks, credit_bytes(memory)), name, living }
-        });
+        let engine = name.map(|name| Executor::new(memory, segments, services, name));
         let submission_queue =
             proxies.then(|| SubmissionQueue::open(memory, id, routes.clone())).transpose()?;
         let delivery_queues = DeliveryQueue::new(memory, Name::new(id, 0, 1));
@@ -197,8 +186,8 @@ impl<C: Clock> Server<C> {
         if let Some(executor) = engine
             && executor.engine.wants_room()
         {
-            let mut out = Answers { stack, clock, routes, name: executor.name };
-            executor.engine.handle_room(&mut out);
+            let (engine, mut out) = executor.over(stack, clock, routes);
+            engine.handle_room(&mut out);
         }
         // Where ranks drive the network themselves all that arrives here is for the engine, and is
         // this queue.
@@ -212,8 +201,8 @@ impl<C: Clock> Server<C> {
             match engine {
                 Some(executor) if executor.is_for(&arrival) => {
                     clock.spend(Work::Execute(arrival.payload.len()));
-                    let mut out = Answers { stack, clock, routes, name: executor.name };
-                    take(&mut executor.engine, &arrival, &mut out);
+                    let (engine, mut out) = executor.over(stack, clock, routes);
+                    take(engine, &arrival, &mut out);
                     watcher.on_executed(clock, arrived, arrival.payload.len());
                 }
                 _ if arrival.route.to == *control_endpoint => {
@@ -229,18 +218,17 @@ impl<C: Clock> Server<C> {
         if arrived.is_some() {
             watcher.on_none_left(clock);
         }
-        if let Some(executor) = engine
-            && executor.engine.has_waits()
-        {
-            let mut out = Answers { stack, clock, routes, name: executor.name };
-            executor.engine.handle_waits(&mut out);
+        let mut changed = false;
+        if let Some(executor) = engine {
+            changed = executor.look_at_changes(stack, clock, routes);
+            executor.end_waits(stack, clock, routes);
         }
         let now = clock.ticked_ns();
         if stack.wants_service() || stack.next_timeout().is_some_and(|at| at <= now) {
             stack.service(now, true);
         }
         watcher.on_sent(stack, clock);
-        received + taken > 0 || !batch.is_empty()
+        received + taken > 0 || !batch.is_empty() || changed
     }
 
     /// Gives up ranks that died or finalized, on other nodes and on this one.
@@ -264,11 +252,9 @@ impl<C: Clock> Server<C> {
             note_receive_failure(&block, stack);
         }
         if let Some(executor) = engine {
-            executor.housekeeping();
-            if executor.engine.has_waits() {
-                let mut out = Answers { stack, clock, routes, name: executor.name };
-                executor.engine.handle_waits(&mut out);
-            }
+            executor.housekeeping(clock.ticked_ns());
+            executor.look_at_changes(stack, clock, routes);
+            executor.end_waits(stack, clock, routes);
         }
         if let Some(submission_queue) = submission_queue {
             submission_queue.drop_lost_ranks(&mut Wire { stack, clock });
@@ -357,53 +343,6 @@ fn nap(due: Option<Duration>, in_time: bool, wants_opening: bool) -> Duration {
     if wants_opening { nap.min(NAP_FOR_OPENING) } else { nap }
 }
 
-impl Executor {
-    /// Forgets ranks that are gone.
-    fn housekeeping(&mut self) {
-        let Self { engine, living, .. } = self;
-        living.retain(|(rank, block)| {
-            let here = gone(block).is_none();
-            if !here {
-                engine.forget(*rank);
-            }
-            here
-        });
-    }
-
-    /// Returns true if a message is for the engine, and not for an endpoint.
-    #[inline]
-    fn is_for(&self, arrival: &ArrivedMessage<'_>) -> bool {
-        let route = arrival.route;
-        let name = self.name.to_bits();
-        match arrival.sort {
-            Disposition::Message(_) => route.to == name,
-            Disposition::Lost(..) => route.from == name,
-        }
-    }
-}
-
-/// Hands an arrival to the engine.
-#[inline]
-fn take(engine: &mut Engine<NodeSegments>, arrival: &ArrivedMessage<'_>, out: &mut impl ReplySink) {
-    let from = Name::from_bits(arrival.route.from);
-    let all = arrival.words();
-    let (words, deposited) = match (arrival.sort, arrival.reply) {
-        (Disposition::Message(FrameKind::Ask), _) => {
-            return engine.handle_credit_request(from, all.first().copied().unwrap_or(0), out);
-        }
-        (Disposition::Message(FrameKind::Short | FrameKind::Medium), false) => (all, 0),
-        (Disposition::Message(FrameKind::Long), false) => match all {
-            [_, bytes, words @ ..] => (words, *bytes),
-            _ => return,
-        },
-        // Answers that did not reach their requester: it is gone.
-        _ => return,
-    };
-    let payload = if deposited == 0 { arrival.payload } else { &[] };
-    let request = Request { from, handler: arrival.handler, words, payload, deposited };
-    engine.handle_request(&request, out);
-}
-
 /// Handles a message to the control endpoint: a credit request, or an answer to a close handshake.
 fn take_control(
     arrival: &ArrivedMessage<'_>,
@@ -422,31 +361,6 @@ fn take_control(
             submission_queue.close_handshakes.on_answer(from, token);
         }
         _ => {}
-    }
-}
-
-/// Outlet of answers over the interface's stack.
-struct Answers<'a, C> {
-    stack: &'a mut Stack,
-    clock: &'a C,
-    routes: &'a Routes,
-    name: Name,
-}
-
-impl<C: Clock> ReplySink for Answers<'_, C> {
-    fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
-        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let names = (self.name.to_bits(), to.to_bits());
-        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
-        let peer = self.routes.stack_of(to.to_bits());
-        // A lost peer needs no answer.
-        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
-    }
-
-    fn report(&mut self, to: Name, consumed: u64) {
-        let names = (self.name.to_bits(), to.to_bits());
-        let peer = self.routes.stack_of(to.to_bits());
-        self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);
     }
 }
 

@@ -10,18 +10,23 @@ mod account;
 mod claims;
 mod execute;
 mod invariants;
+mod laters;
 mod passing;
+mod served;
 #[cfg(test)]
 mod tests;
 mod waits;
+mod watches;
 
 use crate::memory::Memory;
 use crate::protocol::ask;
+use crate::service::Services;
 use account::{Account, Kept};
 use claims::Claims;
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
+use laters::Served;
 use std::collections::HashMap;
 use waits::Wait;
 
@@ -46,6 +51,19 @@ pub trait ReplySink {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool;
     /// Reports to an endpoint the total bytes of its requests consumed.
     fn report(&mut self, to: Name, consumed: u64);
+    /// Sends a request of this interface to that of another node.
+    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus;
+}
+
+/// Result of sending a request to another interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskStatus {
+    /// It is on its way; its answer, or its return, is handed to the engine.
+    Sent,
+    /// There is no room now.
+    Full,
+    /// The node is lost, or there is none of that number.
+    Lost,
 }
 
 /// Executor of one-sided operations on the memory of a node.
@@ -54,6 +72,8 @@ pub struct Engine<M> {
     pub(crate) memory: M,
     /// Ranks of the job, used to check names.
     ranks: u32,
+    /// Senders of requests: ranks, and behind them the interfaces of all nodes.
+    senders: u32,
     credit: u64,
     accounts: Vec<Account>,
     /// Accounts by rank and index: an endpoint that opens anew takes the place of the one before
@@ -73,17 +93,20 @@ pub struct Engine<M> {
     moved: Vec<usize>,
     /// True if accounts have kept answers that may find room now.
     stuck: bool,
+    /// Services, and requests to them that end later.
+    served: Served,
 }
 
 impl<M: Memory> Engine<M> {
     /// Creates an engine over `memory` for a job of `ranks` ranks, whose endpoints may each have
-    /// `credit` bytes of requests unconsumed.
+    /// `credit` bytes of requests unconsumed, with the services of this crate.
     pub fn new(memory: M, ranks: u32, credit: u64) -> Self {
         debug_assert!(ranks > 0, "a job has ranks");
         debug_assert!(credit > REQUEST_COST, "an endpoint may send a request");
         Self {
             memory,
             ranks,
+            senders: ranks,
             credit,
             accounts: Vec::new(),
             by_place: HashMap::new(),
@@ -94,7 +117,18 @@ impl<M: Memory> Engine<M> {
             orphans: false,
             moved: Vec::new(),
             stuck: false,
+            served: Served::default(),
         }
+    }
+
+    /// Sets the services, and admits requests of senders up to `senders`: interfaces are numbered
+    /// behind ranks.
+    #[must_use]
+    pub fn with_services(mut self, services: Services, senders: u32) -> Self {
+        debug_assert!(self.accounts.is_empty(), "before the first request");
+        debug_assert!(senders >= self.ranks, "ranks send requests");
+        (self.served.services, self.senders) = (services, senders);
+        self
     }
 
     /// Returns the account of an endpoint, opened if need be; `None` for names that no endpoint of
@@ -109,7 +143,7 @@ impl<M: Memory> Engine<M> {
 
     #[inline(never)]
     fn find_account(&mut self, from: Name) -> Option<usize> {
-        if from.rank() >= self.ranks || usize::from(from.index()) >= ENDPOINTS {
+        if from.rank() >= self.senders || usize::from(from.index()) >= ENDPOINTS {
             return None;
         }
         let place = (from.rank(), from.index());
@@ -125,7 +159,8 @@ impl<M: Memory> Engine<M> {
             }
             let before = account.name;
             debug_assert_eq!((before.rank(), before.index()), place, "its place is the same");
-            *account = Account::new(from);
+            self.abandon_laters(|name| name == before);
+            self.accounts[at] = Account::new(from);
             self.abandon_all(|name| name == before);
         }
         debug_assert_eq!(self.accounts[at].name, from, "an account is of its endpoint");
@@ -199,6 +234,9 @@ impl<M: Memory> Engine<M> {
         account.executed += u64::from(counts);
         account.consumed += REQUEST_COST + request.payload.len() as u64;
         self.stuck |= account.is_stuck();
+        if self.concerns_others() {
+            self.note_changes(request, out);
+        }
     }
 
     /// Handles a credit request: the endpoint `from` wants a report once `total` bytes of its
@@ -214,6 +252,7 @@ impl<M: Memory> Engine<M> {
 
     /// Sends answers that were kept for lack of room, and executes the requests behind them.
     pub fn handle_room(&mut self, out: &mut impl ReplySink) {
+        self.send_own_again(out);
         if !std::mem::take(&mut self.stuck) {
             return;
         }
@@ -235,7 +274,7 @@ impl<M: Memory> Engine<M> {
 
     /// Returns true if answers wait for room.
     pub fn wants_room(&self) -> bool {
-        self.stuck
+        self.stuck || self.served.unsent
     }
 
     /// Drops everything kept for a rank that is lost or has finalized.
@@ -245,12 +284,14 @@ impl<M: Memory> Engine<M> {
         }
         self.abandon_all(|name| name.rank() == rank);
         self.orphan(rank);
+        self.served.services.list.iter_mut().for_each(|service| service.rank_gone(rank));
         debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits no more");
         self.check_invariants();
     }
 
     /// Returns the bytes kept for requesters.
     pub fn memory_bytes(&self) -> usize {
-        self.accounts.iter().map(Account::memory_bytes).sum()
+        let kept: usize = self.accounts.iter().map(Account::memory_bytes).sum();
+        kept + self.served.services.memory_bytes()
     }
 }

@@ -39,10 +39,14 @@ pub enum Refusal {
     /// The machine of the memory has no page left for it.
     #[error("its machine has no memory left for that")]
     NoMemory = 11,
+    /// The node's interface has too much under way for that.
+    #[error("its node's interface has too much under way; ask for less, or again")]
+    Overloaded = 16,
 }
 
 impl Refusal {
-    pub(crate) fn from_bits(bits: u64) -> Self {
+    /// Reads a reason from an answer; one that this build does not know is [`Refusal::Unknown`].
+    pub fn from_bits(bits: u64) -> Self {
         let why = match bits {
             1 => Self::NoSuchSegment,
             2 => Self::OutOfBounds,
@@ -54,6 +58,7 @@ impl Refusal {
             9 => Self::LockBusy,
             10 => Self::NotHeld,
             11 => Self::NoMemory,
+            16 => Self::Overloaded,
             _ => Self::Unknown,
         };
         debug_assert!(why == Self::Unknown || why as u64 == bits, "answers carry its number");

@@ -46,6 +46,7 @@ pub mod protocol;
 mod requester;
 mod rma;
 mod segment;
+pub mod service;
 mod target;
 
 pub use clump_shm::export::SegmentName;
@@ -61,4 +62,5 @@ pub use phase::{OpenPhase, Phase};
 pub use requester::{Completion, EncodedRequest, Requester, Successor};
 pub use rma::Rma;
 pub use segment::Segment;
+pub use service::{AdvanceWord, Range, SpreadUpdate, Update};
 pub use target::{Pending, Signal, Strides, Target};

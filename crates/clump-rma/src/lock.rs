@@ -383,7 +383,7 @@ impl WaitFor for Granted<'_> {
 }
 
 /// Returns the time to sleep until the next check.
-fn nap(until: Option<u64>) -> Duration {
+pub(crate) fn nap(until: Option<u64>) -> Duration {
     const NAP: Duration = Duration::from_millis(10);
     let left = |until: u64| Duration::from_nanos(until.saturating_sub(clock::now_ns()));
     until.map_or(NAP, |until| left(until).min(NAP))

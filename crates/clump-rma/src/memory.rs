@@ -49,6 +49,12 @@ pub trait Memory {
 
     /// Returns the name of the endpoint at a port of this node, as bits; 0 when there is none.
     fn port(&self, port: u64) -> u64;
+
+    /// Returns the node of a segment, and whether it is this one.
+    fn home(&self, name: SegmentName) -> (u32, bool);
+
+    /// Announces to ranks of this node that words of that bit are watched, or no longer.
+    fn watch(&mut self, bit: u32, watched: bool);
 }
 
 /// A segment that was accessed before.
@@ -237,5 +243,16 @@ impl Memory for NodeSegments {
     fn port(&self, port: u64) -> u64 {
         let holder = u16::try_from(port).ok().and_then(|port| self.node.port_holder(port));
         holder.map_or(0, |name| name.to_bits())
+    }
+
+    fn home(&self, name: SegmentName) -> (u32, bool) {
+        let node = self.node.home_of(name);
+        (node, node == self.node.node())
+    }
+
+    fn watch(&mut self, bit: u32, watched: bool) {
+        if let Some(block) = self.node.rank(self.node.interface_id(self.node.node())) {
+            block.watch(bit, watched);
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
+use crate::atomic::AtomicOp;
 use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
+use crate::service::{SpreadUpdate, code, may_be_batched};
 use crate::target::Target;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
@@ -13,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// One-sided operations of one thread. Clones share the endpoint and all state.
 ///
@@ -138,6 +141,30 @@ impl Rma {
     /// itself, past their homes.
     pub fn locks_passed(&self) -> u64 {
         self.inner.passed.get()
+    }
+
+    /// Executes one operation without a result on words of segments of any nodes, by index from
+    /// their beginning. The interface of node `via` executes the updates of its own segments and
+    /// forwards the others, one request for each segment. Returns when all have been executed.
+    ///
+    /// # Errors
+    /// Fails with the first refusal; others may have been executed. [`Refusal::Overloaded`]: the
+    /// interface forwards too much for others at the moment. Fails if a node or a rank is lost, or
+    /// if `via` is this node, since a rank reaches all others by itself, or no node.
+    pub fn spread(&self, via: u32, op: AtomicOp, updates: &[SpreadUpdate]) -> Result<()> {
+        let memory = self.inner.context.node();
+        if via == memory.node() || via >= memory.nnodes() || !may_be_batched(op) {
+            return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
+        }
+        let mut result = Ok(());
+        for part in updates.chunks(SpreadUpdate::MOST) {
+            let words = |cookie| [0, 0, cookie, op as u64];
+            let load = RequestPayload::Bytes(part.as_bytes());
+            let sink = AnswerSink::Value;
+            let cookie = self.inner.begin(via, code::SPREAD, sink, words, load)?;
+            result = result.and(self.inner.await_one(cookie).map(drop));
+        }
+        result
     }
 
     /// Handles answers that have arrived; every call that waits does so too, and handles messages

@@ -2,12 +2,13 @@
 //! accessed at once.
 
 mod bulk;
+mod many;
 mod words;
 
 use crate::atomic::Word;
 use crate::error::{Refusal, Result, refused};
 use crate::rma::Inner;
-use clump_os::sync::AtomicU64;
+use clump_os::sync::{AtomicU64, Ordering, fence};
 use clump_shm::cells::Cells;
 use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::rank::RankBlock;
@@ -149,6 +150,24 @@ impl Target {
     /// Returns true if the rank that exported it has died, as far as this node knows.
     pub(crate) fn is_owner_dead(&self) -> bool {
         self.inner.context.node().death_of(self.name.rank()).is_some()
+    }
+
+    /// Tells that a plain store has changed the word at `offset`, so that those who wait for it on
+    /// other nodes ([`Target::when`]) are answered. Signals, flags and applies do so by themselves;
+    /// a change that nobody tells of is seen after 100 ms.
+    pub fn notify(&self, offset: u64) {
+        let memory = self.inner.context.node();
+        if self.near.is_none() || memory.nnodes() == 1 {
+            return;
+        }
+        let interface = memory.interface_id(memory.node());
+        // SYNC 20: pairs with look
+        fence(Ordering::SeqCst);
+        if let Some(block) = memory.rank(interface)
+            && block.mark_changed(self.name, offset)
+        {
+            block.park().wake(memory.alarm(interface).map(|alarm| &**alarm));
+        }
     }
 
     /// Wakes the rank of a near segment, if it waits for a signal; all ranks of this node, if the

@@ -103,6 +103,13 @@ impl std::fmt::Display for SegmentName {
     }
 }
 
+/// Returns the number of the bit, 0 to 63, that stands for a watched word.
+#[inline]
+pub fn watch_bit(name: SegmentName, offset: u64) -> u32 {
+    let mixed = (name.to_bits() ^ (offset / 8).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 58) as u32
+}
+
 /// The extent of a segment as its table says: to be checked against its owner's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {

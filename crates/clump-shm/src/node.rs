@@ -76,6 +76,15 @@ impl NodeMemory {
     /// # Errors
     /// Too many ranks, or ranks of a node that do not follow each other.
     pub fn create(config: &NodeConfig<'_>) -> Result<Self> {
+        Self::create_with_fence(config, fence::register())
+    }
+
+    /// Creates the memory of a node whose ranks and interfaces use that fence: the symmetric one
+    /// costs less where one thread runs them all, as in a simulation.
+    ///
+    /// # Errors
+    /// As those of [`NodeMemory::create`].
+    pub fn create_with_fence(config: &NodeConfig<'_>, fence: FenceKind) -> Result<Self> {
         let nnodes = config.node_of.iter().max().map_or(1, |last| last.saturating_add(1));
         local_range(config.node, nnodes, config.node_of, config.ranks)?;
         let proxies = if nnodes > 1 { config.proxies } else { 0 };
@@ -90,7 +99,6 @@ impl NodeMemory {
             "a block each"
         );
         let fd = map::sealed_memory(MEMORY_LABEL, geometry.total_bytes())?;
-        let fence = fence::register();
         let mut node = Self::over(fd, geometry, fence, false)?;
         for (block, &number) in node.rank_blocks().zip(config.node_of) {
             block.set_node(number);

@@ -2,7 +2,7 @@
 
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 
-use crate::export::ExportTable;
+use crate::export::{ExportTable, SegmentName, watch_bit};
 use crate::job::Death;
 use crate::park::Park;
 use crate::process_address::ProcessAddressLine;
@@ -130,6 +130,16 @@ struct NoteLine {
 
 const _: () = assert!(size_of::<NoteLine>() == 64);
 
+/// Words that requests to the interface of this block watch, by bits ([`watch_bit`]).
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct WatchLine {
+    /// Bits of words that are watched.
+    watched: AtomicU64,
+    /// Bits of words that ranks of the node have changed.
+    changed: AtomicU64,
+}
+
 /// The number of the last barrier that a rank arrived at.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -154,6 +164,7 @@ pub struct RankBlock {
     counters: [AtomicU64; 160],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
+    watch: WatchLine,
 }
 
 const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
@@ -162,6 +173,38 @@ const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
 unsafe impl SharedLayout for RankBlock {}
 
 impl RankBlock {
+    /// For an interface: announces that words of that bit are watched, or no longer.
+    pub fn watch(&self, bit: u32, watched: bool) {
+        debug_assert!(bit < u64::BITS, "a bit of a word");
+        // SYNC 20: pairs with mark_changed
+        match watched {
+            true => drop(self.watch.watched.fetch_or(1 << bit, Ordering::SeqCst)),
+            false => drop(self.watch.watched.fetch_and(!(1 << bit), Ordering::SeqCst)),
+        }
+    }
+
+    /// For a rank that has changed a word, by an operation with sequentially consistent ordering:
+    /// notes that if the word is watched. Returns true if this interface has to be woken.
+    #[inline]
+    pub fn mark_changed(&self, name: SegmentName, offset: u64) -> bool {
+        let bit = 1_u64 << watch_bit(name, offset);
+        // SYNC 20: pairs with watch
+        if self.watch.watched.load(Ordering::SeqCst) & bit == 0 {
+            return false;
+        }
+        self.watch.changed.fetch_or(bit, Ordering::SeqCst) & bit == 0
+    }
+
+    /// For an interface: returns the bits of watched words that may have changed since the last
+    /// call.
+    #[inline]
+    pub fn take_changed(&self) -> u64 {
+        if self.watch.changed.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.watch.changed.swap(0, Ordering::SeqCst)
+    }
+
     /// For a proxy: completes the close handshake. All that this rank had handed to it lies in the
     /// lanes of endpoints, or was returned to sender.
     pub fn bid_farewell(&self) {

@@ -5,8 +5,9 @@ use crate::time::{Costs, SeatClock};
 use anyhow::Context as _;
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Stack, StackConfig};
-use clump_ni::{Server, SleepAnnouncement, Wiring};
+use clump_ni::{Server, Services, SleepAnnouncement, Wiring};
 use clump_os::alarm::Alarm;
+use clump_os::fence::FenceKind;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::ProcessAddress;
 use clump_wire::Security;
@@ -14,7 +15,9 @@ use std::time::Duration;
 
 /// Creates the memory of a node, with alarms, its ranks joined, and the addresses of all actors.
 pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
-    let mut memory = NodeMemory::create(config).context("no memory for a node")?;
+    // One thread runs all: a fence that interrupts processors would be most of the cost of a run.
+    let memory = NodeMemory::create_with_fence(config, FenceKind::Symmetric);
+    let mut memory = memory.context("no memory for a node")?;
     let awake = memory.local_ranks().chain(memory.own_interfaces());
     let alarms = awake.map(|actor| Ok((actor, Alarm::new()?)));
     let alarms = alarms.collect::<Result<Vec<_>, clump_os::error::OsError>>();
@@ -71,7 +74,7 @@ impl SimInterface {
         let clock = SeatClock::new(trade.costs.unwrap_or_default());
         clock.set(begin + ahead);
         let time = trade.costs.map(|_| clock.clone());
-        let server = Server::new(memory, which, clock, |wiring| {
+        let server = Server::new(memory, which, Services::default(), clock, |wiring| {
             let Wiring { me: (me, epoch), peers, endpoints } = wiring;
             let config = StackConfig {
                 me,

@@ -63,9 +63,10 @@ pub mod conn {
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Barrier, Comparison, Error as OneSidedError, ErrorKind as OneSidedErrorKind,
-        Flag, Guard, Lock, NodeRegion, Pages, Pending, Phase, Refusal, RegionOptions, RegionView,
-        Rma, Segment, SegmentName, Signal, Strides, Target, Word,
+        AdvanceWord, AtomicOp, Barrier, Comparison, Error as OneSidedError,
+        ErrorKind as OneSidedErrorKind, Flag, Guard, Lock, NodeRegion, Pages, Pending, Phase,
+        Range, Refusal, RegionOptions, RegionView, Rma, Segment, SegmentName, Signal, SpreadUpdate,
+        Strides, Target, Update, Word,
     };
 }
 

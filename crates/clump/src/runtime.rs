@@ -7,6 +7,7 @@ use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_rma::service::check_fingerprint;
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_transport::{NetworkResources, NetworkTuning};
@@ -76,8 +77,9 @@ fn alone() -> Result<NodeMemory> {
 
 /// Creates the context of a rank that `clump run` started.
 fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
-    let Boot { rank, memory, config, control, net, alarms, .. } = boot;
+    let Boot { rank, memory, config, control, net, alarms, services, .. } = boot;
     let mut node = NodeMemory::attach(memory)?;
+    check_fingerprint(services).map_err(clump_boot::Error::OtherVersion)?;
     let settings = settings(&config);
     let alarms = alarms.into_iter().map(|(rank, fd)| (rank, Alarm::from_fd(fd)));
     node.set_alarms(alarms.collect());

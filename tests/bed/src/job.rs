@@ -4,7 +4,7 @@ use crate::SPIN_AND_YIELD_NS;
 use crate::seat::{Seat, Shared};
 use crate::shape::Shape;
 use clump_am::RankContext;
-use clump_ni::NetworkInterface;
+use clump_ni::{NetworkInterface, Services};
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -42,7 +42,7 @@ impl Job {
         let start = |memory: &NodeMemory, which: u32| {
             let id = memory.own_interfaces().start + which;
             let resources = network(shape, socket(id), seed + 1000 + u64::from(id));
-            NetworkInterface::start(memory, which, resources, 0).unwrap()
+            NetworkInterface::start(memory, which, Services::default(), resources, 0).unwrap()
         };
         let start = &start;
         let interfaces =

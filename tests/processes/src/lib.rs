@@ -18,6 +18,7 @@
 pub mod c_programs;
 pub mod cables;
 pub mod checkers;
+pub mod hung;
 pub mod lock_storm;
 pub mod stall;
 pub mod start_storm;
@@ -30,6 +31,7 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -51,15 +53,21 @@ pub fn program(name: &str) -> PathBuf {
 ///
 /// # Panics
 /// Panics if that takes longer than [`PATIENCE`]; `what` names the condition.
-pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    within_patience(condition).unwrap_or_else(|| panic!("waited {PATIENCE:?} for {what}"))
+}
+
+/// Waits until `condition` returns a value, but not longer than [`PATIENCE`].
+fn within_patience<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = clock::instant();
-    loop {
-        if let Some(value) = condition() {
+    while start.elapsed() < PATIENCE {
+        let value = condition();
+        if value.is_some() {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
         clock::pass(Duration::from_millis(1));
     }
+    None
 }
 
 /// A job to start.
@@ -123,18 +131,9 @@ impl Job {
     pub fn start(mut self) -> Running {
         let mut launcher = self.command.spawn().expect("starting clump");
         let (out, err) = (launcher.stdout.take(), launcher.stderr.take());
-        let gather = |stream: Option<Box<dyn Read + Send>>| {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                if let Some(mut stream) = stream {
-                    let _ = stream.read_to_end(&mut bytes);
-                }
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-        };
-        let out = gather(out.map(|s| Box::new(s) as Box<dyn Read + Send>));
-        let err = gather(err.map(|s| Box::new(s) as Box<dyn Read + Send>));
-        Running { launcher, mark: self.mark, out: Some(out), err: Some(err) }
+        let out = Output::gather(out.map(|s| Box::new(s) as Box<dyn Read + Send>));
+        let err = Output::gather(err.map(|s| Box::new(s) as Box<dyn Read + Send>));
+        Running { launcher, mark: self.mark, out, err }
     }
 
     /// Starts it and waits for its end.
@@ -143,13 +142,49 @@ impl Job {
     }
 }
 
+/// Bytes that a job has written to one of its streams, read by a thread.
+#[derive(Debug)]
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Output {
+    /// Starts to read `stream` to its end.
+    fn gather(stream: Option<Box<dyn Read + Send>>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let gathered = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let Some(mut stream) = stream else { return };
+            let mut piece = [0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut piece) {
+                gathered.lock().expect("bytes of a stream").extend_from_slice(&piece[..length]);
+            }
+        });
+        Self { bytes, reader: Some(reader) }
+    }
+
+    /// Returns what has been read so far.
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("bytes of a stream")).into_owned()
+    }
+
+    /// Returns all of it, once the stream has ended.
+    fn all(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("reading what the job wrote");
+        }
+        self.so_far()
+    }
+}
+
 /// A started job.
 #[derive(Debug)]
 pub struct Running {
     launcher: Child,
     mark: String,
-    out: Option<JoinHandle<String>>,
-    err: Option<JoinHandle<String>>,
+    out: Output,
+    err: Output,
 }
 
 impl Running {
@@ -227,7 +262,10 @@ impl Running {
     /// Waits for the end of the launcher, and checks that no process of the job is left.
     pub fn finish(mut self) -> Finished {
         let start = clock::instant();
-        let status = until("the launcher to end", || self.launcher.try_wait().expect("waiting"));
+        let ended = within_patience(|| self.launcher.try_wait().expect("waiting"));
+        let status = ended.unwrap_or_else(|| {
+            panic!("waited {PATIENCE:?} for the launcher to end\n{}", self.describe())
+        });
         let took = start.elapsed();
         let code = std::os::unix::process::ExitStatusExt::signal(&status)
             .map_or_else(|| status.code().unwrap_or(-1), |signal| -signal);
@@ -236,11 +274,18 @@ impl Running {
             procfs::with_variable(MARK, &mark).is_empty().then_some(())
         });
         let gone = start.elapsed();
-        let read = |stream: Option<JoinHandle<String>>| {
-            stream.map(|s| s.join().expect("reading what the job wrote")).unwrap_or_default()
-        };
-        let (out, err) = (read(self.out.take()), read(self.err.take()));
+        let (out, err) = (self.out.all(), self.err.all());
         Finished { code, out, err, took, gone }
+    }
+
+    /// Returns its processes, the waits of their threads, and all it has written so far.
+    pub fn describe(&self) -> String {
+        format!(
+            "{}output:\n{}errors:\n{}",
+            hung::threads(&self.processes()),
+            self.out.so_far(),
+            self.err.so_far()
+        )
     }
 }
 

@@ -29,6 +29,20 @@ fn a_program_by_itself_is_a_job_of_one_rank() {
 }
 
 #[test]
+fn a_job_that_does_not_end_can_be_described() {
+    let folder = Folder::new();
+    let args = format!("forever 0 --ready {}", folder.path().display());
+    let job = Job::of("-n 2", &args).start();
+    job.await_ready(folder.path(), 0..1);
+    let told = job.describe();
+    for part in [" agent --control ", "prog forever 0", "  prog: ", "errors:"] {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+    job.signal(job.launcher(), signals::TERMINATE);
+    let _ = job.finish();
+}
+
+#[test]
 fn a_rank_may_be_a_child_but_not_two() {
     Job::of("-n 2", "child").finish().expect_clean();
     let ended = Job::of("-n 2", "twice").finish();

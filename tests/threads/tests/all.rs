@@ -10,3 +10,4 @@ mod locks;
 mod onesided;
 mod onesided_programs;
 mod regions;
+mod services;

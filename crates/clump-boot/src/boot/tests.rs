@@ -4,7 +4,19 @@ use std::os::fd::AsRawFd;
 fn seat() -> RankIdentity {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
-    RankIdentity { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net, line: net }
+    let services = 0x1234_5678_9abc_def0;
+    RankIdentity {
+        rank: 3,
+        nranks: 5,
+        node: 1,
+        nnodes: 2,
+        job_id,
+        stats,
+        terminal,
+        services,
+        net,
+        line: net,
+    }
 }
 
 fn memory() -> OwnedFd {
@@ -105,4 +117,20 @@ fn a_seat_that_is_being_taken_is_taken() {
     scm_message::receive(&theirs, &mut [&mut first]).unwrap().unwrap();
     let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
+}
+
+#[test]
+fn the_program_learns_which_services_its_agent_has() {
+    let other = RankIdentity { services: seat().services ^ 1 << 63, ..seat() };
+    let (theirs, ours) = offer(&other, memory().as_fd(), None).unwrap();
+    let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
+    assert_eq!(boot.services, other.services);
+    assert_ne!(boot.services, seat().services);
+    drop((boot, theirs, ours));
+    let line = Error::OtherVersion("other services than batch:1".into()).to_string();
+    assert!(
+        line.contains("(other services than batch:1)") && line.contains("one version"),
+        "{line}"
+    );
+    assert_eq!(line.lines().count(), 1);
 }

@@ -62,6 +62,8 @@ pub(super) struct Account {
     /// Requests that arrived while answers waited.
     pub(super) later: VecDeque<Kept>,
     answers: VecDeque<KeptAnswer>,
+    /// Requests to services that end later.
+    pub(super) laters: u32,
 }
 
 impl Account {
@@ -78,6 +80,7 @@ impl Account {
             holds: 0,
             later: VecDeque::new(),
             answers: VecDeque::new(),
+            laters: 0,
         }
     }
 

@@ -1,12 +1,14 @@
 //! Execution of one request: check, operation, answer.
 
 use super::claims::At;
+use super::served::is_served;
 use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width, execute};
 use crate::error::Refusal;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
+use crate::service::ServiceOutcome;
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::{SegmentName, SegmentOwner};
 
@@ -111,6 +113,9 @@ impl<M: Memory> Engine<M> {
             let &[cookie, port] = words else { return None };
             return Some(ExecutionResult::Value(cookie, self.memory.port(port)));
         }
+        if is_served(handler) {
+            return Some(self.execute_served(at, request, out));
+        }
         let (&[segment, offset, cookie], rest) = words.split_first_chunk()?;
         let name = SegmentName::from_bits(segment);
         let done = match (handler, rest) {
@@ -145,6 +150,31 @@ impl<M: Memory> Engine<M> {
             _ => Err(Refusal::Unknown),
         };
         Some(done.unwrap_or_else(|why| ExecutionResult::Refused(cookie, why)))
+    }
+
+    fn execute_served(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        out: &mut impl ReplySink,
+    ) -> ExecutionResult {
+        let cookie = request.words.get(2).copied().unwrap_or(0);
+        let outcome = self.serve(at, request, out);
+        if !self.concerns_others() {
+            self.touch_changed();
+        }
+        match outcome.unwrap_or_else(ServiceOutcome::Refused) {
+            ServiceOutcome::Done => ExecutionResult::Done(cookie),
+            // A result that nobody asked for.
+            ServiceOutcome::Value(_) | ServiceOutcome::Bytes if cookie == 0 => {
+                ExecutionResult::Done(0)
+            }
+            ServiceOutcome::Value(value) => ExecutionResult::Value(cookie, value),
+            ServiceOutcome::Bytes => ExecutionResult::Bytes(cookie),
+            ServiceOutcome::Later if cookie == 0 => ExecutionResult::Kept,
+            ServiceOutcome::Later => ExecutionResult::Later,
+            ServiceOutcome::Refused(why) => ExecutionResult::Refused(cookie, why),
+        }
     }
 
     fn get(

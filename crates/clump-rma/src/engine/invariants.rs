@@ -3,9 +3,10 @@
 use super::Engine;
 use super::claims::{ClaimAccount, ClaimState};
 use super::waits::MAX_WAITS;
+use crate::memory::Memory;
 use clump_shm::geometry::ENDPOINTS;
 
-impl<M> Engine<M> {
+impl<M: Memory> Engine<M> {
     /// Checks the relations between accounts, waits and claims, which hold between two calls,
     /// whatever requesters send.
     ///
@@ -18,6 +19,7 @@ impl<M> Engine<M> {
         self.check_accounts();
         self.check_waits();
         self.check_claims();
+        self.check_served();
     }
 
     fn check_accounts(&self) {
@@ -27,7 +29,7 @@ impl<M> Engine<M> {
             debug_assert!(at < accounts.len(), "a place has an account");
             let name = accounts[at].name;
             debug_assert_eq!((name.rank(), name.index()), (rank, index), "of an endpoint there");
-            debug_assert!(rank < self.ranks && usize::from(index) < ENDPOINTS, "of this job");
+            debug_assert!(rank < self.senders && usize::from(index) < ENDPOINTS, "of this job");
         }
         debug_assert!(accounts.is_empty() || *last < accounts.len(), "it was used last");
         debug_assert!(moved.iter().all(|at| *at < accounts.len()), "accounts that moved exist");

@@ -1,9 +1,10 @@
 //! Tests of the engine alone: good requests, nonsense, and lack of room.
 
 mod schedule;
+mod services;
 
 use super::waits::queue_lock;
-use super::{Engine, ReplySink, Request};
+use super::{AskStatus, Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width};
 use crate::error::Refusal;
 use crate::lock::{LockTurn, TurnStatus};
@@ -26,13 +27,14 @@ struct Bench {
     cells: Cells,
     woken: Vec<u32>,
     dead: Vec<u32>,
+    watched: u64,
 }
 
 impl Bench {
     fn new() -> Self {
         let fd = sealed_memory("bench", 4 * 4096).unwrap();
         let cells = Cells::over(Mapping::shared(&fd, 0, 4 * 4096).unwrap());
-        Self { cells, woken: Vec::new(), dead: Vec::new() }
+        Self { cells, woken: Vec::new(), dead: Vec::new(), watched: 0 }
     }
 }
 
@@ -62,6 +64,16 @@ impl Memory for Bench {
     fn port(&self, port: u64) -> u64 {
         if port == 80 { Name::new(0, 5, 1).to_bits() } else { 0 }
     }
+
+    fn home(&self, name: SegmentName) -> (u32, bool) {
+        let rank = name.rank();
+        (rank, rank == 0)
+    }
+
+    fn watch(&mut self, bit: u32, watched: bool) {
+        let mask = 1 << bit;
+        self.watched = if watched { self.watched | mask } else { self.watched & !mask };
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +88,8 @@ struct Answer {
 struct Wire {
     answers: Vec<Answer>,
     reports: Vec<(Name, u64)>,
+    asked: Vec<(u32, u8, Vec<u64>, Vec<u8>)>,
+    ask_room: usize,
     /// Number of answers that find room before one does not; `None`: all do.
     room: Option<usize>,
 }
@@ -95,6 +109,14 @@ impl ReplySink for Wire {
 
     fn report(&mut self, to: Name, consumed: u64) {
         self.reports.push((to, consumed));
+    }
+
+    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+        if self.asked.len() >= self.ask_room {
+            return AskStatus::Full;
+        }
+        self.asked.push((node, handler, words.to_vec(), payload.to_vec()));
+        AskStatus::Sent
     }
 }
 

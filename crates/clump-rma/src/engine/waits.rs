@@ -259,6 +259,9 @@ impl<M: Memory> Engine<M> {
     /// which only an unlimited one's can be, cannot be ended.
     pub(super) fn cancel(&mut self, at: usize, cookie: u64, out: &mut impl ReplySink) {
         let is_it = |wait: &Wait| (wait.account, wait.cookie) == (at, cookie);
+        if self.cancel_later(at, cookie, out) {
+            return;
+        }
         let Some(place) = self.waits.iter().position(is_it) else { return };
         if self.waits.get(place).is_none_or(|wait| self.is_promised(wait)) {
             return;
@@ -273,6 +276,7 @@ impl<M: Memory> Engine<M> {
     /// Gives up the waits of a rank, or of an endpoint of it that was opened anew.
     pub(super) fn abandon_all(&mut self, gone: impl Fn(Name) -> bool) {
         let is_gone = |place: &ClaimAccount| gone(place.from);
+        self.abandon_laters(&gone);
         let (waits, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waits).into_iter().partition(|wait| gone(wait.from));
         self.waits = rest;

@@ -111,6 +111,7 @@ impl Flag {
             // Waiters may be any ranks, on any node.
             self.target.inner.context.node().wake_all();
         }
+        self.target.notify(self.offset);
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Signal {
 
 impl Target {
     #[inline]
-    fn reach(&self, offset: u64, bytes: u64) -> Result<Option<&Cells>> {
+    pub(super) fn reach(&self, offset: u64, bytes: u64) -> Result<Option<&Cells>> {
         let Some(near) = &self.near else { return Ok(None) };
         match near.reach(offset, bytes) {
             Some(cells) => Ok(Some(cells)),
@@ -122,6 +122,7 @@ impl Target {
         let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
         u64::apply(cell, op, value, 0);
         self.wake();
+        self.notify(offset);
         Ok(())
     }
 

@@ -3,13 +3,16 @@
 use super::Target;
 use crate::atomic::{AtomicOp, Comparison, Word};
 use crate::error::{Refusal, Result, refused};
+use crate::lock::nap;
 use crate::protocol::atomic_handler;
 use crate::requester::AnswerSink;
 use crate::rma::{Inner, RequestPayload};
 use clump_am::WaitFor;
+use clump_os::clock;
 use clump_shm::rank::WaitReason;
 use std::marker::PhantomData;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// An operation that has begun and returns a `T` when it has been executed. One that is dropped is
 /// executed all the same.
@@ -328,12 +331,28 @@ impl Target {
     /// ([`Refusal::OwnerDead`]), or if a rank is lost and survivors do not continue.
     pub fn wait_until<T: Word>(&self, offset: u64, comparison: Comparison, value: T) -> Result<T> {
         self.reach_grown(offset, bytes::<T>())?;
-        let mut word = Compared { target: self, offset, comparison, value, seen: None };
+        let seen = self.await_near(offset, (comparison, value), None)?;
+        seen.ok_or_else(|| refused(self.name, offset, Refusal::TimedOut))
+    }
+
+    /// Waits as [`Target::wait_until`] does, until a time at most. Returns `None` when that has
+    /// come.
+    pub(super) fn await_near<T: Word>(
+        &self,
+        offset: u64,
+        (comparison, value): (Comparison, T),
+        until: Option<u64>,
+    ) -> Result<Option<T>> {
+        let mut word = Compared { target: self, offset, comparison, value, until, seen: None };
         self.inner.endpoint.block_on(&mut word)?;
+        let is_late = || until.is_some_and(|until| clock::now_ns() >= until);
+        if word.seen.is_none() && is_late() {
+            return Ok(None);
+        }
         let holds = |seen: T| comparison.holds(seen.to_bits(), value.to_bits());
         debug_assert!(word.seen.is_none_or(holds), "the word that ended the wait");
         let why = if self.is_owner_dead() { Refusal::OwnerDead } else { Refusal::Misaligned };
-        word.seen.ok_or_else(|| refused(self.name, offset, why))
+        word.seen.map(Some).ok_or_else(|| refused(self.name, offset, why))
     }
 }
 
@@ -342,6 +361,7 @@ struct Compared<'a, T> {
     offset: u64,
     comparison: Comparison,
     value: T,
+    until: Option<u64>,
     seen: Option<T>,
 }
 
@@ -357,7 +377,12 @@ impl<T: Word> WaitFor for Compared<'_, T> {
         let word = T::apply(cell, AtomicOp::Load, zero, zero);
         let holds = self.comparison.holds(word.to_bits(), self.value.to_bits());
         self.seen = holds.then_some(word);
-        Ok(holds || self.target.is_owner_dead())
+        let is_late = || self.until.is_some_and(|until| clock::now_ns() >= until);
+        Ok(holds || is_late() || self.target.is_owner_dead())
+    }
+
+    fn nap(&self) -> Duration {
+        nap(self.until)
     }
 
     fn waiting(&self) -> WaitReason {

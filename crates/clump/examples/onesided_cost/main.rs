@@ -8,6 +8,7 @@
 //! On three nodes and more (`-n 3 --nodes 3`) all ranks but the last contend for a lock of the
 //! last one's node, beside a message that two of them send to and fro.
 
+mod many;
 mod near;
 mod relay;
 
@@ -39,6 +40,7 @@ fn main() -> Result<()> {
             if let Some(host) = host {
                 echo.connect((host, port))?;
                 measure_far(&rma, &all[1], &echo)?;
+                many::measure(&rma, &all[1])?;
             } else {
                 near::measure(&all[1])?;
             }

@@ -380,8 +380,8 @@ fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     })?;
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1))?;
-    // A survivor that ends first closes its endpoints: only the death matters here.
-    ep.on_returned(|_| {})?;
+    // A survivor that ends first closes its endpoints; without a death none comes back.
+    ep.on_returned(|returned| eprintln!("returned: {}", returned.reason))?;
     let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;
     let page = vec![7; ep.max_medium().min(4096)];

@@ -39,9 +39,14 @@ fn heirs(cl: &clump::Clump) -> Result<()> {
         region.put(0, 11_u64)?;
         region.put(LAST, 12_u64)?;
         cl.barrier()?;
+        // The others might still be in the barrier, which a death would end with an error.
+        mine.wait_until(8, Comparison::Equal, 3_u64)?;
         return process::signal(process::own_pid(), signal::KILL).map_err(Into::into);
     }
     cl.barrier()?;
+    all[2].signal(8, 1, true)?;
+    // The last of these ends rank 2, perhaps before its answer is back.
+    let _ = rma.quiet();
     match cl.rank() {
         0 => {
             await_death(&all[2])?;

@@ -3,7 +3,7 @@
 
 use super::{Bench, own};
 use crate::engine::claims::ClaimState;
-use crate::engine::{Engine, ReplySink, Request};
+use crate::engine::{AskStatus, Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::lock::{LockTurn, TurnStatus};
 use crate::protocol::{ask, atomic_handler, how, tell};
@@ -67,6 +67,10 @@ impl ReplySink for Post<'_> {
     }
 
     fn report(&mut self, _to: Name, _consumed: u64) {}
+
+    fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> AskStatus {
+        AskStatus::Lost
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

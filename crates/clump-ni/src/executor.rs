@@ -1,0 +1,218 @@
+//! The executor of one-sided operations: an engine, and its way to the interface's stack.
+
+use clump_net::{ArrivedMessage, Disposition, FlowId, Pushed, Request as OwnRequest, Stack};
+use clump_rma::engine::{AskStatus, Engine, ReplySink, Request};
+use clump_rma::protocol::{TAG, interface_name, tell};
+use clump_rma::service::Services;
+use clump_rma::{NodeSegments, Refusal};
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::RankBlock;
+use clump_shm::shared::Shared;
+use clump_transport::{Clock, Routes, credit_bytes, gone};
+use clump_wire::frame::FrameKind;
+
+/// Longest time for which a change that nobody told of is not seen, in ns.
+const UNSEEN_NS: u64 = 100_000_000;
+
+/// The engine, and the name under which it answers and asks.
+pub(crate) struct Executor {
+    pub(crate) engine: Engine<NodeSegments>,
+    name: Name,
+    memory: NodeMemory,
+    /// Ranks of other nodes that may still send requests.
+    living: Vec<(u32, Shared<RankBlock>)>,
+    /// Flows to the interfaces of other nodes, by node, once they are open.
+    flows: Vec<Option<FlowId>>,
+    /// Time at which all watched words were looked at, and the deaths known then.
+    looked: (u64, u64),
+    /// True if all watched words are to be looked at.
+    suspects: bool,
+}
+
+impl Executor {
+    /// Creates the executor of requests to `name`, which works on `segments`.
+    pub(crate) fn new(
+        memory: &NodeMemory,
+        segments: NodeSegments,
+        services: Services,
+        name: Name,
+    ) -> Self {
+        let ranks = memory.interface_id(0);
+        let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
+        let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
+        let engine = Engine::new(segments, ranks, credit_bytes(memory));
+        let engine = engine.with_services(services, memory.all_interfaces().end);
+        let (memory, flows) = (memory.clone(), vec![None; memory.nnodes() as usize]);
+        Self { engine, name, memory, living, flows, looked: (0, 0), suspects: false }
+    }
+
+    /// Returns the engine, and an outlet for it.
+    #[inline]
+    pub(crate) fn over<'a, C: Clock>(
+        &'a mut self,
+        stack: &'a mut Stack,
+        clock: &'a C,
+        routes: &'a Routes,
+    ) -> (&'a mut Engine<NodeSegments>, Outlet<'a, C>) {
+        let Self { engine, name, memory, flows, .. } = self;
+        (engine, Outlet { stack, clock, routes, name: *name, memory, flows })
+    }
+
+    /// Forgets ranks that are gone.
+    pub(crate) fn housekeeping(&mut self, now: u64) {
+        let Self { engine, living, memory, looked, suspects, .. } = self;
+        living.retain(|(rank, block)| {
+            let here = gone(block).is_none();
+            if !here {
+                engine.forget(*rank);
+            }
+            here
+        });
+        let deaths = memory.job().deaths();
+        if engine.has_watches() && (deaths != looked.1 || now >= looked.0 + UNSEEN_NS) {
+            (*looked, *suspects) = ((now, deaths), true);
+        }
+    }
+
+    /// Takes in the watched words that ranks of this node have changed. Returns true if there were
+    /// some.
+    pub(crate) fn look_at_changes(
+        &mut self,
+        stack: &mut Stack,
+        clock: &impl Clock,
+        routes: &Routes,
+    ) -> bool {
+        if !self.engine.has_watches() {
+            return false;
+        }
+        let block = self.memory.rank(self.memory.interface_id(self.memory.node()));
+        let told = block.map_or(0, |block| block.take_changed());
+        let changed = if std::mem::take(&mut self.suspects) { u64::MAX } else { told };
+        if changed != 0 {
+            let (engine, mut out) = self.over(stack, clock, routes);
+            engine.handle_changes(changed, &mut out);
+        }
+        told != 0
+    }
+
+    /// Answers requests for locks and flags that need not wait any more.
+    pub(crate) fn end_waits(&mut self, stack: &mut Stack, clock: &impl Clock, routes: &Routes) {
+        if self.engine.has_waits() {
+            let (engine, mut out) = self.over(stack, clock, routes);
+            engine.handle_waits(&mut out);
+        }
+    }
+
+    /// Returns true if a message is for the engine, and not for an endpoint.
+    #[inline]
+    pub(crate) fn is_for(&self, arrival: &ArrivedMessage<'_>) -> bool {
+        let route = arrival.route;
+        let name = self.name.to_bits();
+        match arrival.sort {
+            Disposition::Message(_) => route.to == name,
+            Disposition::Lost(..) => route.from == name,
+        }
+    }
+}
+
+/// Hands an arrival to the engine.
+#[inline]
+pub(crate) fn take(
+    engine: &mut Engine<NodeSegments>,
+    arrival: &ArrivedMessage<'_>,
+    out: &mut impl ReplySink,
+) {
+    let from = Name::from_bits(arrival.route.from);
+    let all = arrival.words();
+    let (words, deposited) = match (arrival.sort, arrival.reply) {
+        (Disposition::Message(FrameKind::Ask), _) => {
+            return engine.handle_credit_request(from, all.first().copied().unwrap_or(0), out);
+        }
+        (Disposition::Message(FrameKind::Short | FrameKind::Medium), false) => (all, 0),
+        (Disposition::Message(FrameKind::Long), false) => match all {
+            [_, bytes, words @ ..] => (words, *bytes),
+            _ => return,
+        },
+        _ => return take_answer(engine, arrival, out),
+    };
+    let payload = if deposited == 0 { arrival.payload } else { &[] };
+    let request = Request { from, handler: arrival.handler, words, payload, deposited };
+    engine.handle_request(&request, out);
+}
+
+/// Hands the answer to a request of this interface to the engine, or its return.
+#[cold]
+fn take_answer(
+    engine: &mut Engine<NodeSegments>,
+    arrival: &ArrivedMessage<'_>,
+    out: &mut impl ReplySink,
+) {
+    let words = arrival.words();
+    let word = |at: usize| words.get(at).copied().unwrap_or(0);
+    match (arrival.sort, arrival.reply) {
+        (Disposition::Message(FrameKind::Short | FrameKind::Medium), true) => {
+            let value = word(1).to_le_bytes();
+            let answer = match arrival.handler {
+                tell::FAILED => Err(Refusal::from_bits(word(1))),
+                tell::BYTES => Ok(arrival.payload),
+                tell::VALUE => Ok(&value[..]),
+                _ => Ok(&[][..]),
+            };
+            engine.handle_answer(word(0), answer, out);
+        }
+        (Disposition::Lost(..), false) => {
+            engine.handle_answer(word(2), Err(Refusal::NodeLost), out);
+        }
+        // Answers that did not reach their requester, which is gone; credit, which the stack took.
+        _ => {}
+    }
+}
+
+/// Outlet of answers and requests over the interface's stack.
+pub(crate) struct Outlet<'a, C> {
+    stack: &'a mut Stack,
+    clock: &'a C,
+    routes: &'a Routes,
+    name: Name,
+    memory: &'a NodeMemory,
+    flows: &'a mut Vec<Option<FlowId>>,
+}
+
+impl<C: Clock> ReplySink for Outlet<'_, C> {
+    fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let names = (self.name.to_bits(), to.to_bits());
+        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
+        let peer = self.routes.stack_of(to.to_bits());
+        // A lost peer needs no answer.
+        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
+    }
+
+    fn report(&mut self, to: Name, consumed: u64) {
+        let names = (self.name.to_bits(), to.to_bits());
+        let peer = self.routes.stack_of(to.to_bits());
+        self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);
+    }
+
+    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+        let is_known = node < self.memory.nnodes() && node != self.memory.node();
+        let Some(place) = self.flows.get_mut(node as usize).filter(|_| is_known) else {
+            return AskStatus::Lost;
+        };
+        if self.memory.is_node_lost(node) {
+            return AskStatus::Lost;
+        }
+        let to = interface_name(self.memory, node).to_bits();
+        let (stack, peer) = (&mut *self.stack, self.routes.stack_of(to));
+        let from = self.name.to_bits();
+        let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let request = OwnRequest { flow, tag: TAG, kind, handler, words };
+        match stack.request(|| self.clock.ticked_ns(), &request, payload) {
+            Pushed::Accepted => AskStatus::Sent,
+            Pushed::Full => AskStatus::Full,
+            Pushed::Lost(_) => AskStatus::Lost,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Requests to services that end later, what they watch, and what they have asked.
+
+use super::watches::Watches;
+use crate::service::{Services, Ticket, Wishes};
+use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most requests of an endpoint that end later, at one time.
+pub(super) const MAX_LATER: u32 = 64;
+/// Most requests to other interfaces under way.
+pub(super) const MAX_ASKS: usize = 256;
+
+/// A request that ends later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Later {
+    pub(super) account: usize,
+    pub(super) from: Name,
+    pub(super) cookie: u64,
+    pub(super) service: usize,
+    pub(super) place: (SegmentName, u64),
+    /// Requests to other interfaces that have not been answered.
+    pub(super) asks: u32,
+}
+
+/// A request to another interface.
+#[derive(Debug)]
+pub(super) struct OwnAsk {
+    pub(super) ticket: Ticket,
+    pub(super) node: u32,
+    /// The request, while it has found no room.
+    pub(super) unsent: Option<(u8, Vec<u64>, Vec<u8>)>,
+}
+
+/// Services of an engine, and the requests to them that end later.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    pub(super) services: Services,
+    pub(super) tickets: Ticket,
+    pub(super) laters: BTreeMap<Ticket, Later>,
+    pub(super) watches: Watches,
+    pub(super) asks: HashMap<u64, OwnAsk>,
+    pub(super) own_cookies: u64,
+    /// True if requests to other interfaces wait for room.
+    pub(super) unsent: bool,
+    /// Requests to interfaces that are lost.
+    pub(super) lost: Vec<u64>,
+    pub(super) wishes: Wishes,
+}

@@ -1,0 +1,405 @@
+//! Requests to services: begun, continued, ended, cancelled.
+
+use super::account::Account;
+use super::laters::{Later, MAX_ASKS, MAX_LATER, OwnAsk, Served};
+use super::{AskStatus, Engine, ReplySink, Request};
+use crate::error::Refusal;
+use crate::memory::Memory;
+use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
+use crate::service::{
+    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Ticket, Wakeup,
+};
+use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
+
+/// Reason of a step of a service.
+enum Step<'a> {
+    Begin(&'a ServiceRequest<'a>),
+    Go(Wakeup<'a>),
+}
+
+impl<M: Memory> Engine<M> {
+    /// Executes a request to a service. Returns its state, and its ticket.
+    pub(super) fn serve(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        out: &mut impl ReplySink,
+    ) -> Result<ServiceOutcome, Refusal> {
+        let which = self.served.services.which(request.handler).ok_or(Refusal::Unknown)?;
+        let split = request.words.split_first_chunk().ok_or(Refusal::Unknown)?;
+        let (&[segment, offset, cookie], words) = split;
+        let place = (SegmentName::from_bits(segment), offset);
+        if self.accounts[at].laters >= MAX_LATER || self.is_full(which) {
+            return Err(Refusal::Overloaded);
+        }
+        self.served.tickets += 1;
+        let ticket = self.served.tickets;
+        let of_service = ServiceRequest {
+            from: request.from,
+            code: request.handler,
+            segment: place.0,
+            offset,
+            answered: cookie != 0,
+            words,
+            payload: request.payload,
+        };
+        // What an interface asks is executed without a third.
+        let budget = match request.from.rank() < self.ranks {
+            true => MAX_ASKS.saturating_sub(self.served.asks.len()),
+            false => 0,
+        };
+        let outcome = self.step(which, (ticket, budget), &Step::Begin(&of_service));
+        if outcome != ServiceOutcome::Later {
+            self.served.wishes.watch = None;
+            debug_assert!(self.served.wishes.asked.is_empty(), "what has ended asks nothing");
+            self.served.wishes.asked.clear();
+            return Ok(outcome);
+        }
+        self.accounts[at].laters += 1;
+        let (from, service) = (request.from, which);
+        let later = Later { account: at, from, cookie, service, place, asks: 0 };
+        self.served.laters.insert(ticket, later);
+        self.keep(ticket, out);
+        let asks = self.served.laters.get(&ticket).map_or(0, |later| later.asks);
+        if cookie == 0 && asks == 0 {
+            // One that waits for nothing ends now: nobody could cancel it.
+            self.served.watches.due.push(ticket);
+        }
+        Ok(ServiceOutcome::Later)
+    }
+
+    fn is_full(&self, which: usize) -> bool {
+        let service = self.served.services.list.get(which);
+        service.is_none_or(|service| service.memory_bytes() >= service.memory_bound())
+    }
+
+    /// Runs a step of a service.
+    fn step(
+        &mut self,
+        which: usize,
+        (ticket, budget): (u64, usize),
+        step: &Step<'_>,
+    ) -> ServiceOutcome {
+        let Self { memory, scratch, served, .. } = self;
+        let Some(service) = served.services.list.get_mut(which) else {
+            debug_assert!(false, "request numbers lead to services");
+            return ServiceOutcome::Refused(Refusal::Unknown);
+        };
+        scratch.clear();
+        let wishes = &mut served.wishes;
+        let mut context = ServiceContext { memory, ticket, bytes: scratch, wishes, budget };
+        let outcome = match step {
+            Step::Begin(request) => service.handle(request, &mut context),
+            Step::Go(why) => service.resume(ticket, *why, &mut context),
+        };
+        if outcome == ServiceOutcome::Bytes && scratch.len() > MAX_PIECE {
+            debug_assert!(false, "an answer fits into one message");
+            return ServiceOutcome::Refused(Refusal::Overloaded);
+        }
+        outcome
+    }
+
+    /// Fulfils the wishes of a request that ends later.
+    fn keep(&mut self, ticket: Ticket, out: &mut impl ReplySink) {
+        debug_assert!(self.served.laters.contains_key(&ticket), "wishes are of a request");
+        if let Some((segment, offset)) = self.served.wishes.watch.take() {
+            let bit = self.served.watches.insert(ticket, segment, offset);
+            if let Some(bit) = bit {
+                self.memory.watch(bit, true);
+            }
+            // It may have changed before it was watched.
+            self.served.watches.due.push(ticket);
+        }
+        let asked = std::mem::take(&mut self.served.wishes.asked);
+        for mut one in asked {
+            self.served.own_cookies += 1;
+            let cookie = self.served.own_cookies;
+            if let Some(place) = one.words.get_mut(2) {
+                *place = cookie;
+            }
+            let unsent = Some((one.code, one.words, one.payload));
+            self.served.asks.insert(cookie, OwnAsk { ticket, node: one.node, unsent });
+            if let Some(later) = self.served.laters.get_mut(&ticket) {
+                later.asks += 1;
+            }
+            self.send_own(cookie, out);
+        }
+    }
+
+    /// Sends a request to another interface, if there is room.
+    fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
+        let Some(own) = self.served.asks.get_mut(&cookie) else {
+            debug_assert!(false, "what is sent was asked");
+            return;
+        };
+        let Some((code, words, payload)) = &own.unsent else {
+            debug_assert!(false, "a request is sent once");
+            return;
+        };
+        debug_assert_eq!(words.get(2), Some(&cookie), "its answer carries its cookie");
+        match out.ask(own.node, *code, words, payload) {
+            AskStatus::Sent => own.unsent = None,
+            AskStatus::Full => self.served.unsent = true,
+            AskStatus::Lost => {
+                own.unsent = None;
+                self.served.lost.push(cookie);
+            }
+        }
+    }
+
+    /// Sends requests to other interfaces that found no room.
+    pub(super) fn send_own_again(&mut self, out: &mut impl ReplySink) {
+        if !std::mem::take(&mut self.served.unsent) {
+            return;
+        }
+        let mut unsent: Vec<_> = self.served.asks.iter().collect();
+        unsent.retain(|(_, own)| own.unsent.is_some());
+        let mut cookies: Vec<u64> = unsent.into_iter().map(|(&cookie, _)| cookie).collect();
+        cookies.sort_unstable();
+        cookies.into_iter().for_each(|cookie| self.send_own(cookie, out));
+        self.fire(out);
+        self.release_moved(out);
+    }
+
+    /// Takes in the answer of another interface to a request of this one.
+    pub fn handle_answer(
+        &mut self,
+        cookie: u64,
+        answer: Result<&[u8], Refusal>,
+        out: &mut impl ReplySink,
+    ) {
+        self.take_answer(cookie, answer, out);
+        self.fire(out);
+        self.release_moved(out);
+    }
+
+    fn take_answer(
+        &mut self,
+        cookie: u64,
+        answer: Result<&[u8], Refusal>,
+        out: &mut impl ReplySink,
+    ) {
+        // Its requester may have gone.
+        let Some(own) = self.served.asks.remove(&cookie) else { return };
+        let Some(later) = self.served.laters.get_mut(&own.ticket) else {
+            debug_assert!(false, "what was asked ends with its request");
+            return;
+        };
+        debug_assert!(later.asks > 0, "each answer is of one request");
+        later.asks -= 1;
+        let service = later.service;
+        let outcome = self.step(service, (own.ticket, 0), &Step::Go(Wakeup::Answered(answer)));
+        self.conclude(own.ticket, outcome, out);
+    }
+
+    /// Resumes requests whose watched words may have changed.
+    pub(super) fn fire(&mut self, out: &mut impl ReplySink) {
+        while let Some(cookie) = self.served.lost.pop() {
+            self.take_answer(cookie, Err(Refusal::NodeLost), out);
+        }
+        while let Some(ticket) = self.served.watches.due.pop() {
+            let Some(later) = self.served.laters.get(&ticket) else { continue };
+            let outcome = self.step(later.service, (ticket, 0), &Step::Go(Wakeup::Changed));
+            self.conclude(ticket, outcome, out);
+        }
+    }
+
+    /// Ends a request, unless it goes on.
+    fn conclude(&mut self, ticket: Ticket, outcome: ServiceOutcome, out: &mut impl ReplySink) {
+        self.touch_changed();
+        self.served.wishes.watch = None;
+        let Some(&later) = self.served.laters.get(&ticket) else {
+            debug_assert!(false, "a step is of a request that goes on");
+            return;
+        };
+        let mut outcome = outcome;
+        if outcome == ServiceOutcome::Later {
+            if later.cookie != 0 || later.asks > 0 {
+                return;
+            }
+            // Nobody could cancel it, and `quiet` would wait for ever.
+            self.forget_later(later.service, ticket);
+            outcome = ServiceOutcome::Refused(Refusal::Overloaded);
+        }
+        self.drop_later(ticket);
+        let Self { accounts, scratch, moved, stuck, .. } = self;
+        let Some(account) = accounts.get_mut(later.account) else {
+            debug_assert!(false, "accounts stay");
+            return;
+        };
+        debug_assert_eq!(account.name, later.from, "laters end with their endpoint");
+        end(account, &later, outcome, (scratch, out));
+        if later.cookie == 0 {
+            account.executed += 1;
+            moved.push(later.account);
+        }
+        *stuck |= account.is_stuck();
+    }
+
+    /// Removes a request that ended later, its watch, and what it has asked.
+    fn drop_later(&mut self, ticket: Ticket) {
+        let Some(later) = self.served.laters.remove(&ticket) else {
+            debug_assert!(false, "a request ends once");
+            return;
+        };
+        if let Some(bit) = self.served.watches.remove(ticket) {
+            self.memory.watch(bit, false);
+        }
+        self.served.asks.retain(|_, own| own.ticket != ticket);
+        if let Some(account) = self.accounts.get_mut(later.account) {
+            debug_assert!(account.laters > 0, "each is counted at its account");
+            account.laters = account.laters.saturating_sub(1);
+        }
+    }
+
+    fn forget_later(&mut self, service: usize, ticket: Ticket) {
+        debug_assert!(self.served.laters.contains_key(&ticket), "it has not ended");
+        if let Some(service) = self.served.services.list.get_mut(service) {
+            service.forget(ticket);
+        }
+    }
+
+    /// Ends a request whose requester does not wait any more. Returns false if there is none.
+    pub(super) fn cancel_later(
+        &mut self,
+        at: usize,
+        cookie: u64,
+        out: &mut impl ReplySink,
+    ) -> bool {
+        let is_it = |later: &Later| (later.account, later.cookie) == (at, cookie);
+        let found = self.served.laters.iter().find(|(_, later)| is_it(later));
+        let Some((&ticket, &later)) = found.filter(|_| cookie != 0) else { return false };
+        self.forget_later(later.service, ticket);
+        self.drop_later(ticket);
+        let (segment, offset) = later.place;
+        let words = [cookie, Refusal::TimedOut as u64, segment.to_bits(), offset];
+        self.accounts[at].answer(out, tell::FAILED, &words, &[]);
+        self.stuck |= self.accounts[at].is_stuck();
+        true
+    }
+
+    /// Gives up the requests of endpoints that are gone.
+    pub(super) fn abandon_laters(&mut self, gone: impl Fn(Name) -> bool) {
+        let of_them = self.served.laters.iter().filter(|(_, later)| gone(later.from));
+        let all: Vec<_> = of_them.map(|(&ticket, later)| (ticket, later.service)).collect();
+        for (ticket, service) in all {
+            self.forget_later(service, ticket);
+            self.drop_later(ticket);
+        }
+        debug_assert!(!self.served.laters.values().any(|later| gone(later.from)), "all are gone");
+    }
+
+    /// Takes in that watched words may have changed: those of the bits `changed`, as
+    /// [`clump_shm::rank::RankBlock::take_changed`] returns them.
+    pub fn handle_changes(&mut self, changed: u64, out: &mut impl ReplySink) {
+        self.served.watches.mark(changed);
+        self.fire(out);
+        self.release_moved(out);
+    }
+
+    /// Returns true if what a request did may concern others.
+    #[inline]
+    pub(super) fn concerns_others(&self) -> bool {
+        let Served { watches, lost, .. } = &self.served;
+        !watches.is_empty() || !watches.due.is_empty() || !lost.is_empty()
+    }
+
+    /// Returns true if words are watched.
+    #[inline]
+    pub fn has_watches(&self) -> bool {
+        !self.served.watches.is_empty()
+    }
+
+    /// Marks the watched words that services have changed.
+    pub(super) fn touch_changed(&mut self) {
+        let changed = std::mem::take(&mut self.served.wishes.changed);
+        if !self.served.watches.is_empty() {
+            for (segment, offset, bytes) in &changed {
+                self.served.watches.touch(*segment, *offset, *bytes);
+            }
+        }
+        self.served.wishes.changed = changed;
+        self.served.wishes.changed.clear();
+    }
+
+    /// Resumes requests that watch words which `request`, executed just now, may have changed.
+    #[cold]
+    pub(super) fn note_changes(&mut self, request: &Request<'_>, out: &mut impl ReplySink) {
+        let Request { handler, words, payload, deposited, .. } = *request;
+        self.touch_changed();
+        let watches = &mut self.served.watches;
+        if let &[segment, offset, ref rest @ ..] = words {
+            let name = SegmentName::from_bits(segment);
+            let bytes = match handler {
+                _ if atomic_of(handler).is_some() => 8,
+                ask::PUT => payload.len() as u64,
+                ask::PUT_LONG => deposited,
+                // Up to the end of the segment, roughly: a resumed request looks for itself.
+                ask::PUT_STRIDED | ask::SET => u64::MAX,
+                _ => 0,
+            };
+            if bytes != 0 {
+                watches.touch(name, offset, bytes);
+            }
+            if let (ask::PUT | ask::PUT_LONG, &[_, segment, offset, _, _]) = (handler, rest) {
+                watches.touch(SegmentName::from_bits(segment), offset, 8);
+            }
+        }
+        self.fire(out);
+    }
+
+    /// Checks that each later request is of its account, and counted there.
+    pub(super) fn check_served(&self) {
+        let Served { laters, asks, watches, .. } = &self.served;
+        for later in laters.values() {
+            let account = self.accounts.get(later.account);
+            let its = account.is_some_and(|account| account.name == later.from);
+            debug_assert!(its, "the account of a request is that of its endpoint");
+            debug_assert!(
+                later.cookie != 0 || later.asks > 0,
+                "it ends by itself, or is cancelled"
+            );
+        }
+        let counted: u32 = self.accounts.iter().map(|account| account.laters).sum();
+        debug_assert_eq!(counted as usize, laters.len(), "each is counted at its account");
+        debug_assert!(asks.len() <= MAX_ASKS, "an interface asks little");
+        let known = |own: &OwnAsk| laters.contains_key(&own.ticket);
+        debug_assert!(asks.values().all(known), "what is asked is asked for a request");
+        watches.check_invariants(|ticket| laters.contains_key(&ticket));
+    }
+}
+
+/// Answers a request that has ended.
+fn end(
+    account: &mut Account,
+    later: &Later,
+    outcome: ServiceOutcome,
+    (bytes, out): (&[u8], &mut impl ReplySink),
+) {
+    let (cookie, (segment, offset)) = (later.cookie, later.place);
+    debug_assert_ne!(outcome, ServiceOutcome::Later, "it has ended");
+    debug_assert!(account.laters < MAX_LATER, "and is not counted any more");
+    match outcome {
+        ServiceOutcome::Refused(why) if cookie == 0 => {
+            account.failed += 1;
+            account.first_failure.get_or_insert((why, segment.to_bits(), offset));
+        }
+        ServiceOutcome::Refused(why) => {
+            let words = [cookie, why as u64, segment.to_bits(), offset];
+            account.answer(out, tell::FAILED, &words, &[]);
+        }
+        _ if cookie == 0 => {}
+        ServiceOutcome::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
+        ServiceOutcome::Bytes => account.answer(out, tell::BYTES, &[cookie, 0], bytes),
+        ServiceOutcome::Done | ServiceOutcome::Later => {
+            account.answer(out, tell::DONE, &[cookie], &[]);
+        }
+    }
+}
+
+/// Returns true for the numbers of requests to services.
+#[inline]
+pub(super) fn is_served(handler: u8) -> bool {
+    (FIRST_CODE..=LAST_CODE).contains(&handler)
+}

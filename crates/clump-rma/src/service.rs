@@ -1,0 +1,146 @@
+//! Interface services: operations that upper layers add to those of a network interface.
+//!
+//! A service is pure: it has no clock, socket or thread. It sees one request at a time, accesses
+//! exported memory through a [`ServiceContext`], and ends the request at once or later. The engine
+//! counts, fences, credits and cancels its requests as its own operations.
+//!
+//! # Invariants
+//! 1. A request to a service is answered, or counted as refused, exactly once.
+//! 2. A request that ends later has an answer, which its requester can cancel, or parts that other
+//!    interfaces execute: so nothing that `quiet` waits for lasts for ever.
+//! 3. What an interface asks of another is answered there without asking a third.
+
+mod apply;
+mod batch;
+mod catalogue;
+mod context;
+mod gather;
+mod spread;
+mod when;
+
+pub use apply::Advance as AdvanceWord;
+pub(crate) use apply::execute as execute_apply;
+pub use batch::Update;
+pub(crate) use batch::{execute as execute_batch, may_be_batched, reach_words, read_many};
+pub use catalogue::{Services, check_fingerprint};
+pub(crate) use context::Wishes;
+pub use context::{ServiceContext, Ticket};
+pub(crate) use gather::MAX_RANGES;
+pub use gather::Range;
+pub use spread::SpreadUpdate;
+
+use crate::error::Refusal;
+use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
+
+/// First number of a service's requests; there are 32.
+pub const FIRST_CODE: u8 = 0x60;
+/// Last number of a service's requests.
+pub const LAST_CODE: u8 = 0x7f;
+/// First number that is free for services of upper layers.
+pub const FREE_CODE: u8 = 0x68;
+
+/// Requests of the services of this crate; all begin with `segment offset cookie`.
+pub mod code {
+    /// `... kind` and updates or indexes: operations of one kind on words, by index from `offset`.
+    pub const BATCH: u8 = super::FIRST_CODE;
+    /// Ranges as payload: answered by their bytes, one after the other.
+    pub const GATHER: u8 = super::FIRST_CODE + 1;
+    /// `... runs advances`: runs to write, and words that change after them.
+    pub const APPLY: u8 = super::FIRST_CODE + 2;
+    /// `... comparison value`: answered by the word, once it compares in this way.
+    pub const WHEN: u8 = super::FIRST_CODE + 3;
+    /// `0 0 cookie kind` and updates with segments of any nodes: split, and forwarded.
+    pub const SPREAD: u8 = super::FIRST_CODE + 4;
+}
+
+/// Name, version and request numbers of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceId {
+    /// Its name: letters, digits and `-`.
+    pub name: &'static str,
+    /// Its version: other ones are other services.
+    pub version: u32,
+    /// First number of its requests.
+    pub first: u8,
+    /// Number of its requests.
+    pub count: u8,
+}
+
+/// A request to a service.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceRequest<'a> {
+    /// Endpoint that sent it.
+    pub from: Name,
+    /// Its number.
+    pub code: u8,
+    /// Segment that it names.
+    pub segment: SegmentName,
+    /// Offset in that segment.
+    pub offset: u64,
+    /// True if it is owed an answer.
+    pub answered: bool,
+    /// Its words behind those three.
+    pub words: &'a [u64],
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// State of a request after a step of its service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceOutcome {
+    /// It has ended without a result.
+    Done,
+    /// It has ended with a value.
+    Value(u64),
+    /// It has ended with the bytes in [`ServiceContext::bytes`].
+    Bytes,
+    /// It ends later, after a watched word changes or an interface answers.
+    Later,
+    /// It was refused, and changed nothing.
+    Refused(Refusal),
+}
+
+/// Event that a request waited for.
+#[derive(Debug, Clone, Copy)]
+pub enum Wakeup<'a> {
+    /// A watched word may have changed.
+    Changed,
+    /// An interface has answered: a value or bytes, or its refusal.
+    Answered(Result<&'a [u8], Refusal>),
+}
+
+/// Operations that an interface executes for an upper layer.
+pub trait Service: Send {
+    /// Returns its name, version and request numbers.
+    fn id(&self) -> ServiceId;
+
+    /// Begins a request.
+    fn handle(
+        &mut self,
+        request: &ServiceRequest<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome;
+
+    /// Continues a request that was to end later. May be called although nothing has changed.
+    fn resume(
+        &mut self,
+        ticket: Ticket,
+        why: Wakeup<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome;
+
+    /// Drops what is kept for a request that was to end later: it was cancelled, or its rank died.
+    fn forget(&mut self, ticket: Ticket);
+
+    /// Drops what is kept for a rank that died or finalized, besides its requests.
+    fn rank_gone(&mut self, rank: u32) {
+        let _ = rank;
+    }
+
+    /// Returns the bytes kept now.
+    fn memory_bytes(&self) -> usize;
+
+    /// Returns the bytes above which it is given no more requests; those are refused.
+    fn memory_bound(&self) -> usize;
+}

@@ -1,0 +1,236 @@
+//! Many operations on a segment in one request: batches, gathers, applies, and waits for a word of
+//! another node. They are executed by services of the node's interface, or here if it is near.
+
+use super::Target;
+use crate::atomic::{AtomicOp, Comparison};
+use crate::error::{Refusal, Result, refused};
+use crate::lock::Granted;
+use crate::protocol::MAX_PIECE;
+use crate::requester::AnswerSink;
+use crate::rma::RequestPayload;
+use crate::service::{
+    AdvanceWord, MAX_RANGES, Range, Update, code, execute_batch, may_be_batched, read_many,
+};
+use clump_os::clock;
+use std::ptr::NonNull;
+use std::time::Duration;
+use zerocopy::IntoBytes;
+
+/// Most words that one answer holds.
+const WORDS: usize = MAX_PIECE / 8;
+// Words of requests and answers are copied as they are.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+impl Target {
+    /// Executes one operation without a result on many words, each by its index from `offset` on.
+    /// Batches of up to [`Update::MOST`] go to another node as one request, which changes all words
+    /// or none; larger ones as several, in any order. Does not wait until that has happened.
+    ///
+    /// # Errors
+    /// Fails for operations that are made for their results. On this node it fails if it is
+    /// refused; on another, [`crate::Rma::quiet`] reports a refusal.
+    pub fn update_many(&self, offset: u64, op: AtomicOp, updates: &[Update]) -> Result<()> {
+        let no = |why| refused(self.name, offset, why);
+        if !may_be_batched(op) {
+            return Err(no(Refusal::Unknown));
+        }
+        if self.near.is_none() {
+            let words = [self.name.to_bits(), offset, 0, op as u64];
+            for part in updates.chunks(Update::MOST) {
+                let load = RequestPayload::Bytes(part.as_bytes());
+                self.inner.send(self.node, code::BATCH, &words, load)?;
+            }
+            return Ok(());
+        }
+        let Some(last) = updates.iter().map(Update::index).max() else { return Ok(()) };
+        let count = last as usize + 1;
+        let cells = self.reach(offset, count as u64 * 8)?;
+        let words = cells.and_then(|cells| cells.words(offset, count));
+        let done = execute_batch(words.ok_or_else(|| no(Refusal::Misaligned))?, op, updates);
+        debug_assert!(done, "the highest index is inside");
+        Ok(())
+    }
+
+    /// Reads many words, each by its index from `offset` on, into `to`.
+    ///
+    /// # Errors
+    /// Fails if `to` has not a place for each, if the words are refused, or if their node or a rank
+    /// is lost. Then the contents of `to` are unspecified.
+    pub fn get_many(&self, offset: u64, indexes: &[u32], to: &mut [u64]) -> Result<()> {
+        let no = |why| refused(self.name, offset, why);
+        if indexes.len() != to.len() {
+            return Err(no(Refusal::OutOfBounds));
+        }
+        if self.near.is_some() {
+            let Some(last) = indexes.iter().max() else { return Ok(()) };
+            let count = *last as usize + 1;
+            let cells = self.reach(offset, count as u64 * 8)?;
+            let words = cells.and_then(|cells| cells.words(offset, count));
+            let words = words.ok_or_else(|| no(Refusal::Misaligned))?;
+            let mut places = to.iter_mut();
+            let mut give = |word| {
+                if let Some(place) = places.next() {
+                    *place = word;
+                }
+            };
+            let read = read_many(words, indexes.iter().copied(), &mut give);
+            debug_assert!(read, "the highest index is inside");
+            return Ok(());
+        }
+        for (indexes, to) in indexes.chunks(WORDS).zip(to.chunks_mut(WORDS)) {
+            let words = |cookie| [self.name.to_bits(), offset, cookie, AtomicOp::Load as u64];
+            self.fill(code::BATCH, words, indexes.as_bytes(), to.as_mut_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a request whose answer fills `to`, and waits for it.
+    fn fill<const N: usize>(
+        &self,
+        code: u8,
+        words: impl FnOnce(u64) -> [u64; N],
+        load: &[u8],
+        to: &mut [u8],
+    ) -> Result<()> {
+        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
+        debug_assert!(to.len() <= MAX_PIECE, "an answer is one message");
+        let sink = AnswerSink::Buffer(NonNull::from(&mut *to).cast(), to.len());
+        let load = RequestPayload::Bytes(load);
+        let cookie = self.inner.begin(self.node, code, sink, words, load)?;
+        // Taken from the requester there, however it ends.
+        self.inner.await_one(cookie).map(drop)
+    }
+
+    /// Reads several ranges into `to`, one after the other. Up to 1024 ranges of 16 KiB together
+    /// come in one answer.
+    ///
+    /// # Errors
+    /// Fails if `to` is not as long as all ranges together, or has a range of more than 16 KiB; else
+    /// as [`Target::get_bytes`] does.
+    pub fn gather(&self, ranges: &[Range], to: &mut [u8]) -> Result<()> {
+        let no = |offset, why| refused(self.name, offset, why);
+        let mut rest = to;
+        let mut ranges = ranges;
+        while let Some(first) = ranges.first() {
+            let (mut count, mut bytes) = (0, 0);
+            for range in ranges.iter().take(MAX_RANGES) {
+                let more = usize::try_from(range.bytes()).unwrap_or(usize::MAX);
+                match more.checked_add(bytes) {
+                    Some(sum) if sum <= MAX_PIECE => (count, bytes) = (count + 1, sum),
+                    _ => break,
+                }
+            }
+            if count == 0 || bytes > rest.len() {
+                return Err(no(first.offset(), Refusal::OutOfBounds));
+            }
+            let (these, behind) = ranges.split_at(count);
+            let (here, later) = rest.split_at_mut(bytes);
+            (ranges, rest) = (behind, later);
+            self.gather_once(these, here)?;
+        }
+        if rest.is_empty() { Ok(()) } else { Err(no(0, Refusal::OutOfBounds)) }
+    }
+
+    fn gather_once(&self, ranges: &[Range], to: &mut [u8]) -> Result<()> {
+        debug_assert!(ranges.len() <= MAX_RANGES, "a request is one message");
+        if self.near.is_none() {
+            if to.is_empty() {
+                return Ok(());
+            }
+            let words = |cookie| [self.name.to_bits(), 0, cookie];
+            return self.fill(code::GATHER, words, ranges.as_bytes(), to);
+        }
+        let mut rest = to;
+        for range in ranges {
+            let (here, later) = rest.split_at_mut(range.bytes() as usize);
+            self.get_bytes(range.offset(), here)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Writes several runs, and then changes words: a rank that sees one of them changed, by
+    /// [`Target::load`] or by waiting for it, sees all runs. Wakes the segment's rank and all that
+    /// wait for the words. Does not wait until that has happened.
+    ///
+    /// # Errors
+    /// Fails if runs and changes together take more than 16 KiB, with 16 bytes for each run and 24
+    /// for each change; else as [`Target::put_bytes`] does.
+    pub fn apply(&self, runs: &[(u64, &[u8])], advances: &[AdvanceWord]) -> Result<()> {
+        let no = |offset, why| refused(self.name, offset, why);
+        let ranges: Vec<_> =
+            runs.iter().map(|(at, bytes)| Range::new(*at, bytes.len() as u64)).collect();
+        let mut load = ranges.as_bytes().to_vec();
+        load.extend_from_slice(advances.as_bytes());
+        let data = load.len();
+        runs.iter().for_each(|(_, bytes)| load.extend_from_slice(bytes));
+        if load.len() > MAX_PIECE {
+            return Err(no(0, Refusal::Overloaded));
+        }
+        if self.near.is_none() {
+            let words = [self.name.to_bits(), 0, 0, runs.len() as u64, advances.len() as u64];
+            let load = RequestPayload::Bytes(&load);
+            return self.inner.send(self.node, code::APPLY, &words, load);
+        }
+        let ends = ranges.iter().map(|range| range.offset().checked_add(range.bytes()));
+        let ends = ends.chain(advances.iter().map(|advance| advance.offset().checked_add(8)));
+        let mut end = 0;
+        for one in ends {
+            end = end.max(one.ok_or_else(|| no(0, Refusal::OutOfBounds))?);
+        }
+        let cells = self.reach(0, end)?.ok_or_else(|| no(0, Refusal::NoSuchSegment))?;
+        let data = load.get(data..).unwrap_or_default();
+        crate::service::execute_apply(&ranges, advances, data, |_, _| Ok(cells))
+            .map_err(|why| no(0, why))?;
+        self.wake();
+        advances.iter().for_each(|advance| self.notify(advance.offset()));
+        Ok(())
+    }
+
+    /// Waits until a word of any node compares in this way, at most for `limit`. Returns the word,
+    /// or `None` when that has passed. On another node the interface answers once the word is
+    /// changed so: by anything that an interface executes, by signals, flags and applies of its
+    /// ranks, or by a store that [`Target::notify`] tells of.
+    ///
+    /// # Errors
+    /// Fails if its rank has died ([`Refusal::OwnerDead`]), if its node is lost, or if a rank died
+    /// and survivors do not continue.
+    pub fn when_within(
+        &self,
+        offset: u64,
+        comparison: Comparison,
+        value: u64,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>> {
+        let limit = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        let until = limit.map(|limit| clock::now_ns().saturating_add(limit));
+        if self.near.is_some() {
+            self.reach_grown(offset, 8)?;
+            return self.await_near(offset, (comparison, value), until);
+        }
+        let (inner, node) = (&self.inner, self.node);
+        let words = |cookie| [self.name.to_bits(), offset, cookie, comparison as u64, value];
+        let load = RequestPayload::Nothing;
+        let cookie = inner.begin(node, code::WHEN, AnswerSink::Value, words, load)?;
+        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let waited = inner.endpoint.block_on(&mut wait);
+        if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
+            inner.cancel(node, cookie)?;
+        }
+        match inner.await_one(cookie) {
+            Ok(seen) => Ok(Some(seen)),
+            Err(error) if error.why() == Some(Refusal::TimedOut) => Ok(None),
+            Err(error) => waited.map_err(Into::into).and(Err(error)),
+        }
+    }
+
+    /// Waits as [`Target::when_within`] does, without a limit.
+    ///
+    /// # Errors
+    /// Fails as [`Target::when_within`] does.
+    pub fn when(&self, offset: u64, comparison: Comparison, value: u64) -> Result<u64> {
+        let seen = self.when_within(offset, comparison, value, None)?;
+        debug_assert!(seen.is_none_or(|seen| comparison.holds(seen, value)), "this ended it");
+        seen.ok_or_else(|| refused(self.name, offset, Refusal::TimedOut))
+    }
+}
