@@ -153,6 +153,23 @@ fn homes_move_between_barriers() {
     check("moving", 2, 1, &[first, second], false);
 }
 
+#[test]
+fn writes_from_behind_a_barrier_meet_a_page_that_moves() {
+    // Node 1 becomes the home of page 0, which node 2 has, and writes as soon as it may.
+    let old = vec![Barrier(3, 3), Barrier(3, 3), Read(0), Read(1)];
+    let new = vec![Write(0, 1), Set(0, 1), Barrier(3, 3), Barrier(3, 3), Read(1)];
+    let writer = vec![Await(0, 1), Read(0), Barrier(3, 3), Write(1, 5), Fence, Barrier(3, 3)];
+    let programs = [old, new, writer];
+    let placement = Placement::Explicit(Box::new([0, 0]));
+    let moving = Config { placement, move_after: 1, max_notices: 0, ..settings(3, 1, 2) };
+    let causal = Config { consistency: Consistency::Causal, ..moving.clone() };
+    for config in [moving, causal] {
+        let limit = 100_000;
+        let explored = explore(&config, &programs, true, limit);
+        assert!(explored.moments < limit, "explored in part");
+    }
+}
+
 /// A cell is written, fenced, and then published by a pointer without a lock.
 fn published() -> Vec<Vec<Op>> {
     let writer = vec![Write(SECOND, 9), Fence, Write(0, 9), Fence];
