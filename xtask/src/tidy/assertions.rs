@@ -8,9 +8,10 @@ use super::{Finding, Tree};
 use crate::source::Function;
 use anyhow::Result;
 
-/// Crates whose broken invariants would lose or duplicate messages, or end the wrong job.
+/// Crates whose broken invariants would lose or duplicate messages or writes, or end the wrong job.
 const CRATES: &[&str] = &[
     "crates/clump-control",
+    "crates/clump-hlrc",
     "crates/clump-proto",
     "crates/clump-net",
     "crates/clump-shm",

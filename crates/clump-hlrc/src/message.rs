@@ -1,0 +1,249 @@
+//! Messages between nodes, and what a node wants to have done.
+
+use crate::interval::Interval;
+use crate::page_version::PageVersion;
+use crate::placement::HomeMove;
+use crate::vector_time::VectorTime;
+
+/// Description of a diff beside its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DiffHeader {
+    /// Page that was written.
+    pub page: u32,
+    /// Node that wrote it.
+    pub writer: u16,
+    /// Interval whose writes the diff completes.
+    pub interval: u32,
+    /// Interval of the writer's diff before this one, 0 for the first: it is applied first.
+    pub after: u32,
+    /// Barriers of all ranks that the writer had passed: a home that is behind waits with the
+    /// bytes.
+    pub epoch: u32,
+    /// Everything that the writer had seen; a causal home applies its notices before the bytes.
+    pub time: VectorTime,
+}
+
+/// Message from one node to another; `P` holds bytes of pages.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message<P> {
+    /// Write notices.
+    Notices(Interval),
+    /// Request for the notices of the receiver's own intervals behind `after`, up to `until`.
+    PullNotices {
+        /// Last interval that is known.
+        after: u32,
+        /// Last interval that is needed.
+        until: u32,
+    },
+    /// Bytes for a page that the receiver is the home of.
+    Diff(DiffHeader, P),
+    /// Request for a page.
+    Fetch {
+        /// Page wanted.
+        page: u32,
+        /// Intervals that it must contain.
+        required: PageVersion,
+        /// True if the sender becomes the page's home with the answer.
+        moving: bool,
+    },
+    /// A whole page.
+    Page {
+        /// Page sent.
+        page: u32,
+        /// Intervals that it contains.
+        version: PageVersion,
+        /// Everything that its bytes may depend on.
+        time: VectorTime,
+        /// Its bytes.
+        payload: P,
+    },
+    /// Question to the directory of a page that gets its home by the first write.
+    AskHome {
+        /// Page in question.
+        page: u32,
+        /// True if the sender becomes the home unless there is one.
+        claim: bool,
+    },
+    /// Answer of the directory.
+    HomeIs {
+        /// Page in question.
+        page: u32,
+        /// Its home, or none if nobody has written it.
+        home: Option<u16>,
+    },
+    /// Request for the token of a lock.
+    RequestLock {
+        /// Lock wanted.
+        lock: u64,
+    },
+    /// Token of a lock.
+    GrantLock {
+        /// Lock granted.
+        lock: u64,
+        /// Number of the grant.
+        grant: u32,
+        /// Time of the last release.
+        time: VectorTime,
+    },
+    /// Request to return a token.
+    RecallLock {
+        /// Lock wanted back.
+        lock: u64,
+        /// Number of the grant that is to end.
+        grant: u32,
+    },
+    /// Token that comes back; `again` stands for a request behind it.
+    ReturnLock {
+        /// Lock returned.
+        lock: u64,
+        /// Time of the last release.
+        time: VectorTime,
+        /// True if the sender wants the token again.
+        again: bool,
+    },
+    /// Arrival at a barrier.
+    Arrive {
+        /// Barrier arrived at.
+        barrier: u64,
+        /// Ranks that arrived.
+        count: u32,
+        /// Ranks that the barrier waits for.
+        members: u32,
+        /// Everything that they have seen.
+        time: VectorTime,
+        /// Pages of the sender that move away.
+        moves: Vec<HomeMove>,
+    },
+    /// End of a barrier.
+    Depart {
+        /// Barrier that has ended.
+        barrier: u64,
+        /// True if it was one of all ranks.
+        everybody: bool,
+        /// Merged time.
+        time: VectorTime,
+        /// All pages that move.
+        moves: Vec<HomeMove>,
+    },
+    /// A flag's new value.
+    SetFlag {
+        /// Flag set.
+        flag: u64,
+        /// Value, if the flag is not beyond it.
+        value: u64,
+        /// Everything that the setter has seen.
+        time: VectorTime,
+    },
+    /// Wait for a flag.
+    AwaitFlag {
+        /// Flag awaited.
+        flag: u64,
+        /// Smallest value that ends the wait.
+        at_least: u64,
+        /// Rank that waits, of the sender.
+        rank: u16,
+    },
+    /// End of a wait for a flag.
+    FlagReached {
+        /// Flag awaited.
+        flag: u64,
+        /// Rank that waited.
+        rank: u16,
+        /// Everything that the setters had seen.
+        time: VectorTime,
+    },
+}
+
+/// Right of a rank to use a page without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageAccess {
+    /// Reads.
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
+/// Step that the driver of a node carries out, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Action<P> {
+    /// Sends a message.
+    Send {
+        /// Node that gets it.
+        to: u16,
+        /// The message.
+        message: Message<P>,
+    },
+    /// Compares a page with its twin, makes the twin equal to the page, and sends the difference as
+    /// [`Message::Diff`], also if it is empty.
+    SendDiff {
+        /// Home of the page.
+        to: u16,
+        /// Description sent beside the bytes.
+        header: DiffHeader,
+    },
+    /// Sends the bytes of a home page as [`Message::Page`].
+    SendPage {
+        /// Node that asked.
+        to: u16,
+        /// Page wanted.
+        page: u32,
+        /// Intervals that it contains.
+        version: PageVersion,
+        /// Everything that its bytes may depend on.
+        time: VectorTime,
+    },
+    /// Copies a page to its twin.
+    MakeTwin {
+        /// The page.
+        page: u32,
+    },
+    /// Frees a twin.
+    DropTwin {
+        /// The page.
+        page: u32,
+    },
+    /// Brings a cached page up to date ([`crate::merge`] if it has a twin).
+    Merge {
+        /// The page.
+        page: u32,
+        /// All its bytes, as the home has them.
+        payload: P,
+        /// True if the bytes are the twin afterwards.
+        keep_twin: bool,
+    },
+    /// Stores a diff into a home page, byte by byte.
+    Apply {
+        /// The page.
+        page: u32,
+        /// The diff.
+        payload: P,
+    },
+    /// Lets a rank use a page, and continues it where it waits for that.
+    Map {
+        /// Rank within the node.
+        rank: u16,
+        /// The page.
+        page: u32,
+        /// Its right.
+        access: PageAccess,
+    },
+    /// Takes the right to write without asking from a rank.
+    Downgrade {
+        /// Rank within the node.
+        rank: u16,
+        /// The page.
+        page: u32,
+    },
+    /// Takes a page from a rank.
+    Invalidate {
+        /// Rank within the node.
+        rank: u16,
+        /// The page.
+        page: u32,
+    },
+    /// Continues a rank that waited for a lock, a barrier or a flag.
+    Resume {
+        /// Rank within the node.
+        rank: u16,
+    },
+}

@@ -1,0 +1,81 @@
+//! The directory of pages that get their home by the first write.
+
+use crate::config::TwinTime;
+use crate::home_page::HomePage;
+use crate::message::{Action, Message, PageAccess};
+use crate::node::{HomeQuestion, NodeState};
+use crate::page_version::PageVersion;
+
+impl<P> NodeState<P> {
+    /// Asks the directory for a page's home. A rank that may write claims it: where writes are
+    /// found by scans, that is any.
+    pub(super) fn ask_home(&mut self, rank: u16, page: u32, access: PageAccess) {
+        let claim = access == PageAccess::Write || self.config.twins == TwinTime::AtFetch;
+        let zeros = self.cached.get(&page).is_some_and(|copy| copy.satisfies(&self.required(page)));
+        if zeros && !claim {
+            self.grant(rank, page, access);
+            return;
+        }
+        let first = !self.questions.contains_key(&page);
+        let question = self.questions.entry(page).or_default();
+        debug_assert!(question.waiters.iter().all(|waiter| waiter.0 != rank), "waits once");
+        question.waiters.push((rank, access));
+        if first {
+            let keeper = self.keeper(u64::from(page));
+            self.send(keeper, Message::AskHome { page, claim });
+        }
+        debug_assert!(self.home_of(page).is_none(), "a home that is known is not asked for");
+    }
+
+    /// Answers as the directory: the first claim wins.
+    pub(super) fn on_ask_home(&mut self, from: u16, page: u32, claim: bool) {
+        debug_assert_eq!(
+            self.keeper(u64::from(page)),
+            self.config.node,
+            "a page has one directory"
+        );
+        debug_assert!(page < self.config.pages, "the page exists");
+        if claim {
+            self.claims.entry(page).or_insert(from);
+        }
+        let home = self.claims.get(&page).copied();
+        self.send(from, Message::HomeIs { page, home });
+    }
+
+    /// Takes the directory's answer.
+    pub(super) fn on_home_is(&mut self, page: u32, home: Option<u16>) {
+        let Some(HomeQuestion { waiters }) = self.questions.remove(&page) else {
+            debug_assert!(false, "answers follow questions");
+            return;
+        };
+        match home {
+            Some(home) => {
+                debug_assert!(!self.moved.contains_key(&page), "a page is claimed once");
+                self.moved.insert(page, home);
+                if home == self.config.node {
+                    self.take_claimed(page);
+                }
+            }
+            None if self.required(page).is_initial() => {
+                self.cached.entry(page).or_default().take_zeros();
+            }
+            None => {}
+        }
+        debug_assert!(!waiters.is_empty(), "somebody asked");
+        for (rank, access) in waiters {
+            self.fault(rank, page, access);
+        }
+    }
+
+    /// Makes a home page of the zeros that ranks may have read here.
+    fn take_claimed(&mut self, page: u32) {
+        if self.cached.remove(&page).is_some_and(|copy| copy.has_twin()) {
+            self.actions.push_back(Action::DropTwin { page });
+        }
+        let fresh = HomePage::new(PageVersion::default(), self.zero());
+        let before = self.homes.insert(page, fresh);
+        debug_assert!(before.is_none(), "a page is claimed once");
+        debug_assert_eq!(self.home_of(page), Some(self.config.node));
+        self.retry_early();
+    }
+}

@@ -1,0 +1,107 @@
+//! Releases: what a rank wrote becomes an interval of its node.
+
+use crate::config::{NoticeTransfer, TwinTime};
+use crate::interval::Interval;
+use crate::message::{Action, DiffHeader, Message};
+use crate::node::NodeState;
+use crate::vector_time::VectorTime;
+
+impl<P> NodeState<P> {
+    /// Notes a write that a scan has found ([`TwinTime::AtFetch`]); before the rank's release.
+    pub fn note_written(&mut self, rank: u16, page: u32) {
+        debug_assert!(self.config.twins == TwinTime::AtFetch, "otherwise writes are faults");
+        debug_assert!(page < self.config.pages, "the page exists");
+        self.ranks[usize::from(rank)].note_written(page);
+    }
+
+    /// Publishes what a rank has written, and continues it: a fence, or a release of something that
+    /// is not this crate's.
+    pub fn fence(&mut self, rank: u16) {
+        debug_assert!(rank < self.config.ranks, "the rank exists");
+        self.end_section(rank);
+        self.publish();
+        self.release_time(rank);
+        self.drain_loopback();
+    }
+
+    /// Ends what a rank writes without an acquire in between. Its pages are to be published before
+    /// another node may know.
+    pub(super) fn end_section(&mut self, rank: u16) {
+        let view = &mut self.ranks[usize::from(rank)];
+        for page in view.take_written() {
+            self.unpublished.insert(page);
+            if view.access(page).is_some() {
+                self.actions.push_back(Action::Downgrade { rank, page });
+            }
+        }
+        debug_assert!(self.unpublished.iter().all(|page| !view.has_written(*page)));
+        debug_assert!(self.unpublished.iter().all(|&page| page < self.config.pages));
+    }
+
+    /// Makes an interval of all pages that are not published yet: diffs go to homes, notices to
+    /// everybody.
+    pub(super) fn publish(&mut self) {
+        if self.unpublished.is_empty() {
+            return;
+        }
+        let node = self.config.node;
+        let number = self.closed() + 1;
+        let pages: Box<[u32]> = std::mem::take(&mut self.unpublished).into_iter().collect();
+        let interval = Interval { node, number, epoch: self.epoch, pages };
+        let announced = self.log.insert(interval.clone());
+        debug_assert!(announced, "own intervals have no gaps");
+        self.seen.raise(node, number);
+        for &page in &interval.pages {
+            self.publish_page(page, number);
+        }
+        if self.config.notices == NoticeTransfer::Push {
+            for to in (0..self.config.nodes).filter(|&to| to != node) {
+                let message = Message::Notices(interval.clone());
+                self.actions.push_back(Action::Send { to, message });
+            }
+            self.log.discard(node, number);
+        }
+        self.bound_log();
+    }
+
+    /// Publishes one page of an interval.
+    fn publish_page(&mut self, page: u32, number: u32) {
+        let node = self.config.node;
+        let required = self.required.entry(page).or_default();
+        let after = required.get(node);
+        debug_assert!(after < number, "intervals ascend");
+        required.raise(node, number);
+        if let Some(home) = self.homes.get_mut(&page) {
+            home.note_own(node, number);
+            self.serve(page);
+            return;
+        }
+        let home = self.home_of(page);
+        let (Some(to), Some(copy)) = (home, self.cached.get_mut(&page)) else {
+            debug_assert!(false, "a page that is written has a home and a copy");
+            return;
+        };
+        debug_assert_ne!(to, node, "home pages are no copies");
+        copy.note_own(node, number);
+        let written = self.ranks.iter().any(|rank| rank.has_written(page));
+        let keep = written || self.config.twins == TwinTime::AtFetch;
+        copy.set_twin(keep);
+        let time = self.dependencies();
+        let epoch = self.epoch;
+        let header = DiffHeader { page, writer: node, interval: number, after, epoch, time };
+        self.actions.push_back(Action::SendDiff { to, header });
+        if !keep {
+            self.actions.push_back(Action::DropTwin { page });
+        }
+    }
+
+    /// Returns the time of a rank's release, once everything that it wrote is published.
+    pub(super) fn release_time(&mut self, rank: u16) -> VectorTime {
+        let closed = self.closed();
+        let view = &mut self.ranks[usize::from(rank)];
+        view.note_own(self.config.node, closed);
+        debug_assert!(self.seen.covers(view.time()), "a node has seen what its ranks have");
+        debug_assert_eq!(view.time().get(self.config.node), closed);
+        view.time().clone()
+    }
+}

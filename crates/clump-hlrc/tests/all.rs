@@ -1,0 +1,10 @@
+//! The protocol under every interleaving of short programs and under random ones, formats under any
+//! bytes, and diffs against brute force.
+
+mod diffs;
+mod every_interleaving;
+mod formats;
+mod oracle;
+mod programs;
+mod random_programs;
+mod world;

@@ -1,0 +1,200 @@
+//! Every order of steps and deliveries of short programs.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use clump_hlrc::{Config, Consistency, FetchRule, NoticeTransfer, Placement, TwinTime};
+use clump_test_tier::pick;
+
+use crate::programs::Op::{
+    self, Await, Barrier, Fence, Follow, Lock, Peek, Read, Set, Unlock, Write,
+};
+use crate::world::{PAGE, World, settings};
+
+/// Moments visited, and whether a rank followed a pointer to old bytes.
+pub struct Explored {
+    /// Number of moments.
+    pub moments: usize,
+    broken_pointer: bool,
+}
+
+/// Visits every moment that the job can reach, or `limit`. Where `reduced`, steps that concern
+/// nobody else are made first.
+pub fn explore(config: &Config, programs: &[Vec<Op>], reduced: bool, limit: usize) -> Explored {
+    let programs = Rc::new(programs.to_vec());
+    let mut seen = HashSet::new();
+    let mut open = vec![World::new(config, &programs)];
+    let mut broken_pointer = false;
+    while let Some(world) = open.pop() {
+        if seen.len() >= limit {
+            break;
+        }
+        if !seen.insert(world.fingerprint()) {
+            continue;
+        }
+        broken_pointer |= world.broken_pointer;
+        if let Some(rank) = world.private_step().filter(|_| reduced) {
+            let mut next = world;
+            next.step(rank);
+            open.push(next);
+            continue;
+        }
+        let runnable = world.runnable();
+        if runnable.is_empty() && world.packets() == 0 {
+            world.check_end();
+        }
+        for rank in runnable {
+            let mut next = world.clone();
+            next.step(rank);
+            open.push(next);
+        }
+        for at in 0..world.packets() {
+            let mut next = world.clone();
+            next.deliver(at);
+            open.push(next);
+        }
+    }
+    Explored { moments: seen.len(), broken_pointer }
+}
+
+/// Returns variants of the protocol for a small job.
+fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
+    let plain = settings(nodes, ranks, 2);
+    vec![
+        plain.clone(),
+        Config { notices: NoticeTransfer::Pull, ..plain.clone() },
+        Config { fetch: FetchRule::Retry, ..plain.clone() },
+        Config { twins: TwinTime::AtFetch, ..plain.clone() },
+        Config { consistency: Consistency::Causal, ..plain.clone() },
+        Config { placement: Placement::FirstWrite, ..plain.clone() },
+        Config { move_after: 1, ..plain.clone() },
+        Config { max_notices: 0, ..plain.clone() },
+        Config { placement: Placement::FirstWrite, move_after: 1, ..plain.clone() },
+        Config {
+            consistency: Consistency::Causal,
+            notices: NoticeTransfer::Pull,
+            twins: TwinTime::AtFetch,
+            ..plain
+        },
+    ]
+}
+
+/// Explores the programs under every variant.
+fn check(name: &str, nodes: u16, ranks: u16, programs: &[Vec<Op>], reduced: bool) {
+    let limit = pick(3_000, 100_000);
+    for (number, config) in variants(nodes, ranks).iter().enumerate() {
+        let explored = explore(config, programs, reduced, limit);
+        println!("{name}, variant {number}: {} moments", explored.moments);
+        assert!(explored.moments < pick(usize::MAX, limit), "{name}: {number} is explored in part");
+    }
+}
+
+const SECOND: usize = PAGE;
+
+#[test]
+fn two_writers_of_one_page_lose_nothing() {
+    let writer = |at: usize| {
+        let again = [Barrier(0, 2), Write(at, 8), Barrier(0, 2), Read(1 - at)];
+        [&[Write(at, 7), Barrier(0, 2), Read(0), Read(1)], &again[..]].concat()
+    };
+    check("false sharing", 2, 1, &[writer(0), writer(1)], false);
+}
+
+#[test]
+fn a_lock_carries_what_was_written_under_it() {
+    let program = |value: u8| {
+        vec![Lock(0), Read(0), Read(SECOND), Write(0, value), Write(SECOND, value), Unlock(0)]
+    };
+    check("lock", 2, 1, &[program(1), program(2)], false);
+}
+
+#[test]
+fn a_lock_passes_through_three_nodes() {
+    let program = |value: u8| vec![Lock(1), Read(3), Write(3, value), Unlock(1)];
+    check("three nodes", 3, 1, &[program(1), program(2), program(3)], true);
+}
+
+#[test]
+fn ranks_of_a_node_pass_a_lock_and_share_a_copy() {
+    let program = |value: u8| vec![Lock(1), Read(0), Write(0, value), Unlock(1)];
+    let other = vec![Write(2, 9), Lock(1), Read(0), Write(1, 3), Unlock(1)];
+    check("local", 2, 2, &[program(1), other, program(2), program(3)], true);
+}
+
+#[test]
+fn writes_outside_a_lock_survive_a_fetch_within_it() {
+    // Node 1 writes byte 1 of a page of node 0 while it fetches what the lock brings.
+    let first = vec![Lock(0), Write(0, 5), Unlock(0), Barrier(3, 2), Read(1)];
+    let second =
+        vec![Write(1, 6), Lock(0), Read(0), Unlock(0), Write(1, 7), Barrier(3, 2), Read(0)];
+    check("merge", 2, 1, &[first, second], false);
+}
+
+#[test]
+fn flags_chain_through_three_nodes() {
+    let first = vec![Write(1, 4), Set(0, 1)];
+    let second = vec![Await(0, 1), Read(1), Write(SECOND, 5), Set(1, 1)];
+    let third = vec![Await(1, 1), Read(1), Read(SECOND)];
+    check("flags", 3, 1, &[first, second, third], true);
+}
+
+#[test]
+fn homes_move_between_barriers() {
+    let first = vec![Read(1), Barrier(0, 2), Barrier(0, 2), Read(0), Write(1, 2), Barrier(0, 2)];
+    let second = vec![
+        Write(0, 3),
+        Barrier(0, 2),
+        Write(0, 4),
+        Barrier(0, 2),
+        Read(0),
+        Barrier(0, 2),
+        Read(1),
+    ];
+    check("moving", 2, 1, &[first, second], false);
+}
+
+#[test]
+fn writes_from_behind_a_barrier_meet_a_page_that_moves() {
+    // Node 1 becomes the home of page 0, which node 2 has, and writes as soon as it may.
+    let old = vec![Barrier(3, 3), Barrier(3, 3), Read(0), Read(1)];
+    let new = vec![Write(0, 1), Set(0, 1), Barrier(3, 3), Barrier(3, 3), Read(1)];
+    let writer = vec![Await(0, 1), Read(0), Barrier(3, 3), Write(1, 5), Fence, Barrier(3, 3)];
+    let programs = [old, new, writer];
+    let placement = Placement::Explicit(Box::new([0, 0]));
+    let moving = Config { placement, move_after: 1, max_notices: 0, ..settings(3, 1, 2) };
+    let causal = Config { consistency: Consistency::Causal, ..moving.clone() };
+    for config in [moving, causal] {
+        let limit = 100_000;
+        let explored = explore(&config, &programs, true, limit);
+        assert!(explored.moments < limit, "explored in part");
+    }
+}
+
+/// A cell is written, fenced, and then published by a pointer without a lock.
+fn published() -> Vec<Vec<Op>> {
+    let writer = vec![Write(SECOND, 9), Fence, Write(0, 9), Fence];
+    let reader = vec![Peek(SECOND), Peek(0), Follow(SECOND, 9)];
+    vec![writer, reader]
+}
+
+#[test]
+fn pointers_without_locks_lead_to_what_they_point_at_in_causal_mode() {
+    for notices in [NoticeTransfer::Push, NoticeTransfer::Pull] {
+        for homes in [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [2, 0], [0, 2], [1, 2], [2, 1]] {
+            let mut programs = published();
+            programs.push(Vec::new());
+            let placement = Placement::Explicit(Box::new(homes));
+            let consistency = Consistency::Causal;
+            let config = Config { placement, consistency, notices, ..settings(3, 1, 2) };
+            let explored = explore(&config, &programs, false, 1_000_000);
+            assert!(!explored.broken_pointer, "homes {homes:?}, {notices:?}");
+        }
+    }
+}
+
+#[test]
+fn pointers_without_locks_break_in_plain_mode() {
+    let placement = Placement::Explicit(Box::new([0, 0]));
+    let config = Config { placement, ..settings(2, 1, 2) };
+    assert!(explore(&config, &published(), false, 1_000_000).broken_pointer);
+}
