@@ -60,6 +60,15 @@ pub mod conn {
     };
 }
 
+/// The global address space.
+pub mod pgas {
+    pub use clump_pgas::{
+        Aggregation, AtomicElement, Bits, Element, ElementPlace, Error as GlobalError,
+        ErrorKind as GlobalErrorKind, GlobalPtr, GlobalRef, Layout, LocalPart,
+        Pending as PendingElement, Pgas, PgasOptions, Phase as GlobalPhase, Spread, SpreadLayout,
+    };
+}
+
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
