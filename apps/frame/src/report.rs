@@ -54,7 +54,7 @@ impl AppReport {
         self.figures.insert(name, value);
     }
 
-    /// Says whether the check has passed on all ranks.
+    /// Records if the check has passed on all ranks.
     pub fn verify(&mut self, passed: bool) {
         self.verified = passed;
     }

@@ -19,7 +19,8 @@ impl<T> GlobalPtr<T> {
         Self { segment, offset, end, of: PhantomData }
     }
 
-    /// Returns the rank whose memory it points to.
+    /// Returns the rank whose memory it points to; a number that no rank has for memory that a node
+    /// owns.
     pub fn rank(&self) -> usize {
         self.segment.rank() as usize
     }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_coll::Team;
-use clump_pgas::{AtomicElement, Bits, Element, ErrorKind, Layout, Pgas, PgasOptions, Spread};
-use clump_rma::{AtomicOp, Refusal};
+use clump_pgas::{
+    AtomicElement, Bits, Element, ErrorKind, GlobalPtr, Layout, Pgas, PgasOptions, Spread,
+};
+use clump_rma::{AtomicOp, Refusal, RegionOptions, SegmentName};
 use clump_shm::job::{Death, DeathCause};
 use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
@@ -403,6 +405,38 @@ fn batches_are_bounded_and_counted() {
     assert_eq!((counts.old, counts.most_open), (320, 1), "each is old at once");
     let counts = updated(PgasOptions { aggregates: false, ..usual }, 320);
     assert_eq!(counts, clump_pgas::Aggregation::default());
+}
+
+#[test]
+fn words_far_apart_in_one_segment_are_told_apart() {
+    const FAR: u64 = 1 << 35;
+    for options in bounds() {
+        run(&Shape::of(2, 2), 4, move |seat| {
+            let pgas = open(seat, &options);
+            let region = pgas.rma().node_region(2, FAR * 2, RegionOptions::default()).unwrap();
+            let other = SegmentName::of_node(1 - seat.node(), 2).to_bits();
+            let at = |offset: u64| {
+                pgas.at(GlobalPtr::<u64>::from_words([other, offset, FAR * 2])).unwrap()
+            };
+            pgas.barrier().unwrap();
+            for round in 0..20_u64 {
+                at(8).add(1).unwrap();
+                at(FAR + 8).add(100).unwrap();
+                at(FAR - 8 + round % 2 * 8).add(10_000).unwrap();
+            }
+            pgas.all_store_sync().unwrap();
+            assert_eq!(region.get::<u64>(8).unwrap(), 20);
+            assert_eq!(region.get::<u64>(FAR + 8).unwrap(), 2000);
+            assert_eq!(region.get::<u64>(FAR - 8).unwrap(), 100_000);
+            assert_eq!(region.get::<u64>(FAR).unwrap(), 100_000);
+            let mut got = [0; 3];
+            let offsets = [8, FAR + 8, FAR];
+            let mut places = got.iter_mut().zip(offsets);
+            pgas.phase(|ph| places.try_for_each(|(to, offset)| ph.get(at(offset), to))).unwrap();
+            assert_eq!(got, [20, 2000, 100_000]);
+            pgas.barrier().unwrap();
+        });
+    }
 }
 
 #[test]
