@@ -4,7 +4,7 @@
 //! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`Team`] (ranks that execute
-//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`Error`]. Every type of a
+//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`pgas::Pgas`], [`Error`]. Every type of a
 //! public signature is exported here, each under a name of its own, so a program depends on no
 //! other crate of clump.
 //!
