@@ -4,9 +4,9 @@
 //! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`Team`] (ranks that execute
-//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`pgas::Pgas`], [`Error`]. Every type of a
-//! public signature is exported here, each under a name of its own, so a program depends on no
-//! other crate of clump.
+//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`pgas::Pgas`], [`Error`].
+//! Every type of a public signature is exported here, each under a name of its own, so a program
+//! depends on no other crate of clump.
 //!
 //! # Invariants
 //! 1. A process joins at most once, as the rank its agent told it to be.
