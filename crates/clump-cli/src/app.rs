@@ -3,6 +3,9 @@
 use crate::job::in_job;
 use crate::layout::{self, Layout, WrongCommand};
 use clap::{Args, Subcommand};
+use clump_gups::command::GupsArgs;
+use clump_histo::command::HistoArgs;
+use clump_indexgather::command::IndexgatherArgs;
 use clump_os::console;
 use clump_os::printable::printable_lines;
 use clump_sort::command::SortArgs;
@@ -40,6 +43,30 @@ enum App {
         #[command(flatten)]
         args: SortArgs,
     },
+    /// Update random words of a table over all ranks (HPCC RandomAccess)
+    #[command(after_help = "Example:\n  clump app gups -n 4 --nodes 2 --size measure --compare")]
+    Gups {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: GupsArgs,
+    },
+    /// Count random numbers in bins over all ranks
+    #[command(after_help = "Example:\n  clump app histo -n 4 --nodes 2 --size measure")]
+    Histo {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: HistoArgs,
+    },
+    /// Read random words of a table over all ranks
+    #[command(after_help = "Example:\n  clump app indexgather -n 4 --nodes 2 --size measure")]
+    Indexgather {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: IndexgatherArgs,
+    },
     /// Make records to sort
     #[command(after_help = "Example:\n  clump app gensort 1000000 records")]
     Gensort(GensortArgs),
@@ -48,11 +75,25 @@ enum App {
     Valsort(ValsortArgs),
 }
 
+/// Ranks of an application, and their layout.
+#[derive(Debug, Args)]
+struct Ranks {
+    /// Number of ranks
+    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "2",
+          value_parser = layout::ranks())]
+    ranks: u32,
+    #[command(flatten)]
+    layout: Layout,
+}
+
 const LIST: &str = "\
 built-in applications (clump app NAME --help says more):
-  sort     sort 100-byte records from disk to disk on several ranks
-  gensort  make records to sort
-  valsort  check that files are sorted and complete
+  sort         sort 100-byte records from disk to disk on several ranks
+  gups         update random words of a table over all ranks
+  histo        count random numbers in bins over all ranks
+  indexgather  read random words of a table over all ranks
+  gensort      make records to sort
+  valsort      check that files are sorted and complete
 ";
 
 /// Runs an application, or lists them.
@@ -79,6 +120,15 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
                 made.remove_empty();
             }
             ended
+        }
+        Some(App::Gups { ranks, args }) => {
+            in_job(ranks.ranks, ranks.layout, || clump_gups::command::run(args))
+        }
+        Some(App::Histo { ranks, args }) => {
+            in_job(ranks.ranks, ranks.layout, || clump_histo::command::run(args))
+        }
+        Some(App::Indexgather { ranks, args }) => {
+            in_job(ranks.ranks, ranks.layout, || clump_indexgather::command::run(args))
         }
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),

@@ -1,6 +1,7 @@
 //! Failures on their way to C: a status, and texts that the thread keeps until its next failure.
 
 use crate::status::clump_status as S;
+use clump::pgas::{GlobalError, GlobalErrorKind as Global};
 use clump_am::ErrorKind as Am;
 use clump_rma::{ErrorKind as Rma, Refusal};
 use std::cell::RefCell;
@@ -129,14 +130,7 @@ impl From<clump_am::Error> for Fault {
 impl From<clump_rma::Error> for Fault {
     #[cold]
     fn from(error: clump_rma::Error) -> Self {
-        let status = match error.kind() {
-            Rma::Messages(below) => of_messages(below),
-            Rma::Memory(error) => of_memory(error),
-            Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
-            Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
-            Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
-        };
-        Self::caused(status, &error)
+        Self::caused(of_one_sided(&error), &error)
     }
 }
 
@@ -147,6 +141,7 @@ impl From<clump::Error> for Fault {
         let status = match error {
             E::Messages(error) => return error.into(),
             E::OneSided(error) => return error.into(),
+            E::GlobalMemory(ref error) => of_global_memory(error),
             // C has no connections yet; an error of one below another operation is a network error.
             E::Connections(_) => S::CLUMP_ERR_NETWORK,
             E::Boot(ref boot) => of_boot(boot),
@@ -154,6 +149,28 @@ impl From<clump::Error> for Fault {
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
         };
         Self::caused(status, &error)
+    }
+}
+
+fn of_one_sided(error: &clump_rma::Error) -> S {
+    match error.kind() {
+        Rma::Messages(below) => of_messages(below),
+        Rma::Memory(error) => of_memory(error),
+        Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
+        Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
+        Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
+    }
+}
+
+fn of_global_memory(error: &GlobalError) -> S {
+    match error.kind() {
+        Global::OneSided(error) => of_one_sided(error),
+        Global::Messages(error) => of_messages(error),
+        Global::NoSuchElement { .. }
+        | Global::BadPointer { .. }
+        | Global::WrongLength { .. }
+        | Global::BadArray { .. }
+        | Global::DifferentArrays => S::CLUMP_ERR_ARGUMENT,
     }
 }
 

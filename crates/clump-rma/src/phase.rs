@@ -119,6 +119,30 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
         }
         self.gets.ask(target, offset, NonNull::from(&mut *to).cast(), to.len())
     }
+
+    /// Begins to read many words, each by its index from `offset` on. 2048 come in one answer.
+    ///
+    /// # Errors
+    /// Fails if `to` has not a place for each. On this node it fails if the words are refused. On
+    /// another, the end of the phase reports a refusal; it fails if another [`Rma`] has opened the
+    /// target.
+    pub fn get_many(
+        &'scope self,
+        target: &Target,
+        offset: u64,
+        indexes: &[u32],
+        to: &'env mut [u64],
+    ) -> Result<()> {
+        if target.is_near() || indexes.len() != to.len() {
+            return target.get_many(offset, indexes, to);
+        }
+        let places = to.chunks_mut(Target::WORDS_AT_ONCE);
+        for (indexes, to) in indexes.chunks(Target::WORDS_AT_ONCE).zip(places) {
+            let base = NonNull::from(&mut *to).cast();
+            self.gets.ask_once(target, || target.request_words(offset, indexes, base))?;
+        }
+        Ok(())
+    }
 }
 
 /// Gets that complete together, for callers that cannot express the lifetimes of their buffers.
@@ -171,18 +195,24 @@ impl OpenPhase {
 
 impl Gets {
     fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
+        for fragment in target.fragments(offset, (base, len)) {
+            self.ask_once(target, || target.request_fragment(fragment))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a request of a target, when there is room for it.
+    fn ask_once(&self, target: &Target, request: impl FnOnce() -> Result<u64>) -> Result<()> {
         debug_assert!(!target.is_near(), "words of this node are read at once");
         if !Rc::ptr_eq(&target.inner, &self.rma.inner) {
             // Invariant 4: the end of the get would be waited for where it has not begun.
             return Err(ErrorKind::ForeignTarget { segment: target.name() }.into());
         }
-        for fragment in target.fragments(offset, (base, len)) {
-            while self.under_way.borrow().len() >= MAX_UNDER_WAY {
-                self.end_first();
-            }
-            let cookie = target.request_fragment(fragment)?;
-            self.under_way.borrow_mut().push_back(cookie);
+        while self.under_way.borrow().len() >= MAX_UNDER_WAY {
+            self.end_first();
         }
+        let cookie = request()?;
+        self.under_way.borrow_mut().push_back(cookie);
         Ok(())
     }
 

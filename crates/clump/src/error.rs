@@ -10,6 +10,9 @@ pub enum Error {
     /// A one-sided operation.
     #[error(transparent)]
     OneSided(#[from] clump_rma::Error),
+    /// An operation on the global address space.
+    #[error(transparent)]
+    GlobalMemory(#[from] clump_pgas::Error),
     /// A connection.
     #[error(transparent)]
     Connections(#[from] clump_conn::Error),

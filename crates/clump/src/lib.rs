@@ -4,9 +4,9 @@
 //! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`Team`] (ranks that execute
-//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`Error`]. Every type of a
-//! public signature is exported here, each under a name of its own, so a program depends on no
-//! other crate of clump.
+//! collectives together), [`am::Endpoint`] and [`am::SharedEndpoint`], [`pgas::Pgas`], [`Error`].
+//! Every type of a public signature is exported here, each under a name of its own, so a program
+//! depends on no other crate of clump.
 //!
 //! # Invariants
 //! 1. A process joins at most once, as the rank its agent told it to be.
@@ -57,6 +57,15 @@ pub mod conn {
         Between, ConnectTarget, Connection, End, Error as ConnectionError, Listener, MAX_WAITING,
         Order, Peer, Port, Received, Refusal as ConnectionRefusal, Security, SendAttempt, Source,
         Token as ServiceToken, wait_any,
+    };
+}
+
+/// The global address space.
+pub mod pgas {
+    pub use clump_pgas::{
+        Aggregation, AtomicElement, Bits, Element, ElementPlace, Error as GlobalError,
+        ErrorKind as GlobalErrorKind, GlobalPtr, GlobalRef, Layout, LocalPart,
+        Pending as PendingElement, Pgas, PgasOptions, Phase as GlobalPhase, Spread, SpreadLayout,
     };
 }
 

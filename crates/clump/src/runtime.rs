@@ -7,6 +7,7 @@ use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_pgas::{Pgas, PgasOptions};
 use clump_rma::service::check_fingerprint;
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -25,7 +26,7 @@ pub struct Clump {
 
 #[derive(Debug)]
 struct Inner {
-    team: Team,
+    team: Arc<Team>,
     context: Arc<RankContext>,
     _leave: Leave,
     /// The connection to the agent, which sees it close.
@@ -55,7 +56,7 @@ pub fn init() -> Result<Clump> {
     };
     let context = Arc::new(context);
     context.block().join(std::process::id()).map_err(Error::AlreadyJoined)?;
-    let team = Team::form(&context)?;
+    let team = Arc::new(Team::form(&context)?);
     let leave = Leave(context.clone());
     Ok(Clump { inner: Arc::new(Inner { team, context, _leave: leave, _control: control }) })
 }
@@ -289,6 +290,23 @@ impl Clump {
     /// Fails if a rank died or left.
     pub fn split(&self, color: Option<u64>, key: u64) -> Result<Option<Team>> {
         Ok(self.inner.team.split(color, key)?)
+    }
+
+    /// Opens the global address space for this thread. A collective: all ranks call it. Takes one
+    /// of the rank's endpoints.
+    ///
+    /// # Errors
+    /// Fails if endpoints or memory have run out, or if a rank died or left.
+    pub fn pgas(&self) -> Result<Pgas> {
+        Ok(Pgas::open(self, &self.inner.team)?)
+    }
+
+    /// Opens the global address space with other bounds of aggregation.
+    ///
+    /// # Errors
+    /// Fails as [`Clump::pgas`] does.
+    pub fn pgas_with(&self, options: &PgasOptions) -> Result<Pgas> {
+        Ok(Pgas::with(self, &self.inner.team, options)?)
     }
 
     /// Exports `bytes` bytes of zeroed memory on each rank; returns this rank's segment, and all

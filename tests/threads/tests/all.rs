@@ -9,5 +9,6 @@ mod flag_barrier;
 mod locks;
 mod onesided;
 mod onesided_programs;
+mod pgas;
 mod regions;
 mod services;

@@ -87,6 +87,28 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Optio
     Ok((passes != Some(sort.two_pass)).then(|| format!("two_pass is {passes:?} in its report")))
 }
 
+/// Runs the applications on global memory, on one node and on two, each checked by its own oracle.
+///
+/// # Errors
+/// Fails if a program cannot be started.
+pub fn global_memory(site: &Site) -> Result<StepOutcome> {
+    for app in ["gups", "histo", "indexgather"] {
+        for (nodes, ni) in [("1", "direct"), ("2", "direct"), ("4", "direct"), ("2", "proxy:1")] {
+            let words = ["app", app, "-n", "4", "--nodes", nodes, "--ni", ni, "--json"];
+            let ended = clump_with(site, &words, &[("CLUMP_NET_LOSS_PPM", "10000")])?;
+            if !ended.success {
+                return Ok(plain(false, &format!("{app} over {nodes} nodes: {}", ended.why)));
+            }
+            let report: Value =
+                serde_json::from_str(&ended.stdout).context("reading its report")?;
+            if report["verified"] != true {
+                return Ok(plain(false, &format!("{app} over {nodes} nodes is not verified")));
+            }
+        }
+    }
+    Ok(plain(true, ""))
+}
+
 /// Runs `work` with an empty folder, and removes that.
 ///
 /// # Errors

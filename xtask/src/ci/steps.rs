@@ -67,6 +67,12 @@ pub const STEPS: &[Step] = &[
         run: net::sorts,
     },
     Step {
+        name: "global-memory",
+        what: "applications on global memory are right over nodes that lose packets",
+        tiers: FROM_MERGE,
+        run: apps::global_memory,
+    },
+    Step {
         name: "simulation",
         what: "simulated clusters keep their promises under all faults",
         tiers: FROM_MERGE,

@@ -16,12 +16,13 @@ use std::ptr::NonNull;
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
-/// Most words that one answer holds.
-const WORDS: usize = MAX_PIECE / 8;
 // Words of requests and answers are copied as they are.
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Target {
+    /// Most words that one answer holds.
+    pub(crate) const WORDS_AT_ONCE: usize = MAX_PIECE / 8;
+
     /// Executes one operation without a result on many words, each by its index from `offset` on.
     /// Batches of up to [`Update::MOST`] go to another node as one request, which changes all words
     /// or none; larger ones as several, in any order. Does not wait until that has happened.
@@ -77,11 +78,30 @@ impl Target {
             debug_assert!(read, "the highest index is inside");
             return Ok(());
         }
-        for (indexes, to) in indexes.chunks(WORDS).zip(to.chunks_mut(WORDS)) {
-            let words = |cookie| [self.name.to_bits(), offset, cookie, AtomicOp::Load as u64];
-            self.fill(code::BATCH, words, indexes.as_bytes(), to.as_mut_bytes())?;
+        for (indexes, to) in
+            indexes.chunks(Self::WORDS_AT_ONCE).zip(to.chunks_mut(Self::WORDS_AT_ONCE))
+        {
+            let cookie = self.request_words(offset, indexes, NonNull::from(&mut *to).cast())?;
+            // Taken from the requester there, however it ends.
+            self.inner.await_one(cookie)?;
         }
         Ok(())
+    }
+
+    /// Requests words by index, no more than one answer holds. The buffer must be borrowed until the
+    /// operation has been waited for, or taken from the requester.
+    pub(crate) fn request_words(
+        &self,
+        offset: u64,
+        indexes: &[u32],
+        buffer: NonNull<u8>,
+    ) -> Result<u64> {
+        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
+        debug_assert!((1..=Self::WORDS_AT_ONCE).contains(&indexes.len()), "one answer");
+        let words = |cookie| [self.name.to_bits(), offset, cookie, AtomicOp::Load as u64];
+        let sink = AnswerSink::Buffer(buffer, size_of_val(indexes) * 2);
+        let load = RequestPayload::Bytes(indexes.as_bytes());
+        self.inner.begin(self.node, code::BATCH, sink, words, load)
     }
 
     /// Makes a request whose answer fills `to`, and waits for it.

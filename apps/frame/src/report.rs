@@ -1,0 +1,111 @@
+//! The report of a run, as text and as JSON.
+
+use crate::options::InputSize;
+use anyhow::{Context, Result};
+use clump_os::console;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::ExitCode;
+
+/// The report of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AppReport {
+    app: &'static str,
+    size: &'static str,
+    ranks: usize,
+    nodes: usize,
+    /// Parameters and counts, by name.
+    counts: BTreeMap<&'static str, u64>,
+    /// Choices, by name.
+    choices: BTreeMap<&'static str, &'static str>,
+    /// Seconds of the slowest rank, by phase, in their order.
+    phases: Vec<(&'static str, f64)>,
+    /// Rates and ratios, by name.
+    figures: BTreeMap<&'static str, f64>,
+    verified: bool,
+}
+
+impl AppReport {
+    /// Creates the report of an application that has not been verified.
+    pub fn of(app: &'static str, size: InputSize, (ranks, nodes): (usize, usize)) -> Self {
+        let (counts, choices, phases, figures) = Default::default();
+        let size = size.name();
+        Self { app, size, ranks, nodes, counts, choices, phases, figures, verified: false }
+    }
+
+    /// Adds a parameter or a count.
+    pub fn count(&mut self, name: &'static str, count: u64) {
+        self.counts.insert(name, count);
+    }
+
+    /// Adds a choice.
+    pub fn choice(&mut self, name: &'static str, choice: &'static str) {
+        self.choices.insert(name, choice);
+    }
+
+    /// Adds the seconds of a phase.
+    pub fn phase(&mut self, name: &'static str, seconds: f64) {
+        self.phases.push((name, seconds));
+    }
+
+    /// Adds a rate or a ratio.
+    pub fn figure(&mut self, name: &'static str, value: f64) {
+        self.figures.insert(name, value);
+    }
+
+    /// Records if the check has passed on all ranks.
+    pub fn verify(&mut self, passed: bool) {
+        self.verified = passed;
+    }
+
+    /// Prints it if `lead`, and returns the exit code of the run.
+    ///
+    /// # Errors
+    /// Fails if it cannot be written.
+    pub fn finish(&self, lead: bool, json: bool) -> Result<ExitCode> {
+        if lead && json {
+            let text = serde_json::to_string(self).context("writing JSON")?;
+            console::out(&format!("{text}\n"))?;
+        } else if lead {
+            console::out(&format!("{self}\n"))?;
+        }
+        Ok(if self.verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl fmt::Display for AppReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { app, size, ranks, nodes, .. } = self;
+        writeln!(f, "{app}: size {size}, {ranks} ranks on {nodes} nodes")?;
+        for (name, choice) in &self.choices {
+            writeln!(f, "  {name:<34}{choice:>16}")?;
+        }
+        for (name, count) in &self.counts {
+            writeln!(f, "  {name:<34}{count:>16}")?;
+        }
+        for (name, seconds) in &self.phases {
+            writeln!(f, "  {:<34}{seconds:>14.3} s", format!("time of: {name}"))?;
+        }
+        for (name, value) in &self.figures {
+            writeln!(f, "  {name:<34}{value:>16.3}")?;
+        }
+        write!(f, "verified: {}", if self.verified { "yes" } else { "no" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AppReport, InputSize};
+
+    #[test]
+    fn a_report_says_that_it_is_not_verified() {
+        let mut report = AppReport::of("some", InputSize::Ci, (2, 1));
+        assert!(report.to_string().ends_with("verified: no"));
+        report.verify(true);
+        report.figure("million a second", 1.5);
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["verified"], true);
+        assert_eq!(json["figures"]["million a second"], 1.5);
+    }
+}

@@ -1,0 +1,83 @@
+//! `clump app histo`.
+
+use crate::check::{SEED, wrong_bins};
+use anyhow::Result;
+use clap::Args;
+use clump::pgas::{Layout, Spread};
+use clump::{Max, Sum};
+use clump_app_frame::random::Random;
+use clump_app_frame::{AppReport, InputSize, Lap, Manner};
+use std::process::ExitCode;
+
+/// Options of `clump app histo`.
+#[derive(Debug, Args)]
+pub struct HistoArgs {
+    /// Size of the input: 2^16 bins and 2^20 samples, or 2^20 and 2^26 (measure and paper)
+    #[arg(long, value_enum, default_value = "ci")]
+    pub size: InputSize,
+    /// Bins, instead of the size's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 34))]
+    pub bins: Option<u64>,
+    /// Samples of all ranks together, instead of the size's
+    #[arg(long, value_name = "N")]
+    pub samples: Option<u64>,
+    /// Manner of the additions
+    #[arg(long, value_enum, default_value = "aggregated")]
+    pub manner: Manner,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Makes a histogram on all ranks of the job that this process belongs to, and checks it.
+///
+/// # Errors
+/// Fails if this rank cannot join the job, or if a rank is lost.
+pub fn run(args: &HistoArgs) -> Result<ExitCode> {
+    let cl = clump::init()?;
+    let gas = cl.pgas()?;
+    let (me, ranks) = (cl.rank() as u64, cl.nranks() as u64);
+    let bins = args.bins.unwrap_or_else(|| 1 << args.size.of(16, 20, 20));
+    let samples = args.samples.unwrap_or_else(|| 1 << args.size.of(20, 26, 26));
+    let table = gas.spread::<u64>(bins as usize, Layout::Cyclic)?;
+    let mut report = AppReport::of("histo", args.size, (cl.nranks(), cl.nnodes()));
+    report.count("bins", bins);
+    report.count("samples", samples);
+    report.choice("manner", args.manner.name());
+
+    let part = |rank: u64| (u128::from(samples) * u128::from(rank) / u128::from(ranks)) as u64;
+    gas.barrier()?;
+    let lap = Lap::begin();
+    add(&table, part(me), part(me + 1) - part(me), args.manner)?;
+    gas.all_store_sync()?;
+    let seconds = cl.all_reduce(lap.seconds(), Max)?;
+    report.phase("additions", seconds);
+    report.figure("million additions a second", samples as f64 / seconds / 1e6);
+    let counts = gas.aggregation();
+    report.count("updates in batches", cl.all_reduce(counts.updates, Sum)?);
+    report.count("batches", cl.all_reduce(counts.batches(), Sum)?);
+
+    let lap = Lap::begin();
+    let wrong = wrong_bins(&table.local().to_vec()?, (me, ranks), bins, samples);
+    let wrong = cl.all_reduce(wrong, Sum)?;
+    report.phase("check", cl.all_reduce(lap.seconds(), Max)?);
+    report.count("wrong bins", wrong);
+    report.verify(wrong == 0);
+    let code = report.finish(me == 0, args.json)?;
+    cl.barrier()?;
+    Ok(code)
+}
+
+/// Adds one to the bins of the samples from `first` on.
+fn add(table: &Spread<u64>, first: u64, count: u64, manner: Manner) -> clump::Result<()> {
+    let mut random = Random::from(SEED, first);
+    for _ in 0..count {
+        let bin = table.at(random.below(table.len()));
+        match manner {
+            Manner::Aggregated => bin.add(1)?,
+            Manner::Single => bin.now().add(1)?,
+            Manner::Blocking => bin.fetch_add(1)?.wait().map(drop)?,
+        }
+    }
+    Ok(())
+}

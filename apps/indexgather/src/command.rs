@@ -1,0 +1,111 @@
+//! `clump app indexgather`.
+
+use anyhow::Result;
+use clap::Args;
+use clump::pgas::{Layout, Spread};
+use clump::{Max, Sum};
+use clump_app_frame::random::Random;
+use clump_app_frame::{AppReport, InputSize, Lap, Manner};
+use std::process::ExitCode;
+
+/// Options of `clump app indexgather`.
+#[derive(Debug, Args)]
+pub struct IndexgatherArgs {
+    /// Size of the input: 2^16 words and 2^20 reads, or 2^20 and 2^26 (measure and paper)
+    #[arg(long, value_enum, default_value = "ci")]
+    pub size: InputSize,
+    /// Words of the table, instead of the size's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 34))]
+    pub words: Option<u64>,
+    /// Reads of all ranks together, instead of the size's
+    #[arg(long, value_name = "N")]
+    pub reads: Option<u64>,
+    /// Manner of the reads
+    #[arg(long, value_enum, default_value = "aggregated")]
+    pub manner: Manner,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Seed of the indexes.
+const SEED: u64 = 0x1d7e;
+/// Reads of which indexes and values are kept at a time.
+const KEPT: u64 = 1 << 20;
+
+/// Returns the word of an index. No two indexes have the same, and none is 0.
+fn word_of(index: usize) -> u64 {
+    (index as u64 * 2 + 1).wrapping_mul(0xd129_9c8b_41d7_5e65)
+}
+
+/// Reads a table on all ranks of the job that this process belongs to, and checks what was read.
+///
+/// # Errors
+/// Fails if this rank cannot join the job, or if a rank is lost.
+pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
+    let cl = clump::init()?;
+    let gas = cl.pgas()?;
+    let (me, ranks) = (cl.rank() as u64, cl.nranks() as u64);
+    let words = args.words.unwrap_or_else(|| 1 << args.size.of(16, 20, 20));
+    let reads = args.reads.unwrap_or_else(|| 1 << args.size.of(20, 26, 26));
+    let table = gas.spread::<u64>(words as usize, Layout::Cyclic)?;
+    let local = table.local();
+    (0..local.len())
+        .try_for_each(|at| local.set(at, word_of(local.index(at).unwrap_or(usize::MAX))))?;
+    let mut report = AppReport::of("indexgather", args.size, (cl.nranks(), cl.nnodes()));
+    report.count("words", words);
+    report.count("reads", reads);
+    report.choice("manner", args.manner.name());
+
+    let part = |rank: u64| (u128::from(reads) * u128::from(rank) / u128::from(ranks)) as u64;
+    let mut random = Random::from(SEED, part(me));
+    let (mut left, mut wrong) = (part(me + 1) - part(me), 0);
+    let (mut reading, mut checking) = (0.0, 0.0);
+    gas.barrier()?;
+    while left > 0 {
+        let count = left.min(KEPT);
+        left -= count;
+        let indexes: Vec<_> = (0..count).map(|_| random.below(table.len())).collect();
+        let mut values = vec![0; indexes.len()];
+        let lap = Lap::begin();
+        read(&table, &indexes, &mut values, args.manner)?;
+        reading += lap.seconds();
+        let lap = Lap::begin();
+        let is_wrong = |(index, value): &(&usize, &u64)| word_of(**index) != **value;
+        wrong += indexes.iter().zip(&values).filter(is_wrong).count() as u64;
+        checking += lap.seconds();
+    }
+    gas.all_store_sync()?;
+    let seconds = cl.all_reduce(reading, Max)?;
+    report.phase("reads", seconds);
+    report.phase("check", cl.all_reduce(checking, Max)?);
+    report.figure("million reads a second", reads as f64 / seconds / 1e6);
+    let wrong = cl.all_reduce(wrong, Sum)?;
+    report.count("wrong values", wrong);
+    report.verify(wrong == 0);
+    let code = report.finish(me == 0, args.json)?;
+    cl.barrier()?;
+    Ok(code)
+}
+
+/// Reads the words of `indexes`.
+fn read(
+    table: &Spread<u64>,
+    indexes: &[usize],
+    values: &mut [u64],
+    manner: Manner,
+) -> clump::Result<()> {
+    let mut each = indexes.iter().zip(values.iter_mut());
+    match manner {
+        Manner::Aggregated => table.gather(indexes, values)?,
+        Manner::Single => table
+            .pgas()
+            .phase(|ph| each.try_for_each(|(&index, to)| ph.get(table.at(index).now(), to)))?,
+        Manner::Blocking => {
+            for (&index, value) in each {
+                *value = table.at(index).read()?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! A global address space, as Split-C has it: global pointers, arrays spread over all ranks,
+//! split-phase operations, and aggregation of small ones.
+//!
+//! Layer 6: programs use it through the facade `clump`. It executes operations through one-sided
+//! ones (`clump-rma`), so they never wait for the rank that they concern, and meets other ranks by
+//! collectives (`clump-coll`).
+//!
+//! Types to know: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
+//! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
+//! together), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation).
+//!
+//! # Completion
+//! 1. Blocking operations (`read`, `write`, [`Pending::wait`]) have happened when they return.
+//! 2. Puts, and atomics without a result, have happened when [`Pgas::sync`] returns at the rank
+//!    that began them.
+//! 3. Gets have happened at the closing brace of [`Pgas::phase`].
+//! 4. Stores have landed at a rank when its [`Pgas::store_sync`] has counted their bytes, and
+//!    everywhere when [`Pgas::all_store_sync`] returns.
+//! 5. Operations between two such points have no order. Programs that need none get the same
+//!    results with aggregation and without.
+//!
+//! # Invariants
+//! 1. Nothing outside an array, or outside the memory that a pointer was made of, is accessed: that
+//!    is an error of the rank that tries, before anything is sent.
+//! 2. An update is in one open batch, or was sent, exactly once.
+//! 3. Open batches are bounded in number and size, and old ones are sent before new ones are begun.
+//! 4. No batch is open while the rank waits for another.
+//! 5. The count of stored bytes follows the stores that it counts, at every node.
+#![forbid(unsafe_code)]
+
+mod aggregator;
+mod element;
+mod error;
+mod global_ptr;
+mod global_ref;
+mod layout;
+mod local_part;
+mod many;
+mod pending;
+mod pgas;
+mod phase;
+mod spread;
+mod stored;
+
+pub use aggregator::{Aggregation, PgasOptions};
+pub use element::{AtomicElement, Bits, Element};
+pub use error::{Error, ErrorKind, Result};
+pub use global_ptr::GlobalPtr;
+pub use global_ref::GlobalRef;
+pub use layout::{ElementPlace, Layout, SpreadLayout};
+pub use local_part::LocalPart;
+pub use pending::Pending;
+pub use pgas::Pgas;
+pub use phase::Phase;
+pub use spread::Spread;

@@ -1,0 +1,206 @@
+//! A thread's access to the global address space: completion, and what all arrays share.
+
+use crate::aggregator::{Aggregation, Aggregator, PeerSegment, PgasOptions};
+use crate::error::Result;
+use crate::stored::{COUNT_BYTES, StoreCounts};
+use clump_am::AsContext;
+use clump_coll::Team;
+use clump_os::clock;
+use clump_rma::{Rma, SegmentName, Target};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// The global address space, as one thread of a rank uses it. Clones share all state.
+#[derive(Debug, Clone)]
+pub struct Pgas {
+    pub(crate) inner: Rc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) rma: Rma,
+    pub(crate) team: Arc<Team>,
+    pub(crate) aggregator: Aggregator,
+    pub(crate) stored: StoreCounts,
+    /// True if updates are collected now: not while the rank waits (invariant 4).
+    aggregates: Cell<bool>,
+    peers: RefCell<HashMap<SegmentName, Weak<PeerSegment>>>,
+}
+
+impl Pgas {
+    /// Opens the global address space. A collective: all ranks of the team, which are all of the
+    /// job, call it. Takes one of the rank's endpoints.
+    ///
+    /// # Errors
+    /// Fails if endpoints or memory have run out, or if a rank died or left.
+    pub fn open(rank: &impl AsContext, team: &Arc<Team>) -> Result<Self> {
+        Self::with(rank, team, &PgasOptions::default())
+    }
+
+    /// Opens the global address space with other bounds of aggregation. They need not be the same
+    /// at all ranks.
+    ///
+    /// # Errors
+    /// Fails as [`Pgas::open`] does.
+    pub fn with(rank: &impl AsContext, team: &Arc<Team>, options: &PgasOptions) -> Result<Self> {
+        let rma = Rma::open(rank)?;
+        let own = rma.export(COUNT_BYTES)?;
+        let names = team.all_gather(own.name().to_bits())?;
+        let open = |bits: u64| rma.target(SegmentName::from_bits(bits));
+        let counts: clump_rma::Result<Vec<Target>> = names.into_iter().map(open).collect();
+        let inner = Inner {
+            stored: StoreCounts::new(own, counts?),
+            aggregator: Aggregator::new(options),
+            aggregates: Cell::new(options.aggregates),
+            team: team.clone(),
+            peers: RefCell::default(),
+            rma,
+        };
+        Ok(Self { inner: Rc::new(inner) })
+    }
+
+    /// Returns this rank.
+    pub fn rank(&self) -> usize {
+        self.inner.team.rank()
+    }
+
+    /// Returns the number of ranks.
+    pub fn nranks(&self) -> usize {
+        self.inner.team.nranks()
+    }
+
+    /// Returns the one-sided operations below.
+    pub fn rma(&self) -> &Rma {
+        &self.inner.rma
+    }
+
+    /// Returns the counters of aggregation.
+    pub fn aggregation(&self) -> Aggregation {
+        self.inner.aggregator.counts()
+    }
+
+    /// Waits until the puts, stores and atomics that this thread began have happened, everywhere.
+    ///
+    /// # Errors
+    /// Fails with the first refusal of an operation without an answer since the last time, or if a
+    /// node or a rank is lost.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.wait(|| Ok(self.inner.rma.quiet()?))
+    }
+
+    /// Waits until nothing that this thread began is in flight any more, what its handlers began
+    /// meanwhile included.
+    ///
+    /// # Errors
+    /// Fails as [`Pgas::sync`] does.
+    pub fn quiet(&self) -> Result<()> {
+        self.sync()?;
+        // While the rank waited, handlers sent by themselves what they began.
+        self.sync()
+    }
+
+    /// Waits until `bytes` bytes more have been stored at this rank, by any rank.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost, and survivors do not continue.
+    pub fn store_sync(&self, bytes: usize) -> Result<()> {
+        self.inner.wait(|| self.inner.stored.wait(bytes as u64))
+    }
+
+    /// Returns when every store, put and atomic that any rank began before has landed, everywhere.
+    /// A collective. Bytes that were not waited for by [`Pgas::store_sync`] are forgotten.
+    ///
+    /// # Errors
+    /// Fails as [`Pgas::sync`] does, or if a rank died or left.
+    pub fn all_store_sync(&self) -> Result<()> {
+        self.quiet()?;
+        // Nothing is sent in between: a count of this epoch would arrive in the next.
+        self.inner.waiting(|| Ok(self.inner.team.barrier()?))?;
+        self.inner.stored.next_epoch()
+    }
+
+    /// Returns once all ranks have called it. Sends what was collected, and does not wait for it.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn barrier(&self) -> Result<()> {
+        self.inner.wait(|| Ok(self.inner.team.barrier()?))
+    }
+
+    /// Sends what was collected.
+    ///
+    /// # Errors
+    /// Fails if sending does.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.flush()
+    }
+
+    /// Handles messages that have arrived, and sends batches that are old. Programs that compute
+    /// for long between operations call it.
+    ///
+    /// # Errors
+    /// Fails if sending, or handling a message, fails.
+    pub fn poll(&self) -> Result<()> {
+        self.inner.aggregator.send_old(clock::now_ns())?;
+        self.inner.rma.poll()?;
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Returns true if updates of other nodes are to be collected.
+    #[inline(always)]
+    pub(crate) fn aggregates(&self) -> bool {
+        self.aggregates.get()
+    }
+
+    /// Sends all batches, and the counts of the stores in them.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let announcement = self.stored.prepare();
+        self.aggregator.flush()?;
+        announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, it))
+    }
+
+    /// Sends what was collected, and runs `wait`. What handlers begin meanwhile is not collected,
+    /// since nothing would send it.
+    pub(crate) fn wait<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.waiting(|| {
+            self.flush()?;
+            wait()
+        })
+    }
+
+    /// Runs `wait` while nothing is collected.
+    fn waiting<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
+        let before = self.aggregates.replace(false);
+        let _restored = Collecting { aggregates: &self.aggregates, before };
+        wait()
+    }
+
+    /// Returns the segment of that name, with its batches.
+    pub(crate) fn peer(&self, name: SegmentName) -> Result<Rc<PeerSegment>> {
+        let known = self.peers.borrow().get(&name).and_then(Weak::upgrade);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let peer = PeerSegment::new(self.rma.target(name)?);
+        let mut peers = self.peers.borrow_mut();
+        peers.retain(|_, peer| peer.strong_count() > 0);
+        peers.insert(name, Rc::downgrade(&peer));
+        Ok(peer)
+    }
+}
+
+/// Restores, when dropped, whether updates are collected: also after a panic in a handler.
+struct Collecting<'a> {
+    aggregates: &'a Cell<bool>,
+    before: bool,
+}
+
+impl Drop for Collecting<'_> {
+    fn drop(&mut self) {
+        self.aggregates.set(self.before);
+    }
+}

@@ -1,0 +1,122 @@
+//! Spread arrays: elements dealt out over the memories of all ranks.
+
+use crate::aggregator::PeerSegment;
+use crate::element::Element;
+use crate::error::{ErrorKind, Result};
+use crate::global_ptr::GlobalPtr;
+use crate::global_ref::{FoundElement, GlobalRef};
+use crate::layout::{ElementPlace, Layout, SpreadLayout};
+use crate::local_part::LocalPart;
+use crate::pgas::Pgas;
+use clump_rma::{Segment, SegmentName};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+/// An array whose elements lie in the memories of all ranks. Its memory goes when a rank drops it:
+/// let all ranks be done with it before ([`Pgas::all_store_sync`]).
+#[derive(Debug)]
+pub struct Spread<T> {
+    pgas: Pgas,
+    layout: SpreadLayout,
+    /// Bytes of each rank's memory.
+    bytes: u64,
+    /// Memories of all ranks, by rank.
+    parts: Vec<Rc<PeerSegment>>,
+    _own: Segment,
+    of: PhantomData<T>,
+}
+
+impl Pgas {
+    /// Spreads an array of `len` elements, whose bytes are zero, over all ranks. A collective.
+    ///
+    /// # Errors
+    /// Fails if no memory can hold it, if ranks ask for different arrays, or if a rank died or
+    /// left.
+    pub fn spread<T: Element>(&self, len: usize, layout: Layout) -> Result<Spread<T>> {
+        let ranks = self.nranks();
+        let block = if let Layout::BlockCyclic(block) = layout { block } else { 0 };
+        let impossible = || ErrorKind::BadArray { len, bytes: size_of::<T>(), block };
+        let arithmetic = SpreadLayout::new(len, layout, ranks).ok_or_else(impossible)?;
+        let most = (0..ranks).map(|rank| arithmetic.count(rank)).max().unwrap_or(0);
+        let bytes = most.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(7));
+        let bytes = bytes.filter(|_| size_of::<T>() > 0).ok_or_else(impossible)? as u64 & !7;
+        // Memory of no bytes cannot be named.
+        let own = self.rma().export(bytes.max(8))?;
+        let asked = [own.name().to_bits(), len as u64, arithmetic.block() as u64, bytes];
+        let all = self.inner.team.all_gather(asked)?;
+        if all.iter().any(|given| given[1..] != asked[1..]) {
+            return Err(ErrorKind::DifferentArrays.into());
+        }
+        let open = |given: &[u64; 4]| self.inner.peer(SegmentName::from_bits(given[0]));
+        let parts: Result<_> = all.iter().map(open).collect();
+        let (pgas, of) = (self.clone(), PhantomData);
+        Ok(Spread { pgas, layout: arithmetic, bytes, parts: parts?, _own: own, of })
+    }
+}
+
+impl<T: Element> Spread<T> {
+    /// Returns the number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// Returns the arithmetic of its layout.
+    pub fn layout(&self) -> SpreadLayout {
+        self.layout
+    }
+
+    /// Returns the space that it lies in.
+    pub fn pgas(&self) -> &Pgas {
+        &self.pgas
+    }
+
+    /// Returns an element. Operations on one beyond the end fail.
+    #[inline(always)]
+    pub fn at(&self, index: usize) -> GlobalRef<'_, T> {
+        let (found, offset) = match self.layout.place(index) {
+            Some(ElementPlace { rank, local }) => {
+                (self.parts.get(rank), local as u64 * size_of::<T>() as u64)
+            }
+            None => (None, 0),
+        };
+        let found = match found {
+            Some(part) => FoundElement::Lent(part),
+            None => FoundElement::Beyond { index, len: self.len() },
+        };
+        GlobalRef { inner: &self.pgas.inner, found, offset, alone: false, of: PhantomData }
+    }
+
+    /// Returns the pointer to an element; `None` beyond the end.
+    pub fn ptr(&self, index: usize) -> Option<GlobalPtr<T>> {
+        let ElementPlace { rank, local } = self.layout.place(index)?;
+        Some(self.on(rank)?.offset_by(local as isize))
+    }
+
+    /// Returns the pointer to the first element at a rank; `None` if there is no such rank.
+    pub fn on(&self, rank: usize) -> Option<GlobalPtr<T>> {
+        let part = self.parts.get(rank)?;
+        let bytes = self.layout.count(rank) as u64 * size_of::<T>() as u64;
+        debug_assert!(bytes <= self.bytes, "the memory of each rank holds its elements");
+        Some(GlobalPtr::new(part.name(), 0, bytes))
+    }
+
+    /// Returns the rank of an element; `None` beyond the end.
+    pub fn owner(&self, index: usize) -> Option<usize> {
+        self.layout.place(index).map(|place| place.rank)
+    }
+
+    /// Returns the elements at this rank.
+    pub fn local(&self) -> LocalPart<'_, T> {
+        LocalPart::new(self.part(self.pgas.rank()), self.layout, self.pgas.rank())
+    }
+
+    pub(crate) fn part(&self, rank: usize) -> Option<&Rc<PeerSegment>> {
+        self.parts.get(rank)
+    }
+}

@@ -1,0 +1,89 @@
+//! Counts of stored bytes: each rank has a word for them, to which the ranks that store add.
+
+use crate::error::Result;
+use clump_rma::{Comparison, Rma, Segment, Target};
+use std::cell::Cell;
+
+/// Bytes of the words of a rank: one for each of two epochs, which take turns.
+pub(crate) const COUNT_BYTES: u64 = 16;
+
+/// Bytes stored by this rank and not announced yet, and bytes stored here.
+#[derive(Debug)]
+pub(crate) struct StoreCounts {
+    own: Segment,
+    /// The words of all ranks.
+    peers: Vec<Target>,
+    /// Bytes stored at each rank since they were last announced.
+    pending: Vec<Cell<u64>>,
+    is_pending: Cell<bool>,
+    /// Number of times that all ranks have agreed that every store has landed.
+    epoch: Cell<u64>,
+    /// Bytes that were waited for in this epoch.
+    consumed: Cell<u64>,
+}
+
+/// Bytes that are announced once what was sent before has been executed.
+#[derive(Debug)]
+pub(crate) struct Announcement(Vec<(usize, u64)>);
+
+impl StoreCounts {
+    pub(crate) fn new(own: Segment, peers: Vec<Target>) -> Self {
+        let pending = peers.iter().map(|_| Cell::new(0)).collect();
+        let (is_pending, epoch, consumed) = Default::default();
+        Self { own, peers, pending, is_pending, epoch, consumed }
+    }
+
+    /// Returns the offset of this epoch's word.
+    fn word(&self) -> u64 {
+        self.epoch.get() % 2 * 8
+    }
+
+    /// Counts bytes stored at a rank. Those that are stored in memory of a node, which is no
+    /// rank's, are counted nowhere.
+    #[inline(always)]
+    pub(crate) fn note(&self, rank: usize, bytes: usize) {
+        if let Some(pending) = self.pending.get(rank) {
+            pending.set(pending.get() + bytes as u64);
+            self.is_pending.set(true);
+        }
+    }
+
+    /// Takes what is to be announced. The stores that it counts must be sent before
+    /// [`StoreCounts::announce`]; what handlers store meanwhile is announced later.
+    pub(crate) fn prepare(&self) -> Option<Announcement> {
+        if !self.is_pending.replace(false) {
+            return None;
+        }
+        let taken = self.pending.iter().map(|pending| pending.replace(0)).enumerate();
+        Some(Announcement(taken.filter(|&(_, bytes)| bytes > 0).collect()))
+    }
+
+    /// Adds to the words of the ranks that were stored to, after the stores (invariant 5).
+    pub(crate) fn announce(&self, rma: &Rma, announcement: Announcement) -> Result<()> {
+        rma.fence();
+        for (rank, bytes) in announcement.0 {
+            debug_assert!(rank < self.peers.len(), "a rank of the job");
+            if let Some(peer) = self.peers.get(rank) {
+                peer.signal(self.word(), bytes, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until so many bytes more have been stored here.
+    pub(crate) fn wait(&self, bytes: u64) -> Result<()> {
+        let wanted = self.consumed.get() + bytes;
+        self.own.wait_until(self.word(), Comparison::AtLeast, wanted)?;
+        self.consumed.set(wanted);
+        Ok(())
+    }
+
+    /// Begins the next epoch, when all ranks know that all stores of this one have landed. Its
+    /// word is cleared for the epoch after the next, which no rank begins before this one joins.
+    pub(crate) fn next_epoch(&self) -> Result<()> {
+        self.own.store(self.word(), 0_u64)?;
+        self.epoch.set(self.epoch.get() + 1);
+        self.consumed.set(0);
+        Ok(())
+    }
+}
