@@ -50,11 +50,12 @@ pub struct Columns {
 /// A row: its name, its figure of a column, unit and digits.
 type Row = (&'static str, fn(&Column) -> Median, (&'static str, usize));
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     ("RTT   request to reply handled", |c| c.estimate.rtt, ("ns", 0)),
-    ("L     rest of half of it", |c| c.estimate.l, ("ns", 0)),
-    ("o_s   processor time of a send", |c| c.estimate.o_s, ("ns", 0)),
-    ("o_r   of a receive", |c| c.estimate.o_r, ("ns", 0)),
+    ("L     RTT / 2 - o_s - o_r; overlap if < 0", |c| c.estimate.l, ("ns", 0)),
+    ("o_s   processor time of a lone send", |c| c.estimate.o_s, ("ns", 0)),
+    ("o_r   of a lone receive", |c| c.estimate.o_r, ("ns", 0)),
+    ("o     both, in a paced burst", |c| c.estimate.paced, ("ns", 0)),
     ("g     interval", |c| c.estimate.g, ("ns", 0)),
     ("G     time per byte", |c| c.estimate.big_g, ("ns", 3)),
     ("RTT over the bare round trip", |c| c.over_bare, ("", 2)),

@@ -41,6 +41,7 @@ pub mod report;
 pub mod schema;
 pub mod steps;
 pub mod svg;
+pub mod time_limit;
 pub mod urgent;
 pub mod wire;
 

@@ -7,6 +7,7 @@ use crate::pair::{BulkPath, Pair, Placement};
 use crate::plan::MeasurementPlan;
 use crate::report::{Bandwidth, BarePath, LogpReport};
 use crate::steps::Breakdown;
+use crate::time_limit::TimeLimit;
 use crate::wire::Call;
 use anyhow::{Context, Result};
 use clump_loggp::Median;
@@ -63,7 +64,7 @@ pub fn run<P: Pair>(
         paths,
         estimate,
         trains,
-        disagreement: trains.against(&estimate),
+        methods: estimate.methods(&trains),
         breakdown,
         measurement,
         crowd: crowd(),
@@ -98,7 +99,8 @@ pub fn round_trips<P: Pair>(
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
     let mut slices = Vec::new();
-    for _ in 0..plan.slices {
+    let limit = TimeLimit::start(pair, plan.limit);
+    while limit.allows(pair, slices.len(), plan.slices) {
         let ours = measure::round_trips(pair, count, clock_ns)?;
         slices.push((ours, bare::round_trip(pair, count)?));
     }
@@ -110,7 +112,8 @@ fn rates<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<Contrast> {
     let guess = measure::post_rate(pair, 10_000)?;
     let count = rounds(plan.slice, 1e9 / guess).max(10_000);
     let mut slices = Vec::new();
-    for _ in 0..plan.slices {
+    let limit = TimeLimit::start(pair, plan.limit);
+    while limit.allows(pair, slices.len(), plan.slices) {
         slices.push((measure::post_rate(pair, count)?, bare::rate(pair, count)?));
     }
     Contrast::of(&slices).context("the plan has no slices")
@@ -125,7 +128,8 @@ fn paths<P: Pair>(pair: &mut P, plan: &MeasurementPlan, clock_ns: f64) -> Result
     let count = rounds(plan.slice, guess).min(MAX_COUNT);
     let mut trips = vec![Vec::new(); Call::ALL.len()];
     let mut streams = vec![Vec::new(); Call::ALL.len()];
-    for _ in 0..plan.slices {
+    let limit = TimeLimit::start(pair, plan.limit);
+    while limit.allows(pair, streams[0].len(), plan.slices) {
         for (at, call) in Call::ALL.into_iter().enumerate() {
             if call != Call::Segments {
                 let ours = measure::round_trips(pair, count, clock_ns)?;
@@ -157,7 +161,8 @@ fn bandwidths<P: Pair>(
         let count = measure::stream_length(bytes);
         for way in [BulkPath::Medium, BulkPath::Long] {
             let mut slices = Vec::new();
-            for _ in 0..plan.slices {
+            let limit = TimeLimit::start(pair, plan.limit / 8);
+            while limit.allows(pair, slices.len(), plan.slices) {
                 let ours = size * 1e9 / measure::stream(pair, way, bytes, rtt_ns)?;
                 slices.push((ours, bare::stream(pair, shape, way, bytes, count)?));
             }

@@ -5,7 +5,7 @@ use crate::goals::{BandwidthGoal, Goals};
 use crate::plot;
 use crate::render::bytes;
 use crate::report::{Bandwidth, BarePath, LogpReport};
-use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of, plain};
+use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::Result;
 use clump_loggp::Median;
 
@@ -14,7 +14,7 @@ use clump_loggp::Median;
 pub enum Extent {
     /// The LogP table and the three comparisons: for the end of a demonstration.
     Table,
-    /// The signature, the breakdown and the second opinion too.
+    /// The signature, the breakdown and the other methods too.
     Everything,
 }
 
@@ -42,7 +42,7 @@ impl LogpReport {
             let plot = plot::signature(&self.measurement.signature);
             let notes = plot.lines().map(String::from).collect();
             report.tables.push(ReportTable { notes, ..ReportTable::default() });
-            report.tables.push(self.second_opinion());
+            report.tables.push(self.methods());
             report.tables.extend(self.breakdown.tables());
         }
         Ok(report)
@@ -84,10 +84,22 @@ impl LogpReport {
             let ends = [m.low, m.high].map(|end| Some(end.into()));
             table.row(name, unit, [Some((*m).into())].into_iter().chain(ends).collect());
         };
-        row("o_s   processor time of a send", &e.o_s, ("ns", 1));
-        row("o_r   processor time of a receive", &e.o_r, ("ns", 1));
-        row("L     the rest of half a round trip", &e.l, ("ns", 1));
-        row("g     interval of answered requests", &e.g, ("ns", 1));
+        row("o_s   processor time of a lone send", &e.o_s, ("ns", 1));
+        row("o_r   of a lone receive", &e.o_r, ("ns", 1));
+        let latency = if e.l.value < 0.0 {
+            "L     < 0: sending and receiving overlap"
+        } else {
+            "L     RTT / 2 - o_s - o_r"
+        };
+        row(latency, &e.l, ("ns", 1));
+        row("RTT   lone request out to reply handled", &e.rtt, ("ns", 1));
+        let paced = if e.paced.value < 0.0 {
+            "o     < 0: delays varied by more than it"
+        } else {
+            "o     o_s + o_r of a paced burst's message"
+        };
+        row(paced, &e.paced, ("ns", 1));
+        row("g     interval of answered requests, burst", &e.g, ("ns", 1));
         row("G     time per byte of a stream", &e.big_g, ("ns/B", 4));
         let bandwidth = Median {
             value: 1.0 / e.big_g.value,
@@ -96,23 +108,8 @@ impl LogpReport {
             samples: e.big_g.samples,
         };
         row("1/G   bandwidth of long streams", &bandwidth, ("GB/s", 2));
-        row("RTT   request out to reply handled", &e.rtt, ("ns", 1));
         let half = vec![Some((e.half_power_bytes / 1024.0).into()), None, None];
         table.row("n1/2  size that reaches half of it", ("KiB", 1), half);
-        if e.o_r.value < 0.0 {
-            let paced = e.o_s.value + e.o_r.value;
-            table.notes.push(
-                "o_r is negative: o_s is that of a lone request, whose system call is its own; those of a"
-                    .into(),
-            );
-            table.notes.push(format!(
-                "paced burst share packets, and cost {paced:.1} ns each beside the delay"
-            ));
-        }
-        if e.l.value < 0.0 {
-            let why = "L is negative: sending and receiving overlap in time (paper 000, table 2)";
-            table.notes.push(why.into());
-        }
         table
     }
 
@@ -152,18 +149,27 @@ impl LogpReport {
         table
     }
 
-    fn second_opinion(&self) -> ReportTable {
+    fn methods(&self) -> ReportTable {
         let columns = vec![
             ReportColumn::ours("bursts"),
+            ReportColumn::ours("exchanges"),
             ReportColumn::ours("trains"),
-            ReportColumn::ours("difference").in_unit("%", 1),
+            ReportColumn::ours("apart").in_unit("%", 1),
         ];
-        let title = "second opinion: trains (Hoefler et al., PRTT)";
+        let title = "medians by three methods";
         let mut table = ReportTable::new(title, columns);
-        for row in &self.disagreement {
-            let figures = plain([row.bursts_ns, row.trains_ns, row.percent]);
-            table.row(format!("  {}", row.name), ("ns", 1), figures);
+        for row in &self.methods {
+            let medians = [row.bursts, row.exchanges, row.trains];
+            let apart = row.disagreement_percent().map(Into::into);
+            let figures =
+                medians.map(|median| median.map(|median| median.value.into())).into_iter();
+            let figures = figures.chain([apart]);
+            table.row(format!("  {}", row.name), ("ns", 1), figures.collect());
         }
+        table.notes.push(
+            "  bursts: Culler et al.; lone exchanges: Kielmann et al.; trains: Hoefler et al."
+                .into(),
+        );
         table.notes.push(format!(
             "  gap of a stream that is not answered {:.1} ns, against g = {:.1} ns answered",
             self.trains.g_one_way.value, self.estimate.g.value

@@ -5,8 +5,9 @@
 
 use crate::pair::{BulkPath, Pair};
 use crate::plan::{Delay, MeasurementPlan};
+use crate::time_limit::TimeLimit;
 use anyhow::{Context, Result};
-use clump_loggp::{Bulk, Burst, Measurement, Median, Prtt, Signature};
+use clump_loggp::{Bulk, Burst, Exchanges, Measurement, Median, Prtt, Signature};
 
 /// Round trips of one sample of the round-trip time.
 const TRIPS: u32 = 16;
@@ -14,6 +15,12 @@ const TRIPS: u32 = 16;
 const REST: u32 = 200;
 /// Messages of a train (Hoefler et al. use 10 to 100).
 const TRAIN: u32 = 33;
+/// Share of the idle round trip from which on a path is not idle yet.
+const IDLE: f64 = 1.5;
+/// Most round trips that a path gets to become idle.
+const MAX_SETTLING: u32 = 200;
+/// Time of one calibration of a delay, or for a path to become idle, in nanoseconds.
+const MOMENT_NS: f64 = 20e6;
 /// Bytes of one sample of a bulk interval: enough that the last round trip does not show.
 const BULK_SAMPLE: usize = 4 << 20;
 
@@ -22,7 +29,7 @@ const BULK_SAMPLE: usize = 4 << 20;
 pub struct Rough {
     /// Cost of reading the clock twice.
     pub clock_ns: f64,
-    /// Round trip.
+    /// Round trip on an idle path.
     pub rtt_ns: f64,
     /// Interval of a long burst.
     pub gap_ns: f64,
@@ -40,13 +47,33 @@ impl Rough {
         let mut rtt = Vec::new();
         let mut gap = Vec::new();
         let mut step = Vec::new();
+        // Round trips first: bursts leave the path busy for a while.
+        wake(pair)?;
         for _ in 0..15 {
             rtt.push(round_trips(pair, TRIPS, clock_ns)?);
-            gap.push(burst(pair, 1024, 0, clock_ns)? / 1024.0);
             step.push(delay_cost(pair, 10_000, 1, clock_ns)? / 10_000.0);
+        }
+        for _ in 0..15 {
+            gap.push(burst(pair, 1024, 0, clock_ns)? / 1024.0);
         }
         let median = |samples| Median::of(samples).map(|m| m.value).context("no samples");
         Ok(Self { clock_ns, rtt_ns: median(rtt)?, gap_ns: median(gap)?, loop_ns: median(step)? })
+    }
+
+    /// Makes round trips until one takes as long as on an idle path: what a burst leaves behind,
+    /// acknowledgements and sleeping threads, is not part of the next measurement. Gives up after
+    /// a moment: other programs may have made the machine slower.
+    ///
+    /// # Errors
+    /// Fails if the other side stops answering.
+    pub fn settle<P: Pair>(&self, pair: &mut P) -> Result<()> {
+        let trips = times_within(MOMENT_NS, self.rtt_ns, MAX_SETTLING);
+        for _ in 0..trips {
+            if round_trips(pair, 1, self.clock_ns)? <= IDLE * self.rtt_ns {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn loops(&self, delay: Delay) -> u32 {
@@ -95,6 +122,29 @@ pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f
     }
     let end = pair.now();
     Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(count))
+}
+
+/// Measures one lone exchange: the time of the call that sends a request, and the time to receive
+/// its reply after a delay of `loops`, in which the reply has arrived.
+fn exchange<P: Pair>(pair: &mut P, loops: u32, clock_ns: f64) -> Result<(f64, f64)> {
+    let start = pair.now();
+    pair.request()?;
+    let sent = pair.now();
+    pair.delay(loops);
+    let begun = pair.now();
+    pair.drain()?;
+    let end = pair.now();
+    let ns = |from: u64, to: u64| pair.ns(to.wrapping_sub(from)) - clock_ns;
+    Ok((ns(start, sent), ns(begun, end)))
+}
+
+/// Returns how often something that takes `ns` fits into a time, at least 4 and at most `most`
+/// times.
+fn times_within(time_ns: f64, ns: f64, most: u32) -> u32 {
+    debug_assert!(most >= 4, "a mean is of several");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let times = (time_ns / ns.max(1.0)) as u32;
+    times.clamp(4, most)
 }
 
 /// Measures one delay, as the mean of `times`. Each follows a round trip, as in a burst: an idle
@@ -193,19 +243,31 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<(Measure
     let long_delay = rough.loops(Delay::RoundTrips(2.0));
     let mut prtt = Prtt { messages: TRAIN, ..Prtt::default() };
     let mut long_delays = Vec::new();
-    for _ in 0..plan.repetitions {
+    let mut exchanges = Exchanges::default();
+    let limit = TimeLimit::start(pair, plan.limit);
+    let trips = times_within(MOMENT_NS, 3.0 * rough.rtt_ns, TRAIN);
+    while limit.allows(pair, out.rtt_ns.len(), plan.repetitions) {
+        rough.settle(pair)?;
+        let (send_ns, receive_ns) = exchange(pair, long_delay, rough.clock_ns)?;
+        exchanges.send_ns.push(send_ns);
+        exchanges.receive_ns.push(receive_ns);
         let single = round_trips(pair, TRIPS, rough.clock_ns)?;
         out.rtt_ns.push(single);
         prtt.single_ns.push(train(pair, 1, 0, rough.clock_ns)?);
         prtt.train_ns.push(train(pair, TRAIN, 0, rough.clock_ns)?);
+        rough.settle(pair)?;
         prtt.delayed_ns.push(train(pair, TRAIN, long_delay, rough.clock_ns)?);
-        long_delays.push(delay_cost(pair, long_delay, TRAIN, rough.clock_ns)?);
+        long_delays.push(delay_cost(pair, long_delay, trips, rough.clock_ns)?);
     }
+    out.exchanges = exchanges;
     prtt.delay_ns = Median::of(long_delays).context("no repetitions")?.value;
     // Above the largest medium everything is a sequence of largest mediums: nothing new to learn.
     let sizes = plan.bulk_bytes.iter().copied().filter(|&n| n <= 1 << 20);
     out.bulk = sizes.map(|bytes| Bulk { bytes: bytes as u64, interval_ns: Vec::new() }).collect();
-    for _ in 0..plan.slices {
+    let limit = TimeLimit::start(pair, plan.limit);
+    let mut slices = 0;
+    while limit.allows(pair, slices, plan.slices) {
+        slices += 1;
         for bulk in &mut out.bulk {
             let bytes = usize::try_from(bulk.bytes)?;
             bulk.interval_ns.push(stream(pair, BulkPath::Medium, bytes, rough.rtt_ns)?);
@@ -221,10 +283,26 @@ struct Cell {
     samples_ns: Vec<f64>,
 }
 
-fn cells(plan: &MeasurementPlan, loops: &[u32]) -> Vec<Cell> {
+/// Returns the cells of the signature, without the longest of its delayed bursts where a path is so
+/// slow that they would take more than the limit.
+fn cells(plan: &MeasurementPlan, rough: &Rough) -> Vec<Cell> {
+    #[expect(clippy::cast_precision_loss, reason = "a limit is far below 2^53 ns")]
+    let limit_ns = plan.limit.as_nanos() as f64;
+    let delays: Vec<u32> = plan.delays.iter().map(|&delay| rough.loops(delay)).collect();
+    let turn_ns = |longest: u32| {
+        let messages: u32 = plan.bursts.iter().filter(|&&m| m <= longest).sum();
+        let delay_ns: f64 = delays.iter().map(|&d| f64::from(d) * rough.loop_ns).sum();
+        f64::from(messages) * delay_ns
+    };
+    #[expect(clippy::cast_precision_loss, reason = "tens of repetitions")]
+    let turns = plan.repetitions as f64;
+    // Two sizes from 8 on show the interval of a paced burst.
+    let needed = plan.bursts.iter().copied().filter(|&m| m >= 8).nth(1).unwrap_or(u32::MAX);
+    let fitting = plan.bursts.iter().copied().filter(|&m| turns * turn_ns(m) <= limit_ns).max();
+    let longest = fitting.unwrap_or(0).max(needed).min(plan.longest_delayed);
     let mut cells = Vec::new();
-    for (delay, &loops) in loops.iter().enumerate() {
-        let wanted = |&&messages: &&u32| loops == 0 || messages <= plan.longest_delayed;
+    for (delay, &loops) in delays.iter().enumerate() {
+        let wanted = |&&messages: &&u32| loops == 0 || messages <= longest;
         let sizes = plan.bursts.iter().filter(wanted);
         cells.extend(sizes.map(|&messages| Cell { delay, messages, samples_ns: Vec::new() }));
     }
@@ -233,24 +311,30 @@ fn cells(plan: &MeasurementPlan, loops: &[u32]) -> Vec<Cell> {
 
 fn signature<P: Pair>(pair: &mut P, plan: &MeasurementPlan, rough: &Rough) -> Result<Signature> {
     let delays: Vec<u32> = plan.delays.iter().map(|&d| rough.loops(d)).collect();
-    let mut cells = cells(plan, &delays);
     let mut delay_ns: Vec<Vec<f64>> = vec![Vec::new(); delays.len()];
     let begun = pair.now();
     #[expect(clippy::cast_precision_loss, reason = "a budget is far below 2^53 ns")]
     let budget_ns = plan.signature_budget.as_nanos() as f64;
+    let limit = TimeLimit::start(pair, plan.limit);
+    let mut cells = cells(plan, rough);
     loop {
         for (&loops, delay_ns) in delays.iter().zip(&mut delay_ns) {
             if loops > 0 {
-                delay_ns.push(delay_cost(pair, loops, 64, rough.clock_ns)?);
+                let ns = rough.rtt_ns + f64::from(loops) * rough.loop_ns;
+                let times = times_within(MOMENT_NS, ns, 64);
+                delay_ns.push(delay_cost(pair, loops, times, rough.clock_ns)?);
             }
         }
         for cell in &mut cells {
+            rough.settle(pair)?;
             let ns = burst(pair, cell.messages, delays[cell.delay], rough.clock_ns)?;
             cell.samples_ns.push(ns);
         }
-        let enough = cells.first().is_none_or(|c| c.samples_ns.len() >= plan.repetitions);
+        let samples = cells.first().map_or(usize::MAX, |cell| cell.samples_ns.len());
         let now = pair.now();
-        let late = pair.ns(now.wrapping_sub(begun)) > budget_ns;
+        let took_ns = pair.ns(now.wrapping_sub(begun));
+        let late = took_ns > budget_ns;
+        let enough = !limit.allows(pair, samples, plan.repetitions);
         if enough && (late || cells.iter().all(|cell| is_known(&cell.samples_ns))) {
             break;
         }
@@ -295,6 +379,33 @@ mod tests {
             close("o_s of trains", second.o_s.value, pair.o_s, 0.05);
             close("g of trains", second.g_one_way.value, pair.g, 0.05);
         }
+    }
+
+    #[test]
+    fn a_slow_path_is_measured_in_bounded_time() {
+        for plan in [MeasurementPlan::full(), MeasurementPlan::quick()] {
+            let plan = plan.over(crate::pair::Scope::Net);
+            for l in [50_000.0, 1_000_000.0] {
+                let mut pair = FakePair::default();
+                (pair.l, pair.window) = (l, 256);
+                let (measurement, _) = measure(&mut pair, &plan).unwrap();
+                let p = measurement.estimate().unwrap().parameters();
+                close("o_r", p.o_r_ns, pair.o_r, 0.03);
+                close("L", p.l_ns, pair.l, 0.02);
+                let took_s = pair.now() as f64 * pair.ns_per_tick() / 1e9;
+                assert!(took_s < 60.0, "{took_s} s at a latency of {l} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_burst_leaves_behind_is_not_measured() {
+        let mut pair = FakePair::default();
+        pair.linger = 150;
+        let (measurement, _) = measure(&mut pair, &MeasurementPlan::quick()).unwrap();
+        let p = measurement.estimate().unwrap().parameters();
+        close("RTT", p.rtt_ns, pair.rtt(), 0.01);
+        close("o_r", p.o_r_ns, pair.o_r, 0.03);
     }
 
     #[test]

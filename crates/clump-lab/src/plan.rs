@@ -24,6 +24,9 @@ pub struct MeasurementPlan {
     /// Time for the signature; repetitions are made until its intervals are under 1 % or this time
     /// has passed.
     pub signature_budget: Duration,
+    /// Time for each part on a path so slow that the samples above would take longer: beyond it,
+    /// only those are taken without which there is no interval.
+    pub limit: Duration,
 }
 
 /// A delay between two requests of a burst.
@@ -54,6 +57,7 @@ impl MeasurementPlan {
             slice: Duration::from_millis(4),
             bulk_bytes: (12..=22).step_by(2).map(|bits| 1 << bits).collect(),
             signature_budget: Duration::from_millis(1500),
+            limit: Duration::from_secs(8),
         }
     }
 
@@ -68,6 +72,7 @@ impl MeasurementPlan {
             slice: Duration::from_millis(2),
             bulk_bytes: vec![4096, 65536, 1 << 20],
             signature_budget: Duration::from_millis(300),
+            limit: Duration::from_secs(2),
         }
     }
 

@@ -6,8 +6,8 @@ use crate::pair::{BulkPath, PairNetwork, Placement};
 use crate::steps::Breakdown;
 use crate::wire::Call;
 use clump_loggp::Median;
-use clump_loggp::prtt::{Disagreement, PrttEstimate};
-use clump_loggp::{Estimate, Measurement};
+use clump_loggp::prtt::PrttEstimate;
+use clump_loggp::{Estimate, Measurement, MethodRow};
 use serde::Serialize;
 
 /// All results; serializes to the `--json` output.
@@ -33,8 +33,8 @@ pub struct LogpReport {
     pub estimate: Estimate,
     /// The second method.
     pub trains: PrttEstimate,
-    /// Parameters that both methods measure, and their difference.
-    pub disagreement: Vec<Disagreement>,
+    /// Parameters by each of three methods.
+    pub methods: Vec<MethodRow>,
     /// Steps of a send and a receive.
     pub breakdown: Breakdown,
     /// The tables behind the estimate, the signature among them.

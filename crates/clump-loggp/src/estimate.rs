@@ -1,6 +1,7 @@
 //! From measured tables to parameters (method: papers 000 section 4.1 and 001 section 3.3).
 
 use crate::burst::Signature;
+use crate::exchange::{ExchangeEstimate, Exchanges};
 use crate::fit::block_lines;
 use crate::median::Median;
 use crate::parameters::Parameters;
@@ -34,6 +35,8 @@ impl Bulk {
 pub struct Measurement {
     /// Bursts of answered requests, over sizes and delays, with delay 0 among them.
     pub signature: Signature,
+    /// Lone requests and their replies.
+    pub exchanges: Exchanges,
     /// Round trips of single requests in nanoseconds.
     pub rtt_ns: Vec<f64>,
     /// Streams of bulk messages, at least two sizes.
@@ -45,11 +48,15 @@ pub struct Measurement {
 /// Parameters with their intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// o_s = T(1), nanoseconds.
+    /// o_s = T(1), nanoseconds: of a lone request.
     pub o_s: Median,
-    /// o_r = steady interval at the largest delay, minus that delay, minus o_s; negative where the
-    /// messages of a burst share packets, which the one of o_s does not.
+    /// o_r of a lone reply that has arrived before it is received.
     pub o_r: Median,
+    /// Both overheads by lone exchanges.
+    pub exchanges: ExchangeEstimate,
+    /// Steady interval at the largest delay, minus that delay: o_s + o_r of a message of a paced
+    /// burst. Less than the sum of both where messages share packets and system calls.
+    pub paced: Median,
     /// L = RTT/2 - o_s - o_r; may be negative.
     pub l: Median,
     /// g = slope of the burst time beyond the window, without delay.
@@ -110,13 +117,18 @@ impl Measurement {
             .ok_or(EstimateError::Missing("bursts of one message"))?;
         // Twice the window: a burst as long as the window is issued before it limits anything.
         let g = self.steady(0.0, (self.window_messages.saturating_mul(2).max(2), u32::MAX))?;
-        let o_r = self.steady(largest, PACED)?.scaled(1.0, -largest).minus(o_s);
+        let paced = self.steady(largest, PACED)?.scaled(1.0, -largest);
+        let exchanges = self.exchanges.estimate();
+        let exchanges = exchanges.ok_or(EstimateError::Missing("lone exchanges"))?;
+        let o_r = exchanges.o_r;
         let rtt =
             Median::of(self.rtt_ns.iter().copied()).ok_or(EstimateError::Missing("round trips"))?;
         let (big_g, intercept) = self.bandwidth()?;
         Ok(Estimate {
             o_s,
             o_r,
+            exchanges,
+            paced,
             l: rtt.scaled(0.5, 0.0).minus(o_s).minus(o_r),
             g,
             big_g,
@@ -199,6 +211,8 @@ mod tests {
         let error = EstimateError::TooFewBursts { least: 8, most: u32::MAX, delay_ns: 0.0 };
         assert_eq!(m.estimate(), Err(error));
         m.signature.bursts.push(burst(16));
+        assert_eq!(m.estimate(), Err(EstimateError::Missing("lone exchanges")));
+        m.exchanges = Exchanges { send_ns: vec![1.0], receive_ns: vec![1.0] };
         assert_eq!(m.estimate(), Err(EstimateError::Missing("round trips")));
         m.rtt_ns = vec![1.0];
         assert_eq!(m.estimate(), Err(EstimateError::Missing("streams of two bulk sizes")));

@@ -5,7 +5,7 @@
 //!
 //! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (the samples),
 //! [`Estimate`] (their result, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
-//! [`Prtt`] (the second method that checks the first).
+//! [`Exchanges`] and [`Prtt`] (two further methods), [`MethodRow`] (all three side by side).
 //!
 //! # Invariants
 //! 1. Times are nanoseconds, sizes bytes; units end the name where they are not in the type's text.
@@ -14,18 +14,25 @@
 //! 3. Missing or contradicting input is an [`EstimateError`] that names it, never a number.
 //!
 //! The method is that of Culler, Liu, Martin and Yoshikawa as papers 000 (section 4.1) and 001
-//! (section 3.3) use it: bursts of requests, each answered, with a fixed delay between them.
+//! (section 3.3) use it: bursts of requests, each answered, with a fixed delay between them. It
+//! takes o_r from bursts, whose messages may share packets and system calls, and o_s from a lone
+//! message. Here o_r is that of lone exchanges, so that the parameters of one table are of one way
+//! of sending; the cost of a burst's message is a row of its own.
 #![forbid(unsafe_code)]
 
 pub mod burst;
 pub mod estimate;
+pub mod exchange;
 pub mod fit;
 pub mod median;
+pub mod methods;
 pub mod parameters;
 pub mod prtt;
 
 pub use burst::{Burst, Signature};
 pub use estimate::{Bulk, Estimate, EstimateError, Measurement};
+pub use exchange::{ExchangeEstimate, Exchanges};
 pub use median::Median;
+pub use methods::MethodRow;
 pub use parameters::Parameters;
 pub use prtt::Prtt;

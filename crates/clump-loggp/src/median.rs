@@ -49,6 +49,12 @@ impl Median {
         Self { value: factor * self.value + offset, low: a.min(b), high: a.max(b), ..self }
     }
 
+    /// Returns the sum of two medians; the interval takes the worst of both ends.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.minus(other.scaled(-1.0, 0.0))
+    }
+
     /// Returns the difference of two medians; the interval takes the worst of both ends.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
@@ -116,6 +122,7 @@ mod tests {
         let a = Median { value: 10.0, low: 9.0, high: 12.0, samples: 31 };
         let b = Median { value: 4.0, low: 3.0, high: 5.0, samples: 7 };
         assert_eq!(a.minus(b), Median { value: 6.0, low: 4.0, high: 9.0, samples: 7 });
+        assert_eq!(a.plus(b), Median { value: 14.0, low: 12.0, high: 17.0, samples: 7 });
         assert_eq!(a.scaled(-1.0, 0.0).low, -12.0);
         assert!((a.spread() - 0.15).abs() < 1e-12);
         assert_eq!(Median::exact(0.0).spread(), 0.0);

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Parameters {
     /// o_s: processor time to send a short request.
     pub o_s_ns: f64,
-    /// o_r: processor time to receive a short message, handler included.
+    /// o_r: processor time to receive a short message that has arrived, handler included.
     pub o_r_ns: f64,
     /// L: the rest of half a round trip without both overheads. Negative where sending and
     /// receiving overlap (paper 000, table 2).

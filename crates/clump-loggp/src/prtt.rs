@@ -36,19 +36,6 @@ pub struct PrttEstimate {
     pub rtt: Median,
 }
 
-/// Difference between two methods.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Disagreement {
-    /// Parameter.
-    pub name: String,
-    /// By bursts.
-    pub bursts_ns: f64,
-    /// By trains.
-    pub trains_ns: f64,
-    /// Second minus first, as a share of the first, in percent.
-    pub percent: f64,
-}
-
 impl Prtt {
     /// Computes the estimate; `None` without samples or with a train of one.
     pub fn estimate(&self) -> Option<PrttEstimate> {
@@ -61,19 +48,6 @@ impl Prtt {
             g_one_way: per_message(&self.train_ns)?,
             rtt,
         })
-    }
-}
-
-impl PrttEstimate {
-    /// Compares the two methods in what both measure: o_s and the round trip.
-    pub fn against(&self, bursts: &crate::Estimate) -> Vec<Disagreement> {
-        let row = |name: &str, a: Median, b: Median| Disagreement {
-            name: name.into(),
-            bursts_ns: a.value,
-            trains_ns: b.value,
-            percent: 100.0 * (b.value - a.value) / a.value,
-        };
-        vec![row("o_s", bursts.o_s, self.o_s), row("RTT", bursts.rtt, self.rtt)]
     }
 }
 

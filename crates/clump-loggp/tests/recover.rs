@@ -1,7 +1,7 @@
 //! Synthetic machines with known parameters are recovered, also from disturbed samples.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_loggp::{Bulk, Burst, Estimate, Measurement, Prtt, Signature};
+use clump_loggp::{Bulk, Burst, Estimate, Exchanges, Measurement, Prtt, Signature};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -73,6 +73,7 @@ impl Machine {
         });
         let measurement = Measurement {
             signature: Signature { bursts },
+            exchanges: Exchanges { send_ns: samples(self.o_s), receive_ns: samples(self.o_r) },
             rtt_ns: samples(self.rtt()),
             bulk: bulk.to_vec(),
             window_messages: self.window(),
@@ -127,9 +128,12 @@ proptest! {
         assert_close("RTT", p.rtt_ns, machine.rtt(), 1e-9);
         assert_close("half power", p.half_power_bytes, machine.bulk_start / machine.big_g, 1e-4);
         let second = prtt.estimate().unwrap();
-        for row in second.against(&estimate(&measurement)) {
-            prop_assert!(row.percent.abs() < 0.01, "{row:?}");
+        let estimate = estimate(&measurement);
+        for row in estimate.methods(&second) {
+            prop_assert!(row.disagreement_percent().is_none_or(|apart| apart < 0.01), "{row:?}");
         }
+        // On this machine the messages of a burst share nothing.
+        assert_close("o of a paced burst", estimate.paced.value, machine.o_s + machine.o_r, 0.02);
         assert_close("g of trains", second.g_one_way.value, machine.g, 1e-6);
     }
 

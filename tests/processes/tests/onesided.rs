@@ -47,15 +47,28 @@ fn a_dead_owner_and_a_dead_holder_are_reported_and_others_are_served() {
 }
 
 #[test]
+fn waits_for_a_word_of_the_dead_end_with_an_error() {
+    for options in ["--nodes 2", "--nodes 4", "--nodes 2 --ni proxy:1", "--nodes 1"] {
+        let options = format!("-n 4 {options} --on-death continue");
+        let ended = onesided(&options, "hopes").finish();
+        ended.expect(137, &["rank 2 of `onesided` was killed by signal 9"]);
+        let on = ended.out.matches("has seen 7 and goes on").count();
+        assert_eq!(on, 3, "{options}: {}\n{}", ended.out, ended.err);
+    }
+}
+
+#[test]
 fn operations_on_a_lost_node_end() {
-    let folder = Folder::new();
-    let job = onesided("-n 2 --nodes 2 --on-death continue", "lost");
-    let job = job.with_args(&[&folder.path().display().to_string()]).start();
-    job.await_ready(folder.path(), 0..1);
-    job.signal(job.agents(2)[1], signals::KILL);
-    let ended = job.finish();
-    assert_ne!(ended.code, 0, "{}", ended.err);
-    assert!(ended.out.contains("rank 0 goes on"), "{}\n{}", ended.out, ended.err);
+    for waits_for in ["flag", "word"] {
+        let folder = Folder::new();
+        let job = onesided("-n 2 --nodes 2 --on-death continue", "lost");
+        let job = job.with_args(&[&folder.path().display().to_string(), waits_for]).start();
+        job.await_ready(folder.path(), 0..1);
+        job.signal(job.agents(2)[1], signals::KILL);
+        let ended = job.finish();
+        assert_ne!(ended.code, 0, "{}", ended.err);
+        assert!(ended.out.contains("rank 0 goes on"), "{}\n{}", ended.out, ended.err);
+    }
 }
 
 #[test]

@@ -28,9 +28,13 @@ pub struct FakePair {
     pub clock_ns: f64,
     /// The network, if there is one.
     pub link: Option<PairNetwork>,
+    /// Round trips after a burst or a train that take twice as long.
+    pub linger: u32,
     now: f64,
     nic_free: f64,
     replies: VecDeque<f64>,
+    /// Those still to come.
+    slow: u32,
 }
 
 impl Default for FakePair {
@@ -47,9 +51,11 @@ impl Default for FakePair {
             loop_ns: 1.5,
             clock_ns: 20.0,
             link: None,
+            linger: 0,
             now: 0.0,
             nic_free: 0.0,
             replies: VecDeque::new(),
+            slow: 0,
         }
     }
 }
@@ -87,11 +93,17 @@ impl Pair for FakePair {
             self.now = self.now.max(first) + self.o_r;
         }
         let out = self.inject();
-        self.replies.push_back(out + 2.0 * self.l + self.o_r + self.o_s);
+        if self.replies.len() > 8 {
+            self.slow = self.linger;
+        }
+        let more = if self.slow > 0 { self.rtt() } else { 0.0 };
+        self.slow = self.slow.saturating_sub(1);
+        self.replies.push_back(out + 2.0 * self.l + self.o_r + self.o_s + more);
         self.poll()
     }
 
     fn post(&mut self) -> Result<()> {
+        self.slow = self.linger;
         self.inject();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A program of one-sided operations for tests: `onesided WHAT [FOLDER]`, on two ranks or more.
 
-use clump::rma::{Comparison, Refusal, Rma, Target};
+use clump::rma::{AdvanceWord, AtomicOp, Comparison, Refusal, Rma, SpreadUpdate, Target, Update};
 use clump_os::{clock, process, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -12,6 +12,7 @@ fn main() -> Result<()> {
         "deaf" => deaf(&cl),
         "widow" => widow(&cl),
         "lost" => lost(&cl),
+        "hopes" => hopes(&cl),
         other => Err(format!("`{other}` is nothing to do").into()),
     }
 }
@@ -121,9 +122,20 @@ fn lost(cl: &clump::Clump) -> Result<()> {
         last.get::<u64>(0)?;
         let folder = std::env::args_os().nth(2).unwrap_or_default();
         std::fs::write(std::path::Path::new(&folder).join("ready-0"), "")?;
-        let waited = flag.wait(Comparison::Equal, 1).map(drop).map_err(|e| e.why());
-        assert_eq!(waited, Err(Some(Refusal::NodeLost)));
+        let by_word = std::env::args_os().nth(3).is_some_and(|which| which == "word");
+        let waited = if by_word {
+            last.when(16, Comparison::Equal, 1).map(drop)
+        } else {
+            flag.wait(Comparison::Equal, 1).map(drop)
+        };
+        assert_eq!(waited.map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         assert_eq!(refusal(last)?, Some(Refusal::NodeLost));
+        let again = last.when(16, Comparison::Equal, 1).map(drop).map_err(|e| e.why());
+        assert_eq!(again, Err(Some(Refusal::NodeLost)));
+        let spread = rma.spread(1, AtomicOp::Add, &[SpreadUpdate::new(last.name(), 0, 1)]);
+        assert_eq!(spread.map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
+        let many = last.update_many(0, AtomicOp::Add, &[Update::new(0, 1)]);
+        assert_eq!(many.map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         // The first put was never acknowledged. That is reported once; survivors go on.
         assert_eq!(rma.quiet().map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
@@ -133,5 +145,34 @@ fn lost(cl: &clump::Clump) -> Result<()> {
     } else {
         mine.wait_until(0, Comparison::Equal, u64::MAX)?;
     }
+    Ok(())
+}
+
+/// Kills rank 2 of four while all others wait, at its node's interface, for a word of its memory
+/// that never changes. Their waits end, and later ones for words of the living are answered.
+fn hopes(cl: &clump::Clump) -> Result<()> {
+    let rma = Rma::open(cl)?;
+    let (mine, all) = cl.allocate(&rma, 4096)?;
+    if cl.rank() == 2 {
+        mine.wait_until(0, Comparison::Equal, 3_u64)?;
+        process::signal(process::own_pid(), signal::KILL)?;
+    }
+    all[2].signal(0, 1, true)?;
+    let ended = all[2].when(16, Comparison::Equal, 1);
+    assert_eq!(ended.map_err(|error| error.why()), Err(Some(Refusal::OwnerDead)));
+    // The signal that ended rank 2 may have got no answer.
+    let _ = rma.quiet();
+    if cl.rank() == 3 {
+        all[3].apply(&[], &[AdvanceWord::to(24, 7)])?;
+    }
+    let seen = all[3].when(24, Comparison::AtLeast, 7)?;
+    if cl.rank() == 3 {
+        // Its memory is there for as long as it is.
+        mine.wait_until(32, Comparison::Equal, 2_u64)?;
+    } else {
+        all[3].signal(32, 1, true)?;
+        rma.quiet()?;
+    }
+    println!("rank {} has seen {seen} and goes on", cl.rank());
     Ok(())
 }
