@@ -178,7 +178,7 @@ fn check(site: &Site) -> Result<StepOutcome> {
 /// Tests the pure crates, which need no job, no network and hardly any time.
 fn units(site: &Site) -> Result<StepOutcome> {
     let mut args = vec!["test", "--lib", "--bins"];
-    for package in ["clump-wire", "clump-loggp", "clump-proto", "clump-control", "clump-hlrc", "xtask"] {
+    for package in ["clump-wire", "clump-loggp", "clump-proto", "clump-control", "xtask"] {
         args.extend(["--package", package]);
     }
     Ok(outcome(command::run(&mut site.tests(&args)?, BUILD)?))
