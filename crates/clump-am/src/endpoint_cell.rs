@@ -455,6 +455,11 @@ impl Pollable for EndpointCell {
         }
     }
 
+    fn poll_thoroughly(&self) -> Result<usize> {
+        let inside = self.enter_any(true).and_then(BorrowedEndpoint::of);
+        inside.map_or(Ok(0), |inside| inside.core.poll_thoroughly())
+    }
+
     fn housekeeping(&self) -> Result<()> {
         match self.enter_any(false).and_then(BorrowedEndpoint::of) {
             Ok(inside) => inside.core.housekeeping(),

@@ -31,6 +31,18 @@ impl Core {
         self.poll_for(Caller::Wait)
     }
 
+    /// Polls for a blocking call, and polls the network even if that is not due.
+    #[cold]
+    pub(crate) fn poll_thoroughly(&mut self) -> Result<usize> {
+        let network = self.remote.is_some();
+        if network {
+            self.schedule.network_next();
+        }
+        let handled = self.poll_in_wait()?;
+        debug_assert_eq!(self.remote.is_some(), network, "a poll gives the network back");
+        Ok(handled)
+    }
+
     /// Polls after a message was sent, and returns how many were handled. Sends follow each other
     /// closely, and arrivals from the network can wait meanwhile. An error, which is not the sent
     /// message's, is kept for the next poll.

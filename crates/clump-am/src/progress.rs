@@ -29,6 +29,10 @@ pub trait Pollable {
     /// Handles what has arrived; returns how many messages. An endpoint in use by its own handler,
     /// or by another thread, is skipped.
     fn poll_once(&self) -> Result<usize>;
+    /// Handles all that has arrived by now, from the network too, after a thread that is polling
+    /// has done so; returns how many messages. Only an endpoint in use by its own handler is
+    /// skipped.
+    fn poll_thoroughly(&self) -> Result<usize>;
     /// Handles deferred requests, returned messages and lost peers.
     fn housekeeping(&self) -> Result<()>;
     /// Returns true if it belongs to this thread's bundle.
@@ -57,6 +61,10 @@ impl Pollable for RefCell<Core> {
     #[inline(always)]
     fn poll_once(&self) -> Result<usize> {
         self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll_in_wait())
+    }
+
+    fn poll_thoroughly(&self) -> Result<usize> {
+        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll_thoroughly())
     }
 
     fn in_bundle(&self) -> bool {
@@ -346,8 +354,9 @@ fn idle(
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
-        // What the rank sent before it finalized is there now: one more poll finds it.
-        if state == Some(RankState::Finalized) && poll_all(mine)? == 0 && !what.done()? {
+        // What the rank sent before it finalized is there now: one more poll finds it, unless
+        // another thread has found it and is handling it.
+        if state == Some(RankState::Finalized) && mine.poll_thoroughly()? == 0 && !what.done()? {
             return Err(ErrorKind::RankLeft(rank).into());
         }
         if let Some(death) = context.node().death_of(rank) {

@@ -280,18 +280,29 @@ impl NamedBundle {
     }
 }
 
+/// Polls each of `all`. Returns how many messages were handled, or the first error.
+fn of_each<T>(
+    all: impl Iterator<Item = T>,
+    poll: impl Fn(T) -> clump_am::Result<usize>,
+) -> clump_am::Result<usize> {
+    let (mut handled, mut first) = (0, Ok(()));
+    for one in all {
+        match poll(one) {
+            Ok(some) => handled += some,
+            Err(error) => first = first.and(Err(error)),
+        }
+    }
+    first.map(|()| handled)
+}
+
 /// A bundle as a blocking call polls it.
 impl Pollable for Bundle {
     fn poll_once(&self) -> clump_am::Result<usize> {
-        let mut handled = 0;
-        let mut first = Ok(());
-        for slot in self.members() {
-            match slot.cell.poll_once() {
-                Ok(some) => handled += some,
-                Err(error) => first = first.and(Err(error)),
-            }
-        }
-        first.map(|()| handled)
+        of_each(self.members(), |slot| slot.cell.poll_once())
+    }
+
+    fn poll_thoroughly(&self) -> clump_am::Result<usize> {
+        of_each(self.members(), |slot| slot.cell.poll_thoroughly())
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {
@@ -329,15 +340,11 @@ impl Pollable for Bundle {
 
 impl Pollable for All {
     fn poll_once(&self) -> clump_am::Result<usize> {
-        let mut handled = 0;
-        let mut first = Ok(());
-        for bundle in Self::each() {
-            match bundle.poll_once() {
-                Ok(some) => handled += some,
-                Err(error) => first = first.and(Err(error)),
-            }
-        }
-        first.map(|()| handled)
+        of_each(Self::each(), Bundle::poll_once)
+    }
+
+    fn poll_thoroughly(&self) -> clump_am::Result<usize> {
+        of_each(Self::each(), Bundle::poll_thoroughly)
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {

@@ -129,6 +129,12 @@ impl Pollable for SharedCore {
         self.try_lock().map_or(Ok(0), |mut core| core.poll_in_wait())
     }
 
+    fn poll_thoroughly(&self) -> Result<usize> {
+        let mut core = self.lock()?;
+        debug_assert!(self.is_inside(), "no other thread is handling a message");
+        core.poll_thoroughly()
+    }
+
     fn in_bundle(&self) -> bool {
         false
     }

@@ -1,10 +1,11 @@
 //! Waits are woken by the event they wait for, and a loop that polls in vain yields: counted, not
 //! timed.
 
-use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
+use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag, WaitFor};
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::node::NodeMemory;
+use clump_shm::rank::WaitReason;
 use clump_trace::{Counter, Counters};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -215,4 +216,57 @@ fn whoever_handles_a_message_at_a_shared_endpoint_wakes_the_threads_that_wait_fo
     }
     let woken = context.counters().get(Counter::WakesReceived);
     assert!(woken > 0, "each wait slept out its nap");
+}
+
+/// A wait for a word that a handler changes, on behalf of rank 0. Records that it was asked for the
+/// rank it depends on: just before it looks for the last time.
+struct FromTheGone<'a> {
+    seen: &'a AtomicU64,
+    asked: &'a AtomicU64,
+}
+
+impl WaitFor for FromTheGone<'_> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        Ok(self.seen.load(Ordering::Acquire) == 1)
+    }
+
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
+    }
+
+    fn depends_on(&self) -> Option<u32> {
+        self.asked.store(1, Ordering::Release);
+        Some(0)
+    }
+}
+
+#[test]
+fn the_last_message_of_a_rank_counts_although_another_thread_is_handling_it() {
+    let node = clump_test_bed::node(2, false);
+    let [gone, there] =
+        [0, 1].map(|rank| clump_test_bed::context(&node, rank, Settings::default()));
+    let ep = Endpoint::open_shared(&there, TAG).unwrap();
+    let [seen, asked, begun] = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
+    let (sees, was_asked, begins) = (seen.clone(), asked.clone(), begun.clone());
+    ep.set_handler(SINK, move |_, _, _| {
+        begins.store(1, Ordering::Release);
+        while was_asked.load(Ordering::Acquire) == 0 {
+            clock::yield_now();
+        }
+        // Time for the other thread to give up, which it must not.
+        (0..1000).for_each(|_| clock::yield_now());
+        sees.store(1, Ordering::Release);
+    })
+    .unwrap();
+    let from = Endpoint::open(&gone, TAG).unwrap();
+    from.request(from.map(&ep.name(), TAG).unwrap(), SINK, &[]).unwrap();
+    drop((from, gone));
+    node.rank(0).unwrap().finalize();
+    let (handling, begins) = (ep.clone(), begun.clone());
+    let handler = std::thread::spawn(move || while handling.poll().unwrap() == 0 {});
+    while begins.load(Ordering::Acquire) == 0 {
+        clock::yield_now();
+    }
+    ep.block_on(&mut FromTheGone { seen: &seen, asked: &asked }).unwrap();
+    handler.join().unwrap();
 }
