@@ -197,7 +197,6 @@ pub fn join() -> Result<Option<Boot>> {
 
 fn take(number: &str) -> Result<Boot> {
     clump_os::limit::check()?;
-    let config = Config::load()?;
     let taken = || Error::SeatTaken { number: number.into() };
     // A rank that has joined closes the descriptor on exec, and its child may have opened
     // something else under the same number: check before reading.
@@ -207,6 +206,16 @@ fn take(number: &str) -> Result<Boot> {
         .and_then(socket::inherited)
         .filter(|end| socket::is_message_socket(end))
         .ok_or_else(taken)?;
+    join_by(control, number)
+}
+
+/// Joins as the rank whose end of a boot connection this is; `number` names it in errors.
+///
+/// # Errors
+/// As [`join`].
+pub fn join_by(control: OwnedFd, number: &str) -> Result<Boot> {
+    let config = Config::load()?;
+    let taken = || Error::SeatTaken { number: number.into() };
     let mut message = [0; BYTES];
     let there = socket::peek(&control, &mut message).ok_or_else(taken)?;
     if message[..there].starts_with(ALARMS) {

@@ -3,35 +3,22 @@
 #![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
 
 use crate::dispatch::Dispatch;
+pub use crate::key::Key;
+use crate::net_bulk::NetBulk;
 use crate::net_driver::NetDriver;
+use crate::svm_faults::SvmFaults;
+use crate::svm_protocol::SvmProtocol;
 use crate::{Error, Result};
 use clump_os::printable::printable;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::PathBuf;
 
 /// Variable with the path of the configuration file, a TOML table of the keys below.
 pub const FILE_VARIABLE: &str = "CLUMP_CONFIG";
 
-/// One row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    /// Name in code and in the file.
-    pub name: &'static str,
-    /// Name in the environment.
-    pub variable: &'static str,
-    /// Value unless set otherwise.
-    pub default: u64,
-    /// Least value.
-    pub least: u64,
-    /// Largest value.
-    pub most: u64,
-    /// Unit of the value: `ns`, `ms`, `bool`, or empty for a count or a choice.
-    pub unit: &'static str,
-    /// Names of a choice's values, by number; empty for everything else.
-    pub choices: &'static [&'static str],
-    /// Its description.
-    pub doc: &'static str,
-}
+/// Beginning of the names of clump's variables.
+const PREFIX: &[u8] = b"CLUMP_";
 
 /// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +67,37 @@ impl Setting for Dispatch {
     }
 }
 
+impl Setting for NetBulk {
+    const CHOICES: &'static [&'static str] = &Self::NAMES;
+    fn from_number(number: u64) -> Self {
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+    }
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
 impl Setting for NetDriver {
+    const CHOICES: &'static [&'static str] = &Self::NAMES;
+    fn from_number(number: u64) -> Self {
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+    }
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Setting for SvmFaults {
+    const CHOICES: &'static [&'static str] = &Self::NAMES;
+    fn from_number(number: u64) -> Self {
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+    }
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Setting for SvmProtocol {
     const CHOICES: &'static [&'static str] = &Self::NAMES;
     fn from_number(number: u64) -> Self {
         usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
@@ -97,6 +114,7 @@ macro_rules! settings {
         pub struct Config {
             $(#[doc = $doc] pub $name: $kind,)+
             sources: Vec<Source>,
+            texts: [(String, Source); TEXT_KEYS.len()],
         }
 
         /// Every setting there is.
@@ -107,11 +125,16 @@ macro_rules! settings {
         }),+];
 
         impl Config {
-            fn of(numbers: &[u64], sources: Vec<Source>) -> Self {
+            fn of(
+                numbers: &[u64],
+                sources: Vec<Source>,
+                texts: [(String, Source); TEXT_KEYS.len()],
+            ) -> Self {
                 let mut next = numbers.iter().copied();
                 Self {
                     $($name: <$kind>::from_number(next.next().unwrap_or($default)),)+
                     sources,
+                    texts,
                 }
             }
 
@@ -135,8 +158,14 @@ settings! {
         "How long a request waits for room before it is returned; 0: for ever.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
         "How long nothing may be heard of a node before it counts as lost.";
+    start_timeout_ms: u64 = 8000 in 500..=3_600_000, "ms", "CLUMP_START_TIMEOUT_MS",
+        "How long a machine of a job may take until its agent is there.";
+    engine_nodes: u64 = 1 in 1..=64, "", "CLUMP_ENGINE_NODES",
+        "Virtual nodes that ranks of an engine are divided into, where all are on one machine.";
     net_driver: NetDriver = 0 in 0..=3, "", "CLUMP_NET_DRIVER",
         "What carries packets between nodes: auto chooses among what this machine offers.";
+    net_bulk: NetBulk = 0 in 0..=2, "", "CLUMP_NET_BULK",
+        "What carries long payloads between nodes: datagrams, or streams beside them from 32 KiB on; auto: from 128 KiB on where packets are short.";
     net_proxies: u64 = 0 in 0..=16, "", "CLUMP_NET_PROXIES",
         "Threads of each node's agent that drive the network for its ranks; 0: ranks do it themselves.";
     net_dispatch: Dispatch = 0 in 0..=2, "", "CLUMP_NET_DISPATCH",
@@ -161,8 +190,47 @@ settings! {
         "How long each rank holds back every packet, for tests.";
     conn_silence_ms: u64 = 5000 in 100..=3_600_000, "ms", "CLUMP_CONN_SILENCE_MS",
         "How long nothing may be heard of the other side of a connection between jobs before it has ended.";
+    pgas_aggregate: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_AGGREGATE",
+        "Whether small operations of the global address space on other nodes are collected; 0: each is sent by itself.";
+    pgas_batch: u64 = 1365 in 1..=1365, "", "CLUMP_PGAS_BATCH",
+        "Operations after which a batch of those is sent.";
+    pgas_delay_us: u64 = 1000 in 0..=60_000_000, "us", "CLUMP_PGAS_DELAY_US",
+        "Age at which a batch is sent, at the next operation or poll.";
+    pgas_memory: u64 = 16_777_216 in 12..=1_099_511_627_776, "B", "CLUMP_PGAS_MEMORY",
+        "Bytes of all open batches of a thread together.";
+    pgas_grid: u64 = 64 in 0..=4_294_967_295, "", "CLUMP_PGAS_GRID",
+        "Nodes from which on batches travel over a grid of nodes, by way of another; 0: never.";
+    pgas_combine: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_COMBINE",
+        "Whether proxies combine the batches of their node's ranks, by destination node.";
+    svm_faults: SvmFaults = 0 in 0..=3, "", "CLUMP_SVM_FAULTS",
+        "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
+    svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
+        "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
     net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
         "Decides which packets those are.";
+}
+
+/// Settings that are texts; empty by default.
+pub static TEXT_KEYS: [Key; 3] = [
+    text_key(
+        "emu",
+        "CLUMP_EMU",
+        "How much slower the network is to seem, as in o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net.",
+    ),
+    text_key(
+        "lab_machine",
+        "CLUMP_LAB_MACHINE",
+        "The file of this machine's parameters, which clump lab calibrate writes; by default in the user's state folder.",
+    ),
+    text_key(
+        "agent",
+        "CLUMP_AGENT",
+        "The clump that agents of ranks started by others run; by default beside the program, else in PATH.",
+    ),
+];
+
+const fn text_key(name: &'static str, variable: &'static str, doc: &'static str) -> Key {
+    Key { name, variable, default: 0, least: 0, most: 0, unit: "text", choices: &[], doc }
 }
 
 /// One effective setting, for reports.
@@ -179,7 +247,8 @@ pub struct ConfigEntry {
 impl Default for Config {
     fn default() -> Self {
         let numbers: Vec<u64> = KEYS.iter().map(|key| key.default).collect();
-        Self::of(&numbers, vec![Source::Default; KEYS.len()])
+        let texts = std::array::from_fn(|_| (String::new(), Source::Default));
+        Self::of(&numbers, vec![Source::Default; KEYS.len()], texts)
     }
 }
 
@@ -204,6 +273,35 @@ impl Config {
         Self::layered(code, variable, file.as_ref().map(|(path, table)| (path.as_str(), table)))
     }
 
+    /// Returns the variables by which processes on other machines find the same configuration,
+    /// without its file: all of this process's environment whose names begin with `CLUMP_`, and
+    /// those of settings from the file.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        let ours = |(name, _): &(OsString, OsString)| {
+            name.as_encoded_bytes().starts_with(PREFIX) && name != FILE_VARIABLE
+        };
+        let of_file = |entry: &ConfigEntry| entry.source == Source::File;
+        let of_file = self.entries().into_iter().filter(of_file);
+        let of_file = of_file.map(|entry| (entry.key.variable.into(), entry.value.into()));
+        std::env::vars_os().filter(ours).chain(of_file).collect()
+    }
+
+    /// Returns the settings that are not at their defaults, by name.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let changed = |entry: &ConfigEntry| entry.source != Source::Default;
+        let all = self.entries().into_iter().filter(changed);
+        all.map(|entry| (entry.key.name.into(), entry.value)).collect()
+    }
+
+    /// Creates the configuration with these settings, whatever the environment of this process.
+    ///
+    /// # Errors
+    /// Fails on a value outside its range, or a name that is no key.
+    pub fn of_settings(settings: &[(String, String)]) -> Result<Self> {
+        let all: Vec<_> = settings.iter().map(|one| (one.0.as_str(), one.1.as_str())).collect();
+        Self::layered(&all, |_| None, None)
+    }
+
     fn layered(
         code: &[(&str, &str)],
         environment: impl Fn(&str) -> Option<String>,
@@ -217,7 +315,43 @@ impl Config {
             numbers.push(number);
             sources.push(source);
         }
-        Ok(Self::of(&numbers, sources))
+        let text = |key: &Key| {
+            let of_code = code.iter().rev().find(|(name, _)| *name == key.name);
+            let of_file = || file.and_then(|(_, table)| table.get(key.name)?.as_str());
+            if let Some((_, value)) = of_code {
+                ((*value).to_owned(), Source::Code)
+            } else if let Some(value) = environment(key.variable) {
+                (value, Source::Environment)
+            } else if let Some(value) = of_file() {
+                (value.to_owned(), Source::File)
+            } else {
+                (String::new(), Source::Default)
+            }
+        };
+        Ok(Self::of(&numbers, sources, TEXT_KEYS.each_ref().map(text)))
+    }
+
+    /// Returns how much slower the network is to seem, as text.
+    pub fn emu(&self) -> &str {
+        &self.texts[0].0
+    }
+
+    /// Returns the path of the clump that agents of ranks started by others run, if one is named.
+    pub fn agent(&self) -> Option<PathBuf> {
+        let named = &self.texts[2].0;
+        (!named.is_empty()).then(|| named.into())
+    }
+
+    /// Returns the file of this machine's parameters; `None`: there is no folder for it.
+    pub fn machine_file(&self) -> Option<PathBuf> {
+        let named = &self.texts[1].0;
+        if !named.is_empty() {
+            return Some(PathBuf::from(named));
+        }
+        let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+        let state = folder("XDG_STATE_HOME").map(PathBuf::from);
+        let state = state.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/state")));
+        Some(state?.join("clump/machine.json"))
     }
 
     /// Returns every setting with its value and origin.
@@ -230,6 +364,11 @@ impl Config {
                 value: key.show(number),
                 source,
             })
+            .chain(TEXT_KEYS.iter().zip(&self.texts).map(|(key, (value, source))| ConfigEntry {
+                key: *key,
+                value: value.clone(),
+                source: *source,
+            }))
             .collect()
     }
 }
@@ -239,8 +378,9 @@ impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in self.entries() {
             let ConfigEntry { key, value, source } = entry;
-            let unit = if key.unit == "bool" { "" } else { key.unit };
-            let quote = if key.choices.is_empty() { "" } else { "\"" };
+            let unit = if matches!(key.unit, "bool" | "text") { "" } else { key.unit };
+            let is_text = key.unit == "text" || !key.choices.is_empty();
+            let quote = if is_text { "\"" } else { "" };
             writeln!(
                 f,
                 "{} = {quote}{value}{quote} # {unit}{}{source}",
@@ -259,50 +399,6 @@ impl fmt::Display for Source {
             Source::File => "from the configuration file",
             Source::Environment => "from the environment",
             Source::Code => "from the program or its options",
-        })
-    }
-}
-
-impl Key {
-    fn show(&self, number: u64) -> String {
-        let choice = usize::try_from(number).ok().and_then(|at| self.choices.get(at));
-        match choice {
-            Some(name) => (*name).to_owned(),
-            None if self.unit == "bool" => (number != 0).to_string(),
-            None => number.to_string(),
-        }
-    }
-
-    /// Describes the valid values of this key, for messages.
-    pub fn expected(&self) -> String {
-        if !self.choices.is_empty() {
-            return format!("one of {}", self.choices.join(", "));
-        }
-        if self.unit == "bool" {
-            return "true or false (or 1, 0, yes, no, on, off)".into();
-        }
-        let unit =
-            if self.unit.is_empty() { String::new() } else { format!(" (in {})", self.unit) };
-        format!("a whole number from {} to {}{unit}", self.least, self.most)
-    }
-
-    fn parse(&self, origin: impl Fn() -> String, text: &str) -> Result<u64> {
-        let trimmed = text.trim();
-        let number = if !self.choices.is_empty() {
-            self.choices.iter().position(|name| *name == trimmed).map(|at| at as u64)
-        } else if self.unit == "bool" {
-            match trimmed.to_ascii_lowercase().as_str() {
-                "1" | "true" | "yes" | "on" => Some(1),
-                "0" | "false" | "no" | "off" => Some(0),
-                _ => None,
-            }
-        } else {
-            trimmed.replace('_', "").parse::<u64>().ok()
-        };
-        number.filter(|n| (self.least..=self.most).contains(n)).ok_or_else(|| Error::BadValue {
-            origin: origin(),
-            value: text.into(),
-            expected: self.expected(),
         })
     }
 }
@@ -331,7 +427,7 @@ fn resolve(
 
 /// Rejects unknown keys: a misspelt key would silently do nothing.
 fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -> Result<()> {
-    let known = |name: &str| KEYS.iter().any(|key| key.name == name);
+    let known = |name: &str| KEYS.iter().chain(&TEXT_KEYS).any(|key| key.name == name);
     let bad = |origin: String, name: &str| Error::BadValue {
         origin,
         value: name.into(),
@@ -352,6 +448,11 @@ fn read_file(path: &OsStr) -> Result<toml::Table> {
     let bad = |why: String| Error::BadFile { path: printable(path).to_string(), why };
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     text.parse::<toml::Table>().map_err(|e| bad(e.to_string()))
+}
+
+/// Returns a variable of this process's environment, as it is.
+pub fn inherited_variable(name: &OsStr) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// Returns a variable of the environment, if it is set and not empty.

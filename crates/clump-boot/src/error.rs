@@ -29,6 +29,23 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The knobs of the laboratory cannot be turned so.
+    #[error("{origin}: {why}")]
+    BadKnobs {
+        /// The origin of the text.
+        origin: String,
+        /// The reason.
+        #[source]
+        why: clump_loggp::KnobError,
+    },
+    /// The file of the machine's parameters cannot be used.
+    #[error("the machine file {path}: {why}; clump lab calibrate writes a new one")]
+    BadMachine {
+        /// The file.
+        path: String,
+        /// The reason.
+        why: String,
+    },
     /// Another process joined as this rank.
     #[error(
         "this process was started by a rank of a clump job, but another process has joined as that \

@@ -25,10 +25,18 @@ pub mod boot;
 pub mod config;
 mod dispatch;
 mod error;
+mod key;
+pub mod machine;
+mod net_bulk;
 mod net_driver;
+mod svm_faults;
+mod svm_protocol;
 
 pub use boot::{Boot, join};
 pub use config::Config;
 pub use dispatch::Dispatch;
 pub use error::{Error, Result};
+pub use net_bulk::NetBulk;
 pub use net_driver::NetDriver;
+pub use svm_faults::SvmFaults;
+pub use svm_protocol::SvmProtocol;

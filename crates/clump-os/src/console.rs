@@ -34,6 +34,13 @@ pub fn out(text: &str) -> Result<()> {
     writer.failure(0).map_or(Ok(()), |errno| Err(failed(errno)))
 }
 
+/// Returns the columns and rows of the terminal that standard output is.
+pub fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let size = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
 /// Writes a line to the error stream, if that can be written; failures cannot be reported anywhere.
 /// Waits for a reader no longer than [`out`] does.
 pub fn err(line: &str) {
@@ -47,6 +54,16 @@ pub fn err(line: &str) {
     if let Ok(writer) = Writer::start(vec![stream], 0, Arc::new(bell)) {
         writer.write(0, text.as_bytes());
         writer.drain(|| signal::pending(&signal::ENDS).is_none());
+    }
+}
+
+/// Writes `parts` to the error stream, one after the other, as far as they can be written at once.
+/// Takes no lock and allocates nothing, so that it may be called in a signal handler.
+pub fn err_at_once(parts: &[&str]) {
+    for part in parts {
+        // SAFETY: descriptor 2 is not closed by Rust programs; if it is, the write fails.
+        let stderr = unsafe { std::os::fd::BorrowedFd::borrow_raw(2) };
+        let _ = rustix::io::write(stderr, part.as_bytes());
     }
 }
 

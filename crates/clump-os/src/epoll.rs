@@ -5,7 +5,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Events that a descriptor is watched for.
@@ -111,6 +111,13 @@ impl Poller {
             }
         };
         Ok(events.iter().map(ready).collect())
+    }
+}
+
+/// Readable when any of its descriptors is ready, so that one set can be waited for in another.
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

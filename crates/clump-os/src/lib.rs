@@ -14,6 +14,8 @@
 //! 3. A child by `fork` has private memory in place of a [`map::Mapping`] ([`forked`]).
 //! 4. No function here panics on an error from the kernel; errors name the call.
 
+#[cfg(not(loom))]
+pub mod access_fault;
 pub mod alarm;
 pub mod available;
 pub mod bound_child;
@@ -27,14 +29,19 @@ pub mod error;
 pub mod fence;
 pub mod file;
 pub mod folder;
+pub mod foreign_process;
 #[cfg_attr(loom, path = "forked/model.rs")]
 pub mod forked;
 pub mod futex;
+pub mod interface_address;
+pub mod lifeline;
 pub mod limit;
 pub mod link;
 pub mod listeners;
+pub mod local_listener;
 pub mod map;
 pub mod memory;
+pub mod namespace;
 mod netlink;
 pub mod netns;
 pub mod packet;
@@ -48,11 +55,14 @@ pub mod scratch;
 pub mod secret;
 pub mod signal;
 pub mod socket;
+pub mod standard_streams;
 pub mod stream;
 pub mod sync;
+pub mod tcp;
 pub mod thread;
 pub mod topology;
 pub mod udp;
+pub mod userfault;
 pub mod writer;
 pub mod xdp;
 

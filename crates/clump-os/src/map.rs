@@ -6,7 +6,7 @@
 use crate::error::{OsError, Result};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -87,6 +87,17 @@ impl Drop for Region {
     }
 }
 
+/// Rights of this process on memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// None: every access is a signal.
+    None,
+    /// Reads.
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
 /// A shared mapping of a part of a memory file; clones share it.
 #[derive(Debug, Clone)]
 pub struct Mapping {
@@ -158,6 +169,27 @@ impl Mapping {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.region.bytes
+    }
+
+    /// Sets what this process may do with `[offset, offset + bytes)` of the mapping; both are
+    /// multiples of [`PAGE`]. Allocates nothing unless it fails.
+    ///
+    /// # Errors
+    /// The range is not inside, or the process has as many mappings as it may have.
+    pub fn protect(&self, offset: usize, bytes: usize, rights: Rights) -> Result<()> {
+        let what = || format!("protecting {bytes} bytes of shared memory");
+        if offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
+            return Err(OsError::new(what(), Errno::INVAL));
+        }
+        let flags = match rights {
+            Rights::None => MprotectFlags::empty(),
+            Rights::Read => MprotectFlags::READ,
+            Rights::Write => MprotectFlags::READ | MprotectFlags::WRITE,
+        };
+        // SAFETY: a range of this mapping (just checked), which nothing refers to but atomics and
+        // raw pointers (invariant 2); accesses that it forbids become signals.
+        unsafe { rustix::mm::mprotect(self.base().as_ptr().add(offset).cast(), bytes, flags) }
+            .map_err(|e| OsError::new(what(), e))
     }
 
     /// Asks for huge pages; without effect where the machine has none to give.

@@ -51,6 +51,8 @@ pub enum Input {
     Inherited,
     /// Empty.
     Empty,
+    /// A pipe, whose other end this process has.
+    Piped,
 }
 
 /// A program to start.
@@ -72,6 +74,9 @@ pub struct Program {
     pub piped: bool,
     /// True if errors go where this process's go, even if output is piped.
     pub errors_inherited: bool,
+    /// A socket that is both its standard input and its standard output, whatever else is said
+    /// about them; its errors come through a pipe.
+    pub stream: Option<OwnedFd>,
     /// A descriptor that it inherits, under the same number.
     pub passes: Option<OwnedFd>,
     /// CPUs it is bound to; none: as this process.
@@ -94,6 +99,7 @@ impl Program {
             input: Input::Inherited,
             piped: false,
             errors_inherited: false,
+            stream: None,
             passes: None,
             cpus: Vec::new(),
             dies_with_starter: false,
@@ -115,6 +121,8 @@ pub struct Child {
     pub pid: u32,
     /// Becomes readable when it ends.
     pub pidfd: OwnedFd,
+    /// The pipe to its standard input, if there is one; writing never blocks.
+    pub input: Option<OwnedFd>,
     /// Its standard output, if piped; reading never blocks.
     pub output: Option<OwnedFd>,
     /// Its error stream, if piped; reading never blocks.
@@ -140,6 +148,7 @@ pub fn start(program: &Program) -> Result<Child> {
     command.stdin(match program.input {
         Input::Inherited => Stdio::inherit(),
         Input::Empty => Stdio::null(),
+        Input::Piped => Stdio::piped(),
     });
     if program.piped {
         command.stdout(Stdio::piped());
@@ -147,11 +156,15 @@ pub fn start(program: &Program) -> Result<Child> {
     if program.piped && !program.errors_inherited {
         command.stderr(Stdio::piped());
     }
+    if let Some(stream) = &program.stream {
+        let end = || stream.try_clone().map_err(|e| OsError::of("duplicating a stream", &e));
+        command.stdin(end()?).stdout(end()?).stderr(Stdio::piped());
+    }
     prepare(&mut command, program);
     let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     let pid = child.id();
     let pidfd = pidfd(pid)?;
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let quiet = |pipe: OwnedFd| {
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|e| OsError::new("ioctl(FIONBIO)", e))?;
         Ok::<OwnedFd, OsError>(pipe)
@@ -159,6 +172,7 @@ pub fn start(program: &Program) -> Result<Child> {
     Ok(Child {
         pid,
         pidfd,
+        input: input.map(OwnedFd::from).map(quiet).transpose()?,
         output: output.map(OwnedFd::from).map(quiet).transpose()?,
         errors: errors.map(OwnedFd::from).map(quiet).transpose()?,
     })
@@ -266,6 +280,20 @@ pub fn changed() -> Result<ChildEvents> {
     }
 }
 
+/// Waits for the end of child `pid`, and for no other's.
+///
+/// # Errors
+/// It is no child of this process, or has been waited for.
+pub fn wait_for(pid: u32) -> Result<()> {
+    loop {
+        match rustix::process::waitpid(Some(number(pid)?), WaitOptions::empty()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(OsError::new(format!("waiting for process {pid}"), e)),
+        }
+    }
+}
+
 /// Sends a signal to every process of the group that child `pid` leads; an empty group is no error.
 ///
 /// # Errors
@@ -348,6 +376,11 @@ pub fn random() -> Result<u64> {
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| OsError::new("getrandom", e))?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Returns the bytes of a page of memory.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
 }
 
 /// Returns the name of this machine, for reports only.

@@ -124,6 +124,23 @@ pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     Some(maps.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes()))
 }
 
+/// Returns the identity of the running kernel: processes with the same one share processors and
+/// memory, whatever namespaces they are in. Empty where the kernel does not tell.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Returns the wait status of a process that has ended and that its parent has not waited for.
+pub(crate) fn zombie_status(pid: u32) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let close = stat.windows(2).rposition(|two| two == b") ")?;
+    let mut fields = str::from_utf8(&stat[close + 2..]).ok()?.split_ascii_whitespace();
+    // The first is field 3; the status is field 52.
+    fields.next().filter(|&state| state == "Z")?;
+    fields.nth(52 - 4)?.parse().ok()
+}
+
 /// Returns the bytes of the command line of a process, with spaces between the arguments; empty
 /// when it is gone.
 pub fn command_line(pid: u32) -> OsString {

@@ -97,6 +97,13 @@ pub fn peek(socket: impl AsFd, into: &mut [u8]) -> Option<usize> {
     (bytes > 0).then_some(bytes)
 }
 
+/// Returns true if the other end of `socket` is closed.
+pub fn is_closed(socket: impl AsFd) -> bool {
+    let mut one = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::RDHUP)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut one, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
 /// Returns true if `socket` is one end of a [`message_pair`].
 pub fn is_message_socket(socket: impl AsFd) -> bool {
     let socket = socket.as_fd();
@@ -116,6 +123,13 @@ pub fn inherited(number: RawFd) -> Option<OwnedFd> {
     let own = rustix::io::fcntl_dupfd_cloexec(there, 3).ok()?;
     rustix::io::fcntl_setfd(there, rustix::io::FdFlags::CLOEXEC).ok()?;
     Some(own)
+}
+
+/// Returns true if this process has something open under `number`.
+pub fn is_open(number: RawFd) -> bool {
+    // SAFETY: only used for a question, which is answered EBADF when nothing is open there.
+    let there = (number >= 0).then(|| unsafe { BorrowedFd::borrow_raw(number) });
+    there.is_some_and(|there| rustix::io::fcntl_getfd(there).is_ok())
 }
 
 /// Waits until `socket` has something to read, at most for `limit`; without a socket, for `limit`.

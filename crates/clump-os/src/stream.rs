@@ -8,7 +8,7 @@ use crate::error::{OsError, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -143,8 +143,21 @@ impl ByteStream {
         &self.name
     }
 
+    /// Returns true if a poller can tell when there is something to read; of a file it cannot, and
+    /// there always is.
+    pub fn is_waited_for(&self) -> bool {
+        let file = || rustix::fs::fstat(&self.fd).map(|stat| FileKind::from_stat(&stat));
+        !matches!(file(), Ok(FileKind::Regular(_) | FileKind::MemoryDevice | FileKind::BlockDevice))
+    }
+
     fn error(&self, verb: &str, errno: Errno) -> OsError {
         OsError::new(format!("{verb} {}", self.name), errno)
+    }
+}
+
+impl AsFd for ByteStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

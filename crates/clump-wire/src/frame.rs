@@ -6,8 +6,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Maximum bytes of a frame before its words and payload.
 pub const MAX_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
 /// Maximum words of one frame: eight arguments, two of an interface above, two of a long message,
-/// one of a returned one.
-pub const MAX_WORDS: usize = 13;
+/// the stamp of one that is delayed on purpose, one of a returned one.
+pub const MAX_WORDS: usize = 14;
 
 /// Kind of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum FrameKind {
     /// A credit request: `from` wants a report once `to` has consumed as many bytes as the first
     /// word says.
     Ask = 7,
+    /// News of a stream beside the datagrams, between stacks: what has happened, the number of the
+    /// stream, and what belongs to it.
+    Stream = 8,
 }
 
 impl FrameKind {
@@ -43,6 +46,7 @@ impl FrameKind {
             5 => FrameKind::Part,
             6 => FrameKind::Credit,
             7 => FrameKind::Ask,
+            8 => FrameKind::Stream,
             _ => return None,
         })
     }

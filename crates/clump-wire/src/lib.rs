@@ -36,6 +36,7 @@
 pub mod frame;
 mod header;
 pub mod hostile;
+pub mod record;
 mod security;
 mod unit_fragment;
 

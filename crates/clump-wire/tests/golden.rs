@@ -245,7 +245,7 @@ fn what_is_no_frame() {
         let given: Vec<_> = Frames::new(&other).collect();
         assert!(matches!(given[..], [Err(frame::Malformed)]), "{why}");
     };
-    for kind in (8..=255).chain([0]) {
+    for kind in (9..=255).chain([0]) {
         refused(0, kind, "a kind that is none");
     }
     for flag in [16, 32, 64, 128] {

@@ -203,7 +203,7 @@ proptest! {
     #[test]
     fn plausible_noise(
         mut bytes in prop::collection::vec(any::<u8>(), 64..400),
-        kind in 1..=7_u8,
+        kind in 1..=8_u8,
         flags in 0..16_u8,
         count in 0..18_u8,
     ) {

@@ -73,7 +73,7 @@ fn a_file_whose_name_is_no_text_is_read() {
 
 #[test]
 fn the_table_is_consistent() {
-    for key in KEYS {
+    for key in KEYS.iter().chain(&TEXT_KEYS) {
         assert!(key.variable.strip_prefix("CLUMP_").unwrap().eq_ignore_ascii_case(key.name));
         assert!((key.least..=key.most).contains(&key.default), "{}", key.name);
         assert!(key.doc.ends_with('.'));
@@ -95,4 +95,17 @@ fn a_choice_is_made_by_name_and_read_back() {
     assert_eq!(again.net_driver, NetDriver::Packet);
     let text = of("2").unwrap_err().to_string();
     assert!(text.contains("CLUMP_NET_DRIVER") && text.contains("auto, udp, packet, xdp"), "{text}");
+}
+
+#[test]
+fn a_text_comes_from_where_numbers_come_from() {
+    let table: toml::Table = "emu = 'L=+1us'\nlab_machine = '/tmp/m.json'".parse().unwrap();
+    let environment = environment(&[("CLUMP_EMU", "o=+5us")]);
+    let config = Config::layered(&[], environment, Some(("c.toml", &table))).unwrap();
+    assert_eq!(config.emu(), "o=+5us");
+    assert_eq!(config.machine_file(), Some("/tmp/m.json".into()));
+    let shown = config.to_string();
+    assert!(shown.contains("emu = \"o=+5us\" # from the environment"), "{shown}");
+    assert!(shown.parse::<toml::Table>().is_ok(), "{shown}");
+    assert_eq!(Config::default().emu(), "");
 }

@@ -110,7 +110,7 @@ fn message(reader: &mut Reader<'_>, route: &mut Option<[u64; 3]>) -> Option<Mess
     const PART: u8 = 5;
     let [kind, flags, handler, words] = reader.bytes(4)?[..] else { return None };
     let bytes = reader.number(4)? as usize;
-    if !(1..=7).contains(&kind) || flags > 15 || words > 13 {
+    if !(1..=8).contains(&kind) || flags > 15 || words > 14 {
         return None;
     }
     if kind != PART && flags & 2 == 0 {
