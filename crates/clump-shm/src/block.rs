@@ -2,10 +2,13 @@
 
 use crate::doorbell::Doorbell;
 use crate::export::SegmentName;
-use crate::geometry::ENDPOINT_HEADER;
+use crate::geometry::{COUNTERS, ENDPOINT_HEADER};
 use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
+
+/// Cells of a table of times by powers of two.
+pub const INTERVALS: usize = 40;
 
 /// Words that a sender reads before each message: one line that changes rarely.
 #[derive(Debug)]
@@ -27,7 +30,13 @@ pub struct EndpointBlock {
     access: AccessLine,
     doorbell: Doorbell,
     pub(crate) tails: [QueueTail; 2],
-    counters: [AtomicU64; 160],
+    counters: [AtomicU64; COUNTERS],
+    /// Pages of the row of traffic that hold anything, a bit each.
+    traffic_pages: [AtomicU64; 2],
+    /// Times between two sends, by powers of two.
+    send_intervals: [AtomicU64; INTERVALS],
+    /// Times between two barriers of the rank, where the endpoint is that of its collectives.
+    barrier_intervals: [AtomicU64; INTERVALS],
 }
 
 // SAFETY: atomics only.
@@ -160,7 +169,31 @@ impl EndpointBlock {
     }
 
     /// Returns the endpoint's counters; written by its owner alone.
-    pub fn counters(&self) -> &[AtomicU64; 160] {
+    pub fn counters(&self) -> &[AtomicU64; COUNTERS] {
         &self.counters
+    }
+
+    /// Returns the endpoint's times between two sends; written by its owner alone.
+    pub fn send_intervals(&self) -> &[AtomicU64; INTERVALS] {
+        &self.send_intervals
+    }
+
+    /// Returns the times between two barriers of the rank whose collectives the endpoint serves.
+    pub fn barrier_intervals(&self) -> &[AtomicU64; INTERVALS] {
+        &self.barrier_intervals
+    }
+
+    /// For the owner: notes that page `page` of its row of traffic holds something.
+    pub(crate) fn mark_traffic(&self, page: usize) {
+        let Some(cell) = self.traffic_pages.get(page / 64) else { return };
+        let marked = cell.load(Ordering::Relaxed) | 1 << (page % 64);
+        cell.store(marked, Ordering::Relaxed);
+        debug_assert!(self.has_traffic(page), "readers look at that page");
+    }
+
+    /// Returns true if page `page` of the endpoint's row of traffic may hold something.
+    pub(crate) fn has_traffic(&self, page: usize) -> bool {
+        let cell = self.traffic_pages.get(page / 64);
+        cell.is_some_and(|cell| cell.load(Ordering::Relaxed) & 1 << (page % 64) != 0)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! job block | barrier lines | rank blocks | ports
-//! | table of regions | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
-//! | regions of the node
+//! | table of regions | per rank: endpoint blocks (header, queues, lanes, traffic)
+//! | per rank: segments | regions of the node
 //! ```
 //! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no
 //! segments. Every offset is computed from the numbers of both, so what another process writes
@@ -35,6 +35,10 @@ pub const MAX_INTERFACES: usize = 4096;
 /// Most lanes into one endpoint.
 pub const MAX_LANES: usize = 1024;
 
+/// Cells for counters of a rank or endpoint.
+pub const COUNTERS: usize = 192;
+/// Bytes of a rank's block.
+pub const RANK_BLOCK: usize = 2 * PAGE;
 /// Bytes of an endpoint's header page.
 pub const ENDPOINT_HEADER: usize = PAGE;
 /// Bytes of a lane before its bulk ring: control lines and slots.
@@ -128,10 +132,10 @@ impl Geometry {
         self.arrivals() + self.ranks * 64
     }
 
-    /// Returns the offset of the block of `rank`, one page each.
+    /// Returns the offset of the block of `rank`, [`RANK_BLOCK`] bytes each.
     pub fn rank_block(&self, rank: usize) -> usize {
         debug_assert!(rank <= self.blocks(), "a block, or the end of all");
-        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
+        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * RANK_BLOCK
     }
 
     /// Returns the offset of the table of ports, one word each.
@@ -172,7 +176,21 @@ impl Geometry {
 
     /// Returns the bytes of an endpoint block.
     pub fn endpoint_bytes(&self) -> usize {
-        ENDPOINT_HEADER + 2 * self.queue_bytes() + self.lanes * self.lane_bytes()
+        self.traffic_in_block() + self.traffic_bytes()
+    }
+
+    /// Returns the offset of the row of traffic inside an endpoint block, behind its lanes.
+    pub fn traffic_in_block(&self) -> usize {
+        let behind = self.lane_in_block(self.lanes);
+        debug_assert!(behind.is_multiple_of(PAGE), "a row begins a page");
+        behind
+    }
+
+    /// Returns the bytes of an endpoint's row of traffic: a line for each rank and interface.
+    pub fn traffic_bytes(&self) -> usize {
+        let bytes = (self.blocks() * 64).next_multiple_of(PAGE);
+        debug_assert!(bytes >= self.blocks() * 64, "everyone has a cell");
+        bytes
     }
 
     /// Returns the offset of lane `lane` inside an endpoint block.
@@ -221,7 +239,8 @@ mod tests {
             for rank in [0, ranks / 2, ranks - 1] {
                 assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
                 assert!(
-                    g.endpoint(rank, 1) >= g.endpoint(rank, 0) + g.lane_in_block(g.lanes()) as u64
+                    g.endpoint(rank, 1)
+                        >= g.endpoint(rank, 0) + (g.traffic_in_block() + 2 * ranks * 64) as u64
                 );
                 assert!(
                     g.segments(rank)

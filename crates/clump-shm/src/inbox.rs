@@ -12,11 +12,12 @@ use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, LANE_CONTROL};
 use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
-use crate::node::{NodeMemory, place};
+use crate::node::{NodeMemory, place, place_slice};
 use crate::polled_lanes::PolledLanes;
 use crate::queue::QueueReceiver;
 use crate::rank::RankBlock;
 use crate::shared::Shared;
+use crate::traffic::TrafficRow;
 use crate::{Error, Result, reuse};
 use clump_os::fence;
 use clump_os::map::Mapping;
@@ -82,7 +83,8 @@ pub struct Inbox<L> {
 }
 
 impl<L> Inbox<L> {
-    /// Opens an endpoint of `rank` with `tag`, at the first index that is not in use any more.
+    /// Opens an endpoint of `rank` with `tag`, at the first index that is not in use any more. One
+    /// thread of the rank at a time: the caller sees to that.
     ///
     /// # Errors
     /// All indices are in use, or address space has run out.
@@ -145,6 +147,16 @@ impl<L> Inbox<L> {
     /// Returns the endpoint's block.
     pub fn block(&self) -> &Shared<EndpointBlock> {
         &self.block
+    }
+
+    /// Returns the row in which the endpoint counts its traffic by destination.
+    ///
+    /// # Errors
+    /// The row lies outside of the endpoint's block.
+    pub fn traffic(&self) -> Result<TrafficRow> {
+        let g = self.node.geometry();
+        let cells = place_slice(&self.map, g.traffic_in_block(), g.blocks())?;
+        Ok(TrafficRow::new(self.block.clone(), cells))
     }
 
     /// Returns the memory of the node it lies on.

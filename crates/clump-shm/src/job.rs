@@ -155,6 +155,19 @@ pub struct JobBlock {
     pub(crate) fate: DeathLine,
     pub(crate) barrier: BarrierLine,
     pub(crate) probes: [ProbeLine; 4],
+    pub(crate) knobs: KnobLines,
+}
+
+/// Most words of the laboratory's settings.
+pub const KNOB_WORDS: usize = 36;
+
+/// Settings of the laboratory, for all processes of the node: words that it alone understands.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct KnobLines {
+    /// Number of changes, twice; odd during one.
+    pub(crate) epoch: AtomicU64,
+    pub(crate) words: [AtomicU64; KNOB_WORDS],
 }
 
 /// Words that waiting loops read to learn of deaths.
@@ -204,6 +217,36 @@ impl JobBlock {
     /// Returns the random identity of the job.
     pub fn id(&self) -> u64 {
         self.job_id.load(Ordering::Relaxed)
+    }
+
+    /// Returns a number that changes with the settings of the laboratory; 0 while there were none.
+    #[inline]
+    pub fn knob_epoch(&self) -> u64 {
+        self.knobs.epoch.load(Ordering::Acquire)
+    }
+
+    /// Changes the settings of the laboratory. One process of the node at a time.
+    pub fn set_knobs(&self, words: &[u64; KNOB_WORDS]) {
+        let epoch = self.knobs.epoch.load(Ordering::Relaxed) | 1;
+        self.knobs.epoch.store(epoch, Ordering::SeqCst);
+        for (cell, word) in self.knobs.words.iter().zip(words) {
+            cell.store(*word, Ordering::SeqCst);
+        }
+        self.knobs.epoch.store(epoch + 1, Ordering::SeqCst);
+        debug_assert!(epoch % 2 == 1, "it was odd during the change");
+        debug_assert!(self.knob_epoch() > epoch, "readers see the change");
+    }
+
+    /// Returns the settings of the laboratory and their epoch; `None` while they change.
+    pub fn knobs(&self) -> Option<(u64, [u64; KNOB_WORDS])> {
+        let epoch = self.knobs.epoch.load(Ordering::SeqCst);
+        debug_assert!(self.knobs.words.len() == KNOB_WORDS, "all of them");
+        let mut words = [0; KNOB_WORDS];
+        for (word, cell) in words.iter_mut().zip(&self.knobs.words) {
+            *word = cell.load(Ordering::SeqCst);
+        }
+        let again = self.knobs.epoch.load(Ordering::SeqCst);
+        (epoch == again && epoch.is_multiple_of(2)).then_some((epoch, words))
     }
 
     /// Returns four spare cache lines for raw measurements.

@@ -73,6 +73,8 @@ mod reuse;
 #[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]
+pub mod traffic;
+#[cfg(not(loom))]
 pub mod waiter;
 #[cfg(not(loom))]
 pub mod yielding;

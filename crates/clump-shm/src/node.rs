@@ -12,13 +12,15 @@ use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::JobBlock;
 use crate::ports::PortEntry;
 use crate::rank::RankBlock;
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedSlice};
+use crate::traffic::{CELLS_OF_PAGE, Traffic, TrafficCell};
 use crate::{Error, Result};
 use clump_os::alarm::Alarm;
 use clump_os::fence::{self, FenceKind};
 use clump_os::map::{self, Mapping, PAGE};
 use clump_os::sync::Ordering;
 pub(crate) use mapped::{place, place_slice};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -27,8 +29,8 @@ use std::sync::Arc;
 pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 8;
-const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
+const VERSION: u64 = 11;
+const _: () = assert!(size_of::<JobBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.
 #[derive(Debug, Clone, Copy)]
@@ -389,6 +391,31 @@ impl NodeMemory {
         place(&self.map(offset, ENDPOINT_HEADER)?, 0)
     }
 
+    /// Returns the traffic of all endpoints that `rank` ever opened, by destination, for observers.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn traffic_of(&self, rank: u32) -> Result<BTreeMap<u32, Traffic>> {
+        let mut all: BTreeMap<u32, Traffic> = BTreeMap::new();
+        let (g, cells) = (self.geometry, self.geometry.blocks());
+        for (index, block) in self.endpoint_blocks(rank)?.iter().enumerate() {
+            let row = g.endpoint(rank as usize, index) + g.traffic_in_block() as u64;
+            let pages = cells.div_ceil(CELLS_OF_PAGE);
+            for page in (0..pages).filter(|&page| block.has_traffic(page)) {
+                let map = self.map(row + (page * PAGE) as u64, PAGE)?;
+                let found: SharedSlice<TrafficCell> = place_slice(&map, 0, CELLS_OF_PAGE)?;
+                for (to, cell) in (page * CELLS_OF_PAGE..cells).zip(found.iter()) {
+                    let traffic = cell.read();
+                    if traffic != Traffic::default() {
+                        let sum = all.entry(to as u32).or_default();
+                        *sum = sum.plus(traffic);
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Maps `[offset, offset + bytes)` of the node's memory.
     pub(crate) fn map(&self, offset: u64, bytes: usize) -> Result<Mapping> {
         debug_assert!(offset.is_multiple_of(PAGE as u64), "memory is mapped by pages");
@@ -424,6 +451,7 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
 
 mod deaths;
 mod interfaces;
+mod knobs;
 mod mapped;
 mod registered;
 #[cfg(test)]

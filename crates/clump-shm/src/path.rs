@@ -12,6 +12,7 @@ use crate::queue::Queue;
 use crate::segment::Segment;
 use crate::shared::Shared;
 use crate::slot::{Header, SlotKind};
+use crate::traffic::{Traffic, Unpublished};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
 use clump_os::sync::AtomicU64;
@@ -47,6 +48,9 @@ pub struct Path {
     segment_seen: Option<(SegmentName, u64)>,
     /// For requests over a lane: the lane for replies.
     link: Option<u64>,
+    /// True while [`Path::push`] finds no room.
+    diverted: bool,
+    unpublished: Unpublished,
 }
 
 impl Path {
@@ -137,8 +141,21 @@ impl Path {
         debug_assert_eq!(open_word >> 8, u64::from(to.generation()), "it is open as this one");
         let node = node.clone();
         let exports = target.part(crate::rank::RankBlock::exports);
-        let (segment, segment_seen, link) = (None, None, None);
-        Ok(Self { node, to, from, open_word, block, way, exports, segment, segment_seen, link })
+        let (segment, segment_seen, link, diverted) = (None, None, None, false);
+        Ok(Self {
+            node,
+            to,
+            from,
+            open_word,
+            block,
+            way,
+            exports,
+            segment,
+            segment_seen,
+            link,
+            diverted,
+            unpublished: Unpublished::default(),
+        })
     }
 
     /// Returns the endpoint at the other end.
@@ -190,14 +207,27 @@ impl Path {
         lane.doorbell().ring();
     }
 
+    /// Diverts the path, or ends that: while it is diverted, [`Path::push`] finds no room, so that
+    /// its callers fall back on [`Path::push_any`], which does. For messages that are to be delayed
+    /// on purpose.
+    pub fn divert(&mut self, on: bool) {
+        self.diverted = on;
+        if let PathKind::Lane(lane) = &mut self.way {
+            lane.divert(on);
+        }
+        debug_assert_eq!(self.diverted, on, "a queue looks at this, a lane at its credit");
+    }
+
     /// Sends words only.
     ///
     /// # Errors
-    /// The lane or the shared queue has no room, or the target of a shared queue is closed.
+    /// The lane or the shared queue has no room, or the target of a shared queue is closed; the
+    /// path is diverted.
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> std::result::Result<(), Full> {
         match &mut self.way {
             PathKind::Lane(lane) => lane.push(header, words),
+            PathKind::Queue(..) if self.diverted => Err(Full),
             PathKind::Queue(..) => self.push_queued(header, words, &[]),
         }
     }
@@ -213,12 +243,19 @@ impl Path {
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
         match &mut self.way {
-            PathKind::Lane(lane) => lane.push_payload(header, words, payload),
+            PathKind::Lane(lane) => {
+                if lane.push_payload(header, words, payload).is_err() {
+                    lane.push_withheld(header, words, Some(payload))?;
+                }
+                self.unpublished.medium(payload.len());
+                Ok(())
+            }
             PathKind::Queue(..) => self.push_queued(header, words, payload),
         }
     }
 
-    /// Sends words, and a payload if there is one or the kind of message always has one.
+    /// Sends words, and a payload if there is one or the kind of message always has one, also on a
+    /// diverted path.
     ///
     /// # Errors
     /// The lane or the shared queue has no room, or the target of a shared queue is closed.
@@ -232,7 +269,13 @@ impl Path {
         debug_assert_eq!(header.payload() as usize, payload.len(), "as the header says");
         debug_assert_eq!(header.words(), words.len(), "as the header says");
         if header.payload() == 0 && header.kind() != SlotKind::Medium {
-            self.push(header, words)
+            match &mut self.way {
+                PathKind::Lane(lane) => match lane.push(header, words) {
+                    Err(Full) => lane.push_withheld(header, words, None),
+                    pushed => pushed,
+                },
+                PathKind::Queue(..) => self.push_queued(header, words, &[]),
+            }
         } else {
             self.push_payload(header, words, payload)
         }
@@ -242,7 +285,7 @@ impl Path {
     /// closed endpoint has room for nothing: its messages must not reach the next endpoint at that
     /// index.
     fn push_queued(
-        &self,
+        &mut self,
         header: Header,
         words: &[u64],
         payload: &[u8],
@@ -251,17 +294,64 @@ impl Path {
         match &self.way {
             PathKind::Queue(queue, bell) if self.is_open() => {
                 let me = (self.from.rank(), self.from.to_bits());
-                queue.push(me, header, words, payload, bell)
+                queue.push(me, header, words, payload, bell)?;
             }
-            _ => Err(Full),
+            _ => return Err(Full),
         }
+        match header.kind() {
+            SlotKind::Short => self.unpublished.short(words.len()),
+            SlotKind::Medium => self.unpublished.medium(payload.len()),
+            SlotKind::Long => self.unpublished.long(words),
+            SlotKind::Returned | SlotKind::Forwarded => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the traffic by this path since the last call.
+    pub fn take_traffic(&mut self) -> Traffic {
+        let lane = match &mut self.way {
+            PathKind::Lane(lane) => Some(lane.take_counts()),
+            PathKind::Queue(..) => None,
+        };
+        self.unpublished.take(lane)
+    }
+
+    /// Counts a short message that took no path, because it stayed in its endpoint.
+    #[inline(always)]
+    pub fn count_own(&self, words: usize) {
+        debug_assert_eq!(self.to, self.from, "its endpoint's own");
+        self.unpublished.own(words);
+    }
+
+    /// Counts a message that [`Path::push_any`] took as long. One that went through a shared queue
+    /// was counted there.
+    pub fn count_long(&mut self, words: &[u64]) {
+        if self.has_lane() {
+            self.unpublished.long(words);
+        }
+    }
+
+    /// Counts a message that [`Path::push_any`] took as one that goes back to its sender, as
+    /// [`Path::count_long`] does.
+    #[cold]
+    pub fn count_returned(&mut self, words: usize, payload: usize) {
+        if self.has_lane() {
+            self.unpublished.returned(words, payload);
+        }
+    }
+
+    /// Counts a word less of a short message, one that its sender did not give.
+    #[cold]
+    pub fn count_stamp(&mut self) {
+        debug_assert!(self.to.generation() != 0, "a path leads somewhere");
+        self.unpublished.without_word();
     }
 
     /// Returns true if there is room for a message without payload. A shared queue always returns
     /// true, and may still be full.
     pub fn has_room(&mut self) -> bool {
         match &mut self.way {
-            PathKind::Lane(lane) => lane.has_room(),
+            PathKind::Lane(lane) => lane.has_room() || lane.has_withheld_room(),
             PathKind::Queue(..) => true,
         }
     }

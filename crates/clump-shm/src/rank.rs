@@ -3,6 +3,7 @@
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 
 use crate::export::{ExportTable, SegmentName, watch_bit};
+use crate::geometry::{COUNTERS, RANK_BLOCK};
 use crate::job::Death;
 use crate::park::Park;
 use crate::process_address::ProcessAddressLine;
@@ -138,6 +139,8 @@ struct WatchLine {
     watched: AtomicU64,
     /// Bits of words that ranks of the node have changed.
     changed: AtomicU64,
+    /// Bits of ranks of the node that have called a service of the interface.
+    called: AtomicU64,
 }
 
 /// The number of the last barrier that a rank arrived at.
@@ -153,7 +156,7 @@ const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<StatusLine>() 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ArrivalLine {}
 
-/// One page per rank.
+/// The block of a rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct RankBlock {
@@ -161,13 +164,13 @@ pub struct RankBlock {
     park: Park,
     note: NoteLine,
     place: ProcessAddressLine,
-    counters: [AtomicU64; 160],
+    counters: [AtomicU64; COUNTERS],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
     watch: WatchLine,
 }
 
-const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
+const _: () = assert!(size_of::<RankBlock>() <= RANK_BLOCK);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for RankBlock {}
@@ -203,6 +206,26 @@ impl RankBlock {
             return 0;
         }
         self.watch.changed.swap(0, Ordering::SeqCst)
+    }
+
+    /// For a rank of the node that has left a call for a service of this interface. The caller
+    /// wakes the interface.
+    #[inline]
+    pub fn mark_called(&self, rank: u32) {
+        debug_assert!((rank as usize) < crate::geometry::MAX_RANKS, "ranks call");
+        // SYNC 25: pairs with take_called
+        self.watch.called.fetch_or(1 << (rank % u64::BITS), Ordering::Release);
+    }
+
+    /// For an interface: returns the bits of ranks, modulo 64, that have left a call since the last
+    /// time.
+    #[inline]
+    pub fn take_called(&self) -> u64 {
+        if self.watch.called.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        // SYNC 25: pairs with mark_called
+        self.watch.called.swap(0, Ordering::Acquire)
     }
 
     /// For a proxy: completes the close handshake. All that this rank had handed to it lies in the
@@ -386,7 +409,7 @@ impl RankBlock {
     }
 
     /// Returns the rank's own counters (those of its endpoints lie in their blocks).
-    pub fn counters(&self) -> &[AtomicU64; 160] {
+    pub fn counters(&self) -> &[AtomicU64; COUNTERS] {
         &self.counters
     }
 

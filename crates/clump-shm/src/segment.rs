@@ -72,6 +72,23 @@ impl Segment {
         true
     }
 
+    /// Runs `work` on the bytes `[offset, offset + len)`, for a deposit that is received there;
+    /// returns false, without a call, when they are not all inside. `work` only moves bytes there
+    /// and reads them as bytes.
+    pub fn with_bytes_mut(&self, offset: u64, len: u64, work: &mut dyn FnMut(&mut [u8])) -> bool {
+        if !self.holds(offset, len) {
+            return false;
+        }
+        let to = self.address(offset as usize);
+        // SAFETY: in bounds (just checked), mapped as long as this value lives, and any bytes are
+        // valid. Other processes may write there meanwhile, as during any deposit: that is a race
+        // of the program, and `work` relies on nothing that it has read twice.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), len as usize) };
+        debug_assert_eq!(bytes.len() as u64, len, "all of it");
+        work(bytes);
+        true
+    }
+
     /// Returns the bytes `[offset, offset + len)`; `None` when they are not all inside.
     pub fn bytes(&self, offset: u64, len: u64) -> Option<SharedBytes> {
         if !self.holds(offset, len) {

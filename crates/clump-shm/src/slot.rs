@@ -130,8 +130,9 @@ impl Header {
     /// Reads the bits above the lap; returns `None` when no sender of ours wrote them.
     pub(crate) fn parse(bits: u64) -> Option<Self> {
         let header = Self(bits & !0xffff);
-        SlotKind::from_bits(bits >> 16 & 0xf)?;
-        (header.words() <= MAX_WORDS).then_some(header)
+        let kind = SlotKind::from_bits(bits >> 16 & 0xf)?;
+        let bare = matches!(kind, SlotKind::Short | SlotKind::Long);
+        (header.words() <= MAX_WORDS && (header.payload() == 0 || !bare)).then_some(header)
     }
 }
 
@@ -142,10 +143,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bits_parse_or_are_refused(bits: u64) {
+        fn any_bits_parse_or_are_refused(bits: u64, kind in 0_u64..8) {
+            let bits = bits & !(0xf << 16) | kind << 16;
             if let Some(header) = Header::parse(bits) {
                 prop_assert!(header.words() <= MAX_WORDS);
                 prop_assert_eq!(header.bits(), bits & !0xffff);
+                // As a sender makes it, or `new` panics.
+                let (kind, words) = (header.kind(), header.words());
+                let made = Header::new(kind, header.handler(), words, header.payload());
+                prop_assert_eq!(made, header);
             }
         }
     }

@@ -196,7 +196,9 @@ impl LaneReceiver {
     #[inline]
     pub fn give_back(&mut self) {
         let credit = &self.control.credit;
-        credit.bulk_head.store(self.bulk_head, Ordering::Relaxed);
+        // The sender may see either without the other.
+        // SYNC 3: pairs with more_room
+        credit.bulk_head.store(self.bulk_head, Ordering::Release);
         // SYNC 3: pairs with more_room
         credit.head.store(self.head, order(Site::LaneCredit, Ordering::Release));
         self.give_at = self.head + self.slots.len() as u64 / 4;

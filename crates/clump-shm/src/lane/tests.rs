@@ -112,3 +112,14 @@ proptest! {
         prop_assert_eq!(returned, in_flight);
     }
 }
+
+#[test]
+fn a_message_of_two_slots_counts_once() {
+    let (mut sender, _receiver) = lane();
+    for words in [INLINE, INLINE + 1, MAX_WORDS] {
+        let words = vec![5; words];
+        assert!(push(&mut sender, &(words, Vec::new())));
+    }
+    assert_eq!(sender.take_counts(), (3, (INLINE + INLINE + 1 + MAX_WORDS) as u64));
+    assert_eq!(sender.take_counts(), (0, 0));
+}
