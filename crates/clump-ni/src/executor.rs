@@ -1,7 +1,9 @@
 //! The executor of one-sided operations: an engine, and its way to the interface's stack.
 
-use clump_net::{ArrivedMessage, Disposition, FlowId, Pushed, Request as OwnRequest, Stack};
-use clump_rma::engine::{AskStatus, Engine, ReplySink, Request};
+use clump_net::{
+    ArrivedMessage, Disposition, FlowId, Pushed, QueuedMessage, Request as OwnRequest, Stack,
+};
+use clump_rma::engine::{AskStatus, Engine, EngineCounts, ReplySink, Request};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::service::Services;
 use clump_rma::{NodeSegments, Refusal};
@@ -9,8 +11,9 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use clump_transport::{Clock, Routes, credit_bytes, gone};
-use clump_wire::frame::FrameKind;
+use clump_trace::{Counter, Counters};
+use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, gone};
+use clump_wire::frame::{FrameKind, Route};
 
 /// Longest time for which a change that nobody told of is not seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
@@ -20,8 +23,13 @@ pub(crate) struct Executor {
     pub(crate) engine: Engine<NodeSegments>,
     name: Name,
     memory: NodeMemory,
-    /// Ranks of other nodes that may still send requests.
+    /// Block of this node's first interface, where ranks leave calls.
+    own: Option<Shared<RankBlock>>,
+    /// Ranks that may still send requests: those of other nodes, and those of this one, where
+    /// proxies carry their messages.
     living: Vec<(u32, Shared<RankBlock>)>,
+    /// Answers to ranks of this node.
+    answers: Vec<QueuedMessage>,
     /// Flows to the interfaces of other nodes, by node, once they are open.
     flows: Vec<Option<FlowId>>,
     /// Time at which all watched words were looked at, and the deaths known then.
@@ -39,12 +47,15 @@ impl Executor {
         name: Name,
     ) -> Self {
         let ranks = memory.interface_id(0);
-        let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
-        let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
+        let proxies = memory.proxies() != 0;
+        let senders = (0..ranks).filter(|&rank| proxies || !memory.is_local(rank));
+        let living = senders.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
         let engine = Engine::new(segments, ranks, credit_bytes(memory));
         let engine = engine.with_services(services, memory.all_interfaces().end);
         let (memory, flows) = (memory.clone(), vec![None; memory.nnodes() as usize]);
-        Self { engine, name, memory, living, flows, looked: (0, 0), suspects: false }
+        let own = memory.rank(memory.interface_id(memory.node()));
+        let (answers, looked, suspects) = (Vec::new(), (0, 0), false);
+        Self { engine, name, memory, own, living, answers, flows, looked, suspects }
     }
 
     /// Returns the engine, and an outlet for it.
@@ -55,8 +66,68 @@ impl Executor {
         clock: &'a C,
         routes: &'a Routes,
     ) -> (&'a mut Engine<NodeSegments>, Outlet<'a, C>) {
-        let Self { engine, name, memory, flows, .. } = self;
-        (engine, Outlet { stack, clock, routes, name: *name, memory, flows })
+        let Self { engine, name, memory, flows, answers, .. } = self;
+        (engine, Outlet { stack, clock, routes, name: *name, memory, flows, answers })
+    }
+
+    /// Begins a turn: sends what has waited for room, and executes the requests of ranks of this
+    /// node that its proxy has taken.
+    pub(crate) fn begin_turn(
+        &mut self,
+        requests: Option<&mut Vec<QueuedMessage>>,
+        stack: &mut Stack,
+        clock: &impl Clock,
+        routes: &Routes,
+    ) {
+        let (engine, mut out) = self.over(stack, clock, routes);
+        if engine.wants_room() {
+            engine.handle_room(&mut out);
+        }
+        for queued in requests.into_iter().flat_map(|requests| requests.drain(..)) {
+            clock.spend(Work::Execute(queued.payload.len()));
+            take(engine, &queued.arrival(), &mut out);
+        }
+    }
+
+    /// Ends a turn: answers those who wait, and sends what services ask of other interfaces.
+    /// Returns true if ranks of this node have changed words or left calls.
+    pub(crate) fn end_turn(
+        &mut self,
+        stack: &mut Stack,
+        clock: &impl Clock,
+        routes: &Routes,
+    ) -> bool {
+        let mut changed = self.look_at_changes(stack, clock, routes);
+        changed |= self.serve_calls(stack, clock, routes);
+        self.end_waits(stack, clock, routes);
+        changed
+    }
+
+    /// Delivers the answers to ranks of this node.
+    pub(crate) fn deliver_answers(
+        &mut self,
+        delivery_queues: &mut DeliveryQueue,
+        stack: &mut Stack,
+        clock: &impl Clock,
+    ) {
+        for answer in self.answers.drain(..) {
+            let to = Name::from_bits(answer.route.to).rank();
+            debug_assert!(self.memory.is_local(to), "others are answered over the network");
+            delivery_queues.bring_back(&mut Wire { stack, clock }, &answer);
+        }
+    }
+
+    /// Writes counts of what was executed into the counters of the interface.
+    pub(crate) fn count(&self, counters: Counters<'_>) {
+        let counts = self.engine.counts();
+        let EngineCounts { executed, refused, services, later, asked, joined, delayed } = counts;
+        counters.set(Counter::RmaExecuted, executed);
+        counters.set(Counter::RmaRefused, refused);
+        counters.set(Counter::RmaServices, services);
+        counters.set(Counter::RmaServicesLater, later);
+        counters.set(Counter::RmaServicesAsked, asked);
+        counters.set(Counter::RmaServicesJoined, joined);
+        counters.set(Counter::RmaServicesDelayed, delayed);
     }
 
     /// Forgets ranks that are gone.
@@ -64,8 +135,10 @@ impl Executor {
         let Self { engine, living, memory, looked, suspects, .. } = self;
         living.retain(|(rank, block)| {
             let here = gone(block).is_none();
-            if !here {
-                engine.forget(*rank);
+            match here {
+                true => {}
+                false if memory.is_local(*rank) => engine.drop_requests(*rank),
+                false => engine.forget(*rank),
             }
             here
         });
@@ -94,6 +167,23 @@ impl Executor {
             engine.handle_changes(changed, &mut out);
         }
         told != 0
+    }
+
+    /// Takes in calls of ranks of this node for services, and sends what services have to send.
+    /// Returns true if there were calls.
+    pub(crate) fn serve_calls(
+        &mut self,
+        stack: &mut Stack,
+        clock: &impl Clock,
+        routes: &Routes,
+    ) -> bool {
+        let calls = self.own.as_ref().map_or(0, |block| block.take_called());
+        let (engine, mut out) = self.over(stack, clock, routes);
+        if calls != 0 {
+            engine.handle_calls(calls, &mut out);
+        }
+        engine.send_messages(&mut out);
+        calls != 0
     }
 
     /// Answers requests for locks and flags that need not wait any more.
@@ -177,11 +267,28 @@ pub(crate) struct Outlet<'a, C> {
     name: Name,
     memory: &'a NodeMemory,
     flows: &'a mut Vec<Option<FlowId>>,
+    answers: &'a mut Vec<QueuedMessage>,
+}
+
+impl<C> Outlet<'_, C> {
+    /// Keeps an answer to a rank of this node until the turn's end. Those that ranks owe an answer
+    /// are bounded by what ranks may have outstanding.
+    #[cold]
+    fn keep(&mut self, to: Name, kind: FrameKind, (handler, words): (u8, &[u64]), payload: &[u8]) {
+        let route = Route { from: self.name.to_bits(), to: to.to_bits(), tag: 0 };
+        let (sort, reply) = (Disposition::Message(kind), true);
+        let (words, payload) = (words.to_vec(), payload.to_vec());
+        self.answers.push(QueuedMessage { sort, reply, handler, route, words, payload });
+    }
 }
 
 impl<C: Clock> ReplySink for Outlet<'_, C> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        if self.memory.is_local(to.rank()) {
+            self.keep(to, kind, (handler, words), payload);
+            return true;
+        }
         let names = (self.name.to_bits(), to.to_bits());
         let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
         let peer = self.routes.stack_of(to.to_bits());
@@ -190,6 +297,9 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
     }
 
     fn report(&mut self, to: Name, consumed: u64) {
+        if self.memory.is_local(to.rank()) {
+            return self.keep(to, FrameKind::Credit, (0, &[consumed]), &[]);
+        }
         let names = (self.name.to_bits(), to.to_bits());
         let peer = self.routes.stack_of(to.to_bits());
         self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);

@@ -92,7 +92,7 @@ fn serve(
     alarm: &Alarm,
     ending: &AtomicBool,
 ) {
-    let readiness = server.stack().driver().readiness();
+    let readiness = server.stack().readiness();
     let readiness = readiness.and_then(|fd| fd.try_clone_to_owned().ok());
     let mut batch = Batch::default();
     let mut idle_since = None;

@@ -183,11 +183,9 @@ impl<C: Clock> Server<C> {
         if delivery_queues.wants_room() {
             delivery_queues.handle_room(&mut Wire { stack, clock });
         }
-        if let Some(executor) = engine
-            && executor.engine.wants_room()
-        {
-            let (engine, mut out) = executor.over(stack, clock, routes);
-            engine.handle_room(&mut out);
+        if let Some(executor) = engine {
+            let own = submission_queue.as_mut().map(|submission_queue| &mut submission_queue.own);
+            executor.begin_turn(own, stack, clock, routes);
         }
         // Where ranks drive the network themselves all that arrives here is for the engine, and is
         // this queue.
@@ -220,8 +218,8 @@ impl<C: Clock> Server<C> {
         }
         let mut changed = false;
         if let Some(executor) = engine {
-            changed = executor.look_at_changes(stack, clock, routes);
-            executor.end_waits(stack, clock, routes);
+            changed = executor.end_turn(stack, clock, routes);
+            executor.deliver_answers(delivery_queues, stack, clock);
         }
         let now = clock.ticked_ns();
         if stack.wants_service() || stack.next_timeout().is_some_and(|at| at <= now) {
@@ -252,9 +250,11 @@ impl<C: Clock> Server<C> {
             note_receive_failure(&block, stack);
         }
         if let Some(executor) = engine {
+            executor.count(counters);
             executor.housekeeping(clock.ticked_ns());
             executor.look_at_changes(stack, clock, routes);
             executor.end_waits(stack, clock, routes);
+            executor.deliver_answers(delivery_queues, stack, clock);
         }
         if let Some(submission_queue) = submission_queue {
             submission_queue.drop_lost_ranks(&mut Wire { stack, clock });

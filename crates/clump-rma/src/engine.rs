@@ -8,8 +8,10 @@
 
 mod account;
 mod claims;
+mod counts;
 mod execute;
 mod invariants;
+mod joint;
 mod laters;
 mod passing;
 mod served;
@@ -26,6 +28,7 @@ use claims::Claims;
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
+pub use counts::EngineCounts;
 use laters::Served;
 use std::collections::HashMap;
 use waits::Wait;
@@ -95,6 +98,7 @@ pub struct Engine<M> {
     stuck: bool,
     /// Services, and requests to them that end later.
     served: Served,
+    counts: EngineCounts,
 }
 
 impl<M: Memory> Engine<M> {
@@ -118,6 +122,7 @@ impl<M: Memory> Engine<M> {
             moved: Vec::new(),
             stuck: false,
             served: Served::default(),
+            counts: EngineCounts::default(),
         }
     }
 
@@ -129,6 +134,13 @@ impl<M: Memory> Engine<M> {
         debug_assert!(senders >= self.ranks, "ranks send requests");
         (self.served.services, self.senders) = (services, senders);
         self
+    }
+
+    /// Returns the counts of what was executed.
+    pub fn counts(&self) -> EngineCounts {
+        debug_assert!(self.counts.services <= self.counts.executed, "each is a request");
+        debug_assert!(self.counts.later <= self.counts.services, "only services answer later");
+        self.counts
     }
 
     /// Returns the account of an endpoint, opened if need be; `None` for names that no endpoint of
@@ -174,7 +186,7 @@ impl<M: Memory> Engine<M> {
     pub fn handle_request(&mut self, request: &Request<'_>, out: &mut impl ReplySink) {
         let Some(at) = self.account(request.from) else { return };
         let account = &mut self.accounts[at];
-        if account.is_stuck() {
+        if account.is_blocked() {
             debug_assert!(self.stuck, "kept answers are sent when there is room");
             account.later.push_back(Kept::of(request));
             return;
@@ -199,7 +211,7 @@ impl<M: Memory> Engine<M> {
     #[inline]
     fn admit(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
         let account = &mut self.accounts[at];
-        debug_assert!(!account.is_stuck(), "behind a kept answer nothing is executed");
+        debug_assert!(!account.is_blocked(), "behind a kept answer nothing is executed");
         debug_assert_eq!(account.name, request.from, "a request is its account's");
         if request.handler & ask::AFTER == 0 {
             self.run(at, request, out);
@@ -227,7 +239,11 @@ impl<M: Memory> Engine<M> {
 
     fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
         debug_assert_eq!(request.handler & ask::AFTER, 0, "a held request is executed without it");
-        debug_assert!(!self.accounts[at].is_stuck(), "behind a kept answer nothing is executed");
+        debug_assert!(!self.accounts[at].is_blocked(), "behind a kept answer nothing is executed");
+        if self.delays(at, request) {
+            return;
+        }
+        self.counts.executed += 1;
         let counts = !matches!(request.handler, ask::QUIET | ask::CANCEL);
         let counts = self.execute(at, request, out) && counts;
         let account = &mut self.accounts[at];
@@ -253,28 +269,30 @@ impl<M: Memory> Engine<M> {
     /// Sends answers that were kept for lack of room, and executes the requests behind them.
     pub fn handle_room(&mut self, out: &mut impl ReplySink) {
         self.send_own_again(out);
+        self.send_messages(out);
         if !std::mem::take(&mut self.stuck) {
             return;
         }
         for at in 0..self.accounts.len() {
             self.accounts[at].send_deferred(out);
-            while !self.accounts[at].is_stuck() {
+            self.end_delay(at);
+            while !self.accounts[at].is_blocked() {
                 let Some(kept) = self.accounts[at].later.pop_front() else { break };
                 let from = self.accounts[at].name;
                 self.admit(at, &kept.request(from), out);
             }
             // Held requests may have become due meanwhile.
             self.release(at, out);
-            self.stuck |= self.accounts[at].is_stuck();
+            self.stuck |= self.accounts[at].is_blocked();
             let account = &self.accounts[at];
-            debug_assert!(account.later.is_empty() || account.is_stuck(), "they were executed");
+            debug_assert!(account.later.is_empty() || account.is_blocked(), "they were executed");
         }
         self.check_invariants();
     }
 
     /// Returns true if answers wait for room.
     pub fn wants_room(&self) -> bool {
-        self.stuck || self.served.unsent
+        self.stuck || self.served.unsent || self.served.kept.is_some()
     }
 
     /// Drops everything kept for a rank that is lost or has finalized.
@@ -286,6 +304,16 @@ impl<M: Memory> Engine<M> {
         self.orphan(rank);
         self.served.services.list.iter_mut().for_each(|service| service.rank_gone(rank));
         debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits no more");
+        self.check_invariants();
+    }
+
+    /// Drops the requests of a rank of this node that has died or finalized.
+    pub fn drop_requests(&mut self, rank: u32) {
+        for account in self.accounts.iter_mut().filter(|account| account.name.rank() == rank) {
+            account.clear();
+        }
+        self.abandon_laters(|name| name.rank() == rank);
+        debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits by itself");
         self.check_invariants();
     }
 

@@ -4,7 +4,7 @@ use crate::atomic::AtomicOp;
 use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
-use crate::service::{SpreadUpdate, code, may_be_batched};
+use crate::service::{HALVES, SpreadUpdate, code, may_be_batched};
 use crate::target::Target;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
@@ -167,6 +167,39 @@ impl Rma {
         result
     }
 
+    /// Begins as [`Rma::spread`] does, without an answer, on words of eight bytes, or of four if
+    /// `halves`. [`Rma::quiet`] waits for all hops, and reports refusals; [`Rma::fence`] orders it
+    /// with what else goes to the interface of `via`.
+    ///
+    /// # Errors
+    /// Fails for operations that are made for their results, if `via` is no node, or this one and
+    /// no proxies run, or if the node is lost.
+    pub fn begin_spread(
+        &self,
+        via: u32,
+        (op, halves): (AtomicOp, bool),
+        updates: &[SpreadUpdate],
+    ) -> Result<()> {
+        let memory = self.inner.context.node();
+        // A proxy combines what ranks of its node send; without proxies a rank reaches all others.
+        let here = via == memory.node() && memory.proxies() == 0;
+        if here || via >= memory.nnodes() || !may_be_batched(op) {
+            return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
+        }
+        let words = [0, 0, 0, op as u64 | if halves { HALVES } else { 0 }];
+        for part in updates.chunks(SpreadUpdate::MOST) {
+            let load = RequestPayload::Bytes(part.as_bytes());
+            let sent = self.inner.send(via, code::SPREAD, &words, load);
+            // Its segments are of other nodes: the one that is lost is named.
+            let lost = |error: &crate::Error| error.why() == Some(Refusal::NodeLost);
+            if sent.as_ref().is_err_and(lost) {
+                return Err(ErrorKind::NodeLost { node: via }.into());
+            }
+            sent?;
+        }
+        Ok(())
+    }
+
     /// Handles answers that have arrived; every call that waits does so too, and handles messages
     /// to other endpoints of this thread, unless this access is restricted.
     ///
@@ -206,7 +239,9 @@ impl Inner {
         words: &[u64],
         load: RequestPayload<'_>,
     ) -> Result<()> {
-        debug_assert_ne!(node, self.context.node().node(), "this node is operated on directly");
+        let memory = self.context.node();
+        let direct = node == memory.node() && memory.proxies() == 0;
+        debug_assert!(!direct, "this node is operated on directly");
         let long = |bytes: &[u8]| bytes.len() > MAX_PIECE;
         debug_assert!(!matches!(load, RequestPayload::Bytes(bytes) if long(bytes)), "one message");
         let dest = self.node_route(node)?;

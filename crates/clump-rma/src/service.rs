@@ -21,9 +21,11 @@ mod when;
 pub use apply::Advance as AdvanceWord;
 pub(crate) use apply::execute as execute_apply;
 pub use batch::Update;
-pub(crate) use batch::{execute as execute_batch, may_be_batched, reach_words, read_many};
-pub use catalogue::{Services, check_fingerprint};
-pub(crate) use context::Wishes;
+pub(crate) use batch::{
+    HALVES, execute as execute_batch, execute_halves, may_be_batched, read_many,
+};
+pub use catalogue::Services;
+pub(crate) use context::{JointPart, Wishes};
 pub use context::{ServiceContext, Ticket};
 pub(crate) use gather::MAX_RANGES;
 pub use gather::Range;
@@ -52,6 +54,8 @@ pub mod code {
     pub const WHEN: u8 = super::FIRST_CODE + 3;
     /// `0 0 cookie kind` and updates with segments of any nodes: split, and forwarded.
     pub const SPREAD: u8 = super::FIRST_CODE + 4;
+    /// `0 0 cookie kind` and updates with segments of this node: answered by those refused.
+    pub const DELIVER: u8 = super::FIRST_CODE + 5;
 }
 
 /// Name, version and request numbers of a service.
@@ -99,6 +103,8 @@ pub enum ServiceOutcome {
     Later,
     /// It was refused, and changed nothing.
     Refused(Refusal),
+    /// Its part that concerns this segment was refused; the rest was executed.
+    RefusedAt(Refusal, SegmentName),
 }
 
 /// Event that a request waited for.
@@ -106,8 +112,21 @@ pub enum ServiceOutcome {
 pub enum Wakeup<'a> {
     /// A watched word may have changed.
     Changed,
-    /// An interface has answered: a value or bytes, or its refusal.
-    Answered(Result<&'a [u8], Refusal>),
+    /// The interface of this node has answered: a value or bytes, or its refusal.
+    Answered(u32, Result<&'a [u8], Refusal>),
+}
+
+/// Message of a service to the interface of another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceMessage {
+    /// The node.
+    pub node: u32,
+    /// One of the service's request numbers.
+    pub code: u8,
+    /// Its words, behind segment, offset and cookie, which are 0.
+    pub words: [u64; 4],
+    /// Its payload, at most [`crate::protocol::MAX_PIECE`] bytes.
+    pub payload: Vec<u8>,
 }
 
 /// Operations that an interface executes for an upper layer.
@@ -136,6 +155,18 @@ pub trait Service: Send {
     /// Drops what is kept for a rank that died or finalized, besides its requests.
     fn rank_gone(&mut self, rank: u32) {
         let _ = rank;
+    }
+
+    /// Handles what ranks of this node have asked for beside the network: `calls` has a bit for
+    /// each rank that has left a call, modulo 64 ([`clump_shm::rank::RankBlock::mark_called`]).
+    fn handle_calls(&mut self, calls: u64, context: &mut ServiceContext<'_>) {
+        let _ = (calls, context);
+    }
+
+    /// Returns the next message to the interface of another node, which handles it as a request
+    /// without an answer. Asked for after each step, until there is none.
+    fn poll_message(&mut self) -> Option<ServiceMessage> {
+        None
     }
 
     /// Returns the bytes kept now.

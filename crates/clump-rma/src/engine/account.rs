@@ -59,8 +59,10 @@ pub(super) struct Account {
     /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
     held: BTreeMap<(u64, u64), Kept>,
     holds: u64,
-    /// Requests that arrived while answers waited.
+    /// Requests that arrived while answers waited, or behind one that cannot be forwarded now.
     pub(super) later: VecDeque<Kept>,
+    /// True if the first of those cannot be forwarded now.
+    pub(super) delayed: bool,
     answers: VecDeque<KeptAnswer>,
     /// Requests to services that end later.
     pub(super) laters: u32,
@@ -79,6 +81,7 @@ impl Account {
             held: BTreeMap::new(),
             holds: 0,
             later: VecDeque::new(),
+            delayed: false,
             answers: VecDeque::new(),
             laters: 0,
         }
@@ -90,6 +93,21 @@ impl Account {
         !self.answers.is_empty()
     }
 
+    /// Returns true if its requests are kept: answers wait for room, or the first cannot be
+    /// forwarded now.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_stuck() || self.delayed
+    }
+
+    /// Keeps a request that cannot be forwarded now, before those that came behind it.
+    pub(super) fn delay(&mut self, kept: Kept) {
+        debug_assert!(!self.delayed, "behind it nothing is executed");
+        self.later.push_front(kept);
+        self.delayed = true;
+        debug_assert!(self.is_blocked(), "what comes behind it is kept");
+    }
+
     pub(super) fn hold(&mut self, after: u64, kept: Kept) {
         debug_assert!(after > self.executed, "a request is held behind others only");
         self.holds += 1;
@@ -99,7 +117,7 @@ impl Account {
     /// Removes and returns a request whose predecessors have been executed, unless answers wait.
     #[inline]
     pub(super) fn next_held(&mut self) -> Option<Kept> {
-        if self.held.is_empty() || self.is_stuck() {
+        if self.held.is_empty() || self.is_blocked() {
             return None;
         }
         let first = self.held.first_entry()?;
@@ -159,12 +177,12 @@ impl Account {
     /// Returns true if a held request may be executed.
     pub(super) fn is_due(&self) -> bool {
         let first = self.held.first_key_value().map(|((after, _), _)| *after);
-        !self.is_stuck() && first.is_some_and(|after| after <= self.executed)
+        !self.is_blocked() && first.is_some_and(|after| after <= self.executed)
     }
 
     /// Checks the order of requests and answers, and the counts.
     pub(super) fn check_invariants(&self, credit: u64) {
-        debug_assert!(self.later.is_empty() || self.is_stuck(), "nothing else delays a request");
+        debug_assert!(self.later.is_empty() || self.is_blocked(), "nothing else delays a request");
         debug_assert!(self.held.keys().all(|(_, number)| *number <= self.holds), "all were held");
         debug_assert!(self.held.len() as u64 <= self.holds, "each was held once");
         debug_assert!(self.reported <= self.consumed, "what was reported was consumed");
@@ -178,7 +196,9 @@ impl Account {
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.later.clear();
+        self.delayed = false;
         self.answers.clear();
+        debug_assert!(!self.is_blocked(), "nothing is kept any more");
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

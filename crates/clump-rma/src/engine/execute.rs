@@ -28,6 +28,8 @@ enum ExecutionResult {
     Quiet(u64),
     /// The request was refused; its cookie, or 0.
     Refused(u64, Refusal),
+    /// The request's part of this segment was refused; its cookie, or 0.
+    RefusedAt(u64, Refusal, SegmentName),
 }
 
 impl<M: Memory> Engine<M> {
@@ -61,17 +63,34 @@ impl<M: Memory> Engine<M> {
                 account.answer(out, tell::QUIET, &words, &[]);
             }
             ExecutionResult::Refused(cookie, why) => {
-                let [segment, offset] =
-                    [0, 1].map(|at| request.words.get(at).copied().unwrap_or(0));
-                if cookie == 0 {
-                    account.failed += 1;
-                    account.first_failure.get_or_insert((why, segment, offset));
-                } else {
-                    account.answer(out, tell::FAILED, &[cookie, why as u64, segment, offset], &[]);
-                }
+                let place = [0, 1].map(|at| request.words.get(at).copied().unwrap_or(0));
+                self.refuse(at, (cookie, why), place, out);
+            }
+            ExecutionResult::RefusedAt(cookie, why, segment) => {
+                self.refuse(at, (cookie, why), [segment.to_bits(), 0], out);
             }
         }
         true
+    }
+
+    /// Reports a refusal: to its requester if it has an answer, else at the next quiet.
+    fn refuse(
+        &mut self,
+        at: usize,
+        (cookie, why): (u64, Refusal),
+        [segment, offset]: [u64; 2],
+        out: &mut impl ReplySink,
+    ) {
+        self.counts.refused += 1;
+        debug_assert!(self.counts.refused <= self.counts.executed, "a request is refused once");
+        let account = &mut self.accounts[at];
+        if cookie == 0 {
+            account.failed += 1;
+            account.first_failure.get_or_insert((why, segment, offset));
+        } else {
+            account.answer(out, tell::FAILED, &[cookie, why as u64, segment, offset], &[]);
+        }
+        debug_assert!(cookie != 0 || account.first_failure.is_some(), "the next quiet reports it");
     }
 
     /// Performs a request. Returns `None` if it does not have the words that it should.
@@ -174,6 +193,7 @@ impl<M: Memory> Engine<M> {
             ServiceOutcome::Later if cookie == 0 => ExecutionResult::Kept,
             ServiceOutcome::Later => ExecutionResult::Later,
             ServiceOutcome::Refused(why) => ExecutionResult::Refused(cookie, why),
+            ServiceOutcome::RefusedAt(why, name) => ExecutionResult::RefusedAt(cookie, why, name),
         }
     }
 

@@ -36,7 +36,7 @@ impl<M: Memory> Engine<M> {
         for (at, account) in accounts.iter().enumerate() {
             account.check_invariants(self.credit);
             debug_assert!(
-                !account.is_stuck() || *stuck,
+                !account.is_blocked() || *stuck,
                 "kept answers are sent when there is room"
             );
             debug_assert!(!account.is_due() || moved.contains(&at), "what is due is executed");

@@ -1,13 +1,14 @@
 //! Requests to services: begun, continued, ended, cancelled.
 
 use super::account::Account;
+use super::joint::is_forwarded;
 use super::laters::{Later, MAX_ASKS, MAX_LATER, OwnAsk, Served};
 use super::{AskStatus, Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use crate::service::{
-    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Ticket, Wakeup,
+    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Ticket, Wakeup, Wishes,
 };
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -26,11 +27,13 @@ impl<M: Memory> Engine<M> {
         request: &Request<'_>,
         out: &mut impl ReplySink,
     ) -> Result<ServiceOutcome, Refusal> {
+        self.counts.services += 1;
         let which = self.served.services.which(request.handler).ok_or(Refusal::Unknown)?;
         let split = request.words.split_first_chunk().ok_or(Refusal::Unknown)?;
         let (&[segment, offset, cookie], words) = split;
         let place = (SegmentName::from_bits(segment), offset);
-        if self.accounts[at].laters >= MAX_LATER || self.is_full(which) {
+        let limited = !is_forwarded(request.handler);
+        if limited && self.accounts[at].laters >= MAX_LATER || self.is_full(which) {
             return Err(Refusal::Overloaded);
         }
         self.served.tickets += 1;
@@ -46,19 +49,22 @@ impl<M: Memory> Engine<M> {
         };
         // What an interface asks is executed without a third.
         let budget = match request.from.rank() < self.ranks {
-            true => MAX_ASKS.saturating_sub(self.served.asks.len()),
+            true => MAX_ASKS.saturating_sub(self.served.under_way()),
             false => 0,
         };
         let outcome = self.step(which, (ticket, budget), &Step::Begin(&of_service));
         if outcome != ServiceOutcome::Later {
             self.served.wishes.watch = None;
-            debug_assert!(self.served.wishes.asked.is_empty(), "what has ended asks nothing");
-            self.served.wishes.asked.clear();
+            let Wishes { asked, joint, .. } = &mut self.served.wishes;
+            debug_assert!(asked.is_empty() && joint.is_empty(), "what has ended asks nothing");
+            asked.clear();
+            joint.clear();
             return Ok(outcome);
         }
-        self.accounts[at].laters += 1;
+        self.accounts[at].laters += u32::from(limited);
+        self.counts.later += 1;
         let (from, service) = (request.from, which);
-        let later = Later { account: at, from, cookie, service, place, asks: 0 };
+        let later = Later { account: at, from, cookie, service, place, asks: 0, limited };
         self.served.laters.insert(ticket, later);
         self.keep(ticket, out);
         let asks = self.served.laters.get(&ticket).map_or(0, |later| later.asks);
@@ -69,7 +75,7 @@ impl<M: Memory> Engine<M> {
         Ok(ServiceOutcome::Later)
     }
 
-    fn is_full(&self, which: usize) -> bool {
+    pub(super) fn is_full(&self, which: usize) -> bool {
         let service = self.served.services.list.get(which);
         service.is_none_or(|service| service.memory_bytes() >= service.memory_bound())
     }
@@ -87,6 +93,7 @@ impl<M: Memory> Engine<M> {
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
         scratch.clear();
+        served.stepped = true;
         let wishes = &mut served.wishes;
         let mut context = ServiceContext { memory, ticket, bytes: scratch, wishes, budget };
         let outcome = match step {
@@ -114,21 +121,26 @@ impl<M: Memory> Engine<M> {
         let asked = std::mem::take(&mut self.served.wishes.asked);
         for mut one in asked {
             self.served.own_cookies += 1;
+            self.counts.asked += 1;
             let cookie = self.served.own_cookies;
             if let Some(place) = one.words.get_mut(2) {
                 *place = cookie;
             }
             let unsent = Some((one.code, one.words, one.payload));
-            self.served.asks.insert(cookie, OwnAsk { ticket, node: one.node, unsent });
+            let tickets = vec![ticket];
+            self.served.asks.insert(cookie, OwnAsk { tickets, node: one.node, unsent });
             if let Some(later) = self.served.laters.get_mut(&ticket) {
                 later.asks += 1;
             }
             self.send_own(cookie, out);
         }
+        for part in std::mem::take(&mut self.served.wishes.joint) {
+            self.join(ticket, part, out);
+        }
     }
 
     /// Sends a request to another interface, if there is room.
-    fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
+    pub(super) fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
         let Some(own) = self.served.asks.get_mut(&cookie) else {
             debug_assert!(false, "what is sent was asked");
             return;
@@ -146,6 +158,52 @@ impl<M: Memory> Engine<M> {
                 self.served.lost.push(cookie);
             }
         }
+    }
+
+    /// Takes in calls of ranks of this node: bits, as
+    /// [`clump_shm::rank::RankBlock::take_called`] returns them.
+    pub fn handle_calls(&mut self, calls: u64, out: &mut impl ReplySink) {
+        let Self { memory, scratch, served, .. } = self;
+        served.stepped = true;
+        for service in &mut served.services.list {
+            scratch.clear();
+            let wishes = &mut served.wishes;
+            let (ticket, budget) = (0, 0);
+            let mut context = ServiceContext { memory, ticket, bytes: scratch, wishes, budget };
+            service.handle_calls(calls, &mut context);
+        }
+        let Wishes { asked, joint, .. } = &self.served.wishes;
+        debug_assert!(asked.is_empty() && joint.is_empty(), "a call asks by messages");
+        self.served.wishes.watch = None;
+        self.touch_changed();
+        self.fire(out);
+        self.send_messages(out);
+    }
+
+    /// Ends a turn: sends what services ask of other interfaces together, and their messages, as
+    /// far as there is room.
+    pub fn send_messages(&mut self, out: &mut impl ReplySink) {
+        self.send_joint(out);
+        if !self.served.stepped && self.served.kept.is_none() {
+            return;
+        }
+        let Served { services, kept, stepped, .. } = &mut self.served;
+        *stepped = false;
+        let mut next = || services.list.iter_mut().find_map(|service| service.poll_message());
+        while let Some(message) = kept.take().or_else(&mut next) {
+            let [a, b, c, d] = message.words;
+            debug_assert!(message.payload.len() <= MAX_PIECE, "a message is one request");
+            let words = [0, 0, 0, a, b, c, d];
+            match out.ask(message.node, message.code, &words, &message.payload) {
+                // The loss of a node is found by those who wait for it.
+                AskStatus::Sent | AskStatus::Lost => {}
+                AskStatus::Full => {
+                    *kept = Some(message);
+                    return;
+                }
+            }
+        }
+        debug_assert!(self.served.kept.is_none(), "everything was sent");
     }
 
     /// Sends requests to other interfaces that found no room.
@@ -180,17 +238,19 @@ impl<M: Memory> Engine<M> {
         answer: Result<&[u8], Refusal>,
         out: &mut impl ReplySink,
     ) {
-        // Its requester may have gone.
         let Some(own) = self.served.asks.remove(&cookie) else { return };
-        let Some(later) = self.served.laters.get_mut(&own.ticket) else {
-            debug_assert!(false, "what was asked ends with its request");
-            return;
-        };
-        debug_assert!(later.asks > 0, "each answer is of one request");
-        later.asks -= 1;
-        let service = later.service;
-        let outcome = self.step(service, (own.ticket, 0), &Step::Go(Wakeup::Answered(answer)));
-        self.conclude(own.ticket, outcome, out);
+        // Requesters may have gone.
+        for ticket in own.tickets {
+            let Some(later) = self.served.laters.get_mut(&ticket) else {
+                debug_assert!(false, "what was asked ends with its request");
+                continue;
+            };
+            debug_assert!(later.asks > 0, "each answer is of one request");
+            later.asks -= 1;
+            let (service, why) = (later.service, Wakeup::Answered(own.node, answer));
+            let outcome = self.step(service, (ticket, 0), &Step::Go(why));
+            self.conclude(ticket, outcome, out);
+        }
     }
 
     /// Resumes requests whose watched words may have changed.
@@ -223,6 +283,8 @@ impl<M: Memory> Engine<M> {
             outcome = ServiceOutcome::Refused(Refusal::Overloaded);
         }
         self.drop_later(ticket);
+        let refused = matches!(outcome, ServiceOutcome::Refused(_) | ServiceOutcome::RefusedAt(..));
+        self.counts.refused += u64::from(refused);
         let Self { accounts, scratch, moved, stuck, .. } = self;
         let Some(account) = accounts.get_mut(later.account) else {
             debug_assert!(false, "accounts stay");
@@ -246,8 +308,10 @@ impl<M: Memory> Engine<M> {
         if let Some(bit) = self.served.watches.remove(ticket) {
             self.memory.watch(bit, false);
         }
-        self.served.asks.retain(|_, own| own.ticket != ticket);
-        if let Some(account) = self.accounts.get_mut(later.account) {
+        if later.asks > 0 {
+            self.drop_asks(ticket);
+        }
+        if let Some(account) = self.accounts.get_mut(later.account).filter(|_| later.limited) {
             debug_assert!(account.laters > 0, "each is counted at its account");
             account.laters = account.laters.saturating_sub(1);
         }
@@ -362,10 +426,13 @@ impl<M: Memory> Engine<M> {
             );
         }
         let counted: u32 = self.accounts.iter().map(|account| account.laters).sum();
-        debug_assert_eq!(counted as usize, laters.len(), "each is counted at its account");
-        debug_assert!(asks.len() <= MAX_ASKS, "an interface asks little");
-        let known = |own: &OwnAsk| laters.contains_key(&own.ticket);
-        debug_assert!(asks.values().all(known), "what is asked is asked for a request");
+        let limited = laters.values().filter(|later| later.limited).count();
+        debug_assert_eq!(counted as usize, limited, "each is counted at its account");
+        debug_assert!(self.served.under_way() <= MAX_ASKS, "an interface asks little");
+        let known = |ticket: &Ticket| laters.contains_key(ticket);
+        let asked = asks.values().flat_map(|own| &own.tickets);
+        let joint = self.served.joint.values().flat_map(|joint| &joint.tickets);
+        debug_assert!(asked.chain(joint).all(known), "what is asked is asked for a request");
         watches.check_invariants(|ticket| laters.contains_key(&ticket));
     }
 }
@@ -379,16 +446,18 @@ fn end(
 ) {
     let (cookie, (segment, offset)) = (later.cookie, later.place);
     debug_assert_ne!(outcome, ServiceOutcome::Later, "it has ended");
-    debug_assert!(account.laters < MAX_LATER, "and is not counted any more");
-    match outcome {
-        ServiceOutcome::Refused(why) if cookie == 0 => {
+    let mut fail = |why, (segment, offset): (SegmentName, u64)| {
+        if cookie == 0 {
             account.failed += 1;
             account.first_failure.get_or_insert((why, segment.to_bits(), offset));
-        }
-        ServiceOutcome::Refused(why) => {
+        } else {
             let words = [cookie, why as u64, segment.to_bits(), offset];
             account.answer(out, tell::FAILED, &words, &[]);
         }
+    };
+    match outcome {
+        ServiceOutcome::Refused(why) => fail(why, (segment, offset)),
+        ServiceOutcome::RefusedAt(why, segment) => fail(why, (segment, 0)),
         _ if cookie == 0 => {}
         ServiceOutcome::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
         ServiceOutcome::Bytes => account.answer(out, tell::BYTES, &[cookie, 0], bytes),

@@ -1,5 +1,6 @@
 //! Tests of the engine alone: good requests, nonsense, and lack of room.
 
+mod forwarding;
 mod schedule;
 mod services;
 

@@ -1,16 +1,21 @@
-//! The service *batch*: many operations of one kind on words of a segment, by index.
+//! The service *batch*: many operations of one kind on words of a segment, of eight or four bytes,
+//! by index.
 
 use super::{
     Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup, code,
 };
-use crate::atomic::AtomicOp;
+use crate::atomic::{AtomicOp, Word};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::MAX_PIECE;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::cells::Cells;
 use clump_shm::export::{SegmentName, SegmentOwner};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bit of the kind of a request whose words have four bytes.
+pub(crate) const HALVES: u64 = 1 << 8;
 
 /// Most words that one answer holds.
 const MAX_READ: usize = MAX_PIECE / 8;
@@ -44,6 +49,15 @@ impl Update {
     pub fn value(&self) -> u64 {
         self.value.get()
     }
+}
+
+/// Returns the operation of a kind, and whether its words have four bytes.
+///
+/// # Errors
+/// Fails if there is no such operation.
+pub(super) fn kind_of(kind: u64) -> Result<(AtomicOp, bool), Refusal> {
+    let op = u8::try_from(kind & !HALVES).ok().and_then(AtomicOp::from_bits);
+    Ok((op.ok_or(Refusal::Unknown)?, kind & HALVES != 0))
 }
 
 /// Returns true for operations that a batch of updates may have: those without a result.
@@ -81,6 +95,23 @@ fn each<R>(words: &[AtomicU64], updates: &[Update], change: impl Fn(&AtomicU64, 
             change(word, update.value());
         }
     }
+}
+
+/// Executes one operation on many words of four bytes, by index from an offset. Returns false, and
+/// changes nothing, if one is not inside.
+pub(crate) fn execute_halves(cells: &Cells, offset: u64, op: AtomicOp, updates: &[Update]) -> bool {
+    debug_assert!(may_be_batched(op), "callers have checked that");
+    let half = |update: &Update| {
+        let at = offset.checked_add(u64::from(update.index()) * 4)?;
+        Some((cells.half(at)?, update.value() as u32))
+    };
+    if !updates.iter().all(|update| half(update).is_some()) {
+        return false;
+    }
+    for (cell, value) in updates.iter().filter_map(half) {
+        u32::apply(cell, op, value, 0);
+    }
+    true
 }
 
 /// Returns the words of a segment from an offset to the highest of these indexes. Of a region,
@@ -128,7 +159,10 @@ impl Batch {
         context: &mut ServiceContext<'_>,
     ) -> Result<ServiceOutcome, Refusal> {
         let &[kind] = request.words else { return Err(Refusal::Unknown) };
-        let op = u8::try_from(kind).ok().and_then(AtomicOp::from_bits).ok_or(Refusal::Unknown)?;
+        let (op, halves) = kind_of(kind)?;
+        if halves && !may_be_batched(op) {
+            return Err(Refusal::Unknown);
+        }
         if op == AtomicOp::Load {
             return read(request, context);
         }
@@ -136,17 +170,64 @@ impl Batch {
         if !may_be_batched(op) {
             return Err(Refusal::Unknown);
         }
-        if updates.is_empty() {
-            return Ok(ServiceOutcome::Done);
-        }
-        let place = (request.segment, request.offset);
-        let words = reach_words(context.parts().0, place, updates.iter().map(Update::index))?;
-        let bytes = size_of_val(words) as u64;
-        let done = execute(words, op, updates);
-        debug_assert!(done, "the highest index is inside");
-        context.changed(request.segment, request.offset, bytes);
+        change(request.segment, request.offset, (op, halves), updates, context)?;
         Ok(ServiceOutcome::Done)
     }
+}
+
+/// Executes one operation on words of a segment, by index from an offset: words of four bytes, if
+/// `halves`. Changes nothing if one may not be accessed.
+///
+/// # Errors
+/// Fails with the reason if one may not be accessed.
+pub(super) fn change(
+    segment: SegmentName,
+    offset: u64,
+    (op, halves): (AtomicOp, bool),
+    updates: &[Update],
+    context: &mut ServiceContext<'_>,
+) -> Result<(), Refusal> {
+    debug_assert!(may_be_batched(op), "callers have checked that");
+    if updates.is_empty() {
+        return Ok(());
+    }
+    if halves {
+        return change_halves((segment, offset), op, updates, context);
+    }
+    let place = (segment, offset);
+    let words = reach_words(context.parts().0, place, updates.iter().map(Update::index))?;
+    let bytes = size_of_val(words) as u64;
+    let done = execute(words, op, updates);
+    debug_assert!(done, "the highest index is inside");
+    context.changed(segment, offset, bytes);
+    Ok(())
+}
+
+fn change_halves(
+    (segment, offset): (SegmentName, u64),
+    op: AtomicOp,
+    updates: &[Update],
+    context: &mut ServiceContext<'_>,
+) -> Result<(), Refusal> {
+    debug_assert!(!updates.is_empty(), "a batch of none changes nothing");
+    let last = updates.iter().map(Update::index).max().unwrap_or(0);
+    let bytes = (u64::from(last) + 1) * 4;
+    let memory = context.parts().0;
+    let cells = if let SegmentOwner::Rank(_) = segment.owner() {
+        memory.segment(segment, offset, bytes)?
+    } else {
+        // Memory of a region is sparse: only what is changed has to be there.
+        for update in updates {
+            let at = offset.checked_add(u64::from(update.index()) * 4);
+            memory.segment(segment, at.ok_or(Refusal::OutOfBounds)?, 4)?;
+        }
+        memory.segment(segment, 0, 0)?
+    };
+    if !execute_halves(cells, offset, op, updates) {
+        return Err(Refusal::Misaligned);
+    }
+    context.changed(segment, offset, bytes);
+    Ok(())
 }
 
 fn read(
@@ -170,7 +251,7 @@ fn read(
 
 impl Service for Batch {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "batch", version: 1, first: code::BATCH, count: 1 }
+        ServiceId { name: "batch", version: 2, first: code::BATCH, count: 1 }
     }
 
     fn handle(

@@ -97,23 +97,22 @@ impl Services {
         self.text().bytes().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
+    /// Checks that interfaces have these services, in the same versions, by the fingerprint of
+    /// theirs.
+    ///
+    /// # Errors
+    /// Fails with one line that names these services.
+    pub fn check(&self, theirs: u64) -> Result<(), String> {
+        if self.fingerprint() == theirs {
+            return Ok(());
+        }
+        Err(format!("its network interfaces have other services than {self:?}"))
+    }
+
     /// Returns the bytes that all keep.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.list.iter().map(|service| service.memory_bytes()).sum()
     }
-}
-
-/// Checks that interfaces have the services that this build knows, in the same versions, by the
-/// fingerprint of theirs.
-///
-/// # Errors
-/// Fails with one line that names the services of this build.
-pub fn check_fingerprint(theirs: u64) -> Result<(), String> {
-    let own = Services::default();
-    if own.fingerprint() == theirs {
-        return Ok(());
-    }
-    Err(format!("its network interfaces have other services than {own:?}"))
 }
 
 #[cfg(test)]
@@ -162,10 +161,10 @@ mod tests {
 
     #[test]
     fn other_services_or_versions_are_refused_in_one_line() {
-        assert_eq!(check_fingerprint(Services::default().fingerprint()), Ok(()));
+        assert_eq!(Services::default().check(Services::default().fingerprint()), Ok(()));
         assert_ne!(with(1).fingerprint(), with(2).fingerprint());
-        let line = check_fingerprint(with(1).fingerprint()).unwrap_err();
-        let known = "batch:1 gather:1 apply:1 when:1 spread:1";
+        let line = Services::default().check(with(1).fingerprint()).unwrap_err();
+        let known = "batch:2 gather:1 apply:1 when:1 spread:2";
         assert_eq!(line, format!("its network interfaces have other services than {known}"));
     }
 

@@ -18,6 +18,15 @@ pub(crate) struct Asked {
     pub(crate) payload: Vec<u8>,
 }
 
+/// Part of a request to the interface of another node that requests of several requesters share.
+#[derive(Debug)]
+pub(crate) struct JointPart {
+    pub(crate) node: u32,
+    pub(crate) code: u8,
+    pub(crate) kind: u64,
+    pub(crate) payload: Vec<u8>,
+}
+
 /// Wishes of a step, fulfilled by the engine after it.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
@@ -26,6 +35,7 @@ pub(crate) struct Wishes {
     /// Ranges that were changed.
     pub(crate) changed: Vec<(SegmentName, u64, u64)>,
     pub(crate) asked: Vec<Asked>,
+    pub(crate) joint: Vec<JointPart>,
 }
 
 /// Memory, answer and neighbours, for one step of a service.
@@ -115,6 +125,26 @@ impl ServiceContext<'_> {
         let mut all = vec![segment.to_bits(), offset, 0];
         all.extend_from_slice(words);
         self.wishes.asked.push(Asked { node, code, words: all, payload });
+        Ok(())
+    }
+
+    /// Adds a payload to the request of `0 0 cookie kind` to the interface of another node that is
+    /// being filled by what this turn's requests ask of it. It is sent when it is full, or when the
+    /// turn ends. Every request that has added to it is resumed with its answer.
+    ///
+    /// # Errors
+    /// Fails as [`ServiceContext::ask`] does.
+    pub fn ask_jointly(
+        &mut self,
+        node: u32,
+        code: u8,
+        kind: u64,
+        payload: Vec<u8>,
+    ) -> Result<(), Refusal> {
+        debug_assert!((super::FIRST_CODE..=super::LAST_CODE).contains(&code), "a service's");
+        debug_assert!((1..=MAX_PIECE).contains(&payload.len()), "a part of one message");
+        self.budget = self.budget.checked_sub(1).ok_or(Refusal::Overloaded)?;
+        self.wishes.joint.push(JointPart { node, code, kind, payload });
         Ok(())
     }
 }

@@ -9,7 +9,8 @@ use crate::protocol::MAX_PIECE;
 use crate::requester::AnswerSink;
 use crate::rma::RequestPayload;
 use crate::service::{
-    AdvanceWord, MAX_RANGES, Range, Update, code, execute_batch, may_be_batched, read_many,
+    AdvanceWord, HALVES, MAX_RANGES, Range, Update, code, execute_batch, execute_halves,
+    may_be_batched, read_many,
 };
 use clump_os::clock;
 use std::ptr::NonNull;
@@ -50,6 +51,30 @@ impl Target {
         let done = execute_batch(words.ok_or_else(|| no(Refusal::Misaligned))?, op, updates);
         debug_assert!(done, "the highest index is inside");
         Ok(())
+    }
+
+    /// Does the same with words of four bytes: indexes count those, and of operands the lower half
+    /// is used.
+    ///
+    /// # Errors
+    /// Fails as [`Target::update_many`] does.
+    pub fn update_halves(&self, offset: u64, op: AtomicOp, updates: &[Update]) -> Result<()> {
+        let no = |why| refused(self.name, offset, why);
+        if !may_be_batched(op) {
+            return Err(no(Refusal::Unknown));
+        }
+        if self.near.is_none() {
+            let words = [self.name.to_bits(), offset, 0, op as u64 | HALVES];
+            for part in updates.chunks(Update::MOST) {
+                let load = RequestPayload::Bytes(part.as_bytes());
+                self.inner.send(self.node, code::BATCH, &words, load)?;
+            }
+            return Ok(());
+        }
+        let Some(last) = updates.iter().map(Update::index).max() else { return Ok(()) };
+        let cells = self.reach(offset, (u64::from(last) + 1) * 4)?;
+        let done = cells.is_some_and(|cells| execute_halves(cells, offset, op, updates));
+        if done { Ok(()) } else { Err(no(Refusal::Misaligned)) }
     }
 
     /// Reads many words, each by its index from `offset` on, into `to`.

@@ -2,12 +2,12 @@
 //! that asks too much or answers never.
 
 use super::{Bench, CREDIT, RANKS, SEGMENT, Wire, asker, engine, own, send};
-use crate::engine::{Engine, Request};
+use crate::engine::{Engine, EngineCounts, Request};
 use crate::error::Refusal;
 use crate::protocol::{MAX_PIECE, ask, atomic_handler, tell};
 use crate::service::{
     AdvanceWord, FREE_CODE, Range, Service, ServiceContext, ServiceId, ServiceOutcome,
-    ServiceRequest, Services, SpreadUpdate, Ticket, Update, Wakeup, code,
+    ServiceRequest, Services, Ticket, Update, Wakeup, code,
 };
 use crate::{AtomicOp, Comparison, Width};
 use clump_os::sync::{AtomicU64, Ordering};
@@ -20,16 +20,26 @@ use zerocopy::IntoBytes;
 /// Words of the model: the whole words of the segment.
 const WORDS: u64 = SEGMENT / 8;
 
-fn wire() -> Wire {
+pub(super) fn wire() -> Wire {
     Wire { ask_room: usize::MAX, ..Wire::default() }
 }
 
-fn word(engine: &Engine<Bench>, offset: u64) -> u64 {
+fn none() -> EngineCounts {
+    EngineCounts::default()
+}
+
+pub(super) fn word(engine: &Engine<Bench>, offset: u64) -> u64 {
     engine.memory.cells.word(offset).unwrap().load(Ordering::SeqCst)
 }
 
 /// Asks as another rank than [`send`] does, which watches nothing.
-fn by_other(engine: &mut Engine<Bench>, wire: &mut Wire, handler: u8, words: &[u64], load: &[u8]) {
+pub(super) fn by_other(
+    engine: &mut Engine<Bench>,
+    wire: &mut Wire,
+    handler: u8,
+    words: &[u64],
+    load: &[u8],
+) {
     let request = Request { from: asker(2), handler, words, payload: load, deposited: 0 };
     engine.handle_request(&request, wire);
     engine.check_invariants();
@@ -40,7 +50,7 @@ fn when(engine: &mut Engine<Bench>, wire: &mut Wire, cookie: u64, offset: u64, v
     send(engine, wire, code::WHEN, &words, &[]);
 }
 
-fn told(wire: &mut Wire) -> Vec<(u8, Vec<u64>)> {
+pub(super) fn told(wire: &mut Wire) -> Vec<(u8, Vec<u64>)> {
     wire.answers.drain(..).map(|answer| (answer.handler, answer.words)).collect()
 }
 
@@ -220,6 +230,7 @@ proptest! {
         }
         send(&mut engine, &mut wire, ask::QUIET, &[5], &[]);
         let last = wire.answers.pop().unwrap();
+        prop_assert_eq!(engine.counts().executed, requests.len() as u64 + 1);
         let quiet = (last.handler, last.words[1]);
         prop_assert_eq!(quiet, (tell::QUIET, requests.len() as u64));
     }
@@ -254,6 +265,8 @@ fn each_kind_of_change_answers_who_waits_for_the_word() {
         assert_eq!(told(&mut wire), [value(n, all)], "change {n}");
         assert!(!engine.has_watches() && engine.memory.watched == 0, "change {n}");
     }
+    let counts = EngineCounts { executed: 28, refused: 0, services: 9, later: 7, ..none() };
+    assert_eq!(engine.counts(), counts, "of each change, one wait and three others");
 }
 
 #[test]
@@ -298,54 +311,6 @@ fn an_endpoint_waits_for_few_words_and_a_dead_rank_for_none() {
     engine.handle_request(&request, &mut wire);
     engine.check_invariants();
     assert!(!engine.has_watches());
-}
-
-#[test]
-fn a_spread_is_split_and_answered_when_all_parts_are() {
-    let (mut engine, mut wire) = (engine(), Wire { ask_room: 1, ..Wire::default() });
-    let far = |rank| SegmentName::new(rank, 0, 1);
-    let updates = [
-        SpreadUpdate::new(far(2), 4, 100),
-        SpreadUpdate::new(far(0), 1, 7),
-        SpreadUpdate::new(far(3), 5, 200),
-        SpreadUpdate::new(far(2), 6, 300),
-    ];
-    let words = [0, 0, 9, AtomicOp::Add as u64];
-    send(&mut engine, &mut wire, code::SPREAD, &words, updates.as_bytes());
-    assert_eq!((word(&engine, 8), wire.asked.len()), (7, 1));
-    // The second finds room later.
-    assert!(engine.wants_room());
-    wire.ask_room = 2;
-    engine.handle_room(&mut wire);
-    assert!(!engine.wants_room());
-    let of_two = [Update::new(4, 100), Update::new(6, 300)];
-    assert_eq!(wire.asked[0].0, 2);
-    assert_eq!(wire.asked[0].3, of_two.as_bytes());
-    let cookies: Vec<u64> = wire.asked.iter().map(|(_, _, words, _)| words[2]).collect();
-    engine.handle_answer(cookies[0], Ok(&[]), &mut wire);
-    assert!(told(&mut wire).is_empty());
-    engine.handle_answer(cookies[1], Err(Refusal::OutOfBounds), &mut wire);
-    engine.check_invariants();
-    let why = Refusal::OutOfBounds as u64;
-    assert_eq!(told(&mut wire), [(tell::FAILED, vec![9, why, 0, 0])]);
-    assert_eq!(engine.memory_bytes(), 0);
-    // Answers that come twice, or too late, change nothing.
-    engine.handle_answer(cookies[1], Ok(&[]), &mut wire);
-    assert!(told(&mut wire).is_empty());
-}
-
-#[test]
-fn what_an_interface_asks_is_not_forwarded_again() {
-    let (mut engine, mut wire) = (engine(), wire());
-    engine = engine.with_services(Services::default(), RANKS + 4);
-    let updates = [SpreadUpdate::new(SegmentName::new(2, 0, 1), 0, 1)];
-    let (from, words) = (Name::new(RANKS + 1, 0, 1), [0, 0, 9, AtomicOp::Add as u64]);
-    let payload = updates.as_bytes();
-    let request = Request { from, handler: code::SPREAD, words: &words, payload, deposited: 0 };
-    engine.handle_request(&request, &mut wire);
-    let why = Refusal::Overloaded as u64;
-    assert_eq!(told(&mut wire), [(tell::FAILED, vec![9, why, 0, 0])]);
-    assert!(wire.asked.is_empty());
 }
 
 /// A service that never answers by itself, and one that asks for more than it may.

@@ -1,0 +1,125 @@
+//! Requests to other interfaces that several requests share, and requests that wait until less is
+//! being forwarded.
+//!
+//! A request that is forwarded has no answer as a rule, and its sender does not expect a refusal
+//! for lack of room. It waits, and with it what its endpoint sent behind it: the endpoint gets no
+//! credit meanwhile, so what waits is bounded by what endpoints may have outstanding. What it waits
+//! for are answers of other interfaces, which forward nothing for it: they come, or their nodes are
+//! lost.
+
+use super::account::Kept;
+use super::laters::{FORWARD_ROOM, JointAsk, JointKey, MAX_ASKS, OwnAsk, Served};
+use super::{Engine, ReplySink, Request};
+use crate::memory::Memory;
+use crate::protocol::MAX_PIECE;
+use crate::service::{JointPart, Ticket, code};
+
+/// Returns true for numbers of requests that are forwarded in parts to other interfaces.
+#[inline]
+pub(super) fn is_forwarded(handler: u8) -> bool {
+    handler == code::SPREAD
+}
+
+impl Served {
+    /// Returns the number of requests to other interfaces under way, those being filled included.
+    pub(super) fn under_way(&self) -> usize {
+        debug_assert!(self.joint.values().all(|joint| !joint.payload.is_empty()), "being filled");
+        self.asks.len() + self.joint.len()
+    }
+}
+
+impl<M: Memory> Engine<M> {
+    /// Keeps a request that cannot be forwarded now, and returns true.
+    #[inline]
+    pub(super) fn delays(&mut self, at: usize, request: &Request<'_>) -> bool {
+        is_forwarded(request.handler)
+            && request.from.rank() < self.ranks
+            && self.is_forwarding_much(request.handler)
+            && self.delay(at, request)
+    }
+
+    fn is_forwarding_much(&self, handler: u8) -> bool {
+        debug_assert!(is_forwarded(handler), "others are refused where there is no room");
+        let which = self.served.services.which(handler);
+        let full = which.is_some_and(|which| self.is_full(which));
+        full || self.served.under_way() + FORWARD_ROOM > MAX_ASKS
+    }
+
+    #[cold]
+    fn delay(&mut self, at: usize, request: &Request<'_>) -> bool {
+        debug_assert!(self.served.under_way() > 0, "something ends, and makes room");
+        self.counts.delayed += 1;
+        self.accounts[at].delay(Kept::of(request));
+        self.stuck = true;
+        true
+    }
+
+    /// Lets an account's requests go on, if its first can be forwarded now.
+    #[inline]
+    pub(super) fn end_delay(&mut self, at: usize) {
+        if self.accounts[at].delayed && !self.is_forwarding_much(code::SPREAD) {
+            debug_assert!(!self.accounts[at].later.is_empty(), "the first of them is delayed");
+            self.accounts[at].delayed = false;
+        }
+    }
+
+    /// Adds a part of a request to what is asked of an interface together.
+    pub(super) fn join(&mut self, ticket: Ticket, part: JointPart, out: &mut impl ReplySink) {
+        let JointPart { node, code, kind, payload } = part;
+        let key = (node, code, kind);
+        debug_assert!(payload.len() <= MAX_PIECE, "a part fits into one request");
+        let bytes = self.served.joint.get(&key).map_or(0, |joint| joint.payload.len());
+        if bytes + payload.len() > MAX_PIECE {
+            self.close_joint(key, out);
+        }
+        let joint = self.served.joint.entry(key).or_default();
+        self.counts.joined += u64::from(!joint.tickets.is_empty());
+        joint.payload.extend_from_slice(&payload);
+        debug_assert!(!joint.tickets.contains(&ticket), "a request has one part of each node");
+        joint.tickets.push(ticket);
+        debug_assert!(joint.payload.len() <= MAX_PIECE, "it is one request");
+        if let Some(later) = self.served.laters.get_mut(&ticket) {
+            later.asks += 1;
+        }
+    }
+
+    /// Sends what is asked of an interface together.
+    fn close_joint(&mut self, key: JointKey, out: &mut impl ReplySink) {
+        let Some(JointAsk { tickets, payload }) = self.served.joint.remove(&key) else { return };
+        let (node, code, kind) = key;
+        debug_assert!(payload.len() <= MAX_PIECE, "it is one request");
+        debug_assert!(!payload.is_empty(), "it was opened for a part");
+        self.served.own_cookies += 1;
+        self.counts.asked += 1;
+        let cookie = self.served.own_cookies;
+        let unsent = Some((code, vec![0, 0, cookie, kind], payload));
+        self.served.asks.insert(cookie, OwnAsk { tickets, node, unsent });
+        self.send_own(cookie, out);
+    }
+
+    /// Sends everything that is asked together.
+    pub(super) fn send_joint(&mut self, out: &mut impl ReplySink) {
+        if self.served.joint.is_empty() {
+            return;
+        }
+        let keys: Vec<JointKey> = self.served.joint.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.close_joint(key, out));
+        self.fire(out);
+        self.release_moved(out);
+        debug_assert!(self.served.joint.is_empty(), "what was released waits for the next turn");
+    }
+
+    /// Removes a request from what it has asked for. What others share is still sent and answered.
+    pub(super) fn drop_asks(&mut self, ticket: Ticket) {
+        let Served { asks, joint, .. } = &mut self.served;
+        for own in asks.values_mut() {
+            own.tickets.retain(|other| *other != ticket);
+        }
+        for one in joint.values_mut() {
+            one.tickets.retain(|other| *other != ticket);
+        }
+        // What was sent is answered, and counts until then.
+        asks.retain(|_, own| !own.tickets.is_empty() || own.unsent.is_none());
+        debug_assert!(asks.values().all(|own| !own.tickets.contains(&ticket)), "it is gone");
+    }
+}
