@@ -169,7 +169,7 @@ impl Backstop {
     /// Creates the interface over `stack`; `wake` wakes the owner's threads that have these
     /// endpoints.
     pub fn new(stack: Stack, wake: Box<dyn Fn(u32) + Send + Sync>) -> Self {
-        let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
+        let readiness = stack.readiness().and_then(|fd| fd.try_clone_to_owned().ok());
         let timing = Timing::new(clock::ticked_ns());
         let shared = Shared {
             stack: SpinMutex::new(TimedStack { stack, timing }),

@@ -1,7 +1,11 @@
 //! The connection to one peer: its channel, what goes to it, and what comes from it.
 
+mod bulk;
+mod bulk_receiver;
 mod burst;
 mod long;
+mod peer_streams;
+mod record_reader;
 mod rx;
 mod sink;
 mod tx;
@@ -15,6 +19,7 @@ use clump_proto::{Channel, Nanos, UnitStatus};
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
 pub(crate) use long::LongBody;
+use peer_streams::{MIN_BULK, PeerStreams};
 use rx::Rx;
 pub(crate) use sink::PacketSink;
 pub(crate) use tx::MAX_WAITING;
@@ -63,6 +68,8 @@ pub(crate) struct Connection {
     channel: Channel,
     tx: Tx,
     rx: Rx,
+    /// The streams to and from the peer, once there was bulk.
+    bulk: Option<Box<PeerStreams>>,
     /// True once it was reported that the path carries less than before.
     told_narrow: bool,
 }
@@ -73,7 +80,7 @@ impl Connection {
         let channel = Channel::new(config, now);
         let tx = Tx::new(now, channel.datagram_bytes(), config.control_first, sealer);
         debug_assert!(channel.is_quiet() && !tx.outbox.has_waiting(), "nothing was sent");
-        Self { channel, tx, rx: Rx::default(), told_narrow: false }
+        Self { channel, tx, rx: Rx::default(), bulk: None, told_narrow: false }
     }
 
     /// Sends a message, or finds no room for it.
@@ -87,6 +94,9 @@ impl Connection {
     ) -> Pushed {
         let Outgoing { mut head, ordered, words, payload, max_waiting } = *message;
         debug_assert!(head.order.is_none(), "the connection numbers ordered messages");
+        if payload.len() >= MIN_BULK && self.takes_stream(now(), &head, payload.len(), sink) {
+            return self.push_record(now(), message, sink);
+        }
         if !self.has_room(&head, ordered, payload, max_waiting) {
             self.kick(now(), false, sink);
             return Pushed::Full;
@@ -115,6 +125,9 @@ impl Connection {
         payload: &[u8],
         max_waiting: usize,
     ) -> bool {
+        if let Some(room) = self.would_take_record(head, payload) {
+            return room;
+        }
         self.tx.outbox.waiting() < max_waiting || (!ordered && self.tx.outbox.passes(head, payload))
     }
 
@@ -179,6 +192,8 @@ impl Connection {
         let Self { tx: Tx { outbox, .. }, channel, .. } = self;
         let undelivered = outbox.take_all(sealer, |unit| channel.has_arrived(unit));
         debug_assert!(!outbox.has_waiting(), "nothing is sent to a lost peer");
+        let mut undelivered = undelivered;
+        undelivered.extend(self.take_undelivered_records());
         undelivered
     }
 
@@ -194,6 +209,9 @@ impl Connection {
         progress: Progress,
         sink: &mut PacketSink<'_>,
     ) {
+        if self.is_on_stream(&progress) {
+            return self.abandon_record(now, progress, sink);
+        }
         self.tx.note_opening(now);
         debug_assert!(progress.done > 0 || progress.message.is_none(), "it was begun");
         self.tx.outbox.abandon(progress);
@@ -219,12 +237,12 @@ impl Connection {
 
     /// Returns the bytes kept: in flight, waiting, not whole or in turn yet.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.tx.outbox.bytes() + self.rx.bytes()
+        self.tx.outbox.bytes() + self.rx.bytes() + self.bulk_bytes()
     }
 
     /// Returns true if everything sent has been acknowledged, and nothing waits to be sent.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.channel.is_quiet() && !self.tx.outbox.has_waiting()
+        self.channel.is_quiet() && !self.tx.outbox.has_waiting() && self.is_bulk_quiet()
     }
 
     /// Takes the length of the longest datagram that the path was found to carry, if that is less

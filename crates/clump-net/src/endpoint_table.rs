@@ -60,6 +60,14 @@ pub trait EndpointTable: Send {
     /// The reason for which it was not written.
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal>;
 
+    /// Runs `work` on the memory of a deposit, given by endpoint, offset and bytes, so that bytes
+    /// can be received there. Returns false, without a call, where that is not possible or the
+    /// deposit does not fit: they are received elsewhere then, and deposited.
+    fn with_segment_bytes(&self, place: (u64, u64, u64), work: &mut dyn FnMut(&mut [u8])) -> bool {
+        let _ = (place, work);
+        false
+    }
+
     /// Returns the stack that messages for endpoint `name` go to.
     fn stack_of(&self, name: u64) -> u32 {
         clump_wire::frame::stack_of(name)

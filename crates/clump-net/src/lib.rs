@@ -19,6 +19,7 @@
 
 mod arena;
 mod backstop;
+mod bulk_sender;
 mod close_handshake;
 mod connection;
 mod deliveries;
@@ -38,7 +39,10 @@ mod schedule;
 pub mod seal;
 mod stack;
 mod stats;
+mod stream_notice;
+mod stream_port;
 mod transmitter;
+mod unacked_records;
 mod unit_fragments;
 
 pub use backstop::{Backstop, TimedStack, Times};
@@ -50,3 +54,4 @@ pub use polling::Polling;
 pub use queued_message::{ArrivedMessage, Batch, Disposition, QueuedMessage, Words};
 pub use stack::{Mark, PeerAddress, RelayedFragment, Request, Stack, StackConfig};
 pub use stats::Stats;
+pub use stream_port::StreamUse;

@@ -12,6 +12,7 @@ mod message;
 mod sealed_buffers;
 mod send_buffer;
 mod undelivered;
+mod untaken;
 mod waiting_units;
 
 use crate::seal::Sealer;
@@ -384,13 +385,13 @@ impl Outbox {
     /// to be filled in.
     #[inline]
     pub(crate) fn packet_mut(&mut self, number: u64) -> Option<&mut [u8]> {
-        self.in_flight.packet_mut(number, &mut self.units.pool)
+        self.in_flight.get_mut(number)?.packet_mut(&mut self.units.pool)
     }
 
     /// Returns the packet as it was filled in.
     #[inline]
     pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
-        self.in_flight.packet(number, &self.units.pool)
+        self.in_flight.get(number)?.packet(&self.units.pool)
     }
 
     /// Notes that the kernel is about to get the packet of a unit zero-copy.

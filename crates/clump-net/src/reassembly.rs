@@ -86,6 +86,56 @@ impl Reassembly {
         Ok(None)
     }
 
+    /// Returns the endpoint and the offset in its segment that a fragment belongs to, if its
+    /// message has begun, is long and was not refused, and the offset lies inside of it.
+    pub(crate) fn place_of(&mut self, fragment: MessageFragment) -> Option<(u64, u64)> {
+        let PartialMessage { whole, total, .. } = self.find(fragment.message)?;
+        let open = whole.head.kind == FrameKind::Long && whole.refused.is_none();
+        debug_assert!(!open || whole.payload.is_empty(), "it lies in its segment");
+        let offset = whole.words.first().filter(|_| open && fragment.at < *total)?;
+        Some((whole.head.route.to, offset.checked_add(fragment.at)?))
+    }
+
+    /// Handles the beginning of a long message of `total` bytes, of which the first `placed` are in
+    /// the segment.
+    pub(crate) fn on_begin_placed(
+        &mut self,
+        head: FrameHead,
+        words: &[u64],
+        (message, total, placed): (u64, u64, u64),
+        refused: Option<Refusal>,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        debug_assert!(head.kind == FrameKind::Long, "others come as a whole");
+        if placed >= total || self.find(message).is_some() || self.early.contains_key(&message) {
+            return Err(ProtocolViolation);
+        }
+        let whole = CompleteMessage { head, words: words.to_vec(), payload: Vec::new(), refused };
+        let building = PartialMessage { whole, total, got: placed };
+        if let Some((number, before)) = self.last.replace((message, building)) {
+            debug_assert!(number != message, "a message begins once");
+            self.building.insert(number, before);
+        }
+        debug_assert!(self.find(message).is_some(), "its rest is awaited");
+        Ok(None)
+    }
+
+    /// Handles a further fragment whose bytes are in the segment.
+    pub(crate) fn on_placed(
+        &mut self,
+        fragment: MessageFragment,
+        bytes: u64,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        let building = self.find(fragment.message).ok_or(ProtocolViolation)?;
+        let end = fragment.at.checked_add(bytes).filter(|&end| end <= building.total);
+        end.ok_or(ProtocolViolation)?;
+        building.got = building.got.saturating_add(bytes).min(building.total);
+        debug_assert!(building.whole.head.kind == FrameKind::Long, "only those are deposited");
+        if building.got < building.total {
+            return Ok(None);
+        }
+        Ok(self.last.take().map(|(_, building)| building.whole))
+    }
+
     /// Takes the fragments that came before the beginning of their message.
     fn take_early(&mut self, message: u64) -> Vec<(u64, Vec<u8>)> {
         let early = self.early.remove(&message).unwrap_or_default();

@@ -6,13 +6,15 @@ use clump_proto::Nanos;
 #[derive(Debug)]
 pub(crate) struct Schedule {
     touched: Vec<u32>,
+    /// Peers that there are, or were, streams to or from.
+    streams: Vec<u32>,
     /// No timer is due before this time.
     due_at: Nanos,
 }
 
 impl Schedule {
     pub(crate) fn new() -> Self {
-        Self { touched: Vec::new(), due_at: Nanos::MAX }
+        Self { touched: Vec::new(), streams: Vec::new(), due_at: Nanos::MAX }
     }
 
     /// Lists a peer; its connection remembers that it is listed.
@@ -20,6 +22,21 @@ impl Schedule {
     pub(crate) fn list(&mut self, peer: u32) {
         debug_assert!(!self.touched.contains(&peer), "listed once");
         self.touched.push(peer);
+    }
+
+    /// Lists a peer whose streams are to be serviced.
+    #[cold]
+    pub(crate) fn list_streams(&mut self, peer: u32) {
+        if !self.streams.contains(&peer) {
+            self.streams.push(peer);
+        }
+        debug_assert!(self.streams.contains(&peer), "it is listed");
+    }
+
+    /// Returns the peer at `at` in the list of those with streams.
+    #[inline]
+    pub(crate) fn streams(&self, at: usize) -> Option<u32> {
+        self.streams.get(at).copied()
     }
 
     /// Removes the entry at `at`; the last one takes its place.

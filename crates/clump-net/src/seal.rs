@@ -43,8 +43,10 @@
 //! ```
 
 mod packet;
+mod record;
 
 pub use packet::{Opener, Sealer};
+pub use record::{RecordCipher, StreamKeys, StreamPath};
 
 use clump_driver::PROBE_KEY_BYTES;
 use clump_os::secret::{Secret, scrubbed, wipe};
@@ -61,6 +63,7 @@ const SALT: &[u8] = b"clump job key, version 1";
 const FOR_PACKETS: &[u8] = b"clump packets";
 const FOR_TAG: &[u8] = b"clump job tag";
 const FOR_PROBES: &[u8] = b"clump driver probes";
+const FOR_STREAMS: &[u8] = b"clump streams";
 
 /// Reason for which there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +118,18 @@ impl JobKey {
             derived.and_then(|okm| okm.fill(&mut key)).map_err(|_| KeyError::Derivation)?;
             Ok(key)
         })
+    }
+
+    /// Returns the secret from which the keys of streams are derived.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn stream_keys(&self) -> Result<StreamKeys, KeyError> {
+        let derive = || {
+            let derived = self.extracted.expand(&[FOR_STREAMS], HKDF_SHA256);
+            derived.map(Prk::from).map_err(|_| KeyError::Derivation)
+        };
+        Ok(StreamKeys::new(Secret::try_new(derive)?))
     }
 
     /// Returns the sealer of packets from stack `from`, in its incarnation `from_epoch`, to stack

@@ -22,8 +22,9 @@ use crate::peer_table::PeerTable;
 use crate::queued_message::{Batch, Found};
 use crate::schedule::Schedule;
 use crate::seal::{JobKey, KeyError};
+use crate::stream_port::{StreamPort, StreamUse};
 use crate::transmitter::Transmitter;
-use clump_driver::{Driver, Ecn};
+use clump_driver::{Driver, Ecn, StreamNetwork};
 use clump_proto::Nanos;
 use clump_wire::{Header, Packet, PacketKind, Security};
 pub use config::{PeerAddress, StackConfig};
@@ -93,6 +94,23 @@ impl Stack {
         self.flows.open(from, to, peer, ordered)
     }
 
+    /// Has the messages that `stream_use` names go by streams, made by `network`, to peers that
+    /// agree. To be called before anything is sent.
+    ///
+    /// # Errors
+    /// The keys cannot be made.
+    pub fn set_streams(
+        &mut self,
+        network: Box<dyn StreamNetwork>,
+        key: &JobKey,
+        stream_use: StreamUse,
+    ) -> Result<(), KeyError> {
+        debug_assert!(self.peers.connected_count() == 0, "nothing was sent");
+        let port = StreamPort::new(network, key.stream_keys()?, self.security, stream_use);
+        self.transmitter.streams = Some(port);
+        Ok(())
+    }
+
     /// Sets the bytes of buffers that may be kept for reuse beyond those in flight at one time, for
     /// all peers together. Long streams are faster with some; programs that count their memory set
     /// 0.
@@ -134,7 +152,54 @@ impl Stack {
             let path = datagram.path;
             self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
         }
-        received
+        received + self.receive_streams(now, wanted, found)
+    }
+
+    /// Takes what streams have brought; returns the number of records, at least one if anything
+    /// came.
+    #[inline]
+    fn receive_streams(&mut self, now: Nanos, wanted: Option<u8>, found: &mut Found) -> usize {
+        let mut taken = 0;
+        let mut at = 0;
+        while let Some(id) = self.schedule.streams(at) {
+            taken += self.receive_stream(now, id, wanted, found);
+            at += 1;
+        }
+        debug_assert!(taken == 0 || at > 0, "it came by streams");
+        taken
+    }
+
+    #[cold]
+    fn receive_stream(
+        &mut self,
+        now: Nanos,
+        id: u32,
+        wanted: Option<u8>,
+        found: &mut Found,
+    ) -> usize {
+        let wanted = wanted.filter(|&index| !self.has_queued(index));
+        let Self { peers, transmitter, schedule, deliveries, flows, closed, .. } = self;
+        let known = peers.get_mut(id).filter(|known| known.is_open() && !*closed);
+        let Some(known) = known else { return 0 };
+        let before = (transmitter.stats.records_received, transmitter.stats.bytes_received);
+        let mut notice = None;
+        if let Some(connection) = known.connection.as_deref_mut() {
+            let stats = &mut transmitter.stats;
+            let mut delivery = Delivery { wanted, found, deliveries, flows, stats };
+            notice = connection.poll_stream(now, wanted.is_none(), &mut delivery);
+        }
+        let taken = transmitter.stats.records_received - before.0;
+        // Part of a record shows too that more is coming.
+        debug_assert!(notice.is_none() || known.connection.is_some(), "news of its stream");
+        let moved = u64::from(transmitter.stats.bytes_received > before.1).max(taken);
+        transmitter.stats.packets_received += moved;
+        if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
+            connection.tell(now, notice, &mut sink);
+        }
+        if self.deliveries.has_returns() {
+            self.send_returns(&|| now);
+        }
+        moved as usize
     }
 
     fn on_datagram(
@@ -197,7 +262,10 @@ impl Stack {
         }
         if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
             connection.touch(&mut sink);
+            connection.handle_notices(now, &mut sink);
             if header.kind == PacketKind::Close {
+                let body = datagram.get(packet.sealed_at..end).unwrap_or_default();
+                connection.on_close_report(now, body);
                 // Also where this is known: the peer may not have heard that it is.
                 connection.send_plain(now, PacketKind::CloseAck, &mut sink);
             }
@@ -221,6 +289,23 @@ impl Stack {
         self.service_touched(now, force);
         if self.schedule.take_due(now) {
             self.handle_timeouts(now);
+        }
+        let mut at = 0;
+        while let Some(id) = self.schedule.streams(at) {
+            self.service_streams(now, id);
+            at += 1;
+        }
+    }
+
+    #[cold]
+    fn service_streams(&mut self, now: Nanos, id: u32) {
+        let Self { peers, transmitter, schedule, .. } = self;
+        debug_assert!(transmitter.streams.is_some(), "only then there are any");
+        debug_assert!(peers.get(id).is_some(), "peers are listed");
+        let known = peers.get_mut(id).filter(|known| known.is_open());
+        let split = known.and_then(|known| known.split(transmitter, schedule));
+        if let Some((connection, mut sink)) = split {
+            connection.service_streams(now, &mut sink);
         }
     }
 

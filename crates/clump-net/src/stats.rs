@@ -25,4 +25,9 @@ pub struct Stats {
     pub returned_here: u64,
     pub credits_sent: u64,
     pub marks_received: u64,
+    pub streams_opened: u64,
+    pub streams_given_up: u64,
+    pub streams_broken: u64,
+    pub records_sent: u64,
+    pub records_received: u64,
 }

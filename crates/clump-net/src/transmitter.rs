@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::stats::Stats;
+use crate::stream_port::StreamPort;
 use clump_driver::{Driver, DriverError, Inbound, ReceiveFailure, ReceiveFailures};
 use clump_proto::Nanos;
 use clump_wire::HEADER_BYTES;
@@ -16,6 +17,8 @@ pub(crate) struct Transmitter {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) arena: Arena,
     pub(crate) stats: Stats,
+    /// Makes streams beside the datagrams, where there are any.
+    pub(crate) streams: Option<StreamPort>,
     failures: ReceiveFailures,
     /// The driver has several paths, and is told what is authentic.
     many_paths: bool,
@@ -30,6 +33,7 @@ impl Transmitter {
             driver,
             arena: Arena::default(),
             stats: Stats::default(),
+            streams: None,
             failures: ReceiveFailures::default(),
             polled_at: 0,
         }

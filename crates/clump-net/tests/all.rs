@@ -9,5 +9,6 @@ mod seal;
 mod seal_known;
 mod sealed_buffers;
 mod stories;
+mod streams;
 mod unit_fragments;
 mod urgent;

@@ -290,7 +290,8 @@ impl Connection {
         let arena = &mut sink.transmitter.arena;
         arena.clear();
         self.channel.stamp(now, &mut header, &mut arena.sack);
-        arena.load(&header, true, &sink.path.sealer, &[]);
+        let body = if kind == PacketKind::Close { self.close_report() } else { Vec::new() };
+        arena.load(&header, true, &sink.path.sealer, &body);
         sink.transmitter.stats.acks_sent += u64::from(kind == PacketKind::Ack);
         sink.flush(now, &mut self.channel, &mut self.tx.outbox);
     }

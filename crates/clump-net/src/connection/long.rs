@@ -18,7 +18,7 @@ pub(crate) struct LongBody<'a> {
 impl Connection {
     /// Returns true if a long message, or more of it, finds room.
     #[inline]
-    pub(crate) fn has_long_room(&self) -> bool {
+    pub(super) fn has_packet_room(&self) -> bool {
         self.tx.outbox.waiting() < MAX_WAITING
     }
 
@@ -42,7 +42,11 @@ impl Connection {
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> Pushed {
-        debug_assert!(self.has_long_room(), "the caller asks for room");
+        let size = (&message.body.head, message.body.payload.total);
+        if self.takes_long_stream(&now, size, progress, sink) {
+            return self.send_records(now, message, progress, sink);
+        }
+        debug_assert!(self.has_packet_room(), "the caller asks for room");
         let (body, mut all) = (self.numbered(message, progress), false);
         while !all {
             let (at, before) = (now(), progress.done);
@@ -74,7 +78,14 @@ impl Connection {
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> Pushed {
-        if !self.has_long_room() {
+        let size = (&message.body.head, message.body.payload.total);
+        if self.takes_long_stream(&now, size, progress, sink) {
+            if !self.make_record_room(now(), sink) {
+                return Pushed::Full;
+            }
+            return self.send_all_records(now, message, progress, sink);
+        }
+        if !self.has_packet_room() {
             self.kick(now(), false, sink);
             return Pushed::Full;
         }

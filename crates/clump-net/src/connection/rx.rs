@@ -5,9 +5,11 @@ use crate::endpoint_table::Refusal;
 use crate::order::OrderedMessages;
 use crate::queued_message::QueuedMessage;
 use crate::reassembly::{CompleteMessage, ProtocolViolation, Reassembly};
+use crate::stream_notice::StreamNotice;
 use crate::unit_fragments::UnitFragments;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, Frames, MAX_WORDS};
 use clump_wire::{PacketKind, UnitFragment};
+use std::collections::VecDeque;
 
 /// Arrivals from a peer that are not complete, or not in turn, yet.
 #[derive(Debug, Default)]
@@ -15,6 +17,17 @@ pub(super) struct Rx {
     unit_fragments: UnitFragments,
     reassembly: Reassembly,
     ordered: OrderedMessages,
+    /// News of streams, in the order in which they came.
+    pub(super) notices: VecDeque<StreamNotice>,
+}
+
+/// The place of a record's payload.
+#[derive(Debug)]
+pub(super) enum RecordTarget {
+    /// In the segment of the endpoint that it is for, at this offset.
+    Segment { offset: u64 },
+    /// In a buffer: that of a medium message, or one to deposit it from.
+    Buffer(Vec<u8>),
 }
 
 impl Rx {
@@ -82,18 +95,28 @@ impl Rx {
             (FrameKind::Part, Some(fragment)) => {
                 self.reassembly.handle_fragment(fragment, frame.payload, endpoints)?
             }
-            (FrameKind::Credit, _) if !endpoints.relays() => {
+            (FrameKind::Credit, _) => {
+                // A stack that relays has flows of its own, too: those of its interface.
                 if let Some(flow) = delivery.flows.between(head.route.to, head.route.from) {
                     flow.on_consumed(frame.first_word());
+                    return Ok(false);
+                }
+                if endpoints.relays() {
+                    return self.on_frame(frame, words_at, delivery);
                 }
                 return Ok(false);
             }
-            (FrameKind::Credit, _) => return self.on_frame(frame, words_at, delivery),
             (_, Some(fragment)) => {
                 let payloads = &mut delivery.found.payloads;
                 self.reassembly.on_begin(frame, fragment, endpoints, payloads)?
             }
             (FrameKind::Long, None) => return self.on_long(frame, delivery).map(|()| false),
+            (FrameKind::Stream, _) => {
+                let mut words = [0; MAX_WORDS];
+                let notice = StreamNotice::parse(frame.words(&mut words));
+                self.notices.push_back(notice.ok_or(ProtocolViolation)?);
+                return Ok(false);
+            }
             _ => return self.on_frame(frame, words_at, delivery),
         };
         if let Some(whole) = whole {
@@ -138,6 +161,90 @@ impl Rx {
         let fits = admitted.and_then(|()| endpoints.fits(to, offset, bytes));
         let done = fits.and_then(|()| endpoints.deposit(to, offset, frame.payload));
         self.in_turn(head.order, copy(frame, Vec::new()), done.err(), delivery)
+    }
+
+    /// Returns where the payload of a record belongs; `None` if no correct peer sends it.
+    pub(super) fn record_target(
+        &mut self,
+        head: &mut FrameHead,
+        words: &[u64],
+        bytes: usize,
+        delivery: &mut Delivery<'_>,
+    ) -> Option<RecordTarget> {
+        debug_assert!(words.len() <= MAX_WORDS, "frames carry no more words");
+        let endpoints = &*delivery.deliveries.endpoints;
+        let offset = match (head.kind, head.fragment) {
+            (FrameKind::Medium, None) => {
+                return Some(RecordTarget::Buffer(delivery.found.payloads.take(bytes)));
+            }
+            (FrameKind::Long, _) => *words.first()?,
+            (FrameKind::Part, Some(fragment)) => match self.reassembly.place_of(fragment) {
+                Some((to, offset)) => {
+                    head.route.to = to;
+                    offset
+                }
+                None => return Some(RecordTarget::Buffer(vec![0; bytes])),
+            },
+            _ => return None,
+        };
+        let tag = (!head.reply).then_some(head.route.tag);
+        let admitted = head.kind == FrameKind::Part || endpoints.admit(head.route.to, tag).is_ok();
+        debug_assert!(head.kind != FrameKind::Medium, "those have buffers");
+        let place = (head.route.to, offset, bytes as u64);
+        let direct = admitted && bytes > 0 && endpoints.with_segment_bytes(place, &mut |_| {});
+        Some(match direct {
+            true => RecordTarget::Segment { offset },
+            false => RecordTarget::Buffer(vec![0; bytes]),
+        })
+    }
+
+    /// Handles a record whose payload is in its place, and genuine.
+    pub(super) fn on_record(
+        &mut self,
+        head: &FrameHead,
+        words: &[u64],
+        (bytes, target): (usize, RecordTarget),
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        debug_assert!(words.len() <= MAX_WORDS, "frames carry no more words");
+        let endpoints = &*delivery.deliveries.endpoints;
+        let to = head.route.to;
+        let tag = (!head.reply).then_some(head.route.tag);
+        let whole = match (head.kind, head.fragment, target) {
+            (FrameKind::Medium, None, RecordTarget::Buffer(payload)) => {
+                let refused = endpoints.admit(to, tag).err();
+                let message = QueuedMessage::of(head, words, payload);
+                return self.in_turn(head.order, message, refused, delivery);
+            }
+            (FrameKind::Long, fragment, target) => {
+                let &[offset, total, ..] = words else { return Err(ProtocolViolation) };
+                let expected = fragment.map_or(bytes as u64, |fragment| fragment.at);
+                if total != expected || bytes as u64 > total {
+                    return Err(ProtocolViolation);
+                }
+                let admitted = endpoints.admit(to, tag).map(drop);
+                let fits = admitted.and_then(|()| endpoints.fits(to, offset, total));
+                let done = fits.and_then(|()| match &target {
+                    RecordTarget::Segment { .. } => Ok(()),
+                    RecordTarget::Buffer(payload) => endpoints.deposit(to, offset, payload),
+                });
+                let Some(fragment) = fragment else {
+                    let message = QueuedMessage::of(head, words, Vec::new());
+                    return self.in_turn(head.order, message, done.err(), delivery);
+                };
+                let begun = FrameHead { fragment: None, ..*head };
+                let message = (fragment.message, total, bytes as u64);
+                self.reassembly.on_begin_placed(begun, words, message, done.err())?
+            }
+            (FrameKind::Part, Some(fragment), RecordTarget::Segment { .. }) => {
+                self.reassembly.on_placed(fragment, bytes as u64)?
+            }
+            (FrameKind::Part, Some(fragment), RecordTarget::Buffer(data)) => {
+                self.reassembly.handle_fragment(fragment, &data, endpoints)?
+            }
+            _ => return Err(ProtocolViolation),
+        };
+        whole.map_or(Ok(()), |whole| self.on_whole(whole, delivery))
     }
 
     fn on_whole(

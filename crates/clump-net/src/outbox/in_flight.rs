@@ -28,7 +28,7 @@ pub(super) struct InFlightUnit {
 impl InFlightUnit {
     /// Returns the packet's bytes, as far as they lie outside of the sealed buffers.
     #[inline]
-    fn packet<'a>(&'a self, pool: &'a BufferPool) -> Option<&'a [u8]> {
+    pub(super) fn packet<'a>(&'a self, pool: &'a BufferPool) -> Option<&'a [u8]> {
         let BufferRange { send_buffer, at, end } = self.place;
         let buffer = match &self.own {
             Some(own) => own,
@@ -39,7 +39,7 @@ impl InFlightUnit {
 
     /// Returns the packet's bytes, to be filled in.
     #[inline]
-    fn packet_mut<'a>(&'a mut self, pool: &'a mut BufferPool) -> Option<&'a mut [u8]> {
+    pub(super) fn packet_mut<'a>(&'a mut self, pool: &'a mut BufferPool) -> Option<&'a mut [u8]> {
         debug_assert!(!self.zero_copy && !self.sealed, "the kernel may read it");
         let BufferRange { send_buffer, at, end } = self.place;
         let end = end + pool.tail();
@@ -103,13 +103,15 @@ impl InFlightUnits {
         self.units.back().map(|unit| &unit.place)
     }
 
+    /// Returns a unit in flight.
     #[inline]
-    fn get(&self, number: u64) -> Option<&InFlightUnit> {
+    pub(super) fn get(&self, number: u64) -> Option<&InFlightUnit> {
         self.units.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
+    /// Returns a unit in flight, mutably.
     #[inline]
-    fn get_mut(&mut self, number: u64) -> Option<&mut InFlightUnit> {
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut InFlightUnit> {
         self.units.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
@@ -213,22 +215,6 @@ impl InFlightUnits {
     #[inline]
     pub(super) fn is_zero_copy(&self, number: u64) -> bool {
         self.get(number).is_some_and(|unit| unit.zero_copy || unit.sealed)
-    }
-
-    /// Returns the packet that carries a unit, to be filled in.
-    #[inline]
-    pub(super) fn packet_mut<'a>(
-        &'a mut self,
-        number: u64,
-        pool: &'a mut BufferPool,
-    ) -> Option<&'a mut [u8]> {
-        self.get_mut(number)?.packet_mut(pool)
-    }
-
-    /// Returns the packet as it was filled in.
-    #[inline]
-    pub(super) fn packet<'a>(&'a self, number: u64, pool: &'a BufferPool) -> Option<&'a [u8]> {
-        self.get(number)?.packet(pool)
     }
 
     /// Notes that the kernel is about to get the packet of a unit zero-copy.

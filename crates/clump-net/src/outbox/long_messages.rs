@@ -30,9 +30,11 @@ impl LongMessages {
     /// Notes that a long message has begun.
     pub(super) fn begin(&mut self, head: FrameHead, words: &[u64], message: u64) {
         debug_assert!(message < self.next, "it has a number");
-        debug_assert!(self.begun.back().is_none_or(|before| before.message < message));
         debug_assert!(head.kind == FrameKind::Long, "others lie in their units");
-        self.begun.push_back(LongMessage { head, words: words.to_vec(), message, last: None });
+        // What comes from a stream that is over began before others.
+        let at = self.begun.partition_point(|before| before.message < message);
+        debug_assert!(self.begun.get(at).is_none_or(|next| next.message > message), "once");
+        self.begun.insert(at, LongMessage { head, words: words.to_vec(), message, last: None });
     }
 
     /// Notes that a message was packed to its end, in unit `last`.

@@ -174,7 +174,10 @@ impl WaitingUnits {
         let budget = self.bytes.saturating_add(most);
         let message = match progress.message {
             Some(message) => message,
-            None => self.begin(body, progress, long_messages),
+            None => {
+                let message = long_messages.take_number();
+                self.begin(body, progress, message, long_messages)
+            }
         };
         loop {
             let rest = payload.rest(progress.done);
@@ -216,15 +219,15 @@ impl WaitingUnits {
     }
 
     /// Packs the frame that begins a message of several, with as much payload as fits.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         body: &MessageBody<'_>,
         progress: &mut Progress,
+        message: u64,
         long_messages: &mut LongMessages,
     ) -> u64 {
         let MessageBody { ref head, words, payload } = *body;
         debug_assert!(payload.at == 0 && progress.done == 0, "a message begins with its beginning");
-        let message = long_messages.take_number();
         let fragment = Some(MessageFragment { message, at: payload.total as u64 });
         let first = FrameHead { fragment, ..*head };
         if self.room() < frame::frame_bytes(&first, false, words.len(), MIN_FRAGMENT) {

@@ -157,7 +157,7 @@ fn checked<'a>(head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
 
 /// Derives the nonce of a number. Numbers are unique under a key (invariant 2), and so are nonces.
 #[inline]
-fn nonce(number: u64) -> Nonce {
+pub(super) fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     let (_, counter) = bytes.split_at_mut(NONCE_LEN - size_of::<u64>());
     counter.copy_from_slice(&number.to_le_bytes());
@@ -168,7 +168,7 @@ fn nonce(number: u64) -> Nonce {
 /// ones (ns for a body of 64 B / 1400 B / 60 KiB on a virtual AMD EPYC with carry-less products of
 /// 512 bits) it took 5 / 44 / 1040, crc32c 8 / 94 / 2290.
 #[inline]
-fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
+pub(super) fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
     if body.len() <= SHORT
         && let Some(sum) = clump_os::crc::crc32c_short(head, body)
     {

@@ -2,7 +2,7 @@
 //! proxy sends for the ranks of its node.
 
 use super::Stack;
-use crate::connection::{LongBody, MAX_WAITING, Outgoing, Pushed};
+use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing, Pushed};
 use crate::endpoint_table::Refusal;
 use crate::flow::{FlowId, REQUEST_COST};
 use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
@@ -37,12 +37,12 @@ pub struct RelayedFragment<'a> {
 
 /// The end of the data handed to a stack at one time, for each peer.
 #[derive(Debug)]
-pub struct Mark(Vec<(u32, u64)>);
+pub struct Mark(Vec<(u32, u64, u64)>);
 
 impl Mark {
     /// Iterates over the peers that data had been handed over for.
     pub fn peers(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().map(|(id, _)| *id)
+        self.0.iter().map(|(id, ..)| *id)
     }
 }
 
@@ -105,15 +105,16 @@ impl Stack {
             // A message that was begun has been returned already.
             Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
         };
-        if !connection.has_long_room() || (no_credit && !begun) {
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let (kind, handler) = (request.kind, request.handler);
+        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
+        let size = (&head, payload.len());
+        if (no_credit && !begun) || !connection.has_long_room(&now, size, progress, &mut sink) {
             return Pushed::Full;
         }
         if !begun {
             flow.spend(REQUEST_COST);
         }
-        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
-        let (kind, handler) = (request.kind, request.handler);
-        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
         let (ordered, words) = (flow.ordered, request.words);
         let body = MessageBody { head, words, payload: PayloadFragment::whole(payload) };
         let message = LongBody { body, ordered };
@@ -271,13 +272,25 @@ impl Stack {
     pub fn mark(&self) -> Mark {
         let connected =
             self.peers.all().filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?)));
-        Mark(connected.map(|(id, connection)| (id, connection.outbox().end())).collect())
+        let end = |connection: &Connection| (connection.outbox().end(), connection.records_end());
+        Mark(
+            connected
+                .map(|(id, connection)| {
+                    let (packed, records) = end(connection);
+                    (id, packed, records)
+                })
+                .collect(),
+        )
     }
 
     /// Returns true if everything handed over at `mark` has arrived, or cannot.
     pub fn is_past(&self, mark: &mut Mark) -> bool {
-        mark.0.retain(|&(id, end)| {
-            self.outbox_of(id).is_some_and(|outbox| !outbox.has_arrived_before(end))
+        mark.0.retain(|&(id, end, records)| {
+            let connection = self.peers.get(id).and_then(|peer| peer.open_connection());
+            connection.is_some_and(|connection| {
+                !connection.outbox().has_arrived_before(end)
+                    || !connection.has_taken_before(records)
+            })
         });
         mark.0.is_empty()
     }

@@ -7,6 +7,7 @@ use crate::stats::Stats;
 use clump_driver::{Driver, ReceiveFailure};
 use clump_proto::Nanos;
 use clump_wire::Security;
+use std::os::fd::BorrowedFd;
 
 /// Bytes of headers before a datagram in its IP packet.
 const IPV4_UDP_BYTES: usize = 20 + 8;
@@ -16,6 +17,13 @@ impl Stack {
     /// Returns the driver, for everything that only it knows.
     pub fn driver(&self) -> &dyn Driver {
         &*self.transmitter.driver
+    }
+
+    /// Returns the descriptor that becomes readable when anything arrives; `None` inside one
+    /// process.
+    pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        let streams = self.transmitter.streams.as_ref();
+        streams.and_then(|streams| streams.readiness()).or_else(|| self.driver().readiness())
     }
 
     /// Returns the time at which the driver was last polled for packets.
@@ -132,7 +140,9 @@ impl Stack {
 
     /// Returns true if anything waits to be sent for the first time.
     pub fn holds_back(&self) -> bool {
-        self.peers.open_connections().any(|(_, connection)| connection.outbox().has_waiting())
+        self.peers.open_connections().any(|(_, connection)| {
+            connection.outbox().has_waiting() || connection.has_unwritten_records()
+        })
     }
 
     /// Returns true if everything sent to all peers has been acknowledged.

@@ -2,12 +2,14 @@
 #![allow(dead_code, reason = "not every test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
+pub mod streams;
+
 use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
 use clump_net::{
     Batch, EndpointTable, FlowId, PeerAddress, Pushed, QueuedMessage, Refusal, Request, Stack,
-    StackConfig,
+    StackConfig, StreamUse,
 };
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
@@ -34,6 +36,8 @@ pub type Deposits = Vec<(u64, Vec<u8>)>;
 pub struct TwoDoors {
     pub closed: Arc<Mutex<Vec<u64>>>,
     pub deposits: Arc<Mutex<Deposits>>,
+    /// The segment of both, if bytes are received straight into it.
+    pub memory: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl EndpointTable for TwoDoors {
@@ -55,7 +59,23 @@ impl EndpointTable for TwoDoors {
 
     fn deposit(&self, _to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
         self.deposits.lock().unwrap().push((offset, data.to_vec()));
+        if let Some(memory) = &mut *self.memory.lock().unwrap() {
+            memory[offset as usize..][..data.len()].copy_from_slice(data);
+        }
         Ok(())
+    }
+
+    fn with_segment_bytes(
+        &self,
+        (to, offset, bytes): (u64, u64, u64),
+        work: &mut dyn FnMut(&mut [u8]),
+    ) -> bool {
+        let mut memory = self.memory.lock().unwrap();
+        let Some(memory) = memory.as_mut().filter(|_| self.fits(to, offset, bytes).is_ok()) else {
+            return false;
+        };
+        work(&mut memory[offset as usize..][..bytes as usize]);
+        true
     }
 }
 
@@ -197,6 +217,17 @@ impl Pair {
         let sides = [side(0), side(1)];
         let outsider = hub.attach(address(9)).unwrap();
         Self { now: MILLISECOND, sides, hub, outsider }
+    }
+
+    /// Creates a pair that sends bulk by streams.
+    pub fn with_streams(security: Security) -> (Self, streams::StreamHub) {
+        let mut pair = Self::with_credit(security, 1472, 64 << 20);
+        let hub = streams::StreamHub::default();
+        let key = JobKey::new(&mut [3; 32]).unwrap();
+        for side in &mut pair.sides {
+            side.stack.set_streams(Box::new(hub.clone()), &key, StreamUse::ALWAYS).unwrap();
+        }
+        (pair, hub)
     }
 
     /// Opens a flow from endpoint 0 of rank 0 to endpoint `index` of rank 1.
