@@ -158,6 +158,16 @@ impl EndpointTable for RankEndpoints {
             if segment.write(offset, data) { Ok(()) } else { Err(Refusal::BadLength) }
         })
     }
+
+    fn with_segment_bytes(
+        &self,
+        (to, offset, bytes): (u64, u64, u64),
+        work: &mut dyn FnMut(&mut [u8]),
+    ) -> bool {
+        debug_assert!(Name::from_bits(to).rank() == self.registry.rank, "an endpoint of this rank");
+        let done = self.with_segment(to, |segment| Ok(segment.with_bytes_mut(offset, bytes, work)));
+        done.unwrap_or(false)
+    }
 }
 
 /// Checks that a deposit lies inside a segment.

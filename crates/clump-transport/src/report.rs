@@ -75,6 +75,11 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetReturnedHere, stats.returned_here),
         (Counter::NetCreditsSent, stats.credits_sent),
         (Counter::NetMarks, stats.marks_received),
+        (Counter::NetStreamsOpened, stats.streams_opened),
+        (Counter::NetStreamsGivenUp, stats.streams_given_up),
+        (Counter::NetStreamsBroken, stats.streams_broken),
+        (Counter::NetRecordsSent, stats.records_sent),
+        (Counter::NetRecordsReceived, stats.records_received),
     ] {
         counters.set(counter, value);
     }

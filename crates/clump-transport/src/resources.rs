@@ -2,9 +2,10 @@
 
 use crate::credit::credit_bytes;
 use crate::error::{Error, Result};
-use clump_driver::{Clock, Fault, FaultPlan, PeerPaths, Timestamps, UdpOptions};
+use clump_boot::NetBulk;
+use clump_driver::{Clock, Fault, FaultPlan, PeerPaths, TcpStreams, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{EndpointTable, PeerAddress, Stack, StackConfig};
+use clump_net::{EndpointTable, PeerAddress, Stack, StackConfig, StreamUse};
 use clump_os::secret::Secret;
 use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
@@ -23,19 +24,28 @@ pub struct NetworkTuning {
     pub faults: Option<(FaultPlan, u64)>,
     /// True if control messages go ahead of bulk.
     pub control_first: bool,
+    /// The messages that go by streams; `None`: none.
+    pub streams: Option<StreamUse>,
 }
 
 impl Default for NetworkTuning {
     fn default() -> Self {
-        Self { window: None, faults: None, control_first: true }
+        Self { window: None, faults: None, control_first: true, streams: None }
     }
 }
 
 impl NetworkTuning {
     /// Returns what the settings of the job ask for.
     pub fn configured(config: &clump_boot::Config) -> Self {
+        // A window that is fixed by the laboratory is one of datagrams.
+        let streams = match config.net_bulk {
+            _ if config.net_window != 0 => None,
+            NetBulk::Auto => Some(StreamUse::SHORT_PACKETS),
+            NetBulk::Stream => Some(StreamUse::ALWAYS),
+            NetBulk::Datagram => None,
+        };
         let window = (config.net_window != 0).then_some(config.net_window as usize);
-        Self { window, faults: faults(config), control_first: config.net_control_first }
+        Self { window, faults: faults(config), control_first: config.net_control_first, streams }
     }
 }
 
@@ -101,7 +111,7 @@ impl NetworkResources {
         endpoints: Box<dyn EndpointTable>,
     ) -> Result<Stack> {
         let Self { sockets, direct, mut key, security, tuning, .. } = self;
-        let NetworkTuning { window, faults, control_first } = tuning;
+        let NetworkTuning { window, faults, control_first, streams } = tuning;
         debug_assert!(peers.is_sorted_by(|a, b| a.id < b.id), "each peer is named once");
         debug_assert!(peers.iter().all(|peer| peer.id != me), "a stack is no peer of itself");
         let shared_out = direct.len().is_multiple_of(sockets.len().max(1));
@@ -127,6 +137,10 @@ impl NetworkResources {
                 Box::new(Fault::new(driver, seed ^ u64::from(me) << 32, plan, Clock::Steady))
             }
         };
+        let readiness = driver.readiness().filter(|_| window.is_none());
+        let network = readiness.zip(streams).and_then(|(fd, stream_use)| {
+            Some((TcpStreams::new(driver.local().ip(), fd)?, stream_use))
+        });
         let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
         let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
         let config = StackConfig {
@@ -141,6 +155,10 @@ impl NetworkResources {
             credit_bytes: credit_bytes(node),
             peers,
         };
-        Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))
+        let mut stack = Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))?;
+        if let Some((network, stream_use)) = network {
+            stack.set_streams(Box::new(network), &key, stream_use).map_err(|e| refused(&e))?;
+        }
+        Ok(stack)
     }
 }

@@ -33,6 +33,8 @@ pub struct SubmissionQueue {
     pub close_handshakes: CloseHandshakes,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
     pub lost: Vec<QueuedMessage>,
+    /// Requests to this interface itself, of ranks of its node.
+    pub own: Vec<QueuedMessage>,
     /// Number of times a message had to stay in its lane, because its channel was full.
     pub full: u64,
     /// Messages left by the last poll: a lane holds one at most, the first.
@@ -69,8 +71,9 @@ impl SubmissionQueue {
         debug_assert_eq!(inbox.name(), Name::new(id, 0, 1), "ranks know a proxy by this name");
         let close_handshakes = CloseHandshakes::new(memory, id);
         let (memory, begun) = (memory.clone(), RelayedMessages::default());
-        let (scratch, lost, left) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { inbox, memory, routes, begun, scratch, close_handshakes, lost, full: 0, left })
+        let (scratch, lost, own, left) = Default::default();
+        let full = 0;
+        Ok(Self { inbox, memory, routes, begun, scratch, close_handshakes, lost, own, full, left })
     }
 
     /// Takes the messages that ranks have handed over, as far as there is room. Returns their
@@ -185,7 +188,16 @@ impl SubmissionQueue {
             return TakeResult::Yes;
         };
         if forward.route.to == self.inbox.name().to_bits() {
-            self.close_handshakes.begin_close(from.rank(), wire.stack);
+            match forward.kind {
+                FrameKind::Ask if forward.words.is_empty() => {
+                    self.close_handshakes.begin_close(from.rank(), wire.stack);
+                }
+                // Requests of one fragment, and credit requests; ranks send it nothing else.
+                FrameKind::Ask | FrameKind::Short | FrameKind::Medium => {
+                    self.own.push(forward.to_queued(bytes.to_vec()));
+                }
+                _ => {}
+            }
             return TakeResult::Yes;
         }
         let stamp = if forward.kind == FrameKind::Long { 0 } else { forward.message };
@@ -349,7 +361,7 @@ impl SubmissionQueue {
                 let route = clump_wire::frame::Route { from, to, tag: 0 };
                 Forward { kind: FrameKind::Credit, route, ..*forward }
             }
-            FrameKind::Returned | FrameKind::Credit | FrameKind::Part => return,
+            FrameKind::Returned | FrameKind::Credit | FrameKind::Part | FrameKind::Stream => return,
         };
         self.lost.push(back.to_queued(payload));
     }
