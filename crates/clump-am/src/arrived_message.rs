@@ -1,13 +1,13 @@
 //! A message as it arrived at an endpoint: by a lane, by a shared queue, or from another node.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{MAX_CARRIED, MessageKind, arguments, count};
+use crate::message::{DEPOSIT_WORDS, MAX_CARRIED, MessageKind, arguments, count};
 use crate::payload::Payload;
 use crate::reason::Reason;
 use clump_net::original::Original;
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
-use clump_shm::slot::{Header, MAX_WORDS};
+use clump_shm::slot::{Header, INLINE, MAX_WORDS, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role};
 use clump_wire::frame::FrameKind;
 
@@ -41,6 +41,11 @@ impl<'a> ArrivedMessage<'a> {
         words: &'a [u64],
         payload: SharedBytes,
     ) -> Result<Self> {
+        debug_assert!(
+            header.words() <= words.len(),
+            "`Header::parse` refuses more than slots hold"
+        );
+        debug_assert!(header.kind() != SlotKind::Forwarded, "a proxy's message is another node's");
         let words = words.get(..header.words()).unwrap_or(words);
         let kind = MessageKind::from_bits(header.kind() as u8).ok_or(ErrorKind::Corrupt(from))?;
         let (handler, payload) = (header.handler(), Payload::new(payload, None));
@@ -51,6 +56,7 @@ impl<'a> ArrivedMessage<'a> {
     pub(crate) fn short(from: Name, request: bool, header: Header, words: &'a [u64]) -> Self {
         let (kind, handler) = (MessageKind::Short, header.handler());
         debug_assert_eq!(header.words(), words.len(), "a short message of one slot");
+        debug_assert!(words.len() <= INLINE, "more words than one slot holds");
         Self { from, request, remote: false, kind, handler, words, payload: Payload::none() }
     }
 
@@ -90,6 +96,10 @@ impl<'a> ArrivedMessage<'a> {
         if words.len() > MAX_CARRIED || deposit_is_missing {
             return Err(self.corrupt());
         }
+        debug_assert!(
+            words.len() + self.deposit().map_or(0, |_| DEPOSIT_WORDS) == self.words.len(),
+            "a handler gets all words but those of the deposit"
+        );
         Ok(words)
     }
 
@@ -105,6 +115,7 @@ impl<'a> ArrivedMessage<'a> {
     /// Counts it as received, and the run of its handler.
     #[inline(always)]
     pub(crate) fn count_received(&self, counters: Counters<'_>) {
+        debug_assert!(self.kind != MessageKind::Returned, "counted by its reason instead");
         let role = if self.request { Role::Request } else { Role::Reply };
         let payload = self.deposit().map_or(self.payload.len() as u64, |(_, len)| len);
         count(counters, (role, Flow::Received, self.remote), self.kind, self.words, payload);

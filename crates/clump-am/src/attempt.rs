@@ -1,16 +1,18 @@
 //! Attempts to send a request of any size to any destination.
 
+use crate::context::RankContext;
 use crate::core::Core;
 use crate::deposit::deposit;
 use crate::error::{ErrorKind, Result};
+use crate::handler_context::HandlerContext;
 use crate::message::{MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::peer::{Dest, Route};
 use crate::reason::Reason;
 use clump_net::{FlowId, Progress, Pushed, Request};
 use clump_shm::geometry::SEGMENT_SPACE;
+use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Role};
-use clump_transport::Network;
 
 /// Result of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,18 +84,14 @@ impl Core {
             }
             Route::Local(path) | Route::Own(path) if path.admits(peer.tag) => {
                 peer.unchecked = true;
-                by_path(path, message)?
+                match handler_context.emulates() {
+                    false => by_path(path, message)?,
+                    true => handler_context.delayed_by_path(peer.name, path, message)?,
+                }
             }
             Route::Remote(flow) => {
-                // Checked before the stack's lock: in a forked child its holder may not exist.
-                context.check_process()?;
-                match context.network() {
-                    Some(network) => by_network(network, *flow, peer.tag, message, progress),
-                    None => {
-                        debug_assert!(false, "a flow without a network");
-                        Handover::Refused(Reason::NoSuchEndpoint)
-                    }
-                }
+                let way = (peer.name, *flow, peer.tag);
+                handler_context.send_to_other_node(way, message, progress)?
             }
             _ => {
                 // The memory that a forked child sees says that all peers are gone.
@@ -104,10 +102,15 @@ impl Core {
         let name = peer.name;
         match handover {
             Handover::Accepted { remote } => {
-                let far =
-                    self.translation.get(dest).is_some_and(|peer| peer.route.flow().is_some());
-                debug_assert_eq!(remote, far, "counted as if it went the other way");
+                debug_assert_eq!(
+                    remote,
+                    self.translation.get(dest).is_some_and(|peer| peer.route.flow().is_some()),
+                    "counted as if it went the other way"
+                );
                 message.count_sent(handler_context.counters(), Role::Request, remote);
+                if remote {
+                    handler_context.count_remote(name, message);
+                }
                 Ok(SendAttempt::Sent)
             }
             Handover::Full(counter) => {
@@ -131,16 +134,102 @@ impl Core {
     #[cold]
     pub(crate) fn give_up(&mut self, dest: Dest, message: &OutgoingMessage<'_>) -> Result<()> {
         let peer = self.translation.get(dest).ok_or(ErrorKind::NoSuchDestination(dest.0))?;
+        debug_assert!(
+            self.handler_context.context.settings().send_timeout.is_some(),
+            "without a send timeout requests wait for ever"
+        );
         let why = (Role::Request, Reason::Congestion);
         self.handler_context.return_to_sender(peer.name, why, message);
         Ok(())
     }
 }
 
+impl HandlerContext {
+    /// Sends a message over the flow to an endpoint of another node, delayed on purpose or not.
+    #[inline(always)]
+    fn send_to_other_node(
+        &mut self,
+        (to, flow, tag): (Name, FlowId, u64),
+        message: &OutgoingMessage<'_>,
+        progress: &mut Progress,
+    ) -> Result<Handover> {
+        // Checked before the stack's lock: in a forked child its holder may not exist.
+        self.context.check_process()?;
+        debug_assert!(!self.context.node().is_local(to.rank()), "it is on this node");
+        // The rest of a message that was begun was delayed with its beginning.
+        if self.emulates() && *progress == Progress::default() {
+            return self.delayed_by_flow((to, flow, tag), message, progress);
+        }
+        Ok(by_flow(&self.context, (flow, tag), message, progress))
+    }
+
+    /// Sends a message to another node as one that is delayed on purpose.
+    #[cold]
+    #[inline(never)]
+    fn delayed_by_flow(
+        &mut self,
+        (to, flow, tag): (Name, FlowId, u64),
+        message: &OutgoingMessage<'_>,
+        progress: &mut Progress,
+    ) -> Result<Handover> {
+        debug_assert!(*progress == Progress::default(), "it was delayed when it began");
+        let context = self.context.clone();
+        self.delayed(to, message, |message| Ok(by_flow(&context, (flow, tag), message, progress)))
+    }
+
+    /// Sends a message by a path as one that is delayed on purpose.
+    #[cold]
+    #[inline(never)]
+    fn delayed_by_path(
+        &mut self,
+        to: Name,
+        path: &mut Path,
+        message: &OutgoingMessage<'_>,
+    ) -> Result<Handover> {
+        debug_assert_eq!(path.to(), to, "the path leads there");
+        // Checked first: the processor is occupied once for a message.
+        if !path.has_room() {
+            return Ok(Handover::Full(Counter::LaneFull));
+        }
+        let kind = message.kind;
+        self.delayed(to, message, |message| {
+            let handover = by_path(path, message)?;
+            if kind == MessageKind::Short && matches!(handover, Handover::Accepted { .. }) {
+                path.count_stamp();
+            }
+            Ok(handover)
+        })
+    }
+
+    /// Sends a message to `to` as one that is delayed on purpose, if its interface takes it now.
+    fn delayed(
+        &mut self,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+        send: impl FnOnce(&OutgoingMessage<'_>) -> Result<Handover>,
+    ) -> Result<Handover> {
+        let node = self.context.node();
+        debug_assert!(self.emulates(), "messages are delayed on purpose");
+        let remote = !node.is_local(to.rank());
+        let to_interface = to.rank() as usize >= node.ranks();
+        let Some(stamped) = self.delay_request(message, (remote, to_interface)) else {
+            return Ok(Handover::Full(if remote { Counter::NetFull } else { Counter::LaneFull }));
+        };
+        // Interfaces know no stamps; what is added to the latency is added to their answers.
+        let stamped = stamped.message(message);
+        let handover = send(if to_interface { message } else { &stamped })?;
+        if !matches!(handover, Handover::Full(_)) {
+            self.note_sent();
+        }
+        Ok(handover)
+    }
+}
+
 /// Hands a message to the lane or queue of an endpoint of this node.
 #[inline(always)]
 fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Handover> {
-    debug_assert!(message.handler.0 != 0, "handler 0 takes no requests");
+    debug_assert!(message.kind != MessageKind::Returned, "a request of this endpoint");
+    debug_assert!(message.beside().is_empty() || message.kind == MessageKind::Medium);
     let full = if path.has_lane() { Counter::LaneFull } else { Counter::QueueFull };
     if message.kind == MessageKind::Long {
         // Checked before the deposit: a payload is not copied again on every attempt.
@@ -151,21 +240,27 @@ fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Handover> {
             return Ok(Handover::Refused(reason));
         }
     }
-    Ok(match path.push_any(message.header(), message.words, message.beside()) {
-        Ok(()) => Handover::Accepted { remote: false },
-        Err(_) => Handover::Full(full),
-    })
+    if path.push_any(message.header(), message.words, message.beside()).is_err() {
+        return Ok(Handover::Full(full));
+    }
+    if message.kind == MessageKind::Long {
+        path.count_long(message.words);
+    }
+    Ok(Handover::Accepted { remote: false })
 }
 
 /// Hands a message to the transport between nodes.
-fn by_network(
-    network: &Network,
-    flow: FlowId,
-    tag: u64,
+#[inline(always)]
+fn by_flow(
+    context: &RankContext,
+    (flow, tag): (FlowId, u64),
     message: &OutgoingMessage<'_>,
     progress: &mut Progress,
 ) -> Handover {
-    debug_assert!(message.handler.0 != 0, "handler 0 takes no requests");
+    let Some(network) = context.network() else {
+        debug_assert!(false, "a flow without a network");
+        return Handover::Refused(Reason::NoSuchEndpoint);
+    };
     debug_assert!(
         message.deposit().is_none_or(|(_, len)| len == message.payload.len() as u64),
         "a deposit of another length"

@@ -1,6 +1,7 @@
 //! State that the endpoints of a rank share: the node's memory, the rank's block, settings, segment
 //! space.
 
+use crate::emulation::Interfaces;
 use crate::error::{ErrorKind, Result};
 use clump_boot::Dispatch;
 use clump_shm::job::Death;
@@ -38,8 +39,11 @@ pub struct RankContext {
     block: Shared<RankBlock>,
     spin_policy: SpinPolicy,
     segments: Mutex<SegmentSpace>,
+    /// Held by the thread that opens an endpoint: it looks for a free index, then takes it.
+    opening: Mutex<()>,
     settings: Settings,
     network: Option<Network>,
+    interfaces: Interfaces,
 }
 
 impl RankContext {
@@ -56,7 +60,18 @@ impl RankContext {
         let node = node.clone();
         debug_assert!((rank as usize) < node.ranks(), "no rank of the job");
         debug_assert!(node.is_local(rank), "the rank is of another node");
-        Ok(Self { node, rank, block, spin_policy, segments, settings, network: None })
+        let (opening, network, interfaces) = (Mutex::new(()), None, Interfaces::default());
+        Ok(Self {
+            node,
+            rank,
+            block,
+            spin_policy,
+            segments,
+            opening,
+            settings,
+            network,
+            interfaces,
+        })
     }
 
     /// Creates the context of a rank with a network interface of its own.
@@ -69,6 +84,7 @@ impl RankContext {
         settings: Settings,
         seat: NetworkResources,
     ) -> Result<Self> {
+        debug_assert_eq!(node.proxies(), 0, "proxies drive the network of this node's ranks");
         let mut context = Self::new(node, rank, settings)?;
         context.network = Some(Network::open(node, rank, seat)?);
         Ok(context)
@@ -84,6 +100,7 @@ impl RankContext {
         settings: Settings,
         dispatch: Dispatch,
     ) -> Result<Self> {
+        debug_assert!(node.proxies() > 0, "nothing takes what this rank sends");
         let mut context = Self::new(node, rank, settings)?;
         context.network = Some(Network::through_proxies(node, rank, dispatch)?);
         Ok(context)
@@ -132,6 +149,11 @@ impl RankContext {
         &self.spin_policy
     }
 
+    /// Returns the interfaces that messages delayed on purpose seem to go through.
+    pub(crate) fn interfaces(&self) -> &Interfaces {
+        &self.interfaces
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         self.settings
     }
@@ -139,6 +161,11 @@ impl RankContext {
     /// Locks the memory for segments, and the table of exports with it.
     pub(crate) fn segment_space(&self) -> MutexGuard<'_, SegmentSpace> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the opening of endpoints: one thread at a time takes an index.
+    pub(crate) fn opening(&self) -> MutexGuard<'_, ()> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the death that ends this job, unless survivors go on.

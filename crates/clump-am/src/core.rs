@@ -11,7 +11,9 @@ use crate::region::Region;
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::OnReturned;
+use crate::send_sampler::SendSampler;
 use crate::translation_table::TranslationTable;
+use clump_os::clock;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
@@ -33,6 +35,7 @@ pub struct Core {
     /// State of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
+    pub(crate) send_sampler: SendSampler,
     /// True if calls that block on this endpoint poll no other one, and other calls not this one.
     pub(crate) restricted: bool,
 }
@@ -47,23 +50,29 @@ impl std::fmt::Debug for Core {
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
         context.check_process()?;
+        let opening = context.opening();
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
         let network = context.network();
         if let Some(network) = network {
             network.enter(inbox.name(), inbox.block().clone());
         }
+        drop(opening);
         let remote = network.map(|network| Box::new(Remote::new(network, inbox.name())));
         let handler_context = HandlerContext {
             context: context.clone(),
             block: inbox.block().clone(),
+            traffic: inbox.traffic()?,
             backlog: Backlog::default(),
             segment: ExportedSegment::default(),
             max_medium: context.node().geometry().max_medium(),
             name: inbox.name(),
+            emulates: false,
+            emulation: None,
         };
         debug_assert!(handler_context.name.rank() == context.rank(), "another rank's endpoint");
         debug_assert!(handler_context.name.generation() != 0, "nobody could map it");
-        Ok(Self {
+        let name = inbox.name();
+        let mut core = Self {
             inbox,
             table: HandlerTable::new(),
             handler_context,
@@ -72,8 +81,12 @@ impl Core {
             links: HashMap::new(),
             remote,
             schedule: PollSchedule::default(),
+            send_sampler: SendSampler::new(name.to_bits() ^ clock::cycles()),
             restricted: false,
-        })
+        };
+        // After it was opened: a change from now on rings its doorbell.
+        core.refresh_knobs();
+        Ok(core)
     }
 
     /// Maps `name` into the translation table, at the first free index.
@@ -102,7 +115,8 @@ impl Core {
         let HandlerContext { context, name: me, .. } = &self.handler_context;
         let lanes = context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
-        let path = Path::for_requests(context.node(), *me, name, reply_lane)?;
+        let mut path = Path::for_requests(context.node(), *me, name, reply_lane)?;
+        path.divert(self.handler_context.emulates());
         let has_lane = path.has_lane();
         debug_assert!(reply_lane.is_some() || !has_lane, "a lane without one for its replies");
         if has_lane {
@@ -164,7 +178,9 @@ impl Core {
         debug_assert!(!clump_os::forked::is_child(), "a child closes its parent's endpoint");
         self.check_invariants();
         self.schedule.count(self.handler_context.counters());
+        self.return_delayed();
         self.send_stashed();
+        self.publish_traffic();
         self.inbox.close();
         self.close_remotely();
         self.translation.close();

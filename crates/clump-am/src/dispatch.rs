@@ -2,6 +2,7 @@
 
 use crate::arrived_message::ArrivedMessage;
 use crate::core::Core;
+use crate::delayed::open_link;
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
@@ -14,7 +15,6 @@ use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
 use clump_shm::name::Name;
-use clump_shm::path::Path;
 use clump_shm::queue::Take;
 use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
 use clump_trace::Counter;
@@ -31,6 +31,8 @@ type SlotWords = [u64; MAX_WORDS];
 enum SlotFate {
     /// It was handled, or returned to its sender: the slot is free.
     Done,
+    /// It is hidden until it is due: the slot is free.
+    Hidden,
     /// A proxy brought it from another node; it is handled with those that a stack receives.
     Forwarded,
     /// It has to stay in its slot: there is no room on the way back to its sender.
@@ -80,7 +82,7 @@ impl Core {
         debug_assert!(lane.receiver.has_message(), "drained for nothing");
         let request = lane.reply_lane.is_some();
         if request && lane.link.is_none() {
-            lane.link = Some(link_back(handler_context, lane.from, lane.reply_lane)?);
+            lane.link = Some(open_link(handler_context, lane.from, lane.reply_lane)?);
         }
         debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
         debug_assert!(
@@ -98,21 +100,24 @@ impl Core {
                 let mut parts = Handling { table, handler_context, on_returned };
                 match take_from_slots(lane, &mut parts, remote)? {
                     SlotFate::Done => handled += 1,
+                    SlotFate::Hidden => {}
                     SlotFate::Forwarded => schedule.network_now(),
                     SlotFate::Stays => break,
+                }
+                continue;
+            };
+            let Some(handler) = table.find(header.handler()) else {
+                match end_without_handler(lane, handler_context, header)? {
+                    SlotFate::Stays => break,
+                    fate => handled += usize::from(fate == SlotFate::Done),
                 }
                 continue;
             };
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            let failure = match table.find(header.handler()) {
-                Some(handler) => {
-                    let back = ReplyTo::to(lane.link.as_mut());
-                    handler.run_short(lane.from, back, handler_context, words)
-                }
-                None => Some(Box::new(HandlerFailure::Refused(Reason::BadHandler))),
-            };
+            let back = ReplyTo::to(lane.link.as_mut());
+            let failure = handler.run_short(lane.from, back, handler_context, words);
             if let Some(failure) = failure {
                 if !end_failed(lane, handler_context, header, words, *failure)? {
                     break;
@@ -169,23 +174,25 @@ impl Core {
             }
         };
         let from = Name::from_bits(taken.source);
+        debug_assert!(taken.header.words() <= MAX_WORDS, "`take` refuses more than a slot holds");
         let link = match (request, links.entry(from)) {
             (false, _) => None,
             (true, Entry::Occupied(known)) => Some(known.into_mut()),
-            (true, Entry::Vacant(new)) => Some(new.insert(link_back(handler_context, from, None)?)),
+            (true, Entry::Vacant(new)) => Some(new.insert(open_link(handler_context, from, None)?)),
         };
         let mut parts = Handling { table, handler_context, on_returned };
         let message = (from, taken.header, &words, taken.payload);
-        let fate = settle(&mut parts, remote, message, request, link);
+        let fate = settle(&mut parts, remote, message, (request, None), link);
         if matches!(fate, Ok(SlotFate::Stays)) {
             return Ok(None);
         }
         queue.done(&taken);
-        if fate? == SlotFate::Forwarded {
-            schedule.network_now();
-            return Ok(Some(0));
+        match fate? {
+            SlotFate::Forwarded => schedule.network_now(),
+            SlotFate::Hidden => {}
+            SlotFate::Done | SlotFate::Stays => return Ok(Some(1)),
         }
-        Ok(Some(1))
+        Ok(Some(0))
     }
 }
 
@@ -201,7 +208,9 @@ fn take_from_slots(
         return Err(ErrorKind::Corrupt(lane.from).into());
     };
     let message = (lane.from, header, &words, lane.receiver.payload(header));
-    let fate = settle(parts, remote, message, lane.reply_lane.is_some(), lane.link.as_mut());
+    let request = lane.reply_lane.is_some();
+    debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
+    let fate = settle(parts, remote, message, (request, Some(lane.index)), lane.link.as_mut());
     if !matches!(fate, Ok(SlotFate::Stays)) {
         lane.receiver.advance(header);
     }
@@ -214,7 +223,7 @@ fn settle(
     parts: &mut Handling<'_>,
     remote: &mut Option<Box<Remote>>,
     (from, header, words, payload): (Name, Header, &SlotWords, SharedBytes),
-    request: bool,
+    (request, lane): (bool, Option<usize>),
     link: Option<&mut ReplyQueue>,
 ) -> Result<SlotFate> {
     debug_assert!(request == link.is_some(), "requests have a path back, replies have none");
@@ -224,6 +233,11 @@ fn settle(
         return Ok(SlotFate::Forwarded);
     }
     let message = ArrivedMessage::of_slot(from, request, header, words, payload)?;
+    if message.handler == 0
+        && let Some(hidden) = parts.handler_context.delay_local(&message, lane)
+    {
+        return Ok(if hidden { SlotFate::Hidden } else { SlotFate::Stays });
+    }
     let done = parts.handle(&message, ReplyTo::to(link))?;
     Ok(if done { SlotFate::Done } else { SlotFate::Stays })
 }
@@ -250,13 +264,32 @@ fn end_failed(
     resolved
 }
 
-/// Opens the reply path to a sender of requests.
+/// Ends a short message of one slot for which there is no handler: one that was delayed on purpose
+/// is hidden until it is due, any other goes back to its sender.
 #[cold]
-fn link_back(
-    handler_context: &HandlerContext,
-    to: Name,
-    lane: Option<usize>,
-) -> Result<ReplyQueue> {
-    let HandlerContext { context, name, .. } = handler_context;
-    Ok(ReplyQueue::new(Path::for_replies(context.node(), *name, to, lane)?))
+#[inline(never)]
+fn end_without_handler(
+    lane: &mut InLane<ReplyQueue>,
+    handler_context: &mut HandlerContext,
+    header: Header,
+) -> Result<SlotFate> {
+    let words = lane.receiver.short_words();
+    let words = words.get(..header.words()).unwrap_or(&words);
+    let request = lane.reply_lane.is_some();
+    if header.handler() == 0 {
+        let message = ArrivedMessage::short(lane.from, request, header, words);
+        match handler_context.delay_local(&message, Some(lane.index)) {
+            Some(true) => {
+                // It is counted when it is handled.
+                lane.receiver.advance_short();
+                return Ok(SlotFate::Hidden);
+            }
+            Some(false) => return Ok(SlotFate::Stays),
+            None => {}
+        }
+    }
+    debug_assert!(words.len() == header.words(), "the words of one slot");
+    let refused = HandlerFailure::Refused(Reason::BadHandler);
+    let done = end_failed(lane, handler_context, header, words, refused)?;
+    Ok(if done { SlotFate::Done } else { SlotFate::Stays })
 }

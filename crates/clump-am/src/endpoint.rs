@@ -231,6 +231,7 @@ impl<H: Ownership> Endpoint<H> {
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
         let mut core = self.hold.core()?;
         core.schedule.begin_window(PollBackoff::window(self.context.spin_policy()));
+        debug_assert!(!core.schedule.is_vain_due(), "a window ended before its first poll");
         if !gave_way {
             return Ok(0);
         }
@@ -294,7 +295,12 @@ impl<H: Ownership> Endpoint<H> {
         core.schedule.network_next();
         core.poll()?;
         core.housekeeping()?;
-        Ok(core.is_drained())
+        let drained = core.is_drained();
+        debug_assert!(
+            !drained || core.handler_context.backlog.deferred.is_empty(),
+            "a deferred request is not sent yet"
+        );
+        Ok(drained)
     }
 
     /// Holds requests of other endpoints back until [`Endpoint::release`]: no handler runs for one,
@@ -309,7 +315,9 @@ impl<H: Ownership> Endpoint<H> {
     /// # Errors
     /// Inside one of the endpoint's handlers.
     pub fn hold(&self) -> Result<()> {
-        self.hold.core()?.inbox.hold();
+        let mut core = self.hold.core()?;
+        core.inbox.hold();
+        debug_assert!(core.inbox.is_holding(), "requests are still handled");
         Ok(())
     }
 

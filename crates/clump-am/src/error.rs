@@ -68,6 +68,9 @@ pub enum ErrorKind {
         /// Bytes that it may grow to.
         reserved: u64,
     },
+    /// The entry of a region does not say what this rank wrote there.
+    #[error("another process overwrote an entry of this rank's table of regions")]
+    Overwritten,
     /// A region of another rank was given.
     #[error("a region of rank {0} was given; an endpoint takes deposits in its own rank's memory")]
     ForeignRegion(u32),

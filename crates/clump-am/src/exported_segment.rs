@@ -2,7 +2,7 @@
 
 use crate::context::RankContext;
 use crate::error::{ErrorKind, Result};
-use crate::region::Region;
+use crate::region::{Region, overwritten};
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
@@ -49,6 +49,7 @@ impl ExportedSegment {
         region: &Region,
     ) -> Result<Segment> {
         self.check_has_none()?;
+        debug_assert!(endpoint.0.rank() == context.rank(), "another rank's endpoint");
         if region.name().rank() != context.rank() {
             return Err(ErrorKind::ForeignRegion(region.name().rank()).into());
         }
@@ -75,7 +76,9 @@ impl ExportedSegment {
         region.grow(bytes)?;
         debug_assert!(bytes <= region.reserved(), "more was refused");
         let segment = self.publish(context, endpoint, region)?;
-        debug_assert!(segment.len() as u64 >= bytes, "less than was asked for");
+        if (segment.len() as u64) < bytes {
+            return Err(overwritten());
+        }
         Ok(segment)
     }
 
@@ -89,17 +92,19 @@ impl ExportedSegment {
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
         let segment = Segment::exported(context.node(), region.name())?;
         let Some(segment) = segment else {
-            debug_assert!(context.node().bytes_of(region.name()) == Some(0), "it is exported");
+            // The table of exports lies in memory that others can write.
             return Err(ErrorKind::EmptySegment.into());
         };
-        debug_assert!(segment.len() as u64 <= region.reserved(), "no more than was reserved");
-        let grown = |known: &Segment| known.len() <= segment.len();
-        debug_assert!(self.get().is_none_or(grown), "a segment does not shrink");
+        let known = self.get().map_or(0, Segment::len);
+        if segment.len() < known || segment.len() as u64 > region.reserved() {
+            return Err(overwritten());
+        }
         block.set_segment(region.name());
         if let Some(network) = context.network() {
             network.set_segment(name, Some(segment.clone()));
         }
         self.exported = Some((region, segment.clone()));
+        debug_assert!(self.check_has_none().is_err(), "a second region could be given");
         Ok(segment)
     }
 

@@ -24,6 +24,7 @@ impl Core {
     pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
         let (handled, rare) = self.poll_lanes()?;
         if !rare {
+            debug_assert!(!self.handler_context.backlog.has_work(), "no poll does it");
             self.schedule.note_handled(handled);
         }
         Ok((handled, rare))
@@ -35,6 +36,7 @@ impl Core {
     #[cold]
     pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
         let handled = handled + self.poll_rare(Caller::Program)?;
+        debug_assert!(!self.schedule.is_vain_due(), "the window ends with every poll from now on");
         self.schedule.note_handled(handled);
         Ok((handled, handled == 0 && self.schedule.vain.take_due()))
     }
@@ -99,6 +101,7 @@ pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) 
         backoff.begin(activity);
         WaitStep::Look
     });
+    debug_assert!(only_polled || next == WaitStep::Look, "a program that works is left alone");
     let counters = Counters::over(context.block().counters());
     match next {
         WaitStep::Look => return Ok(false),

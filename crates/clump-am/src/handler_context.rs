@@ -1,6 +1,7 @@
 //! The part of an endpoint that its handlers reach through their token.
 
 use crate::context::RankContext;
+use crate::emulation::Emulation;
 use crate::error::Error;
 use crate::exported_segment::ExportedSegment;
 use crate::failures::Failures;
@@ -13,6 +14,7 @@ use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, SlotKind};
+use clump_shm::traffic::TrafficRow;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub(crate) struct Backlog {
     pub(crate) stuck_links: usize,
     /// Upper bound of the requesters on other nodes whose replies wait.
     pub(crate) stuck_remote: usize,
+    /// True if messages are hidden until they are due.
+    pub(crate) delayed: bool,
     /// True if any of the above is not empty; the one word that a poll reads.
     pub(crate) busy: bool,
 }
@@ -66,6 +70,7 @@ impl Backlog {
     /// Returns true if something is left to do besides what waits for other nodes.
     pub(crate) fn has_work(&self) -> bool {
         self.stuck_links != 0
+            || self.delayed
             || !self.deferred.is_empty()
             || !self.returned.is_empty()
             || !self.failures.is_empty()
@@ -103,16 +108,45 @@ impl Backlog {
 pub(crate) struct HandlerContext {
     pub(crate) context: Arc<RankContext>,
     pub(crate) block: Shared<EndpointBlock>,
+    /// Traffic of the endpoint by destination.
+    pub(crate) traffic: TrafficRow,
     pub(crate) backlog: Backlog,
     pub(crate) segment: ExportedSegment,
     pub(crate) max_medium: usize,
     pub(crate) name: Name,
+    /// True while messages are delayed on purpose; the one word that a send reads.
+    pub(crate) emulates: bool,
+    /// State of messages that are delayed on purpose; `None` while none ever was.
+    pub(crate) emulation: Option<Box<Emulation>>,
 }
 
 impl HandlerContext {
     #[inline(always)]
     pub(crate) fn counters(&self) -> Counters<'_> {
         Counters::over(self.block.counters())
+    }
+
+    /// Counts a message to another node by its destination. Apart, so that messages of this node
+    /// keep their registers.
+    #[inline(never)]
+    pub(crate) fn count_remote(&self, to: Name, message: &OutgoingMessage<'_>) {
+        debug_assert!(!self.context.node().is_local(to.rank()), "its lane's position tells");
+        debug_assert!(to.generation() != 0, "it was sent to an endpoint");
+        self.traffic.add(to.rank(), message.traffic());
+    }
+
+    /// Returns the number of messages sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        let (mut sent, counters) = (0_u64, self.counters());
+        for role in [Role::Request, Role::Reply] {
+            for size in [Size::Short, Size::Medium, Size::Long] {
+                let here = Counter::messages(role, size, Flow::Sent);
+                let both = [here, here.over_network()].map(|counter| counters.get(counter));
+                debug_assert!(here != here.over_network(), "each path is counted apart");
+                sent = sent.wrapping_add(both[0]).wrapping_add(both[1]);
+            }
+        }
+        sent
     }
 
     /// Counts a short request that was sent.

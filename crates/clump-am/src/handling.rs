@@ -74,6 +74,7 @@ impl Handling<'_> {
     /// Takes a message of this endpoint that its target returned.
     #[cold]
     fn take_returned(&mut self, message: &ArrivedMessage<'_>) -> Result<()> {
+        debug_assert!(message.kind == MessageKind::Returned, "its handler takes it");
         self.handler_context.counters().bump(Counter::HandlerRuns);
         let first = message.words.split_first().filter(|_| message.remote || !message.request);
         let Some((&first, words)) = first else { return Err(message.corrupt()) };
@@ -88,7 +89,8 @@ impl Handling<'_> {
         let role = if original.reply { Role::Reply } else { Role::Request };
         let bytes = message.payload.to_vec();
         let handler = Handler(original.handler);
-        let original = OutgoingMessage { kind, handler, words, payload: &bytes };
+        let original = OutgoingMessage { kind, handler, words, payload: &bytes }.unstamped();
+        debug_assert!(original.words.len() < message.words.len(), "what it was comes first");
         let rank = self.handler_context.context.rank();
         let returned = Returned::of(rank, message.from, (role, reason), &original);
         hand_over(self.on_returned, self.handler_context.counters(), &returned)

@@ -1,7 +1,9 @@
 //! A message on its way between endpoints: a request, a reply, or one that returns to its sender.
 
 use crate::error::{ErrorKind, Result};
+use clump_loggp::delay::Stamp;
 use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
+use clump_shm::traffic::Traffic;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use clump_wire::frame::FrameKind;
 
@@ -145,7 +147,7 @@ impl<'a> OutgoingMessage<'a> {
         let kind = MessageKind::from_bits(header.kind() as u8);
         debug_assert!(kind.is_some(), "an endpoint of this rank sent {header:?}");
         let kind = kind.unwrap_or(MessageKind::Short);
-        Self { kind, handler: Handler(header.handler()), words, payload }
+        Self { kind, handler: Handler(header.handler()), words, payload }.unstamped()
     }
 
     /// Returns the bytes that lie beside its slot. A deposit lies in the receiver's segment.
@@ -178,11 +180,40 @@ impl<'a> OutgoingMessage<'a> {
         arguments(self.kind, self.words)
     }
 
+    /// Returns the message as its sender gave it, if it was delayed on purpose.
+    pub(crate) fn unstamped(self) -> Self {
+        if self.handler.0 != 0 {
+            return self;
+        }
+        match split_stamp(self.kind, self.words) {
+            Some((stamp, words)) => {
+                debug_assert!(words.len() + 1 == self.words.len(), "a stamp is its last word");
+                debug_assert!(stamp.handler != 0, "a stamp names the handler");
+                Self { handler: Handler(stamp.handler), words, ..self }
+            }
+            None => self,
+        }
+    }
+
     /// Counts it as sent, in shared memory or over the network.
     #[inline(always)]
     pub(crate) fn count_sent(&self, counters: Counters<'_>, role: Role, remote: bool) {
         let payload = self.payload.len() as u64;
         count(counters, (role, Flow::Sent, remote), self.kind, self.words, payload);
+    }
+
+    /// Returns the traffic that it is.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let (bytes, none) = (self.payload.len() as u64, Traffic::default());
+        debug_assert!(self.kind != MessageKind::Short || bytes == 0, "words only");
+        match self.kind {
+            MessageKind::Short => {
+                Traffic { short: 1, short_bytes: self.words.len() as u64 * 8, ..none }
+            }
+            MessageKind::Medium => Traffic { medium: 1, medium_bytes: bytes, ..none },
+            MessageKind::Long => Traffic { long: 1, long_bytes: bytes, ..none },
+            MessageKind::Returned => none,
+        }
     }
 
     /// Returns a copy that outlives the call.
@@ -191,6 +222,16 @@ impl<'a> OutgoingMessage<'a> {
         let (words, payload) = (self.words.to_vec(), self.payload.to_vec());
         KeptMessage { kind: self.kind, handler: self.handler, words, payload }
     }
+}
+
+/// Splits the stamp off the words of a message to handler 0. `None`: it has none, and nobody asked
+/// for handler 0.
+#[cold]
+pub(crate) fn split_stamp(kind: MessageKind, words: &[u64]) -> Option<(Stamp, &[u64])> {
+    let (&last, words) = words.split_last().filter(|_| kind != MessageKind::Returned)?;
+    let stamp = Stamp::from_word(last);
+    debug_assert!(words.len() < MAX_WORDS, "a stamp is one word");
+    (stamp.handler != 0).then_some((stamp, words))
 }
 
 /// Returns the words of a message that its handler gets.
@@ -210,6 +251,8 @@ pub(crate) fn count(
     payload: u64,
 ) {
     let Some(size) = kind.size() else { return };
+    debug_assert!(size != Size::Short || payload == 0, "a short message is counted by its words");
+    debug_assert!(words.len() < MAX_WORDS, "more words than a message carries");
     let bytes = if size == Size::Short { words.len() as u64 * 8 } else { payload };
     let (mut messages, mut all) =
         (Counter::messages(role, size, flow), Counter::bytes(role, size, flow));
@@ -238,6 +281,7 @@ impl KeptMessage {
     /// Returns the message as it is sent.
     pub(crate) fn outgoing(&self) -> OutgoingMessage<'_> {
         let Self { kind, handler, words, payload } = self;
+        debug_assert!(*kind != MessageKind::Short || payload.is_empty(), "words only");
         OutgoingMessage { kind: *kind, handler: *handler, words, payload }
     }
 }

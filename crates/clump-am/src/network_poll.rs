@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::handler_context::HandlerContext;
 use crate::handling::{Handling, hand_over};
 use crate::message::{Handler, MessageKind, OutgoingMessage};
+use crate::progress::TOO_SHORT;
 use crate::reason::Reason;
 use crate::remote::Remote;
 use crate::reply_to::ReplyTo;
@@ -131,9 +132,25 @@ impl Core {
         backlog.stuck_remote = stuck;
     }
 
-    /// Handles a message from another node; returns false if it has to wait.
+    /// Handles a message from another node, now or once it is due; returns false if it has to wait.
     #[inline]
     fn handle_arrival(
+        &mut self,
+        arrival: &clump_net::ArrivedMessage<'_>,
+        requesters: &mut Requesters,
+    ) -> Result<bool> {
+        debug_assert!(self.remote.is_none(), "the network is polled, and its state is out");
+        if (arrival.handler == 0 || self.handler_context.emulates())
+            && let Some(hidden) = self.delay_arrival(arrival)
+        {
+            return Ok(hidden);
+        }
+        self.handle_arrival_now(arrival, requesters)
+    }
+
+    /// Handles a message from another node that is due; returns false if it has to wait.
+    #[inline]
+    pub(crate) fn handle_arrival_now(
         &mut self,
         arrival: &clump_net::ArrivedMessage<'_>,
         requesters: &mut Requesters,
@@ -173,6 +190,10 @@ impl Core {
         kind: FrameKind,
         refusal: Refusal,
     ) -> Result<()> {
+        debug_assert!(
+            Name::from_bits(arrival.route.from) == self.handler_context.name,
+            "lost messages of another endpoint"
+        );
         let (dest, reason) = (Name::from_bits(arrival.route.to), Reason::from(refusal));
         let (from, to) = (arrival.route.from, arrival.route.to);
         let (handler, words, payload) = (arrival.handler, arrival.words(), arrival.payload);
@@ -189,9 +210,11 @@ impl Core {
     pub(crate) fn anything_waiting(&mut self) -> bool {
         let index = self.handler_context.name.index();
         let queued = self.handler_context.context.network().is_some_and(|n| n.has_queued(index));
+        let soon = self.due_in().is_some_and(|due| due < TOO_SHORT);
+        debug_assert!(!soon || self.handler_context.backlog.busy, "no poll handles what is due");
         // Always evaluated: only this finds a message that a sender left in a lane before it was
         // told to ring.
-        self.inbox.anything_waiting() || queued
+        self.inbox.anything_waiting() || queued || soon
     }
 
     /// Returns true if everything sent to other nodes was consumed or returned; asks the other
@@ -236,5 +259,5 @@ fn message_of<'a>(reply: &Reply<'a>) -> OutgoingMessage<'a> {
     let kind = MessageKind::from_bits(reply.kind as u8);
     debug_assert!(kind.is_some(), "no endpoint sends {:?}", reply.kind);
     let (kind, handler) = (kind.unwrap_or(MessageKind::Short), Handler(reply.handler));
-    OutgoingMessage { kind, handler, words: reply.words, payload: reply.payload }
+    OutgoingMessage { kind, handler, words: reply.words, payload: reply.payload }.unstamped()
 }

@@ -81,31 +81,34 @@ impl<'a> Payload<'a> {
 
     /// Copies from byte `from` on, up to `to.len()` bytes; returns how many.
     pub fn copy_part(&self, from: usize, to: &mut [u8]) -> usize {
-        match self.bytes {
+        let copied = match self.bytes {
             Bytes::Shared(bytes) => bytes.part(from, to.len()).copy_to(to),
             Bytes::Own(bytes) => {
                 let rest = bytes.get(from..).unwrap_or_default();
                 let most = rest.len().min(to.len());
                 to[..most].copy_from_slice(&rest[..most]);
-                debug_assert!(most <= to.len() && most <= self.len(), "more than there is");
                 most
             }
-        }
+        };
+        debug_assert!(copied <= to.len(), "more than there is space for");
+        debug_assert_eq!(copied, to.len().min(self.len().saturating_sub(from)), "all there are");
+        copied
     }
 
     /// Appends all bytes to `to`.
     pub fn append_to(&self, to: &mut Vec<u8>) {
+        let before = to.len();
         match self.bytes {
             Bytes::Shared(bytes) => bytes.append_to(to),
             Bytes::Own(bytes) => to.extend_from_slice(bytes),
         }
+        debug_assert_eq!(to.len() - before, self.len(), "the copy has all of it");
     }
 
     /// Returns a copy of all bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::new();
         self.append_to(&mut all);
-        debug_assert_eq!(all.len(), self.len(), "the copy has all of it");
         all
     }
 }

@@ -75,6 +75,8 @@ impl Route {
 
 impl MappedPeer {
     pub(crate) fn new(name: Name, tag: Tag, route: Route, reply_lane: Option<usize>) -> Self {
+        debug_assert!(reply_lane.is_none() || route.path().is_some(), "nothing brings replies");
+        debug_assert!(route.path().is_none_or(|path| path.to() == name), "another's path");
         let (unchecked, released, hot_at) = (false, false, 0);
         Self { name, tag: tag.0, route, hot_at, reply_lane, unchecked, released }
     }
@@ -82,6 +84,7 @@ impl MappedPeer {
     /// Returns the reason for which the destination admits nothing of this endpoint.
     #[cold]
     pub(crate) fn reason_for_refusal(&self, context: &RankContext) -> Reason {
+        debug_assert!(self.route.flow().is_none(), "the network says why it refuses");
         let dead = context.node().death_of(self.name.rank()).is_some();
         match self.route.path().map_or(Openness::Absent, Path::openness) {
             _ if dead => Reason::PeerLost,

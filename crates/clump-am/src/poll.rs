@@ -2,7 +2,8 @@
 
 use crate::core::Core;
 use crate::error::Result;
-use clump_trace::Counter;
+use clump_os::clock;
+use clump_trace::{Counter, histogram};
 
 /// Sends between two polls of the network, for a program that only sends.
 const NETWORK_EVERY: u32 = 64;
@@ -52,6 +53,7 @@ impl Core {
             Ok(handled) => handled,
             Err(error) => {
                 self.handler_context.keep_failure(error);
+                debug_assert!(self.handler_context.backlog.busy, "the next poll returns the error");
                 0
             }
         }
@@ -63,6 +65,7 @@ impl Core {
         if rare {
             handled += self.poll_rare(caller)?;
         }
+        debug_assert!(rare || !self.handler_context.backlog.has_work(), "no poll does it");
         self.schedule.note_handled(handled);
         Ok(handled)
     }
@@ -92,6 +95,7 @@ impl Core {
     #[cold]
     fn process_doorbells(&mut self) -> Result<()> {
         let heated = self.inbox.process_doorbells()?;
+        self.refresh_knobs();
         self.handler_context.counters().add(Counter::LanesPolled, u64::from(heated));
         if std::mem::take(&mut self.inbox.queued) {
             // Another thread polled the network, and left something for this endpoint.
@@ -115,7 +119,11 @@ impl Core {
         if due {
             handled += self.poll_due(caller)?;
         }
+        debug_assert!(self.handler_context.backlog.busy || !self.handler_context.backlog.delayed);
         if self.handler_context.backlog.busy {
+            if self.handler_context.backlog.delayed {
+                handled += self.handle_due()?;
+            }
             self.run_deferred()?;
         }
         if due {
@@ -125,17 +133,27 @@ impl Core {
         Ok(handled)
     }
 
-    /// Does what is due periodically: housekeeping, a decision about yielding, a poll of the
-    /// network.
+    /// Does what is due periodically: housekeeping, times between sends, a decision about yielding,
+    /// a poll of the network.
     fn poll_due(&mut self, caller: Caller) -> Result<usize> {
         debug_assert!(self.schedule.is_due(), "nothing is due");
         let mut handled = 0;
         if self.schedule.take_housekeeping() {
             self.housekeeping()?;
         }
+        if self.schedule.is_sample_due() {
+            let (sent, after_send) = (self.handler_context.sent(), caller == Caller::Send);
+            let (polls, time) = self.send_sampler.on_due(sent, after_send, clock::now_ns);
+            if let Some(ns) = time {
+                histogram::record(self.handler_context.block.send_intervals(), ns);
+            }
+            debug_assert!(polls > 0, "each poll would be asked");
+            self.schedule.sample_in(polls);
+        }
         if self.schedule.is_vain_due() {
             let poll = self.schedule.polls;
             self.schedule.vain.on_due(poll, caller == Caller::Program);
+            debug_assert!(!self.schedule.is_vain_due(), "each poll would consider yielding");
         }
         if self.remote.is_some() && self.schedule.is_network_due() {
             let found = self.poll_network();

@@ -18,6 +18,8 @@ pub(crate) struct PollSchedule {
     network_due: u32,
     /// Number of the next poll that does housekeeping.
     housekeeping_due: u32,
+    /// Number of the next poll that looks at the times between sends.
+    sample_due: u32,
     /// Idle polls of the program.
     pub(crate) vain: Vain,
     /// Polls since the last count that handled something.
@@ -43,6 +45,7 @@ impl Default for PollSchedule {
             due: 1,
             network_due: 1,
             housekeeping_due: 1,
+            sample_due: 1,
             vain: Vain::default(),
             busy: 0,
             counted: 0,
@@ -94,6 +97,17 @@ impl PollSchedule {
         due
     }
 
+    /// Returns true if the current poll looks at the times between sends.
+    pub(crate) fn is_sample_due(&self) -> bool {
+        has_come(self.sample_due, self.polls)
+    }
+
+    /// Schedules a look at the times between sends in `polls` polls.
+    pub(crate) fn sample_in(&mut self, polls: u32) {
+        self.sample_due = self.polls.wrapping_add(polls);
+        debug_assert!(!self.is_sample_due(), "due again in the same poll");
+    }
+
     /// Returns true if the current poll considers yielding.
     pub(crate) fn is_vain_due(&self) -> bool {
         has_come(self.vain.due, self.polls)
@@ -141,6 +155,7 @@ impl PollSchedule {
     /// Schedules the next poll that has more to do. `network`: there is one to be polled.
     pub(crate) fn reschedule(&mut self, network: bool) {
         self.due = self.housekeeping_due;
+        self.due_by(self.sample_due);
         self.due_by(self.vain.due);
         if network {
             self.due_by(self.network_due);

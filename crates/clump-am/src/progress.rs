@@ -21,6 +21,9 @@ pub(crate) const NAP: Duration = Duration::from_millis(10);
 /// Longest sleep while waiting for room that only the timers of the rank's own stack may announce.
 pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
+/// Time until a delayed message is due for which nobody sleeps: timers wake late by as much.
+pub(crate) const TOO_SHORT: Duration = Duration::from_micros(150);
+
 /// Yields between two checks for deaths and other housekeeping.
 const ATTEND_YIELDS: u64 = 16;
 
@@ -52,6 +55,10 @@ pub trait Pollable {
     /// Asks receivers that have no room for deferred messages to wake this rank once they have.
     /// Called after the announcement of a sleep.
     fn request_room(&self);
+    /// Returns the time until the first message that is delayed on purpose is due.
+    fn due_in(&self) -> Option<Duration> {
+        None
+    }
     /// Returns true if anything has arrived. Called after the fence that follows
     /// [`Pollable::arm_notifications`].
     fn anything_waiting(&self) -> bool;
@@ -99,6 +106,10 @@ impl Pollable for RefCell<Core> {
         if let Ok(mut core) = self.try_borrow_mut() {
             core.request_room_for_backlog();
         }
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        self.try_borrow().ok()?.due_in()
     }
 
     fn anything_waiting(&self) -> bool {
@@ -160,6 +171,18 @@ pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
     });
 }
 
+/// Lets all endpoints of this thread read the laboratory's settings: after a change, messages sent
+/// from now on are delayed by it. Endpoints in cells and of other threads read them with their next
+/// poll.
+pub fn refresh_knobs() {
+    let bundle = BUNDLE.with_borrow(Clone::clone);
+    for core in bundle.iter().filter_map(Weak::upgrade) {
+        if let Ok(mut core) = core.try_borrow_mut() {
+            core.refresh_knobs();
+        }
+    }
+}
+
 /// Returns the number of endpoints in the bundle of this thread, those already closed included;
 /// others count as one.
 pub(crate) fn bundle_size() -> usize {
@@ -174,6 +197,8 @@ fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
     // Cloned, because a handler may open or close endpoints.
     let bundle = BUNDLE.with_borrow(Clone::clone);
     for core in bundle.iter().filter_map(Weak::upgrade) {
+        let restricted = core.try_borrow().is_ok_and(|core| core.restricted);
+        debug_assert!(!restricted, "a restricted endpoint is polled by its own calls alone");
         each(PolledEndpoint::Core(&core));
     }
     if let Some(others) = OTHERS.get() {
@@ -309,13 +334,15 @@ pub fn block_on(
         };
         if next == WaitStep::Sleep {
             let before = std::mem::replace(&mut heard, network.map_or(0, Network::packets_heard));
-            if heard != before {
+            let soon = mine.due_in().is_some_and(|due| due < TOO_SHORT);
+            if heard != before || soon {
                 // Fragments or acknowledgements are arriving: sleeping would mean an immediate
                 // wake-up.
                 waiter.reset();
                 next = WaitStep::Yielded;
             }
         }
+        debug_assert!(attend || next == WaitStep::Look || yields > 0, "a sleep without a check");
         if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);
         }
@@ -332,6 +359,7 @@ pub fn block_on(
 }
 
 fn poll_all(mine: &impl Pollable) -> Result<usize> {
+    debug_assert!(mine.polls_bundle(), "a restricted endpoint is polled alone");
     let mut handled = if mine.in_bundle() { 0 } else { mine.poll_once()? };
     let mut failure = None;
     each_beside(mine, |member| match member.poll_once() {
@@ -364,6 +392,7 @@ fn idle(
         }
     }
     mine.housekeeping()?;
+    debug_assert!(context.check_process().is_ok(), "a child works on its parent's endpoints");
     let mut failure = None;
     each_beside(mine, |member| failure = member.slow().housekeeping().err().or(failure.take()));
     failure.map_or(Ok(()), Err)?;
@@ -399,7 +428,14 @@ pub(crate) fn sleep(
         context.block().park().withdraw(announced);
     } else {
         counters.bump(Counter::Parks);
-        let nap = what.nap();
+        let most = what.nap();
+        let mut nap = most;
+        let mut until_due = |due: Option<Duration>| {
+            nap = due.map_or(nap, |due| nap.min(due.saturating_sub(TOO_SHORT)));
+        };
+        until_due(mine.due_in());
+        each_beside(mine, |member| until_due(member.slow().due_in()));
+        debug_assert!(nap <= most, "a message that is due shortens a sleep");
         let woken = match (context.network(), context.node().alarm(context.rank())) {
             (Some(network), Some(alarm)) => {
                 let due = network.before_sleep();

@@ -33,7 +33,9 @@ pub enum Reason {
 
 impl From<Refusal> for Reason {
     fn from(refusal: Refusal) -> Self {
-        Self::from_bits(refusal as u8).unwrap_or(Self::PeerLost)
+        let reason = Self::from_bits(refusal as u8);
+        debug_assert!(reason.is_some(), "a refusal of the network has the number of its reason");
+        reason.unwrap_or(Self::PeerLost)
     }
 }
 
@@ -52,7 +54,9 @@ impl Reason {
             R::Congestion,
             R::ReplyRejected,
         ];
-        all.get(usize::from(bits).checked_sub(1)?).copied()
+        let reason = all.get(usize::from(bits).checked_sub(1)?).copied();
+        debug_assert!(reason.is_none_or(|reason| reason as u8 == bits), "listed out of order");
+        reason
     }
 
     pub(crate) fn counter(self) -> Counter {

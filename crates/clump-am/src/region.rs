@@ -1,7 +1,7 @@
 //! Registered memory of a rank: entries of its table of exports.
 
 use crate::context::RankContext;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use clump_os::map::PAGE;
 use clump_shm::export::{EXPORTS, Extent, SegmentName};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Region {
     /// them once they know of the new length; nothing tells them.
     ///
     /// # Errors
-    /// That is more than was reserved; memory has run out.
+    /// That is more than was reserved; memory has run out; another process overwrote its entry.
     pub fn grow(&self, bytes: u64) -> Result<()> {
         let ExportedEntry { context, name, offset, reserved } = &*self.entry;
         if bytes > *reserved {
@@ -73,14 +73,21 @@ impl Region {
         }
         let space = context.segment_space();
         let exports = context.block().exports();
-        let known = exports.bytes_of(name.index(), name.generation());
-        debug_assert!(known.is_some(), "a region is exported as long as it lives");
-        if known.is_some_and(|known| known < bytes) {
+        // Exported as long as it lives; but others can write the table.
+        let known = exports.bytes_of(name.index(), name.generation()).ok_or_else(overwritten)?;
+        if known < bytes {
+            debug_assert!(bytes <= *reserved, "more is refused");
             space.commit(*offset, bytes)?;
             exports.grow(name.index(), bytes);
         }
         Ok(())
     }
+}
+
+/// Returns the error of a region whose entry does not say what this rank wrote there.
+#[cold]
+pub(crate) fn overwritten() -> Error {
+    ErrorKind::Overwritten.into()
 }
 
 impl Drop for ExportedEntry {

@@ -24,6 +24,7 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn new(network: &Network, name: Name) -> Self {
+        debug_assert!(name.generation() != 0, "no endpoint of another node could answer it");
         Self {
             polling: network.polling(),
             batch: None,

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::message::{KeptMessage, MessageKind, OutgoingMessage};
 use crate::reason::Reason;
 use clump_shm::path::Path;
-use clump_shm::slot::Header;
+use clump_shm::slot::{Header, MAX_WORDS};
 use std::collections::VecDeque;
 
 /// Result of a reply.
@@ -74,8 +74,13 @@ impl ReplyQueue {
     /// now.
     #[inline(always)]
     pub(crate) fn send_now(&mut self, message: &OutgoingMessage<'_>) -> bool {
-        self.stash.is_empty()
-            && self.path.push_any(message.header(), message.words, message.beside()).is_ok()
+        let sent = self.stash.is_empty()
+            && self.path.push_any(message.header(), message.words, message.beside()).is_ok();
+        if sent {
+            count_sent(&mut self.path, message);
+        }
+        debug_assert!(!sent || !self.is_stuck(), "it overtakes a reply that waits");
+        sent
     }
 
     /// Sends a reply of words alone; returns false if there is no room now.
@@ -101,6 +106,7 @@ impl ReplyQueue {
             if self.path.push_any(message.header(), message.words, message.beside()).is_err() {
                 return;
             }
+            count_sent(&mut self.path, &message);
             self.stash.pop_front();
         }
         debug_assert!(!self.is_stuck(), "everything was sent");
@@ -112,8 +118,19 @@ impl ReplyQueue {
             each(&OutgoingMessage::of_slot(header, words, payload));
         });
         for kept in self.stash.drain(..) {
-            each(&kept.outgoing());
+            each(&kept.outgoing().unstamped());
         }
         debug_assert!(!self.is_stuck(), "what was recovered is not sent any more");
+    }
+}
+
+/// Counts what the position of a lane does not tell of a message.
+#[inline(always)]
+fn count_sent(path: &mut Path, message: &OutgoingMessage<'_>) {
+    debug_assert!(message.words.len() <= MAX_WORDS, "more words than two slots hold");
+    match message.kind {
+        MessageKind::Long => path.count_long(message.words),
+        MessageKind::Returned => path.count_returned(message.words.len(), message.payload.len()),
+        MessageKind::Short | MessageKind::Medium => {}
     }
 }

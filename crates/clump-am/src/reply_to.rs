@@ -52,11 +52,48 @@ impl<'a> ReplyTo<'a> {
         message: &OutgoingMessage<'_>,
     ) -> Result<()> {
         debug_assert!(message.kind != MessageKind::Returned, "it goes back by give_back");
+        if handler_context.emulates() {
+            return self.send_delayed(handler_context, to, message);
+        }
+        self.pass(handler_context, to, message, message)
+    }
+
+    /// Sends a reply that is delayed on purpose.
+    #[cold]
+    #[inline(never)]
+    fn send_delayed(
+        self,
+        handler_context: &mut HandlerContext,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+    ) -> Result<()> {
+        if matches!(self, ReplyTo::None) {
+            return Err(ErrorKind::NotRequested.into());
+        }
+        let remote = matches!(self, ReplyTo::Remote(_));
+        debug_assert!(handler_context.emulates(), "replies are delayed");
+        let stamped = handler_context.delay_reply(message, remote);
+        self.pass(handler_context, to, &stamped.message(message), message)
+    }
+
+    /// Passes a reply on as `message`; `given`: as its sender gave it.
+    #[inline(always)]
+    fn pass(
+        self,
+        handler_context: &mut HandlerContext,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+        given: &OutgoingMessage<'_>,
+    ) -> Result<()> {
+        debug_assert_eq!(message.payload.len(), given.payload.len(), "it differs by its stamp");
         let (attempt, remote) = match self {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => {
                 let attempt = link.send(message)?;
                 let kept = attempt == ReplyAttempt::PutAside;
+                if message.kind == MessageKind::Short && message.words.len() > given.words.len() {
+                    link.path.count_stamp();
+                }
                 debug_assert_eq!(kept, link.is_stuck(), "{attempt:?}, and kept or not");
                 (attempt, false)
             }
@@ -66,12 +103,15 @@ impl<'a> ReplyTo<'a> {
             ReplyAttempt::Sent => {}
             ReplyAttempt::PutAside => note_put_aside(handler_context, remote),
             ReplyAttempt::Refused(reason) => {
-                handler_context.return_to_sender(to, (Role::Reply, reason), message);
+                handler_context.return_to_sender(to, (Role::Reply, reason), given);
                 return Ok(());
             }
         }
         // Sent first, counted afterwards: the requester waits for it.
-        message.count_sent(handler_context.counters(), Role::Reply, remote);
+        given.count_sent(handler_context.counters(), Role::Reply, remote);
+        if remote {
+            handler_context.count_remote(to, given);
+        }
         Ok(())
     }
 

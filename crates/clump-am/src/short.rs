@@ -39,6 +39,7 @@ impl Core {
         {
             peer.unchecked = true;
             if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                debug_assert!(!self.handler_context.emulates(), "paths are diverted meanwhile");
                 self.handler_context.count_short_sent(words.len());
                 return Ok(SendAttempt::Sent);
             }
@@ -63,6 +64,7 @@ impl Core {
                     if path.admits(peer.tag) {
                         peer.unchecked = true;
                         if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                            debug_assert!(!self.handler_context.emulates(), "paths are diverted");
                             self.handler_context.count_short_sent(words.len());
                             break 'sent SendAttempt::Sent;
                         }
@@ -116,6 +118,9 @@ fn run_own(
     words: &[u64],
 ) -> Result<bool> {
     let Route::Own(path) = &peer.route else { return Ok(false) };
+    if handler_context.emulates() {
+        return Ok(false);
+    }
     let is_own =
         |lane: &InLane<ReplyQueue>| lane.from == peer.name && lane.reply_lane == peer.reply_lane;
     let Some(lane) = hot.get_mut(peer.hot_at).filter(|lane| is_own(lane)) else {
@@ -138,6 +143,7 @@ fn run_own(
         return Ok(false);
     }
     lane.recent = lane.recent.wrapping_add(1);
+    path.count_own(words.len());
     handler_context.count_short_sent(words.len());
     handler_context.count_short(true, header);
     Ok(true)

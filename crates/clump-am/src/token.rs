@@ -41,6 +41,7 @@ impl Token<'_> {
     #[inline(always)]
     pub fn take_reply(&mut self) -> Token<'_> {
         let back = std::mem::replace(&mut self.back, ReplyTo::None);
+        debug_assert!(!self.may_reply(), "two tokens for one reply");
         Token { from: self.from, back, handler_context: self.handler_context }
     }
 
@@ -59,6 +60,7 @@ impl Token<'_> {
         let mut space = LongWords::default();
         let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
         if handler.0 == 0 {
+            debug_assert!(message.arguments() == words, "it comes back as it was given");
             let why = (Role::Reply, Reason::BadArguments);
             self.handler_context.return_to_sender(self.from, why, &message);
             return Ok(());
@@ -127,7 +129,10 @@ impl Token<'_> {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let mut space = LongWords::default();
-        self.send(&OutgoingMessage::new(handler, words, payload, &mut space)?)
+        let message = OutgoingMessage::new(handler, words, payload, &mut space)?;
+        debug_assert!(message.kind != MessageKind::Short, "`reply` sends words alone");
+        debug_assert_eq!(message.arguments(), words, "the handler gets the words given");
+        self.send(&message)
     }
 
     #[inline(always)]

@@ -45,6 +45,13 @@ impl TranslationTable {
         self.entries.as_ptr().addr()
     }
 
+    /// Diverts the paths to all destinations, or ends that.
+    pub(crate) fn divert(&mut self, on: bool) {
+        for path in self.entries.iter_mut().flatten().filter_map(|peer| peer.route.path_mut()) {
+            path.divert(on);
+        }
+    }
+
     /// Adds a destination at the first free index. What a handler has deferred to an entry that is
     /// gone must not reach the next.
     pub(crate) fn insert(&mut self, peer: MappedPeer, backlog: &Backlog) -> Dest {
@@ -114,6 +121,13 @@ impl TranslationTable {
     /// Returns the flows to mapped destinations of other nodes.
     pub(crate) fn flows(&self) -> impl Iterator<Item = FlowId> {
         self.entries.iter().flatten().filter_map(|peer| peer.route.flow())
+    }
+
+    /// Returns the paths to endpoints of this node, those of unmapped ones included.
+    pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        let all = self.entries.iter_mut().flatten().chain(&mut self.retiring);
+        debug_assert!(!clump_os::forked::is_child(), "a child counts for its parent");
+        all.filter_map(|peer| peer.route.path_mut())
     }
 
     fn all(&self) -> impl Iterator<Item = &MappedPeer> {
@@ -205,6 +219,7 @@ impl TranslationTable {
     /// Lets go of all paths. Either a target reads what is left and frees the lane, or it never
     /// will.
     pub(crate) fn close(&self) {
+        debug_assert!(!clump_os::forked::is_child(), "a child lets go of its parent's lanes");
         for path in self.entries.iter().flatten().filter_map(|peer| peer.route.path()) {
             path.retire();
             path.abandon();

@@ -14,6 +14,7 @@ use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
+use clump_shm::traffic::Traffic;
 use clump_trace::{Counter, Counters, Role};
 use std::time::Duration;
 
@@ -39,7 +40,11 @@ impl Core {
     /// Returns true if everything sent was read or returned.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
-        remotely && !self.handler_context.backlog.busy && self.translation.is_drained()
+        // What the other side hides has left its lane, but was not handled.
+        let past = self.handler_context.emulation.as_ref().is_none_or(|knobs| knobs.is_past());
+        let backlog = &self.handler_context.backlog;
+        debug_assert!(backlog.busy || backlog.deferred.is_empty(), "nobody sends what is deferred");
+        remotely && past && !backlog.busy && self.translation.is_drained()
     }
 
     /// Checks relations that hold between calls; release builds check none.
@@ -86,7 +91,9 @@ impl Core {
 
     /// Asks for room for deferred requests and stored replies.
     pub(crate) fn request_room_for_backlog(&mut self) {
+        self.handler_context.backlog.check_invariants();
         if let Some(first) = self.handler_context.backlog.deferred.front() {
+            debug_assert!(self.handler_context.backlog.busy, "no poll sends what room is made for");
             self.translation.request_room(first.dest);
         }
         if self.handler_context.backlog.stuck_links != 0 {
@@ -154,6 +161,7 @@ impl Core {
         self.handler_context.context.check_process()?;
         self.check_invariants();
         self.schedule.count(self.handler_context.counters());
+        self.refresh_knobs();
         let cooled = u64::from(self.inbox.tick());
         self.handler_context.counters().add(Counter::LanesArmed, cooled);
         self.inbox.give_back_all();
@@ -165,6 +173,7 @@ impl Core {
                 self.handler_context.context.block(),
             );
         }
+        self.publish_traffic();
         self.translation.return_unread(&mut self.handler_context);
         self.check_links();
         self.translation.finish_retiring(&mut self.inbox)?;
@@ -176,7 +185,23 @@ impl Core {
             }
             done
         });
+        debug_assert!(
+            self.handler_context.backlog.busy || !self.handler_context.backlog.has_work(),
+            "no poll will do what is left to do"
+        );
         if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
+    }
+
+    /// Publishes what was sent by lanes and shared queues since the last call.
+    pub(crate) fn publish_traffic(&mut self) {
+        let Self { links, inbox, handler_context, translation, .. } = self;
+        let traffic = &handler_context.traffic;
+        let of_lanes = inbox.lanes().filter_map(|lane| lane.link.as_mut());
+        let replies = of_lanes.chain(links.values_mut()).map(|link| &mut link.path);
+        for path in translation.paths_mut().chain(replies) {
+            traffic.add(path.to().rank(), path.take_traffic());
+            debug_assert_eq!(path.take_traffic(), Traffic::default(), "counted twice");
+        }
     }
 
     /// Returns replies that their requester will never read to this endpoint.
@@ -202,6 +227,7 @@ impl Core {
                     backlog.give_back(back);
                 }
             });
+            debug_assert!(!link.is_stuck(), "a reply to an endpoint that is gone waits for ever");
             link.path.abandon();
         }
     }
@@ -217,6 +243,7 @@ impl Core {
         if self.handler_context.backlog.stuck_links == 0 {
             return;
         }
+        debug_assert!(self.remote.is_some() || self.handler_context.backlog.stuck_remote == 0);
         let started = clock::now_ns();
         while self.handler_context.backlog.stuck_links != 0
             && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()

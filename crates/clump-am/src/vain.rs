@@ -31,6 +31,7 @@ impl Vain {
     /// Returns true if the program only polled during the window that has just ended, with poll
     /// number `poll`.
     pub(crate) fn has_only_polled(&mut self, poll: u32, activity: u64) -> bool {
+        debug_assert!(!self.is_due, "`take_due` comes first");
         let same = std::mem::replace(&mut self.activity, activity) == activity;
         same && self.window.is_back_to_back(poll)
     }

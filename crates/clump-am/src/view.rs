@@ -14,6 +14,7 @@ use crate::reply_queue::ReplyQueue;
 use clump_os::sync::AtomicU64;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::InlineLane;
+use clump_shm::path::Path;
 use clump_shm::polled_lanes::PolledLanes;
 use clump_trace::Counter;
 
@@ -59,6 +60,7 @@ impl Core {
         let (door, state, tag) = peer.route.path_mut()?.inline_lane()?;
         debug_assert!(peer.route.flow().is_none(), "a lane to another node");
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
+        debug_assert!(peer.reply_lane.is_some(), "a lane for requests and none for their replies");
         Some(LocalRoute { door, state, tag, unchecked })
     }
 }
@@ -112,8 +114,12 @@ impl Endpoint {
     #[cold]
     pub fn after_push(&self, dest: Dest, ring: bool, poll: bool) -> Result<usize> {
         let mut core = self.borrow()?;
-        if ring && let Some(path) = core.translation.get(dest).and_then(|peer| peer.route.path()) {
-            path.ring_doorbell();
+        if ring {
+            let path = core.translation.get(dest).and_then(|peer| peer.route.path());
+            debug_assert!(path.is_some_and(Path::has_lane), "a push to {} without a lane", dest.0);
+            if let Some(path) = path {
+                path.ring_doorbell();
+            }
         }
         Ok(if poll { core.poll_after_send() } else { 0 })
     }

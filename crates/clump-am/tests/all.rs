@@ -12,6 +12,8 @@ mod messages;
 mod misuse;
 mod programs;
 mod rare;
+mod sharing;
+mod slower;
 mod threads;
 mod typed;
 mod unhandled;

@@ -406,30 +406,6 @@ fn everybody_floods_everybody_and_nobody_is_stuck() {
 }
 
 #[test]
-fn threads_share_a_shared_endpoint() {
-    let node = clump_test_bed::node(1, false);
-    let context = clump_test_bed::context(&node, 0, Settings::default());
-    let ep = Endpoint::open_shared(&context, TAG).unwrap();
-    let dest = ep.map(&ep.name(), TAG).unwrap();
-    let hits = Arc::new(AtomicU64::new(0));
-    let count = hits.clone();
-    ep.set_handler(PING, move |_, _, _| {
-        count.fetch_add(1, Relaxed);
-    })
-    .unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for i in 0..2000 {
-                    ep.request(dest, PING, &[i]).unwrap();
-                }
-            });
-        }
-    });
-    ep.poll_until(|| hits.load(Relaxed) == 8000).unwrap();
-}
-
-#[test]
 fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
     const MAX_POLLS: u64 = 200_000_000;
     each_rank(&Shape::of_messages(2, 2, Security::Crc), |context| {

@@ -1,7 +1,9 @@
 //! Mistakes of programs, and failures of their handlers: each is reported once, by the call that it
 //! belongs to.
 
-use clump_am::{Endpoint, ErrorKind, Handler, RankContext, SendAttempt, Settings, Tag, Token};
+use clump_am::{
+    Endpoint, ErrorKind, Handler, RankContext, Region, SendAttempt, Settings, Tag, Token,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -179,4 +181,15 @@ fn a_reply_is_not_replied_to() {
     for told in told.borrow_mut().drain(..) {
         assert!(matches!(told.unwrap_err().kind(), ErrorKind::NotRequested));
     }
+}
+
+#[test]
+fn a_region_does_not_grow_once_another_process_overwrote_its_entry() {
+    let context = alone(Settings::default());
+    let region = Region::register(&context, 4096, 8192).unwrap();
+    region.grow(4097).unwrap();
+    // As a process with the descriptor could.
+    context.block().exports().close(region.name().index());
+    let error = region.grow(8192).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Overwritten), "{error}");
 }
