@@ -33,9 +33,12 @@ mod post;
 mod reduce;
 mod scan;
 mod scatter;
+mod schedule;
+mod split_phase;
 mod team;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
+pub use split_phase::PendingCollective;
 pub use team::Team;
 
 /// Type whose values travel as they lie in memory.

@@ -18,6 +18,7 @@ impl WaitFor for AtBarrier<'_> {
     /// at the next poll.
     #[inline]
     fn done(&mut self) -> Result<bool> {
+        self.post.send_unsent()?;
         while !self.barrier.complete() {
             let Some(tell) = self.barrier.poll_message() else { return Ok(false) };
             if !self.post.try_notify(tell.rank, tell.epoch)? {

@@ -1,11 +1,15 @@
 //! The endpoint by which a rank takes part in the collectives of all its teams.
 
 use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId};
+use crate::schedule::{Outgoing, Schedule};
 use clump_am::{
-    Dest, Endpoint, Handler, Name, RankContext, Result, SendAttempt, SharedEndpoint, Tag,
+    Dest, Endpoint, Handler, Name, RankContext, Result, SendAttempt, SharedEndpoint, Tag, Token,
 };
-use clump_os::sync::{AtomicU64, Ordering};
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
+use clump_shm::block::EndpointBlock;
+use clump_shm::shared::Shared;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Fragment of a contribution; words: team, sequence number, step, offset of the fragment, bytes of
@@ -16,13 +20,23 @@ const TOLD: Handler = Handler(2);
 /// A collective failed at the sender; words: team, its number, the rank that had left.
 const BROKEN: Handler = Handler(3);
 
+/// Collectives in two phases, by team and number.
+type RunningSchedules = HashMap<(u64, u64), Schedule>;
+
 /// The endpoint, its known destinations, and what has arrived.
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) endpoint: SharedEndpoint,
+    /// The endpoint's block.
+    pub(crate) block: Shared<EndpointBlock>,
     tag: Tag,
     /// Destinations, by rank of the job.
-    dests: Mutex<Vec<Option<Dest>>>,
+    dests: Arc<Mutex<Vec<Option<Dest>>>>,
+    /// Collectives in two phases that are under way, by team and number. Locked before the mailbox,
+    /// and never while anything is sent.
+    running: Arc<Mutex<RunningSchedules>>,
+    /// True if a handler could not send something for one of them.
+    unsent: Arc<AtomicBool>,
     mailbox: Arc<Mutex<Mailbox>>,
     /// Numbers of teams that this rank has proposed.
     proposed: AtomicU64,
@@ -33,16 +47,24 @@ impl Post {
     pub(crate) fn open(context: &Arc<RankContext>, barrier: &Barrier) -> Result<Self> {
         let tag = tag(context);
         let endpoint = Endpoint::open_shared(context, tag)?;
+        let index = usize::from(endpoint.name().index());
+        let block = context.node().endpoint_block(context.rank(), index)?;
         let mailbox = Arc::new(Mutex::new(Mailbox::default()));
-        let box_of_handler = mailbox.clone();
-        endpoint.set_handler(PART, move |token, words, payload| {
+        let dests = Arc::new(Mutex::new(vec![None; context.node().ranks()]));
+        let running = Arc::new(Mutex::new(RunningSchedules::new()));
+        let unsent = Arc::new(AtomicBool::new(false));
+        let (box_of_handler, known, schedules) = (mailbox.clone(), dests.clone(), running.clone());
+        let rest = unsent.clone();
+        endpoint.set_handler(PART, move |mut token, words, payload| {
             let &[team, seq, step, offset, total] = words else {
                 return Err("a part of a collective has five words".to_owned());
             };
             let part = PartId { team, seq, from: token.from().rank(), step };
             let put =
                 lock(&box_of_handler).put(part, FragmentRange { offset, total }, payload.to_vec());
-            put.map_err(|misfit| misfit.to_string())
+            put.map_err(|misfit| misfit.to_string())?;
+            take_on((team, seq), &mut token, (&schedules, &box_of_handler), (&known, &rest));
+            Ok(())
         })?;
         let ear = barrier.ear().clone();
         endpoint.set_handler(TOLD, move |token, words, _| {
@@ -58,8 +80,8 @@ impl Post {
         // A returned message went to a rank that died or left; the call that waits for that rank
         // reports it.
         endpoint.on_returned(|_| ())?;
-        let dests = Mutex::new(vec![None; context.node().ranks()]);
-        Ok(Self { endpoint, tag, dests, mailbox, proposed: AtomicU64::new(0) })
+        let proposed = AtomicU64::new(0);
+        Ok(Self { endpoint, block, tag, dests, running, unsent, mailbox, proposed })
     }
 
     /// Returns what has arrived.
@@ -88,6 +110,74 @@ impl Post {
         Ok(dest)
     }
 
+    /// Begins a collective in two phases. Returns what is to be sent.
+    pub(crate) fn begin_schedule(&self, key: (u64, u64), mut schedule: Schedule) -> Vec<Outgoing> {
+        let mut running = lock(&self.running);
+        let outgoing = schedule.advance(key, &mut self.mailbox());
+        let before = running.insert(key, schedule);
+        debug_assert!(before.is_none(), "each collective has a number of its own");
+        outgoing
+    }
+
+    /// Sends what handlers could not send, as far as there is room. Called by everything that waits
+    /// for a collective: another one of this rank may be what others wait for.
+    #[inline]
+    pub(crate) fn send_unsent(&self) -> Result<()> {
+        if self.unsent.load(Ordering::Relaxed) { self.send_rest() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn send_rest(&self) -> Result<()> {
+        self.unsent.store(false, Ordering::Relaxed);
+        // Nothing is locked while it is sent: that may run handlers, which lock.
+        let taken: Vec<_> = lock(&self.running)
+            .iter_mut()
+            .flat_map(|(&key, it)| it.unsent.drain(..).map(move |rest| (key, rest)))
+            .collect();
+        for (key, mut rest) in taken {
+            let dest = self.dest(rest.to)?;
+            while let Some((words, bytes)) = rest.fragment(key, self.endpoint.max_medium()) {
+                match self.endpoint.try_request_bulk(dest, PART, bytes, &words)? {
+                    SendAttempt::Sent => rest.sent += bytes.len(),
+                    _ => break,
+                }
+            }
+            if rest.sent < rest.bytes.len()
+                && let Some(schedule) = lock(&self.running).get_mut(&key)
+            {
+                schedule.unsent.push(rest);
+                self.unsent.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if it is done, or has failed.
+    pub(crate) fn has_ended(&self, key: (u64, u64)) -> bool {
+        let ended = |it: &Schedule| it.is_done() || it.failed.is_some();
+        lock(&self.running).get(&key).is_none_or(ended)
+    }
+
+    /// Takes it out.
+    pub(crate) fn end_schedule(&self, key: (u64, u64)) -> Option<Schedule> {
+        lock(&self.running).remove(&key)
+    }
+
+    /// Forgets those of a team.
+    pub(crate) fn forget_schedules(&self, team: u64) {
+        lock(&self.running).retain(|key, _| key.0 != team);
+    }
+
+    /// Lets it go on without anybody who waits for it.
+    pub(crate) fn drop_schedule(&self, key: (u64, u64)) {
+        let mut running = lock(&self.running);
+        if running.get(&key).is_some_and(Schedule::is_done) {
+            running.remove(&key);
+        } else if let Some(schedule) = running.get_mut(&key) {
+            schedule.is_dropped = true;
+        }
+    }
+
     /// Tells `rank` of a barrier of all ranks, if there is room now.
     pub(crate) fn try_notify(&self, rank: u32, epoch: u64) -> Result<bool> {
         self.try_send(rank, TOLD, &[epoch])
@@ -101,6 +191,38 @@ impl Post {
     fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {
         let dest = self.dest(rank)?;
         Ok(self.endpoint.try_request(dest, handler, words)? == SendAttempt::Sent)
+    }
+}
+
+/// Takes a collective in two phases on, in the handler that brought something for it.
+fn take_on(
+    key: (u64, u64),
+    token: &mut Token<'_>,
+    (running, mailbox): (&Mutex<RunningSchedules>, &Mutex<Mailbox>),
+    (dests, unsent): (&Mutex<Vec<Option<Dest>>>, &AtomicBool),
+) {
+    let mut running = lock(running);
+    let Some(schedule) = running.get_mut(&key) else { return };
+    let outgoing = schedule.advance(key, &mut lock(mailbox));
+    for mut it in outgoing {
+        let dest = lock(dests).get(it.to as usize).copied().flatten();
+        debug_assert!(dest.is_some(), "destinations were mapped when it was begun");
+        let most = token.max_medium();
+        while let Some((words, bytes)) = it.fragment(key, most) {
+            let queue = |dest| token.defer_bulk(dest, PART, Some(bytes), &words).is_ok();
+            if !dest.is_some_and(queue) {
+                break;
+            }
+            it.sent += bytes.len();
+        }
+        if it.sent < it.bytes.len() {
+            // The queue is full: what waits for anything sends the rest.
+            schedule.unsent.push(it);
+            unsent.store(true, Ordering::Release);
+        }
+    }
+    if schedule.is_dropped && schedule.is_done() {
+        running.remove(&key);
     }
 }
 

@@ -7,9 +7,10 @@ use crate::post::{PART, Post, lock};
 use crate::step;
 use clump_am::{AsContext, ErrorKind, RankContext, Result, WaitFor};
 use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
 use clump_shm::rank::WaitReason;
-use clump_trace::{Counter, Counters};
+use clump_trace::{Counter, Counters, histogram};
 use std::sync::{Arc, Mutex};
 
 /// The team of all ranks.
@@ -27,6 +28,8 @@ pub struct Team {
     members: Vec<u32>,
     pub(crate) layout: Layout,
     state: Mutex<TeamState>,
+    /// End of the last barrier in cycles of the clock; 0 before the first.
+    last_barrier: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -62,7 +65,8 @@ impl Team {
         let layout = Layout::of(context.node(), &members, me);
         let state = Mutex::new(TeamState { barrier, seq: 0 });
         let (context, post) = (context.clone(), post.clone());
-        Self { context, post, id, members, layout, state }
+        let last_barrier = AtomicU64::new(0);
+        Self { context, post, id, members, layout, state, last_barrier }
     }
 
     /// Divides the team: ranks that give the same `color` form a team, in the order of their
@@ -142,12 +146,49 @@ impl Team {
     }
 
     fn count_barrier_wait(&self, started: u64) {
-        let waited = clock::cycles().wrapping_sub(started);
-        self.count(Counter::BarrierWait, waited * 1000 / clock::cycles_per_us());
+        let (now, per_us) = (clock::cycles(), clock::cycles_per_us());
+        self.count(Counter::BarrierWait, now.wrapping_sub(started) * 1000 / per_us);
+        let last = self.last_barrier.swap(now, Ordering::Relaxed);
+        if last != 0 {
+            let interval_ns = u128::from(now.wrapping_sub(last)) * 1000 / u128::from(per_us);
+            let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);
+            histogram::record(self.post.block.barrier_intervals(), interval_ns);
+        }
     }
 
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
         Counters::over(self.context.block().counters()).add(counter, amount);
+    }
+
+    /// Returns the number of the team.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn post(&self) -> &Post {
+        &self.post
+    }
+
+    /// Returns the rank of the job of a member, counted around.
+    pub(crate) fn member(&self, rank: usize) -> u32 {
+        debug_assert!(!self.members.is_empty(), "this rank is a member");
+        self.members[rank % self.members.len()]
+    }
+
+    /// Returns a member that is dead, if one is.
+    pub(crate) fn first_dead(&self) -> Option<u32> {
+        let node = self.context.node();
+        self.members.iter().copied().find(|&rank| node.death_of(rank).is_some())
+    }
+
+    /// Returns the first death of the job, if a member is dead.
+    pub(crate) fn first_death(&self) -> Option<clump_shm::job::Death> {
+        self.first_dead().and_then(|_| self.context.node().job().first_death())
+    }
+
+    /// Counts a collective in two phases, and returns its number.
+    pub(crate) fn begin(&self, counter: Counter) -> Result<u64> {
+        self.together(counter, Ok)
     }
 
     /// Executes one collective, given its number.
@@ -170,7 +211,7 @@ impl Team {
     /// takes part in no further one of the team, and tells all others: they would wait for its
     /// contributions, and it for theirs. A rank that left after a death mostly did so because of
     /// it.
-    fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
+    pub(crate) fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
         let Err(error) = &made else { return made };
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
         if let Some(death) = self.context.node().job().first_death() {
@@ -205,7 +246,12 @@ impl Team {
 
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
-        let dest = self.post.dest(self.members[to])?;
+        self.send_to(self.members[to], (seq, step), bytes)
+    }
+
+    /// Sends one contribution to a rank of the job.
+    pub(crate) fn send_to(&self, to: u32, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
+        let dest = self.post.dest(to)?;
         let (most, total) = (self.post.endpoint.max_medium(), bytes.len() as u64);
         let mut offset = 0;
         for fragment in bytes.chunks(most) {
@@ -253,6 +299,7 @@ impl Team {
 
 impl Drop for Team {
     fn drop(&mut self) {
+        self.post.forget_schedules(self.id);
         self.post.mailbox().close(self.id);
     }
 }
@@ -293,6 +340,7 @@ struct Awaited<'a> {
 
 impl WaitFor for Awaited<'_> {
     fn done(&mut self) -> Result<bool> {
+        self.team.post.send_unsent()?;
         if self.got.is_none() {
             let mut mailbox = self.team.post.mailbox();
             self.got = mailbox.take(self.part, self.bytes).map_err(failed)?;
@@ -312,9 +360,7 @@ impl WaitFor for Awaited<'_> {
     fn depends_on(&self) -> Option<u32> {
         // The death of any member keeps the collective from ending: who waits for the dead one
         // fails, and contributes nothing more.
-        let node = self.team.context.node();
-        let dead = self.team.members.iter().find(|&&rank| node.death_of(rank).is_some());
-        Some(dead.copied().unwrap_or(self.part.from))
+        Some(self.team.first_dead().unwrap_or(self.part.from))
     }
 }
 

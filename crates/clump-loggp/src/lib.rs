@@ -5,7 +5,9 @@
 //!
 //! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (the samples),
 //! [`Estimate`] (their result, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
-//! [`Exchanges`] and [`Prtt`] (two further methods), [`MethodRow`] (all three side by side).
+//! [`Exchanges`] and [`Prtt`] (two further methods), [`MethodRow`] (all three side by side);
+//! [`Model`] (how long a program takes on a slower network); [`KnobTable`] (how much slower a
+//! network is to seem), [`delay`] (when its messages are due).
 //!
 //! # Invariants
 //! 1. Times are nanoseconds, sizes bytes; units end the name where they are not in the type's text.
@@ -21,18 +23,23 @@
 #![forbid(unsafe_code)]
 
 pub mod burst;
+pub mod delay;
 pub mod estimate;
 pub mod exchange;
 pub mod fit;
+pub mod knobs;
 pub mod median;
 pub mod methods;
+pub mod models;
 pub mod parameters;
 pub mod prtt;
 
 pub use burst::{Burst, Signature};
 pub use estimate::{Bulk, Estimate, EstimateError, Measurement};
 pub use exchange::{ExchangeEstimate, Exchanges};
+pub use knobs::{BaseParameters, KnobClass, KnobError, KnobScope, KnobTable, Knobs};
 pub use median::Median;
 pub use methods::MethodRow;
+pub use models::{AddedTimes, Model, Workload};
 pub use parameters::Parameters;
 pub use prtt::Prtt;

@@ -6,19 +6,24 @@
 //! real ones too.
 //!
 //! Ranks on some nodes do random operations: additions with and without a reply, puts, strided and
-//! long ones, gets, mailbox slots with signals, locks, flags, fences and quiets. Links lose,
-//! duplicate, delay and corrupt, nodes are cut off, ranks compute, freeze and die, interfaces
-//! freeze, nodes are lost. After the faults everything heals, nothing new is begun, and all ranks
-//! that live must come to an end; memory must then be as [`model`] says.
+//! long ones, gets, mailbox slots with signals, locks, flags, fences, quiets, requests to all
+//! services, and additions that are collected in batches, which travel over the grid of nodes.
+//! Links lose, duplicate, delay and corrupt, nodes are cut off, ranks compute, freeze and die,
+//! interfaces freeze, nodes are lost. After the faults everything heals, nothing new is begun, and
+//! all ranks that live must come to an end; memory must then be as [`model`] says.
 
+mod batches;
 mod caller;
+mod collected;
 mod guards;
 mod layout;
 mod line;
+mod mail;
 mod model;
 mod plan;
 mod program;
 mod quiet;
+mod services;
 mod world;
 
 use crate::kernel::{self, NetCounts};

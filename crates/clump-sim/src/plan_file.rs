@@ -160,6 +160,7 @@ impl NamedPlan {
         self.apply(&mut plan.base, ranks, nodes)?;
         plan.think = cluster.think.map_or(plan.think, |span| span.0);
         plan.hold = cluster.hold.map_or(plan.hold, |span| span.0);
+        plan.uses_grid = cluster.grid.unwrap_or(plan.uses_grid);
         plan.wanted = cluster.wanted_lock.or(plan.wanted).filter(|&rank| rank < ranks);
         Ok(plan)
     }

@@ -36,6 +36,12 @@ fn memory_is_what_the_model_says(way: NetworkMode) {
         ("deaths of holders told", counts.holders_dead, 1),
         ("flags awaited", counts.flags_awaited, 100),
         ("refusals because of a death", counts.refused_of_dead, 1),
+        ("batches of additions", counts.batches, 100),
+        ("gathers", counts.gathers, 100),
+        ("spreads", counts.spreads, 100),
+        ("words awaited", counts.words_awaited, 100),
+        ("additions in batches", counts.collected, 3_000),
+        ("additions over the grid", counts.forwarded, 300),
     ] {
         assert!(count >= least, "only {count} {name}");
     }
@@ -55,6 +61,16 @@ fn it_is_so_where_proxies_carry_messages() {
         ways.contains(&NetworkMode::Direct) && ways.contains(&NetworkMode::Proxies),
         "a seed says the way"
     );
+}
+
+#[test]
+fn additions_over_a_grid_of_nodes_are_exact() {
+    let mut counts = ModelCounts::default();
+    for plan in evidence::one_sided("grid") {
+        assert!(plan.nodes() == 9 && plan.uses_grid);
+        counts.add(&run_named(plan).counts);
+    }
+    assert!(counts.collected > 3_000 && counts.forwarded > 1_000, "{counts:?}");
 }
 
 #[test]

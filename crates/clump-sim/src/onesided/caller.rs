@@ -1,6 +1,7 @@
 //! A rank that uses the memory of others: its requester and its stack are the real ones, and it
 //! does what `clump_rma::Rma` does over an endpoint, one step at a time.
 
+use super::batches::CollectedUpdates;
 use super::layout::Layout;
 use super::line::{CallerLine, OperationPayload};
 use super::model::Model;
@@ -36,6 +37,7 @@ pub(crate) struct Caller {
     pub(crate) mode: Mode,
     pub(crate) line: Option<CallerLine>,
     pub(crate) requester: Requester,
+    pub(super) collected: CollectedUpdates,
     pub(crate) doing: CallerActivity,
     pub(crate) next_at: Time,
     /// Time from which nothing new is begun. Where proxies carry messages, some ranks leave before
@@ -58,12 +60,14 @@ impl Caller {
         trade: &InterfaceEnvironment<'_>,
     ) -> anyhow::Result<Self> {
         let mut random = Random::new(plan.base.seed ^ u64::from(rank + 1) << 48);
+        let mut of_batches = Random::new(!plan.base.seed ^ u64::from(rank + 1) << 48);
         Ok(Self {
             rank,
             node: memory.node(),
             mode: Mode::Polling,
             line: Some(CallerLine::new(rank, memory, trade)?),
             requester: Requester::new(plan.nodes()),
+            collected: CollectedUpdates::new(plan, &mut of_batches),
             doing: CallerActivity::Nothing,
             next_at: random.wait(plan.think),
             leaves_at: match plan.network_mode() {
@@ -137,6 +141,7 @@ impl Caller {
         }
         let waited = self.doing.waits_near() && now < self.doing.due(Time::MAX);
         let was = if waited { format!("{:?}", self.doing) } else { String::new() };
+        self.send_old_batches(now, around.layout);
         let moved = self.go_on(around);
         if moved && waited && slept == Some(false) {
             let rank = self.rank;

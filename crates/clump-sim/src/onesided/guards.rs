@@ -2,6 +2,7 @@
 
 use super::caller::{Caller, CallerEnvironment};
 use super::line::OperationPayload;
+use super::mail::wake;
 use super::model::SharedSum;
 use super::program::CallerActivity;
 use crate::kernel::Time;
@@ -9,19 +10,6 @@ use clump_rma::protocol::{ask, how};
 use clump_rma::{Comparison, Completion, FlagWords, LockTurn, Refusal, TurnStatus};
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock};
-
-/// Wakes a rank of this node, or this node's interface on behalf of a rank of another
-/// (`clump-rma`).
-pub(super) fn wake(memory: &NodeMemory, rank: u32) {
-    if !memory.is_local(rank) {
-        if let Some(alarm) = memory.interface_alarm() {
-            alarm.ring();
-        }
-    } else if let Some(block) = memory.rank(rank) {
-        let alarm = memory.alarm(rank).map(|alarm| &**alarm);
-        block.park().wake_if_asleep(memory.fence(), alarm);
-    }
-}
 
 fn pass_on(memory: &NodeMemory, lock: QueueLock<'_>) {
     if let LockHead::Offered(next) =
@@ -119,7 +107,7 @@ impl Caller {
 
     /// Returns how a request for a lock or a flag has ended. While it has not, the error is true if
     /// its time limit passed just now and it was given up. An answer arrives all the same.
-    fn await_end(
+    pub(super) fn await_end(
         &mut self,
         (home, cookie): (u32, u64),
         (until, cancelled): (Time, bool),

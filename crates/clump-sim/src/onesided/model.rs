@@ -93,6 +93,13 @@ pub struct ModelCounts {
     pub flags_awaited: u64,
     pub quiets: u64,
     pub refused_of_dead: u64,
+    pub batches: u64,
+    pub gathers: u64,
+    pub spreads: u64,
+    pub words_awaited: u64,
+    /// Additions that were collected in batches, and those of them that went over the grid.
+    pub collected: u64,
+    pub forwarded: u64,
 }
 
 impl ModelCounts {
@@ -120,6 +127,12 @@ impl ModelCounts {
             (&mut self.flags_awaited, other.flags_awaited),
             (&mut self.quiets, other.quiets),
             (&mut self.refused_of_dead, other.refused_of_dead),
+            (&mut self.batches, other.batches),
+            (&mut self.gathers, other.gathers),
+            (&mut self.spreads, other.spreads),
+            (&mut self.words_awaited, other.words_awaited),
+            (&mut self.collected, other.collected),
+            (&mut self.forwarded, other.forwarded),
         ] {
             *sum += one;
         }
@@ -127,6 +140,16 @@ impl ModelCounts {
 }
 
 impl Model {
+    /// Stands for the node of additions that interfaces forward.
+    pub(crate) const SPREAD: u32 = u32::MAX;
+
+    /// Returns what stands for the node of additions that a node's interface forwards: a close
+    /// handshake says that they have reached it, and no more.
+    pub(crate) fn forwarded_by(node: u32) -> u32 {
+        debug_assert!(node < 1 << 16, "a node of a simulation");
+        1 << 16 | node
+    }
+
     pub(crate) fn new(ranks: u32) -> Self {
         Self {
             ranks,
@@ -200,6 +223,18 @@ impl Model {
             let added = self.sums.entry(sum).or_default();
             (added.sure, added.maybe) = (added.sure + operand, added.maybe - operand);
         }
+    }
+
+    /// Records that all requests of `by` to `node` have been executed, also by other nodes to which
+    /// its interface has forwarded them.
+    pub(crate) fn on_quiet_of_all(&mut self, by: u32, node: u32) {
+        self.on_quiet(by, node);
+        self.on_quiet(by, Self::forwarded_by(node));
+    }
+
+    /// Records that nobody will say which requests of `by` to `node` have been executed.
+    pub(crate) fn on_unsure(&mut self, by: u32, node: u32) {
+        self.unsure.remove(&(by, node));
     }
 
     /// Records that the proxies of a rank report that all it has handed over has arrived. None of

@@ -42,6 +42,10 @@ pub struct OneSidedPlan {
     pub hold: Time,
     /// The rank whose lock most requests are for, if there is one.
     pub wanted: Option<u32>,
+    /// True if additions that ranks collect travel over the grid of nodes.
+    pub uses_grid: bool,
+    /// True if proxies combine the additions that ranks of their node collect.
+    pub combines: bool,
 }
 
 /// Size of a cluster where the seed is not to choose it.
@@ -105,7 +109,10 @@ impl OneSidedPlan {
         let faults = Vec::new();
         let base =
             BasePlan { seed, security, channel, port, link, turn, clocks, faults, heal_at: span };
-        let mut plan = Self { base, node_of, proxies, spin, think, hold, wanted: None };
+        let mut ways = Random::new(seed ^ 0x6772_6964);
+        let (uses_grid, combines) = (ways.one_in(2), proxies > 0 && ways.one_in(2));
+        let mut plan =
+            Self { base, node_of, proxies, spin, think, hold, wanted: None, uses_grid, combines };
         let mut wants = Random::new(seed ^ 0x7761_6e74_6564);
         plan.wanted = wants.one_in(3).then(|| wants.below(ranks as u64) as u32);
         if way == NetworkMode::Proxies {

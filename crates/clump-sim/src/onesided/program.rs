@@ -1,13 +1,14 @@
 //! Programs of ranks: random operations, one after the other, each checked against the model.
 
 use super::caller::{Caller, CallerEnvironment};
-use super::guards::wake;
 use super::layout::{Layout, PART, SLOT, TICKETS};
 use super::line::OperationPayload;
+use super::mail::{encode_mail, notify, wake};
 use super::model::{Model, SharedSum};
 use crate::kernel::Time;
 use clump_os::sync::Ordering;
 use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
+use clump_rma::service::code;
 use clump_rma::{AtomicOp, Completion, FlagWords, LockTurn, Width};
 
 /// A longer put is deposited as it arrives (`clump-rma`).
@@ -88,6 +89,22 @@ pub(crate) enum CallerActivity {
         value: u64,
         until: Time,
     },
+    /// Additions to words of any nodes, forwarded by the interface of one.
+    Spreads {
+        cookie: u64,
+        via: u32,
+        /// Ranks whose words they are, as bits.
+        owners: u64,
+    },
+    /// A word of another node: the signal of a rank to its owner.
+    AsksWhen {
+        owner: u32,
+        from: u32,
+        cookie: u64,
+        n: u64,
+        until: Time,
+        cancelled: bool,
+    },
     /// Waits until this many proxies report that all it sent has arrived.
     Leaving(u32),
 }
@@ -117,7 +134,8 @@ impl CallerActivity {
             | Self::AwaitsLock { until, .. }
             | Self::AwaitsFlag { until, .. } => *until,
             Self::AsksLock { until, cancelled: false, .. }
-            | Self::AsksFlag { until, cancelled: false, .. } => *until,
+            | Self::AsksFlag { until, cancelled: false, .. }
+            | Self::AsksWhen { until, cancelled: false, .. } => *until,
             _ => Time::MAX,
         }
     }
@@ -203,6 +221,12 @@ impl Caller {
                 around.model.counts.flags_awaited += u64::from(seen);
                 Some(CallerActivity::Nothing)
             }
+            CallerActivity::Spreads { cookie, via, owners } => {
+                self.end_spread((cookie, via, owners), around)
+            }
+            CallerActivity::AsksWhen { owner, from, cookie, n, until, cancelled } => {
+                self.await_when((owner, from, n), (cookie, until, cancelled), around)
+            }
             CallerActivity::Leaving(proxies) => {
                 let block = around.memory.rank(self.rank)?;
                 self.finished = block.close_handshakes() >= proxies;
@@ -239,7 +263,7 @@ impl Caller {
                 _ => self.ask_lock(wanted, around),
             });
         }
-        let doing = match self.random.below(20) {
+        let doing = match self.random.below(28) {
             0..3 => self.add(owner, true, around),
             3..5 => self.add(owner, false, around),
             5..8 => self.put(owner, around),
@@ -256,9 +280,13 @@ impl Caller {
                     CallerActivity::AwaitsSignal { from: owner, n }
                 }
             }
-            13..17 => self.ask_lock(owner, around),
-            17 => self.add_to_flag(owner, around),
-            18 => self.ask_flag(owner, around),
+            13..18 => self.ask_lock(owner, around),
+            18 => self.add_to_flag(owner, around),
+            19 => self.ask_flag(owner, around),
+            20 => self.add_many(owner, around),
+            21 => self.spread(owner, around),
+            22..24 => self.ask_when(owner, around),
+            24..27 => self.collect(around),
             _ => self.quiet(Next::Nothing, around),
         };
         Some(doing)
@@ -267,6 +295,7 @@ impl Caller {
     /// Begins the end: a quiet of all nodes; or, half of the time, a close handshake with the
     /// proxies.
     fn finish(&mut self, around: &mut CallerEnvironment<'_>) -> Option<CallerActivity> {
+        self.flush_batches(around.layout);
         let line = self.line.as_mut()?;
         if !line.is_by_proxies() || self.random.one_in(2) {
             return Some(self.quiet(Next::Finish, around));
@@ -400,11 +429,17 @@ impl Caller {
             if let Some(word) = cells.word(Layout::signal(from)) {
                 word.store(n, Ordering::Release);
             }
+            notify(around.memory, layout.name(to), Layout::signal(from));
             wake(around.memory, to);
             return CallerActivity::Nothing;
         }
-        let segment = layout.bits(to);
-        let words = [segment, slot, 0, segment, Layout::signal(from), n, 0];
+        let (segment, signal) = (layout.bits(to), Layout::signal(from));
+        if self.random.one_in(3) {
+            let load = OperationPayload::Bytes(encode_mail(slot, &data, signal, n));
+            self.post(layout.node(to), code::APPLY, &[segment, 0, 0, 1, 1], load);
+            return CallerActivity::Nothing;
+        }
+        let words = [segment, slot, 0, segment, signal, n, 0];
         self.post(layout.node(to), ask::PUT, &words, OperationPayload::Bytes(data.to_vec()));
         CallerActivity::Nothing
     }
@@ -422,6 +457,9 @@ impl Caller {
             layout.cells(owner).read(place, &mut got);
             self.compare((owner, at, len), &got, around);
             return CallerActivity::Nothing;
+        }
+        if let Some(cookie) = self.begin_gather((owner, at, len), around) {
+            return CallerActivity::Getting { cookie, owner, at, len };
         }
         let cookie = self.requester.begin_bytes(node, len as usize);
         let words = [layout.bits(owner), place, cookie, len];

@@ -3,7 +3,7 @@
 use super::caller::{Caller, CallerEnvironment};
 use super::line::{CallerLine, OperationPayload};
 use super::program::{CallerActivity, Next};
-use clump_rma::Completion;
+use clump_rma::{Completion, Refusal};
 
 impl Caller {
     /// Begins a quiet of all nodes.
@@ -12,6 +12,8 @@ impl Caller {
         next: Next,
         around: &mut CallerEnvironment<'_>,
     ) -> CallerActivity {
+        // As every call that waits does (`clump-pgas`).
+        self.flush_batches(around.layout);
         let mut cookies = Vec::new();
         for node in 0..around.plan.nodes() {
             if around.memory.is_node_lost(node) {
@@ -25,7 +27,7 @@ impl Caller {
                     cookies.push((node, cookie));
                 }
                 None if self.requester.is_lost(node) => {}
-                None => around.model.on_quiet(self.rank, node),
+                None => around.model.on_quiet_of_all(self.rank, node),
             }
         }
         CallerActivity::Quiet { cookies, next }
@@ -44,11 +46,14 @@ impl Caller {
             let place = (node, owner.unwrap_or(0) as u32);
             let Some((completion, _)) = self.end_of(cookie, place, around) else { return true };
             if let Completion::Done(_) = completion {
-                around.model.on_quiet(self.rank, node);
+                around.model.on_quiet_of_all(self.rank, node);
             }
             if let Some((_, why, segment, _)) = self.requester.failure(node) {
                 let owner = clump_rma::SegmentName::from_bits(segment).rank();
-                if !around.model.is_dead(owner) {
+                if why == Refusal::HolderDied {
+                    // A release of a lock that a rank passed on before it died, unreported.
+                    around.model.on_holder_died(owner, self.rank);
+                } else if !around.model.is_dead(owner) {
                     let what = format!("operations of rank {} on rank {owner}", self.rank);
                     around.model.complain(format!("{what} were refused: {why}"));
                 }

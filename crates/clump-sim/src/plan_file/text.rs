@@ -100,6 +100,7 @@ pub(super) struct ClusterText {
     pub(super) hold: Option<Span>,
     pub(super) wanted_lock: Option<u32>,
     pub(super) same_clocks: bool,
+    pub(super) grid: Option<bool>,
 }
 
 /// Properties of a link.
