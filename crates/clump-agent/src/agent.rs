@@ -4,22 +4,28 @@
 //! job of one node its own [`RankSupervisor`] decides on them, on a job of several nodes the
 //! launcher's. If the launcher is lost, every agent ends its ranks by itself ([`decide`]).
 
+mod adopting;
 mod close;
 mod decide;
 mod opening;
+mod reaching;
 
+use crate::adoption::Adoption;
 use crate::frame::{Assembler, Frame, Stream};
 use crate::heartbeat_socket::HeartbeatSocket;
+use crate::keeper;
+use crate::metrics_server::MetricsServer;
 use crate::narrow::Narrow;
 use crate::net::NodeNetwork;
 use crate::outcome::RankActivity;
 use crate::output::Outputs;
 use crate::rank::{Rank, RankEnvironment, Refusal};
+use crate::rank_input::RankInput;
+use crate::rank_state;
 use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
-use crate::spec::AddressTable;
-use crate::spec::JobSpec;
-use crate::{rank_state, sweep};
+use crate::spec::{AddressTable, AgentOffer, JobSpec};
+use crate::stream_watch::StreamWatch;
 use clump_boot::boot::{self, SeatNews};
 use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
 use clump_ni::NetworkInterface;
@@ -32,10 +38,8 @@ use clump_os::{clock, process};
 use clump_shm::node::MEMORY_LABEL;
 use clump_shm::rank::RankState;
 use opening::{AgentSetup, OpenedNode};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::fd::RawFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Meanings of tokens in the poller; the lower half is a rank or a pipe.
@@ -46,45 +50,69 @@ mod token {
     pub(super) const PIPE: u64 = 3 << 32;
     pub(super) const SEAT: u64 = 4 << 32;
     pub(super) const HEART: u64 = 5 << 32;
+    pub(super) const INPUT: u64 = 6 << 32;
+    pub(super) const CALLER: u64 = 7 << 32;
+    pub(super) const STARTER: u64 = 8 << 32;
+    pub(super) const METRICS: u64 = 9 << 32;
     pub(super) const KIND: u64 = !0 << 32;
 }
 
 /// Interval between searches for processes to kill while killing: the end of a grandchild sends no
 /// signal to this process.
 const SWEEP_EVERY: Duration = Duration::from_millis(2);
-/// Part of the node timeout after which silence counts; the rest is for agreeing on which node is
-/// lost.
-const SILENCE_SHARE: (u64, u64) = (3, 4);
-/// Longest time that an agent tries to say why it ends: the launcher does not wait for that.
-const LAST_WORD: Duration = Duration::from_millis(200);
 /// Longest time of trying to kill.
 const SWEEP_NS: u64 = 2_000_000_000;
+/// Longest time that an agent tries to say why it ends: the launcher does not wait for that.
+const LAST_WORD: Duration = Duration::from_millis(200);
 
-/// Runs the agent of a node; the launcher is at the other end of inherited descriptor `control`.
-/// Returns the exit code.
-pub fn agent_main(control: RawFd) -> u8 {
-    match AgentSetup::open(control).and_then(|connection| connection.serve()) {
-        Ok(()) => 0,
-        Err(why) => {
-            say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));
-            125
-        }
-    }
+/// Place where an agent was started, and with it its streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentPlace {
+    /// By the launcher itself, with its stream under this descriptor.
+    Here(RawFd),
+    /// By a remote shell, with standard input and output as streams: below a keeper of its own. If
+    /// `staged`, the folder of this program goes with the job.
+    Elsewhere {
+        /// True if so.
+        staged: bool,
+    },
+    /// Below that keeper.
+    Kept,
+}
+
+/// Runs the agent of a node. Returns the exit code.
+pub fn agent_main(place: AgentPlace) -> u8 {
+    let done = match place {
+        AgentPlace::Elsewhere { staged } => keeper::keep(staged),
+        AgentPlace::Here(control) => AgentSetup::open(Some(control)).and_then(AgentSetup::serve),
+        AgentPlace::Kept => AgentSetup::open(None).and_then(AgentSetup::serve),
+    };
+    done.unwrap_or_else(|why| {
+        say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));
+        125
+    })
 }
 
 type Result<T> = std::result::Result<T, anyhow::Error>;
 
 struct Agent {
-    launcher: Arc<UnixStream>,
     poller: Poller,
     signals: Signals,
     assembler: Assembler,
     outputs: Outputs,
+    /// Signs of life on the stream to a launcher on another machine.
+    life: Option<StreamWatch>,
+    /// Input of rank 0, if it comes from the launcher, and what has come before the rank started.
+    input: Option<RankInput>,
+    early_input: Vec<Vec<u8>>,
     /// Decides about the job, if this agent does.
     watch: Option<RankSupervisor>,
     node: OpenedNode,
     /// Heartbeats to and from other agents, once all are known.
     heartbeats: Option<HeartbeatSocket>,
+    /// All agents, and the own addresses that are of use, once both are known.
+    offers: Vec<AgentOffer>,
+    chosen: Vec<usize>,
     /// Ranks of other nodes that do not respond though their agent does.
     silence: UnresponsivePeers,
     /// Paths to other nodes that lose long packets.
@@ -102,6 +130,9 @@ struct Agent {
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,
     sweep_until: Option<u64>,
+    /// Ranks that an engine has started, and that come to this agent.
+    adoption: Option<Adoption>,
+    metrics: Option<MetricsServer>,
     /// True while everything is being killed.
     killing: bool,
     finished: bool,
@@ -110,11 +141,11 @@ struct Agent {
 
 impl Agent {
     fn run(mut self) -> Result<()> {
-        match &self.node.net {
+        match &self.node.unbound {
             None => self.start_ranks()?,
-            Some(net) => {
-                let bound = Box::new(net.bound.clone());
-                self.outputs.say(&self.poller, &Frame::Bound(bound))?;
+            Some(own) => {
+                let offer = Box::new(own.offer.clone());
+                self.outputs.say(&self.poller, &Frame::Offered(offer))?;
             }
         }
         while self.refusal.is_none() && !self.finished {
@@ -150,11 +181,17 @@ impl Agent {
 
     /// Starts the ranks: all nodes are ready.
     fn go(&mut self, table: &AddressTable) -> Result<()> {
-        NodeNetwork::place_all(&self.node.memory, table);
+        let routed = self.routed(table);
+        NodeNetwork::place_all(&self.node.memory, &routed);
+        if self.spec.verbose {
+            let text = self.describe_routes(&routed);
+            self.outputs.say(&self.poller, &Frame::Routes(text))?;
+        }
         // Interfaces, to which ranks hand messages, must exist when ranks start.
         if let Some(net) = &self.node.net {
-            let interfaces = self.node.memory.interfaces() * self.node.plan.sharing_nodes;
-            let sharing = self.node.plan.sharing.len() + interfaces as usize;
+            let shared = self.node.plan.sharing;
+            let sharing = shared.ranks + self.node.memory.interfaces() * shared.nodes;
+            let sharing = sharing as usize;
             match net.start_interfaces(&self.node.memory, &self.node.config, sharing) {
                 Ok(interfaces) => self.interfaces = interfaces,
                 Err(refusal) => {
@@ -166,19 +203,7 @@ impl Agent {
         if starts && !self.killing && !self.finished {
             self.start_ranks()?;
         }
-        if let Some(net) = self.node.net.take() {
-            let silence_ns =
-                SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
-            let times = (silence_ns, self.node.plan.job_id, clock::now_ns());
-            let NodeNetwork { own, mut key, security, access, .. } = net;
-            self.node.access = Some(access);
-            let heartbeats =
-                HeartbeatSocket::new(own, &mut key, security, (self.node.plan.node, table), times)?;
-            for socket in heartbeats.sockets() {
-                self.poller.add(socket, token::HEART, Interest::Read)?;
-            }
-            self.heartbeats = Some(heartbeats);
-        }
+        self.release_network()?;
         if let Some(refusal) = self.refusal.take_if(|_| self.watch.is_none()) {
             let frame = Frame::Refused(refusal.why, refusal.code);
             self.outputs.say(&self.poller, &frame)?;
@@ -187,6 +212,10 @@ impl Agent {
     }
 
     fn start_ranks(&mut self) -> Result<()> {
+        if let Some(adoption) = &mut self.adoption {
+            adoption.is_due = true;
+            return self.adopt_ranks();
+        }
         let Self { spec, node, .. } = self;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
         let crew =
@@ -202,6 +231,9 @@ impl Agent {
             let low = u64::from(number);
             self.poller.add(&rank.child.pidfd, token::END | low, Interest::Read)?;
             self.poller.add(&rank.seat, token::SEAT | low, Interest::Read)?;
+            if let Some(pipe) = rank.child.input.take() {
+                self.input = Some(RankInput::new(pipe, token::INPUT));
+            }
             let pipes = [rank.child.output.take(), rank.child.errors.take()];
             for (pipe, stream) in pipes.into_iter().zip([Stream::Output, Stream::Errors]) {
                 if let Some(pipe) = pipe {
@@ -209,6 +241,9 @@ impl Agent {
                 }
             }
             self.ranks.push(rank);
+        }
+        for bytes in std::mem::take(&mut self.early_input) {
+            self.feed_input(Some(&bytes))?;
         }
         Ok(())
     }
@@ -232,6 +267,15 @@ impl Agent {
                 }
                 token::SIGNALS => self.read_signals()?,
                 token::HEART => self.handle_heartbeats()?,
+                token::INPUT => self.feed_input(None)?,
+                token::END if self.adoption.is_some() => self.handle_adopted_end(low)?,
+                token::CALLER => self.handle_caller(low)?,
+                token::STARTER => self.handle_starter_end(low)?,
+                token::METRICS => {
+                    if let Some(metrics) = &mut self.metrics {
+                        metrics.handle(&self.poller, low, &self.node.memory)?;
+                    }
+                }
                 token::END => self.reap()?,
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.handle_boot_socket(low)?,
@@ -239,12 +283,29 @@ impl Agent {
             // Deaths are handled between any two chunks of output.
             self.act()?;
         }
+        self.watch_stream()?;
         self.handle_timeout()?;
         self.act()?;
         if self.killing {
             self.reap()?;
             self.kill_everything();
             self.act()?;
+        }
+        Ok(())
+    }
+
+    /// Gives rank 0 more of its input, or what has waited for room.
+    fn feed_input(&mut self, bytes: Option<&[u8]>) -> Result<()> {
+        let Some(input) = &mut self.input else {
+            self.early_input.extend(bytes.map(<[u8]>::to_vec));
+            return Ok(());
+        };
+        let taken = match bytes {
+            Some(bytes) => input.handle_input(&self.poller, bytes)?,
+            None => input.flush(&self.poller)?,
+        };
+        if taken > 0 {
+            self.outputs.say(&self.poller, &Frame::InputRoom(taken))?;
         }
         Ok(())
     }
@@ -262,9 +323,12 @@ impl Agent {
 
     fn handle_launcher(&mut self) -> Result<()> {
         let mut piece = [0; 4096];
-        let lost = match (&*self.launcher).read(&mut piece) {
+        let lost = match self.outputs.read_launcher(&mut piece) {
             Ok(0) => true,
             Ok(bytes) => {
+                if let Some(life) = &mut self.life {
+                    life.on_heard(clock::now_ns());
+                }
                 self.assembler.handle_bytes(&piece[..bytes]);
                 false
             }
@@ -275,17 +339,41 @@ impl Agent {
                 Frame::Room(bytes) => self.outputs.on_room(&self.poller, bytes)?,
                 Frame::Interrupt(signal) => self.tell(Event::Interrupted(signal))?,
                 Frame::Kill => self.kill_now(),
+                Frame::Probe(offers) => self.probe_paths(&offers)?,
                 Frame::Go(table) => self.go(&table)?,
+                Frame::Input(bytes) => self.feed_input(Some(&bytes))?,
                 Frame::Order(order) => self.obey(order),
                 _ => {}
             }
         }
-        if lost && !self.launcher_lost {
+        if lost { self.lose_launcher() } else { Ok(()) }
+    }
+
+    /// Goes on without a launcher, to an end.
+    fn lose_launcher(&mut self) -> Result<()> {
+        if !self.launcher_lost {
             self.launcher_lost = true;
             self.outputs.on_launcher_lost(&self.poller)?;
             self.on_launcher_lost();
         }
         Ok(())
+    }
+
+    /// Gives the launcher a sign of life if one is due; takes it for lost if it gives none.
+    fn watch_stream(&mut self) -> Result<()> {
+        let now_ns = clock::now_ns();
+        let Some(life) = self.life.as_mut().filter(|_| !self.launcher_lost) else { return Ok(()) };
+        if !life.handle_timeout(now_ns) {
+            return Ok(());
+        }
+        if life.is_dead(now_ns) {
+            return self.lose_launcher();
+        }
+        if self.outputs.all_sent() {
+            Ok(self.outputs.say(&self.poller, &Frame::Alive)?)
+        } else {
+            Ok(())
+        }
     }
 
     fn handle_boot_socket(&mut self, rank: u32) -> Result<()> {
@@ -314,7 +402,8 @@ impl Agent {
     fn is_replaced(&self, rank: u32) -> bool {
         let Some(pid) = self.node.memory.rank(rank).map(|block| block.pid()) else { return false };
         let own = || procfs::descendants(process::own_pid());
-        procfs::maps_memory(pid, MEMORY_LABEL) == Some(false) && own().iter().any(|p| p.pid == pid)
+        procfs::maps_memory(pid, MEMORY_LABEL) == Some(false)
+            && (self.adoption.is_some() || own().iter().any(|p| p.pid == pid))
     }
 
     /// Records every child that ended, stopped or continued.
@@ -345,46 +434,6 @@ impl Agent {
             }
         }
         Ok(())
-    }
-
-    fn signal_ranks(&self, signal: u8) {
-        for rank in &self.ranks {
-            // A process number is ours until the process has been reaped, and no longer.
-            if rank.end.is_none() {
-                let _ = process::signal_group(rank.child.pid, signal);
-            }
-        }
-    }
-
-    fn kill_everything(&mut self) {
-        for process in sweep::kill_below(&[]) {
-            let is_rank = self.ranks.iter().any(|rank| rank.child.pid == process.pid);
-            let known =
-                self.leftovers.iter().any(|p| p.pid == process.pid && p.started == process.started);
-            if !is_rank && !known {
-                self.leftovers.push(process);
-            }
-        }
-    }
-
-    /// Kills what ended ranks left running. All ranks have ended.
-    fn sweep_rest(&mut self) -> Result<()> {
-        let until = *self.sweep_until.get_or_insert(clock::now_ns() + SWEEP_NS);
-        self.killing |= self.refusal.is_some();
-        loop {
-            let mut news = process::changed()?;
-            while let ChildEvents::Of(..) = news {
-                news = process::changed()?;
-            }
-            if news == ChildEvents::Childless {
-                return Ok(());
-            }
-            if clock::now_ns() > until {
-                return self.outputs.abandon(&self.poller).map_err(Into::into);
-            }
-            self.kill_everything();
-            self.turn(Some(SWEEP_EVERY))?;
-        }
     }
 
     /// Records the activity of every rank of the node, at the first call only.

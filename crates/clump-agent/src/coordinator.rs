@@ -13,8 +13,12 @@ use crate::frame::Frame;
 use crate::ledger::{Ledger, NodeLoss};
 use crate::outcome::{JobOutcome, NodeOutcome};
 use crate::report::{lingering, rank_list};
-use crate::spec::{AddressTable, BoundAddresses, JobSpec};
+use crate::spec::{AddressTable, AgentOffer, BoundAddresses, JobSpec};
 use clump_control::{AgentLoss, CutOffReason, Decision, JobCoordinator};
+use std::collections::VecDeque;
+
+/// Time that each node adds to the limit for the start: virtual ones share processors.
+const START_EACH_NS: u64 = 250_000_000;
 
 /// An action of the launcher.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +34,7 @@ pub enum Effect {
 /// Facts that an agent has told of its node.
 #[derive(Debug, Default)]
 struct Node {
+    offer: Option<AgentOffer>,
     bound: Option<BoundAddresses>,
     part: Option<NodeOutcome>,
     pid: u32,
@@ -43,12 +48,21 @@ pub struct Coordinator {
     nodes: Vec<Node>,
     losses: Vec<NodeLoss>,
     refusal: Option<(String, u8)>,
+    effects: VecDeque<Effect>,
+    /// Time by which all nodes must have been reached, until they have.
+    start_by_ns: Option<u64>,
 }
 
 impl Coordinator {
     /// Creates the coordinator of the job `spec`, whose agents are these processes.
-    pub fn new(spec: &JobSpec, agents: &[u32], node_timeout_ms: u64, now_ns: u64) -> Self {
+    pub fn new(
+        spec: &JobSpec,
+        agents: &[u32],
+        (node_timeout_ms, start_timeout_ms): (u64, u64),
+        now_ns: u64,
+    ) -> Self {
         debug_assert_eq!(agents.len(), spec.nodes as usize, "each node has an agent");
+        let start_ns = start_timeout_ms * 1_000_000 + u64::from(spec.nodes) * START_EACH_NS;
         let policy = (spec.on_death, spec.linger_ms);
         let ranks = (0..spec.nodes).map(|node| spec.ranks_of(node));
         let node = |&pid| Node { pid, ..Node::default() };
@@ -58,6 +72,8 @@ impl Coordinator {
             nodes: agents.iter().map(node).collect(),
             losses: Vec::new(),
             refusal: None,
+            effects: VecDeque::new(),
+            start_by_ns: Some(now_ns.saturating_add(start_ns)),
         }
     }
 
@@ -71,8 +87,15 @@ impl Coordinator {
             return;
         }
         match frame {
+            Frame::Offered(offer) => {
+                node.offer = Some(*offer);
+                self.introduce();
+            }
             Frame::Bound(bound) => {
                 node.bound = Some(*bound);
+                if self.nodes.iter().all(|node| node.bound.is_some()) {
+                    self.start_by_ns = None;
+                }
                 self.rules.handle_reached(from, now_ns);
             }
             Frame::Event(event) => self.rules.handle_event(from, event, now_ns),
@@ -108,7 +131,7 @@ impl Coordinator {
                 self.refusal.get_or_insert((why, 125));
             }
             AgentLoss::Running(ranks) => {
-                let host = node.bound.as_ref().map(|bound| bound.host.clone()).unwrap_or_default();
+                let host = node.offer.as_ref().map(|offer| offer.host.clone()).unwrap_or_default();
                 self.losses.push(NodeLoss { node: number, pid, host, how, ranks });
             }
         }
@@ -122,16 +145,61 @@ impl Coordinator {
 
     /// Returns the time for the next call of [`Coordinator::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        self.rules.next_deadline_ns()
+        self.rules.next_deadline_ns().into_iter().chain(self.start_by_ns).min()
     }
 
     /// Handles deadlines that have passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.rules.handle_timeout(now_ns);
+        if self.start_by_ns.is_some_and(|at| at <= now_ns) {
+            self.start_by_ns = None;
+            self.refuse_late(now_ns);
+        }
+    }
+
+    /// Ends the job: a node has not got ready in time.
+    fn refuse_late(&mut self, now_ns: u64) {
+        let mut late = (0..).zip(&self.nodes).filter(|(_, node)| node.bound.is_none());
+        let Some((number, node)) = late.next() else { return };
+        let host = node.offer.as_ref().map(|offer| offer.host.as_str());
+        let machine = self.spec.machines.get(number as usize).map(|one| one.name.as_str());
+        let name = host.or(machine).unwrap_or("this machine");
+        let why = format!(
+            "node {number} ({name}) has not got ready in time: its agent (pid {}) hangs, or is cut off; look whether \
+             that machine runs and is reachable (CLUMP_START_TIMEOUT_MS bounds the time)",
+            node.pid
+        );
+        self.refusal.get_or_insert((why, 125));
+        self.rules.handle_refused(number, now_ns);
+    }
+
+    /// Tells all agents of each other, once all have offered themselves.
+    fn introduce(&mut self) {
+        let offers: Option<Vec<_>> = self.nodes.iter().map(|node| node.offer.clone()).collect();
+        let Some(offers) = offers else { return };
+        let known = || offers.iter().filter(|offer| !offer.program.is_empty());
+        let first = known().next();
+        let other = first.and_then(|one| known().find(|other| other.program != one.program));
+        if let (Some(one), Some(other)) = (first, other) {
+            self.effects.push_back(Effect::Notice(format!(
+                "`{}` is not the same on all machines: build {} on {}, {} on {}; ranks of different builds may \
+                 misunderstand each other (--stage copies this one)",
+                self.spec.program_name(),
+                one.program,
+                one.host,
+                other.program,
+                other.host
+            )));
+        }
+        let tell = |node: u32| Effect::Say(node, Frame::Probe(offers.clone()));
+        self.effects.extend((0..self.spec.nodes).map(tell));
     }
 
     /// Returns the next action of the launcher.
     pub fn poll_effect(&mut self) -> Option<Effect> {
+        if let Some(effect) = self.effects.pop_front() {
+            return Some(effect);
+        }
         Some(match self.rules.poll_decision()? {
             Decision::Start(node) => Effect::Say(node, Frame::Go(Box::new(self.table()))),
             Decision::Command(node, command) => Effect::Say(node, Frame::Order(command)),
@@ -143,7 +211,6 @@ impl Coordinator {
     fn table(&self) -> AddressTable {
         let bound = || self.nodes.iter().filter_map(|node| node.bound.as_ref());
         AddressTable {
-            agents: bound().map(|bound| bound.agent).collect(),
             interfaces: bound().flat_map(|bound| bound.interfaces.iter().copied()).collect(),
             ranks: bound().flat_map(|bound| bound.ranks.iter().copied()).collect(),
         }

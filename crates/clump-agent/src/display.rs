@@ -15,4 +15,6 @@ pub struct Display {
     pub json: bool,
     /// Print the communication summary at the end.
     pub stats: bool,
+    /// Write the profile into this file.
+    pub profile: Option<PathBuf>,
 }

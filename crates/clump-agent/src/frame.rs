@@ -9,7 +9,7 @@
 //! other frame ever waits behind output that is not read.
 
 use crate::outcome::{JobOutcome, NodeOutcome};
-use crate::spec::{AddressTable, BoundAddresses, JobSpec, NodePlan};
+use crate::spec::{AddressTable, AgentOffer, BoundAddresses, JobSpec, NodePlan};
 use clump_control::{AgentCommand, Event};
 use clump_os::secret::Secret;
 use std::io::{Read, Write};
@@ -40,6 +40,8 @@ pub enum Frame {
     Wrote(u32, Stream, Vec<u8>),
     /// To the launcher: a text that the user should read now.
     Notice(String),
+    /// To the launcher: the addresses by which a node reaches others, for a user who asked.
+    Routes(String),
     /// To the launcher, from an agent that decides by itself: the job is over.
     Finished(Box<JobOutcome>),
     /// To the agent: so many bytes of output have been consumed.
@@ -47,7 +49,17 @@ pub enum Frame {
     /// To a process that becomes no agent: create so many network namespaces, joined by so many
     /// links each, and pass them back.
     Wire(u32, u32),
-    /// To the launcher: the sockets of a node are bound.
+    /// To the agent: standard input for rank 0; none: its end.
+    Input(Vec<u8>),
+    /// To the launcher: rank 0 has taken so many bytes of input.
+    InputRoom(u32),
+    /// Either way, between machines: nothing but a sign of life.
+    Alive,
+    /// To the launcher: the addresses of an agent.
+    Offered(Box<AgentOffer>),
+    /// To the agent: the addresses of all agents, by node; find out which reach each other.
+    Probe(Vec<AgentOffer>),
+    /// To the launcher: all nodes have been reached, and the sockets of this one are bound.
     Bound(Box<BoundAddresses>),
     /// To the agent: the sockets of all nodes are bound to these addresses; start the ranks.
     Go(Box<AddressTable>),
@@ -86,6 +98,12 @@ impl Frame {
             Frame::Order(order) => json(out, 12, order),
             Frame::Refused(why, code) => raw(out, 13, &[&[*code], why.as_bytes()]),
             Frame::Part(part) => json(out, 14, part),
+            Frame::Offered(offer) => json(out, 15, offer),
+            Frame::Probe(offers) => json(out, 16, offers),
+            Frame::Input(bytes) => raw(out, 17, &[bytes]),
+            Frame::InputRoom(bytes) => raw(out, 18, &[&bytes.to_le_bytes()]),
+            Frame::Alive => raw(out, 19, &[]),
+            Frame::Routes(text) => raw(out, 20, &[text.as_bytes()]),
         }
     }
 
@@ -101,6 +119,7 @@ impl Frame {
                 Frame::Wrote(u32::from_le_bytes([*a, *b, *c, *d]), stream, bytes.to_vec())
             }
             (5, _) => Frame::Notice(String::from_utf8_lossy(body).into_owned()),
+            (20, _) => Frame::Routes(String::from_utf8_lossy(body).into_owned()),
             (6, _) => Frame::Finished(serde_json::from_slice(body).map_err(text)?),
             (7, &[a, b, c, d, e, f, g, h]) => {
                 Frame::Wire(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
@@ -114,6 +133,11 @@ impl Frame {
                 Frame::Refused(String::from_utf8_lossy(why).into_owned(), *code)
             }
             (14, _) => Frame::Part(serde_json::from_slice(body).map_err(text)?),
+            (15, _) => Frame::Offered(serde_json::from_slice(body).map_err(text)?),
+            (16, _) => Frame::Probe(serde_json::from_slice(body).map_err(text)?),
+            (17, _) => Frame::Input(body.to_vec()),
+            (18, &[a, b, c, d]) => Frame::InputRoom(u32::from_le_bytes([a, b, c, d])),
+            (19, []) => Frame::Alive,
             _ => return Err(bad("unknown, or of a wrong length")),
         })
     }
@@ -212,9 +236,15 @@ mod tests {
     fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
         (spec.linger_ms, spec.security) = (Some(7), clump_wire::Security::Crc);
-        let plan = NodePlan::virtual_node(&spec, 1, u64::MAX, 9);
+        let plan = NodePlan::new(&spec, 1, u64::MAX, 9);
         let address = "127.0.0.1:9".parse().unwrap();
         let at = BoundAddress { address, others: [Some(address), None, None], epoch: 5 };
+        let offer = AgentOffer {
+            host: "h".into(),
+            program: "7f".into(),
+            addresses: vec![address],
+            epoch: 3,
+        };
         vec![
             Frame::Start(Box::new((spec, plan))),
             Frame::Interrupt(2),
@@ -225,17 +255,8 @@ mod tests {
             Frame::Finished(Box::new(JobOutcome::without_ranks(3, JobEnd::Clean))),
             Frame::Room(70_000),
             Frame::Wire(8, 2),
-            Frame::Bound(Box::new(BoundAddresses {
-                host: "h".into(),
-                agent: at,
-                interfaces: vec![at],
-                ranks: vec![at, at],
-            })),
-            Frame::Go(Box::new(AddressTable {
-                agents: vec![at],
-                interfaces: vec![at],
-                ranks: vec![],
-            })),
+            Frame::Bound(Box::new(BoundAddresses { interfaces: vec![at], ranks: vec![at, at] })),
+            Frame::Go(Box::new(AddressTable { interfaces: vec![at], ranks: vec![] })),
             Frame::Event(Event::Ended {
                 rank: 3,
                 end: ProcessEnd::Signal(9),
@@ -247,6 +268,12 @@ mod tests {
             Frame::Order(AgentCommand::Conclude),
             Frame::Refused("no program".into(), 127),
             Frame::Part(Box::default()),
+            Frame::Offered(Box::new(offer.clone())),
+            Frame::Probe(vec![offer]),
+            Frame::Input(vec![1, 0, 255]),
+            Frame::Input(vec![]),
+            Frame::InputRoom(65_536),
+            Frame::Alive,
         ]
     }
 

@@ -6,14 +6,20 @@ mod agent_handle;
 mod agent_starter;
 mod conclude;
 mod fork_starter;
+mod input;
+mod meeting;
+mod ssh_starter;
+pub(crate) mod staged;
+mod unreached;
 mod wired;
 
 use crate::coordinator::{Coordinator, Effect};
 use crate::display::Display;
-use crate::frame::{Frame, Key, Stream};
-use crate::outcome::{JobEnd, JobOutcome};
+use crate::frame::{Frame, Stream};
+use crate::notice_filter::NoticeFilter;
+use crate::outcome::{JobEnd, JobOutcome, LossReport};
 use crate::print::Printer;
-use crate::spec::{JobSpec, NodePlan};
+use crate::spec::JobSpec;
 use crate::sweep;
 use agent_handle::AgentHandle;
 use agent_starter::{AgentRequest, AgentStarter};
@@ -21,21 +27,24 @@ use clump_boot::Config;
 use clump_boot::boot::VARIABLES;
 use clump_control::{EndRequest, EndRequests};
 use clump_os::epoll::{Interest, Poller};
-use clump_os::netns::{self, Networks};
+use clump_os::netns::Networks;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
 use fork_starter::ForkStarter;
+use input::InputReader;
+use ssh_starter::SshStarter;
+use staged::StagedFiles;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::time::Duration;
-
-/// The hidden subcommand with which the launcher starts itself as an agent.
-pub const AGENT_COMMAND: &str = "agent";
 
 /// Meanings of tokens in the poller; the lower half is a node.
 mod token {
     pub(super) const SIGNALS: u64 = 0;
     pub(super) const PRINTED: u64 = 1 << 32;
+    pub(super) const INPUT: u64 = 1 << 32 | 1;
+    pub(super) const ERRORS: u64 = 2 << 32;
     pub(super) const AGENT: u64 = 3 << 32;
     pub(super) const END: u64 = 4 << 32;
     pub(super) const KIND: u64 = !0 << 32;
@@ -60,21 +69,32 @@ const OWN_FAILURE: u8 = 125;
 /// Fails if an agent cannot be started or the output folder cannot be written. Anything that
 /// happens to the job after that is an outcome, not an error.
 pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
-    let mut launcher = Launcher::start(spec, display)?;
+    let config = Config::load()?;
+    let mut spec = spec.clone();
+    spec.settings = config.settings();
+    let of_rank = |(name, _): &(OsString, OsString)| VARIABLES.iter().any(|known| name == known);
+    let ours = config.variables().into_iter().filter(|variable| !of_rank(variable));
+    spec.variables.splice(0..0, ours);
+    let mut launcher = Launcher::start(&spec, &config, display)?;
     let mut outcome = launcher.run()?;
-    launcher.conclude(&mut outcome, spec, display)?;
+    launcher.conclude(&mut outcome, &spec, display)?;
     Ok(outcome)
 }
 
 struct Launcher {
+    spec: JobSpec,
+    node_timeout_ms: u64,
+    start_timeout_ms: u64,
     agents: Vec<AgentHandle>,
     /// Decides about a job with several nodes; on one node, its agent does.
     coordinator: Option<Coordinator>,
     poller: Poller,
     signals: Signals,
     printer: Printer,
+    notices: NoticeFilter,
+    /// Standard input, for a rank 0 elsewhere.
+    input: Option<InputReader>,
     spared: Vec<u32>,
-    ranks: u32,
     outcome: Option<JobOutcome>,
     /// Requests to end the job, and the launcher's deadline.
     requests: EndRequests,
@@ -84,12 +104,14 @@ struct Launcher {
     concluding: bool,
     /// Time of the next search for what a lost agent has left, and the delay after it.
     clear: Option<(u64, u64)>,
+    /// Time when agents got their job.
+    begun_ns: u64,
     /// Held until the end: an empty namespace exists as long as a descriptor holds it.
-    _networks: Option<Networks>,
+    networks: Option<Networks>,
 }
 
 impl Launcher {
-    fn start(spec: &JobSpec, display: &Display) -> anyhow::Result<Self> {
+    fn start(spec: &JobSpec, config: &Config, display: &Display) -> anyhow::Result<Self> {
         signal::set_own()?;
         // Signals that nohup or a shell had this process ignore stay ignored.
         let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
@@ -101,36 +123,39 @@ impl Launcher {
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
         poller.add(printer.bell(), token::PRINTED, Interest::Read)?;
-        // On one node its agent reads the configuration, and reports its errors.
-        let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
-        let node_timeout_ms = config.node_timeout_ms;
         let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
-        let agents = start_agents(&mut ForkStarter, spec, node_timeout_ms, networks.as_ref())?;
+        let agents = start_agents(spec)?;
         let mut launcher = Self {
-            coordinator: (spec.nodes > 1).then(|| {
-                let pids: Vec<u32> = agents.iter().map(|link| link.pid()).collect();
-                Coordinator::new(spec, &pids, node_timeout_ms, clock::now_ns())
-            }),
+            spec: spec.clone(),
+            node_timeout_ms: config.node_timeout_ms,
+            start_timeout_ms: config.start_timeout_ms,
+            coordinator: None,
             agents,
             poller,
             signals,
             printer,
+            notices: NoticeFilter::default(),
+            input: None,
             spared,
-            ranks: spec.ranks,
             outcome: None,
             requests: EndRequests::default(),
             unwritten: None,
             concluding: false,
             clear: None,
-            _networks: networks,
+            begun_ns: 0,
+            networks,
         };
         for (node, link) in (0..).zip(&mut launcher.agents) {
-            link.watch(&launcher.poller, token::AGENT | node, token::END | node)?;
+            let tokens = (token::AGENT | node, token::END | node, token::ERRORS | node);
+            link.watch(&launcher.poller, tokens)?;
         }
         Ok(launcher)
     }
 
     fn run(&mut self) -> anyhow::Result<JobOutcome> {
+        if let Some(outcome) = self.meet()? {
+            return Ok(outcome);
+        }
         // Frames that an agent sent before it ended are still in its socket.
         while self.agents.iter().any(|link| link.end().is_none()) {
             if self.requests.is_late(clock::now_ns()) {
@@ -155,8 +180,12 @@ impl Launcher {
         let now = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
         let clearing = self.clear.map(|(at, _)| at);
-        let due =
-            [self.requests.next_deadline_ns(), decision, clearing].into_iter().flatten().min();
+        let reads = self.input.as_ref().and_then(|input| input.is_always_ready().then_some(now));
+        let life = self.agents.iter().filter_map(AgentHandle::next_deadline_ns).min();
+        let due = [reads, life, self.requests.next_deadline_ns(), decision, clearing]
+            .into_iter()
+            .flatten()
+            .min();
         let left = due.map(|at| Duration::from_nanos(at.saturating_sub(now)));
         for ready in self.poller.wait(left)? {
             let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
@@ -171,11 +200,20 @@ impl Launcher {
                         self.handle_agent_event(node)?;
                     }
                 }
+                token::ERRORS => {
+                    if let Some(link) = self.agents.get_mut(node) {
+                        link.receive_errors(&self.poller)?;
+                    }
+                }
                 token::END => self.reap()?,
+                _ if ready.token == token::INPUT => self.forward_input(true)?,
                 token::SIGNALS => self.handle_user_signal()?,
                 _ => drop(self.printer.bell().clear()),
             }
         }
+        self.forward_input(false)?;
+        let now = clock::now_ns();
+        self.agents.iter_mut().try_for_each(|link| link.handle_timeout(&self.poller, now))?;
         if self.unwritten.is_none() {
             self.unwritten = self.printer.failure(Stream::Output);
             if self.unwritten.is_some() && !self.concluding {
@@ -206,8 +244,12 @@ impl Launcher {
                     link.owe(bytes.len());
                     self.printer.on_wrote(rank, stream, &bytes);
                 }
-                Frame::Notice(text) => {
-                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
+                Frame::Notice(text) => self.notices.show(&text, &self.printer),
+                Frame::Routes(text) => self.printer.say(Stream::Errors, &text),
+                Frame::InputRoom(bytes) => {
+                    if let Some(input) = &mut self.input {
+                        input.on_room(&self.poller, bytes)?;
+                    }
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
                 frame => {
@@ -219,6 +261,19 @@ impl Launcher {
             }
         }
         self.note_losses();
+        Ok(())
+    }
+
+    /// Sends the agent of rank 0 what standard input has, if it is `ready` or a file.
+    fn forward_input(&mut self, ready: bool) -> anyhow::Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        if !ready && !input.is_always_ready() {
+            return Ok(());
+        }
+        let frame = input.read(&self.poller)?;
+        if let (Some(frame), Some(link)) = (frame, self.agents.first_mut()) {
+            link.say(&self.poller, &frame)?;
+        }
         Ok(())
     }
 
@@ -256,9 +311,7 @@ impl Launcher {
                         link.say(&self.poller, &frame)?;
                     }
                 }
-                Effect::Notice(text) => {
-                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
-                }
+                Effect::Notice(text) => self.notices.show(&text, &self.printer),
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
                         link.kill();
@@ -313,7 +366,7 @@ impl Launcher {
         self.printer.give_up();
         let signal = self.requests.signal().unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-        let ending = JobEnd::TakenOver { signal, ranks: self.ranks, killed };
+        let ending = JobEnd::TakenOver { signal, ranks: self.spec.ranks, killed };
         let mut outcome = JobOutcome::without_ranks(128_u8.saturating_add(signal), ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         Ok(outcome)
@@ -327,7 +380,22 @@ impl Launcher {
         let pid = agent.map_or(0, |link| link.pid());
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
         let signal = agent.and_then(|link| link.signal());
-        let ending = JobEnd::AgentLost { pid, how, signal, ranks: self.ranks, killed };
+        let machine = agent.and_then(AgentHandle::machine).map(str::to_owned);
+        let ending = match machine {
+            None => JobEnd::AgentLost { pid, how, signal, ranks: self.spec.ranks, killed },
+            Some(host) => JobEnd::NodeLost(Box::new(LossReport {
+                node: 0,
+                host,
+                pid: agent.and_then(AgentHandle::hello).map_or(0, |hello| hello.pid),
+                how,
+                ranks: (0..self.spec.ranks).collect(),
+                at_ms: clock::now_ns().saturating_sub(self.begun_ns) / 1_000_000,
+                others: Vec::new(),
+                returned: 0,
+                killed: 0,
+                continued: false,
+            })),
+        };
         let mut outcome = JobOutcome::without_ranks(OWN_FAILURE, ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
@@ -336,27 +404,45 @@ impl Launcher {
 
 /// Starts an agent for every node. If one cannot be started, the others notice that the launcher
 /// ends.
-fn start_agents(
-    starter: &mut dyn AgentStarter,
-    spec: &JobSpec,
-    node_timeout_ms: u64,
-    networks: Option<&Networks>,
-) -> anyhow::Result<Vec<AgentHandle>> {
-    let job_id = process::random()?;
-    let key = (spec.nodes > 1).then(Key::random).transpose()?;
+fn start_agents(spec: &JobSpec) -> anyhow::Result<Vec<AgentHandle>> {
     // This process may itself be a rank of another job.
     let without = VARIABLES.map(OsString::from);
-    let mut start = |node: u32| {
-        let mut plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
-        if let Some(namespaces) = networks.and_then(|networks| wired::of(networks, node)) {
-            plan.namespaces = Some(namespaces);
-            plan.addresses =
-                (0..spec.cables).map(|c| netns::cable_address(node, c).into()).collect();
-        }
-        let request = AgentRequest { plan: &plan, reads_input: node == 0, without: &without };
-        let started = starter.start(&request)?;
-        let job = Frame::Start(Box::new((spec.clone(), plan)));
-        Ok(AgentHandle::new(started, key.as_ref(), &job)?)
+    let stages = spec.remote.stage && !spec.machines.is_empty();
+    let staged = stages.then(|| StagedFiles::find(spec)).transpose()?;
+    let start = |node: u32| {
+        let machine = spec.machines.get(node as usize).map(|machine| machine.name.as_str());
+        let machine = machine.filter(|name| !is_here(name));
+        let request = AgentRequest { node, machine, reads_input: node == 0, without: &without };
+        let started = match machine {
+            Some(_) => SshStarter::new(&spec.remote, staged.as_ref()).start(&request)?,
+            None => ForkStarter.start(&request)?,
+        };
+        let files = staged.as_ref().filter(|_| machine.is_some()).map(StagedFiles::open);
+        let files = files.transpose()?.unwrap_or_default();
+        Ok(AgentHandle::new(started, machine.map(str::to_owned), files)?)
     };
-    (0..spec.nodes.max(1)).map(&mut start).collect()
+    (0..spec.nodes.max(1)).map(start).collect()
+}
+
+/// Returns the command that starts the agent of each node, and the node's ranks.
+///
+/// # Errors
+/// Fails if files to be copied are not found.
+pub fn commands(spec: &JobSpec) -> anyhow::Result<Vec<(Vec<OsString>, Range<u32>)>> {
+    let stages = spec.remote.stage && !spec.machines.is_empty();
+    let staged = stages.then(|| StagedFiles::find(spec)).transpose()?;
+    let one = |node: u32| {
+        let machine = spec.machines.get(node as usize).map(|machine| machine.name.as_str());
+        let words = match machine.filter(|name| !is_here(name)) {
+            Some(machine) => SshStarter::new(&spec.remote, staged.as_ref()).words(machine),
+            None => fork_starter::words("N"),
+        };
+        (words, spec.ranks_of(node))
+    };
+    Ok((0..spec.nodes.max(1)).map(one).collect())
+}
+
+/// Returns true if this name of a machine is this one's.
+fn is_here(name: &str) -> bool {
+    name == "localhost" || name == process::host_name()
 }

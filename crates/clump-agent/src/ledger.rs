@@ -8,7 +8,8 @@ use crate::spec::JobSpec;
 use clump_control::{
     DeathManner, JobVerdict, OnDeath, ProcessEnd, RankDeath, RankEnd, RankSupervisor,
 };
-use clump_trace::{Counter, Monitor, Snapshot, Summary};
+use clump_trace::profile::{FORMAT, MAX_PAIRS};
+use clump_trace::{Counter, Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
 use std::collections::BTreeMap;
 
 /// A node that was lost.
@@ -45,6 +46,7 @@ impl Ledger<'_> {
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
         let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
+        let (mut traffic, mut intervals) = (Vec::new(), Vec::new());
         let mut heartbeats = Vec::new();
         let mut config: BTreeMap<String, String> = BTreeMap::new();
         let parts = std::mem::take(&mut self.parts);
@@ -55,6 +57,7 @@ impl Ledger<'_> {
             if lost {
                 part.host = self.loss_of(node).map(|loss| loss.host.clone()).unwrap_or_default();
                 part.counters = here.clone().map(|_| Snapshot::ZERO).collect();
+                part.intervals = here.clone().map(|_| Intervals::default()).collect();
             }
             let started = if lost { here.len() } else { part.pids.len() };
             for (at, rank) in here.take(started).enumerate() {
@@ -64,6 +67,8 @@ impl Ledger<'_> {
             }
             hosts.push(part.host);
             counters.extend(part.counters);
+            traffic.extend(part.traffic);
+            intervals.extend(part.intervals);
             interfaces.extend(part.interfaces);
             stacks.extend(part.stacks);
             heartbeats.extend(part.heartbeats);
@@ -77,22 +82,57 @@ impl Ledger<'_> {
             interfaces.iter().map(|one: &Monitor| one.network.clone()).collect();
         let anyone_joined = counters.iter().any(|all: &Snapshot| all[Counter::Joined] != 0);
         let ns = self.ended_ns.saturating_sub(self.started_ns);
+        let wall_ms = std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3;
+        let summary = anyone_joined.then(|| Summary::of_lives(&counters, &of_interfaces));
+        let matrix = Some(traffic).filter(|pairs| pairs.len() <= MAX_PAIRS);
+        let known = (wall_ms, &counters[..], intervals, matrix);
+        let profile = summary.clone().map(|summary| Box::new(self.profile(summary, known)));
         JobOutcome {
             code,
             ending,
             security: (self.spec.nodes > 1).then(|| self.spec.security.name().into()),
             hosts,
             ranks,
-            wall_ms: std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3,
+            wall_ms,
             leftovers,
             survivors,
-            summary: anyone_joined.then(|| Summary::of_lives(&counters, &of_interfaces)),
+            summary,
+            profile,
             counters,
             interfaces,
             stacks,
             heartbeats: Heartbeats::mean(&heartbeats),
             config,
         }
+    }
+
+    /// Composes the profile.
+    fn profile(
+        &self,
+        summary: Summary,
+        (wall_ms, counters, intervals, matrix): (
+            f64,
+            &[Snapshot],
+            Vec<Intervals>,
+            Option<Vec<PairTraffic>>,
+        ),
+    ) -> Profile {
+        Profile {
+            clump_profile: FORMAT,
+            program: self.spec.command_line(),
+            node_of: self.node_of(),
+            wall_ms,
+            summary,
+            counters: counters.to_vec(),
+            intervals,
+            matrix,
+        }
+    }
+
+    /// Returns the node of each rank.
+    fn node_of(&self) -> Vec<u32> {
+        let of = |node| self.spec.ranks_of(node).map(move |_| node);
+        (0..self.spec.nodes).flat_map(of).collect()
     }
 
     fn ending(&mut self) -> (u8, JobEnd) {

@@ -3,27 +3,64 @@
 use crate::access::DriverAccess;
 use crate::frame::Key;
 use crate::rank::Refusal;
-use crate::spec::{AddressTable, BoundAddress, BoundAddresses, NodePlan};
+use crate::spec::{AddressTable, AgentOffer, BoundAddress, BoundAddresses, NodePlan};
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};
-use clump_ni::{NetworkInterface, Services};
+use clump_ni::NetworkInterface;
 use clump_os::alarm::Alarm;
 use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::ProcessAddress;
 use clump_transport::{NetworkResources, NetworkTuning};
 use clump_wire::Security;
-use std::net::UdpSocket;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The agent's own sockets and what its node's will need, before it is known which addresses reach
+/// other nodes.
+#[derive(Debug)]
+pub(crate) struct AgentSockets {
+    pub(crate) key: Key,
+    pub(crate) security: Security,
+    /// The driver that the user wants.
+    driver: NetDriver,
+    ports: Option<(u16, u16)>,
+    /// One for each address that others may reach.
+    pub(crate) sockets: Vec<UdpSocket>,
+    /// These addresses, each with the number of its interface.
+    pub(crate) addresses: Vec<(IpAddr, usize)>,
+    pub(crate) offer: AgentOffer,
+}
+
+impl AgentSockets {
+    /// Binds a socket at each address.
+    ///
+    /// # Errors
+    /// Fails if an address is none of this machine.
+    pub(crate) fn bind(
+        plan: &NodePlan,
+        addresses: Vec<(IpAddr, usize)>,
+        ports: Option<(u16, u16)>,
+        program: String,
+        key: Key,
+        (security, driver): (Security, NetDriver),
+    ) -> Result<Self, Refusal> {
+        let all: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
+        let (sockets, bound) = bind_all(plan.node, &all, ports)?;
+        let epoch = incarnation(plan.node)?;
+        let host = plan.machine.clone().unwrap_or_else(process::host_name);
+        let offer = AgentOffer { host, program, addresses: bound, epoch };
+        Ok(Self { key, security, driver, ports, sockets, addresses, offer })
+    }
+}
 
 /// A node's part in the network between nodes, until its ranks have been started.
 #[derive(Debug)]
 pub(crate) struct NodeNetwork {
-    pub(crate) key: Key,
-    pub(crate) security: Security,
-    /// The agent's own sockets, one for each address.
-    pub(crate) own: Vec<UdpSocket>,
-    /// As many sockets for each rank of the node, in order; none where proxies drive the network.
+    key: Key,
+    security: Security,
+    /// Sockets for each rank of the node, in order, one for each address; none where proxies drive
+    /// the network.
     sockets: Vec<Vec<OwnedFd>>,
     /// Sockets of the node's network interfaces.
     interfaces: Vec<Vec<OwnedFd>>,
@@ -34,21 +71,24 @@ pub(crate) struct NodeNetwork {
 }
 
 impl NodeNetwork {
-    /// Binds sockets, and creates alarms for the node's ranks.
+    /// Binds the sockets of the node's ranks and interfaces, and makes its alarms. Without proxies
+    /// ranks have sockets of their own.
     pub(crate) fn bind(
-        plan: &NodePlan,
+        node: u32,
+        addresses: &[IpAddr],
         memory: &mut NodeMemory,
-        key: Key,
-        (security, driver): (Security, NetDriver),
+        agent: AgentSockets,
     ) -> Result<Self, Refusal> {
-        let node = plan.node;
         let refused = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("node {node} cannot be reached: {e}"), 126)
         };
-        let bind = || Self::bind_all(plan);
         let own_line = memory.proxies() == 0;
-        let owned = |sockets: Vec<UdpSocket>| sockets.into_iter().map(OwnedFd::from).collect();
-        let line = || bind().map(|(sockets, place)| (owned(sockets), place));
+        let line = || {
+            let (sockets, bound) = bind_all(node, addresses, agent.ports)?;
+            let bound = BoundAddress::of(bound, incarnation(node)?)
+                .ok_or_else(|| refused(&"it was given no address"))?;
+            Ok((sockets.into_iter().map(OwnedFd::from).collect(), bound))
+        };
         let lines = memory.local_ranks().filter(|_| own_line).map(|_| line());
         let (sockets, ranks): (Vec<Vec<_>>, Vec<_>) =
             lines.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
@@ -58,43 +98,13 @@ impl NodeNetwork {
         let alarm = |number| Ok((number, Alarm::new().map_err(|e| refused(&e))?));
         let alarms = memory.local_ranks().chain(memory.own_interfaces()).map(alarm);
         memory.set_alarms(alarms.collect::<Result<_, Refusal>>()?);
-        let (own, agent) = bind()?;
         let all = ranks.iter().chain(&interfaces);
-        let places: Vec<Vec<_>> = all.map(|at| place(at).addresses().collect()).collect();
+        let places: Vec<Vec<_>> = all.map(|at: &BoundAddress| at.addresses().collect()).collect();
         let lines = if own_line { memory.ranks() } else { 0 } + memory.all_interfaces().len();
-        let access = DriverAccess::open(driver, &places, lines * plan.addresses.len())?;
-        let bound = BoundAddresses { host: process::host_name(), agent, interfaces, ranks };
-        Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
-    }
-
-    /// Binds sockets for one process, at all addresses of the node.
-    fn bind_all(plan: &NodePlan) -> Result<(Vec<UdpSocket>, BoundAddress), Refusal> {
-        let node = plan.node;
-        let mut sockets = Vec::new();
-        let mut addresses = Vec::new();
-        for &at in &plan.addresses {
-            let bound = || {
-                let socket = UdpSocket::bind((at, 0))?;
-                socket.set_nonblocking(true)?;
-                let address = socket.local_addr()?;
-                Ok((socket, address))
-            };
-            let (socket, address) = bound().map_err(|e: std::io::Error| {
-                let what = format!("node {node} cannot be reached at {at}");
-                Refusal::new(OsError::of(what, &e).to_string(), 126)
-            })?;
-            sockets.push(socket);
-            addresses.push(address);
-        }
-        let refused = |e: &dyn std::fmt::Display| {
-            Refusal::new(format!("node {node} cannot be reached: {e}"), 126)
-        };
-        let mut addresses = addresses.into_iter();
-        let address = addresses.next().ok_or_else(|| refused(&"it was given no address"))?;
-        // A random incarnation other than 0: no packet of an earlier job fits it.
-        let random = process::random().map_err(|e| refused(&e))?;
-        let others = std::array::from_fn(|_| addresses.next());
-        Ok((sockets, BoundAddress { address, others, epoch: (random >> 32) as u32 | 1 }))
+        let AgentSockets { key, security, driver, .. } = agent;
+        let access = DriverAccess::open(driver, &places, lines * addresses.len())?;
+        let bound = BoundAddresses { interfaces, ranks };
+        Ok(Self { key, security, sockets, interfaces: own_sockets, access, bound })
     }
 
     /// Writes the addresses of all processes into the node's memory.
@@ -137,7 +147,7 @@ impl NodeNetwork {
                 polling: (1, 1),
                 tuning: NetworkTuning::configured(config),
             };
-            let services = Services::default();
+            let services = clump_svm::services(memory);
             NetworkInterface::start(memory, which as u32, services, seat, spin_ns)
                 .map_err(|e| refused(&e))
         };
@@ -171,4 +181,47 @@ impl NodeNetwork {
 
 fn place(at: &BoundAddress) -> ProcessAddress {
     ProcessAddress { address: at.address, others: at.others, epoch: at.epoch }
+}
+
+/// Binds sockets for one process of a node, one at each address.
+fn bind_all(
+    node: u32,
+    addresses: &[IpAddr],
+    ports: Option<(u16, u16)>,
+) -> Result<(Vec<UdpSocket>, Vec<SocketAddr>), Refusal> {
+    let one = |&at: &IpAddr| {
+        let bound = || {
+            let socket = bind_to(at, ports)?;
+            socket.set_nonblocking(true)?;
+            let address = socket.local_addr()?;
+            Ok((socket, address))
+        };
+        bound().map_err(|e: std::io::Error| {
+            let range =
+                ports.map_or(String::new(), |(a, b)| format!(" by a port of {a}-{b} (--port)"));
+            let what = format!("node {node} cannot be reached at {at}{range}");
+            Refusal::new(OsError::of(what, &e).to_string(), 126)
+        })
+    };
+    let all: Vec<_> = addresses.iter().map(one).collect::<Result<_, _>>()?;
+    Ok(all.into_iter().unzip())
+}
+
+/// Binds a socket at `at` to the first of these ports that is free.
+fn bind_to(at: IpAddr, ports: Option<(u16, u16)>) -> std::io::Result<UdpSocket> {
+    let (first, last) = ports.unwrap_or((0, 0));
+    let mut last_error = std::io::ErrorKind::AddrInUse.into();
+    for port in first..=last {
+        match UdpSocket::bind((at, port)) {
+            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => last_error = e,
+            bound => return bound,
+        }
+    }
+    Err(last_error)
+}
+
+/// Returns a random incarnation other than 0: no packet of an earlier job fits it.
+fn incarnation(node: u32) -> Result<u32, Refusal> {
+    let refused = |e| Refusal::new(format!("node {node} cannot be reached: {e}"), 126);
+    Ok((process::random().map_err(refused)? >> 32) as u32 | 1)
 }

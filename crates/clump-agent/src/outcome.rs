@@ -1,7 +1,7 @@
 //! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
 use clump_control::{DeathManner, ProcessEnd};
-use clump_trace::{Monitor, Snapshot, Summary};
+use clump_trace::{Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -92,6 +92,12 @@ pub struct NodeOutcome {
     pub doing: Vec<RankActivity>,
     /// Counters of its ranks, in order.
     pub counters: Vec<Snapshot>,
+    /// Traffic that its ranks sent, by sender and receiver.
+    #[serde(default)]
+    pub traffic: Vec<PairTraffic>,
+    /// Times between sends and barriers of its ranks, in order.
+    #[serde(default)]
+    pub intervals: Vec<Intervals>,
     /// Monitors of its network interfaces.
     #[serde(default)]
     pub interfaces: Vec<Monitor>,
@@ -224,6 +230,9 @@ pub struct JobOutcome {
     pub heartbeats: Option<Heartbeats>,
     /// Communication summary of the program.
     pub summary: Option<Summary>,
+    /// All that is known of how it communicated; `None` where no rank joined.
+    #[serde(default)]
+    pub profile: Option<Box<Profile>>,
     /// The effective configuration.
     pub config: BTreeMap<String, String>,
 }
@@ -245,6 +254,7 @@ impl JobOutcome {
             stacks: Vec::new(),
             heartbeats: None,
             summary: None,
+            profile: None,
             config: BTreeMap::new(),
         }
     }

@@ -4,13 +4,12 @@
 //! pipes are not read, so that ranks that write too much block in `write`, and no other process
 //! waits.
 
+use crate::control_streams::ControlStreams;
 use crate::frame::{Frame, Stream, append_output};
 use clump_os::epoll::{Interest, Poller};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 
 /// Unconsumed bytes above which pipes are not read.
 const MAX_COUNT: usize = 1 << 20;
@@ -31,7 +30,7 @@ struct Pipe {
 /// All pipes, and the backlog for the launcher.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    launcher: Arc<UnixStream>,
+    launcher: ControlStreams,
     launcher_token: u64,
     lost: bool,
     /// Bytes to send, from `sent` on.
@@ -46,9 +45,9 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading.
-    /// (It must be the same descriptor, not a duplicate: the poller tells duplicates apart.)
-    pub(crate) fn new(launcher: Arc<UnixStream>, token: u64) -> Self {
+    /// Sends to `launcher`, whose streams do not block, and whose input is in the poller under
+    /// `token`.
+    pub(crate) fn new(launcher: ControlStreams, token: u64) -> Self {
         Self {
             launcher,
             launcher_token: token,
@@ -61,6 +60,11 @@ impl Outputs {
             paused: false,
             space: vec![0; PIECE],
         }
+    }
+
+    /// Reads what the launcher has sent.
+    pub(crate) fn read_launcher(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.launcher.read(into)
     }
 
     /// Takes over a pipe. It is registered under `kind` with its index among the pipes in the
@@ -135,18 +139,18 @@ impl Outputs {
 
     /// Discards all output from now on: the launcher is gone.
     pub(crate) fn on_launcher_lost(&mut self, poller: &Poller) -> clump_os::Result<()> {
-        poller.remove(&*self.launcher)?;
+        poller.remove(self.launcher.input())?;
         self.lost = true;
-        self.writing = false;
         self.backlog.clear();
         (self.sent, self.unread) = (0, 0);
+        self.await_room(poller)?;
         self.resume(poller)
     }
 
     /// Sends as much as the launcher takes now.
     pub(crate) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
         while !self.lost && self.sent < self.backlog.len() {
-            match (&*self.launcher).write(&self.backlog[self.sent..]) {
+            match self.launcher.write(&self.backlog[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
@@ -161,13 +165,18 @@ impl Outputs {
             self.backlog.drain(..self.sent);
             self.sent = 0;
         }
+        self.await_room(poller)
+    }
+
+    /// Has the poller tell when there is room to write, while something waits.
+    fn await_room(&mut self, poller: &Poller) -> clump_os::Result<()> {
         let waits = self.sent < self.backlog.len();
-        if waits != self.writing {
-            self.writing = waits;
-            let interest = if waits { Interest::ReadWrite } else { Interest::Read };
-            poller.change(&*self.launcher, self.launcher_token, interest)?;
+        let Some(stream) = self.launcher.output() else { return Ok(()) };
+        match (std::mem::replace(&mut self.writing, waits), waits) {
+            (false, true) => poller.add(stream, self.launcher_token, Interest::Write),
+            (true, false) => poller.remove(stream),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Records that the launcher consumed so many bytes.

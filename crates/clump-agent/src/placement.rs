@@ -63,8 +63,9 @@ impl Placement {
         let Ok(allowed) = topology::affinity() else { return Self::none("no CPUs are known") };
         let order = Topology::read().restricted_to(&allowed).spread();
         let here = spec.ranks_of(plan.node);
-        let places = here.start - plan.sharing.start..here.end - plan.sharing.start;
-        let fits = plan.sharing.len() <= topology::usable_cores().min(order.len());
+        let first = plan.sharing.before;
+        let places = first..first + here.len() as u32;
+        let fits = plan.sharing.ranks as usize <= topology::usable_cores().min(order.len());
         match spec.bind {
             Bind::None => Self::none("not asked for"),
             // Asked for by name: ranks of one job share CPUs evenly.
@@ -73,7 +74,7 @@ impl Placement {
                 Self::of("cores", cpus, Vec::new(), Vec::new())
             }
             Bind::Spread if !fits => Self::none("more ranks than cores"),
-            Bind::Spread if plan.sharing.len() == 1 => Self::none("one rank"),
+            Bind::Spread if plan.sharing.ranks == 1 => Self::none("one rank"),
             Bind::Spread
                 if topology::cpu_pressure().is_some_and(|percent| percent > BUSY_PERCENT) =>
             {
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn a_node_claims_for_its_ranks_until_it_goes() {
         let mut spec = JobSpec::new("prog", Vec::new(), 1);
-        let plan = NodePlan::virtual_node(&spec, 0, 1, 1000);
+        let plan = NodePlan::new(&spec, 0, 1, 1000);
         spec.bind = Bind::None;
         assert!(Placement::choose(&spec, &plan).start_of(0).is_empty());
         spec.bind = Bind::Cores;
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn more_ranks_than_cores_are_bound_only_when_asked_to() {
         let mut spec = JobSpec::new("prog", Vec::new(), 10_000);
-        let plan = NodePlan::virtual_node(&spec, 0, 1, 1000);
+        let plan = NodePlan::new(&spec, 0, 1, 1000);
         spec.bind = Bind::Spread;
         assert_eq!(Placement::choose(&spec, &plan).said(), "none (more ranks than cores)");
         spec.bind = Bind::Cores;

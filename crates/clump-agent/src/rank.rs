@@ -8,7 +8,6 @@ use clump_boot::boot::{
     RankIdentity,
 };
 use clump_control::ProcessEnd;
-use clump_ni::Services;
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, Input, Program};
 use clump_shm::node::NodeMemory;
@@ -70,8 +69,8 @@ impl<'a> RankEnvironment<'a> {
         Self { spec, plan, memory, net, alarms, descriptors, placement }
     }
 
-    /// Starts `rank`.
-    pub(crate) fn start(&self, rank: u32) -> Result<Rank, Refusal> {
+    /// Offers `rank` its boot connection: the rank's end of it, and the agent's.
+    fn offer(&self, rank: u32) -> Result<(OwnedFd, OwnedFd), Refusal> {
         let spec = self.spec;
         let seat = RankIdentity {
             rank,
@@ -81,18 +80,35 @@ impl<'a> RankEnvironment<'a> {
             job_id: self.plan.job_id,
             stats: spec.stats,
             terminal: spec.terminal,
-            services: Services::default().fingerprint(),
+            services: clump_svm::services(self.memory).fingerprint(),
             net: false,
             line: false,
         };
-        let system = |e: &dyn std::fmt::Display| {
-            Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
-        };
         let first = self.memory.local_ranks().start;
         let net = self.net.map(|net| net.offer(rank, first, &self.alarms));
-        let (theirs, ours) =
-            boot::offer(&seat, self.memory.fd(), net.as_ref()).map_err(|e| system(&e))?;
-        let mut program = Program::new(&spec.program, spec.args.iter().cloned());
+        boot::offer(&seat, self.memory.fd(), net.as_ref()).map_err(|e| {
+            Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
+        })
+    }
+
+    /// Adopts process `pid` as `rank`; returns the rank's end of its boot connection too.
+    pub(crate) fn adopt(&self, rank: u32, pid: u32) -> Result<(Rank, OwnedFd), Refusal> {
+        let (theirs, ours) = self.offer(rank)?;
+        let pidfd = process::pidfd(pid).map_err(|e| {
+            Refusal::new(format!("rank {rank} of {} is gone: {e}", self.spec.ranks), 126)
+        })?;
+        let child = Child { pid, pidfd, input: None, output: None, errors: None };
+        Ok((Rank { child, seat: ours, end: None, stopped: false, leaving: false }, theirs))
+    }
+
+    /// Starts `rank`.
+    pub(crate) fn start(&self, rank: u32) -> Result<Rank, Refusal> {
+        let spec = self.spec;
+        let (theirs, ours) = self.offer(rank)?;
+        let first = self.memory.local_ranks().start;
+        let file = spec.staged.as_ref().unwrap_or(&spec.program);
+        let mut program = Program::new(file, spec.args.iter().cloned());
+        program.variables.clone_from(&spec.variables);
         program
             .variable(BOOT_VARIABLE, theirs.as_raw_fd().to_string())
             .variable(RANK_VARIABLE, rank.to_string())
@@ -100,7 +116,11 @@ impl<'a> RankEnvironment<'a> {
             .variable(NODE_VARIABLE, self.plan.node.to_string())
             .variable(NNODES_VARIABLE, spec.nodes.to_string());
         program.directory = spec.directory.as_ref().map(Into::into);
-        program.input = if rank == 0 && spec.input { Input::Inherited } else { Input::Empty };
+        program.input = match (rank == 0 && spec.input, self.plan.elsewhere) {
+            (true, true) => Input::Piped,
+            (true, false) => Input::Inherited,
+            (false, _) => Input::Empty,
+        };
         program.piped = true;
         program.errors_inherited = rank == 0 && spec.direct_errors;
         program.passes = Some(theirs);

@@ -6,7 +6,8 @@ use clump_os::clock;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState, WaitReason};
 use clump_shm::shared::Shared;
-use clump_trace::{Counter, Counters, Monitor, Snapshot};
+use clump_shm::traffic::Traffic;
+use clump_trace::{Counter, Counters, Histogram, Intervals, Monitor, PairTraffic, Snapshot};
 
 /// Returns the activity of every rank of the node. `known` returns in words what the caller knows
 /// better than the memory: that a rank has ended, or is stopped.
@@ -53,6 +54,32 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     };
     let ranks = node.local_ranks();
     ranks.filter_map(|rank| Some((rank, node.rank(rank)?))).map(of).collect()
+}
+
+/// Returns the traffic of every rank of the node by destination, and the times between its sends
+/// and barriers, in order of the ranks.
+pub fn traffic(node: &NodeMemory) -> (Vec<PairTraffic>, Vec<Intervals>) {
+    let (mut pairs, mut intervals) = (Vec::new(), Vec::new());
+    for from in node.local_ranks() {
+        // Without address space to look at them, there is nothing to tell.
+        for (to, traffic) in node.traffic_of(from).unwrap_or_default() {
+            let Traffic { short, short_bytes, medium, medium_bytes, long, long_bytes } = traffic;
+            pairs.push(PairTraffic {
+                from,
+                to,
+                short: [short, short_bytes],
+                medium: [medium, medium_bytes],
+                long: [long, long_bytes],
+            });
+        }
+        let mut of_rank = Intervals::default();
+        for block in node.endpoint_blocks(from).unwrap_or_default() {
+            of_rank.sends.add(&Histogram::of(block.send_intervals()));
+            of_rank.barriers.add(&Histogram::of(block.barrier_intervals()));
+        }
+        intervals.push(of_rank);
+    }
+    (pairs, intervals)
 }
 
 /// Returns the monitors of the node's network interfaces.

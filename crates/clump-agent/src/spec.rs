@@ -2,6 +2,7 @@
 
 use clump_boot::NetDriver;
 use clump_control::OnDeath;
+use clump_loggp::KnobTable;
 use clump_os::printable::printable;
 use clump_shm::rank::FurtherAddresses;
 use clump_wire::Security;
@@ -27,12 +28,23 @@ pub enum Bind {
 pub struct JobSpec {
     /// Program of every rank.
     pub program: OsString,
+    /// The copy of the program's file on this machine, if it was copied for the job.
+    pub staged: Option<OsString>,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Ranks, on all nodes.
     pub ranks: u32,
-    /// Nodes: parts of this machine that communicate as machines do.
+    /// Nodes: the machines that have ranks, or parts of this machine that communicate as machines
+    /// do.
     pub nodes: u32,
+    /// The machines of the nodes, in order; none: all nodes are parts of this machine.
+    pub machines: Vec<Machine>,
+    /// The way to start agents on them.
+    pub remote: RemoteStart,
+    /// Variables that ranks get, whatever the environment of their agent.
+    pub variables: Vec<(OsString, OsString)>,
+    /// The launcher's settings that are not at their defaults, by name.
+    pub settings: Vec<(String, String)>,
     /// Protection of packets between nodes.
     #[serde(with = "by_name")]
     pub security: Security,
@@ -42,6 +54,8 @@ pub struct JobSpec {
     /// Proxies of each node that drive the network for its ranks; 0: ranks do it themselves.
     /// `None`: as the settings say.
     pub proxies: Option<u32>,
+    /// Knobs of the laboratory, which let the network seem slower; `None`: as the settings say.
+    pub knobs: Option<KnobTable>,
     /// True if every node has a network namespace of its own.
     pub netns: bool,
     /// Virtual cables between any two of these.
@@ -49,6 +63,8 @@ pub struct JobSpec {
     /// Addresses of this machine at which its nodes are reached, if they are not in namespaces of
     /// their own; none: loopback.
     pub addresses: Vec<IpAddr>,
+    /// The engine that has started the ranks, which agents then adopt instead of starting any.
+    pub engine: Option<EngineStart>,
     /// Working directory; the agent's own when absent.
     pub directory: Option<OsString>,
     /// Binding of ranks to CPUs.
@@ -66,6 +82,11 @@ pub struct JobSpec {
     pub stats: bool,
     /// True if the launcher's error stream is a terminal.
     pub terminal: bool,
+    /// True if each node says by which addresses it reaches the others.
+    pub verbose: bool,
+    /// Address at which agents answer collectors of metrics; each further node of this machine has
+    /// the next port.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl JobSpec {
@@ -73,15 +94,22 @@ impl JobSpec {
     pub fn new(program: impl Into<OsString>, args: Vec<OsString>, ranks: u32) -> Self {
         Self {
             program: program.into(),
+            staged: None,
             args,
             ranks,
             nodes: 1,
+            machines: Vec::new(),
+            remote: RemoteStart::default(),
+            variables: Vec::new(),
+            settings: Vec::new(),
             security: Security::Aead,
             driver: None,
             proxies: None,
+            knobs: None,
             netns: false,
             cables: 1,
             addresses: Vec::new(),
+            engine: None,
             directory: None,
             bind: Bind::Spread,
             on_death: OnDeath::End,
@@ -90,11 +118,19 @@ impl JobSpec {
             direct_errors: false,
             stats: false,
             terminal: false,
+            verbose: false,
+            metrics: None,
         }
     }
 
-    /// Returns the ranks of `node`: consecutive numbers, shared out as evenly as possible.
+    /// Returns the ranks of `node`: consecutive numbers, as many as its machine has, else shared
+    /// out as evenly as possible.
     pub fn ranks_of(&self, node: u32) -> Range<u32> {
+        if let Some(machine) = self.machines.get(node as usize) {
+            let before = self.machines.iter().take(node as usize).map(|one| one.ranks);
+            let first: u32 = before.sum();
+            return first..first + machine.ranks;
+        }
         let (each, more) = (self.ranks / self.nodes.max(1), self.ranks % self.nodes.max(1));
         let first = node * each + node.min(more);
         first..first + each + u32::from(node < more)
@@ -111,6 +147,77 @@ impl JobSpec {
         let path = std::path::Path::new(&self.program);
         printable(path.file_name().unwrap_or(&self.program)).to_string()
     }
+
+    /// Returns the program's name and its arguments, for reports: safe to print.
+    pub fn command_line(&self) -> String {
+        let words = self.args.iter().map(|word| printable(word).to_string());
+        std::iter::once(self.program_name()).chain(words).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// An engine that has started the ranks of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineStart {
+    /// Its name in texts.
+    pub name: String,
+    /// The names under which the agents listen, by node.
+    pub listeners: Vec<String>,
+}
+
+impl EngineStart {
+    /// Returns the name under which the agent of `node` listens.
+    pub(crate) fn listener_of(&self, node: u32) -> &str {
+        self.listeners.get(node as usize).map_or("", String::as_str)
+    }
+}
+
+/// A machine of a job, as its user names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name, for the program that reaches it, and for reports.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: u32,
+}
+
+/// The way to start agents on other machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteStart {
+    /// The program that runs a command on a machine, and its options: the machine's name and the
+    /// command follow.
+    pub shell: Vec<OsString>,
+    /// Path of clump on the machines; that of this program when absent.
+    pub clump: Option<OsString>,
+    /// True if clump and the program are copied to each machine, into a folder that goes with the
+    /// job.
+    pub stage: bool,
+    /// Names of interfaces, and networks (CIDR), whose addresses are used; none: all.
+    pub interfaces: Vec<String>,
+    /// Ports that sockets are bound to, first and last; any when absent.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl RemoteStart {
+    /// Returns the command that runs a command on a machine of Slurm's allocation `job`: a step of
+    /// its own beside others, which ends with that command.
+    pub fn by_slurm(job: u32) -> Vec<OsString> {
+        let job = job.to_string();
+        let words = ["srun", "--jobid", &job, "--nodes=1", "--ntasks=1", "--overlap", "--mpi=none"];
+        let more = ["--unbuffered", "--quiet", "--kill-on-bad-exit=1", "--nodelist"];
+        words.iter().chain(&more).map(OsString::from).collect()
+    }
+}
+
+impl Default for RemoteStart {
+    fn default() -> Self {
+        Self {
+            shell: vec!["ssh".into()],
+            clump: None,
+            stage: false,
+            interfaces: Vec::new(),
+            ports: None,
+        }
+    }
 }
 
 /// Data that one agent needs beyond the job itself.
@@ -120,17 +227,45 @@ pub struct NodePlan {
     pub node: u32,
     /// Random identity of the job.
     pub job_id: u64,
-    /// Ranks that share this machine's processors, those of other virtual nodes included.
-    pub sharing: Range<u32>,
-    /// Nodes that do, this one included.
-    pub sharing_nodes: u32,
+    /// The name of its machine in reports; the machine's own when absent.
+    pub machine: Option<String>,
+    /// Nodes that share this machine's processors.
+    pub sharing: Sharing,
     /// Addresses at which other nodes reach this node, each by a path of its own. The first of one
-    /// node leads to the first of the other, and so on.
+    /// node leads to the first of the other, and so on. None: the agent finds them.
     pub addresses: Vec<IpAddr>,
     /// Time without a sign of a node after which it counts as lost.
     pub node_timeout_ms: u64,
+    /// True if the launcher is on another machine: then input of rank 0 comes as frames, which its
+    /// agent else inherits, and both ends of the stream give signs of life.
+    pub elsewhere: bool,
     /// The namespaces to enter, if the node has some of its own.
     pub namespaces: Option<Namespaces>,
+}
+
+/// The nodes of a job that share the processors of one machine, as one of them sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// Ranks of all of them.
+    pub ranks: u32,
+    /// Ranks of those before this node.
+    pub before: u32,
+    /// Their number.
+    pub nodes: u32,
+}
+
+impl Sharing {
+    /// Returns the sharing of `node`, if the node of each number runs on the kernel that `kernel`
+    /// names. A kernel without a name is its own.
+    pub(crate) fn of(spec: &JobSpec, node: u32, kernel: impl Fn(u32) -> String) -> Self {
+        let own = kernel(node);
+        let shares = |other: &u32| *other == node || (!own.is_empty() && kernel(*other) == own);
+        let count = |nodes: Range<u32>| -> u32 {
+            nodes.filter(shares).map(|node| spec.ranks_of(node).len() as u32).sum()
+        };
+        let nodes = (0..spec.nodes.max(1)).filter(shares).count() as u32;
+        Self { ranks: count(0..spec.nodes.max(1)), before: count(0..node), nodes }
+    }
 }
 
 /// Namespaces as descriptors of another process of this machine.
@@ -145,31 +280,42 @@ pub struct Namespaces {
 }
 
 impl NodePlan {
-    /// Returns the plan for a node of this machine.
-    pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
+    /// Returns the plan for a node, as if all shared this machine.
+    pub fn new(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
         let mut addresses = spec.addresses.clone();
-        if addresses.is_empty() {
+        let machine = spec.machines.get(node as usize).map(|machine| machine.name.clone());
+        if addresses.is_empty() && machine.is_none() {
             addresses.push(Ipv4Addr::LOCALHOST.into());
         }
         Self {
             node,
             job_id,
-            sharing: 0..spec.ranks,
-            sharing_nodes: spec.nodes,
+            machine,
+            sharing: Sharing::of(spec, node, |_| "this".into()),
             addresses,
             node_timeout_ms,
+            elsewhere: false,
             namespaces: None,
         }
     }
 }
 
+/// An agent as others may reach it, before it is known by which address they do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOffer {
+    /// The name of its machine.
+    pub host: String,
+    /// The build id of the program there; empty where it has none.
+    pub program: String,
+    /// Its sockets, one for each address of its node.
+    pub addresses: Vec<SocketAddr>,
+    /// Its incarnation.
+    pub epoch: u32,
+}
+
 /// Addresses of a node's processes, once their sockets are bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundAddresses {
-    /// The name of the machine.
-    pub host: String,
-    /// The agent.
-    pub agent: BoundAddress,
     /// The node's network interfaces.
     pub interfaces: Vec<BoundAddress>,
     /// The node's ranks, in order; none where proxies drive the network for them.
@@ -187,11 +333,23 @@ pub struct BoundAddress {
     pub epoch: u32,
 }
 
+impl BoundAddress {
+    /// Creates it; no address: none.
+    pub(crate) fn of(addresses: impl IntoIterator<Item = SocketAddr>, epoch: u32) -> Option<Self> {
+        let mut addresses = addresses.into_iter();
+        let address = addresses.next()?;
+        Some(Self { address, others: std::array::from_fn(|_| addresses.next()), epoch })
+    }
+
+    /// Returns its addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        [Some(self.address)].into_iter().chain(self.others).flatten()
+    }
+}
+
 /// Addresses of all processes of the job: with these, ranks can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressTable {
-    /// The agents, by node.
-    pub agents: Vec<BoundAddress>,
     /// The network interfaces, those of one node after those of the other.
     pub interfaces: Vec<BoundAddress>,
     /// The ranks; none where proxies drive the network for them.
@@ -225,5 +383,20 @@ mod tests {
         assert_eq!([0, 1, 2].map(|node| spec.ranks_of(node)), [0..3, 3..5, 5..7]);
         spec.nodes = 7;
         assert_eq!(spec.node_of(), [0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn machines_have_the_ranks_that_their_user_says_and_share_what_they_share() {
+        let mut spec = JobSpec::new("prog", Vec::new(), 6);
+        let machine = |(name, ranks): (&str, u32)| Machine { name: name.into(), ranks };
+        (spec.nodes, spec.machines) = (3, [("a", 3), ("b", 1), ("c", 2)].map(machine).into());
+        assert_eq!([0, 1, 2].map(|node| spec.ranks_of(node)), [0..3, 3..4, 4..6]);
+        let kernels = ["k", "other", "k"];
+        let of = |node| Sharing::of(&spec, node, |node| kernels[node as usize].into());
+        assert_eq!(of(0), Sharing { ranks: 5, before: 0, nodes: 2 });
+        assert_eq!(of(1), Sharing { ranks: 1, before: 0, nodes: 1 });
+        assert_eq!(of(2), Sharing { ranks: 5, before: 3, nodes: 2 });
+        let alone = Sharing::of(&spec, 2, |_| String::new());
+        assert_eq!(alone, Sharing { ranks: 2, before: 0, nodes: 1 }, "unknown is not shared");
     }
 }

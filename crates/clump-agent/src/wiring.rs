@@ -9,7 +9,6 @@ use crate::spec::Namespaces;
 use clump_os::{netns, scm_message};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 
 /// First byte of the answer when there are namespaces; a second byte tells whether a user
 /// namespace comes first.
@@ -18,7 +17,7 @@ pub(crate) const MADE: u8 = 1;
 pub(crate) const REFUSED: u8 = 0;
 
 /// Creates `count` namespaces, joined by so many cables each, and passes them to the launcher.
-pub(crate) fn make(launcher: &UnixStream, count: u32, cables: u32) -> clump_os::Result<()> {
+pub(crate) fn make(launcher: impl AsFd + Copy, count: u32, cables: u32) -> clump_os::Result<()> {
     match netns::create_with(count, cables) {
         Ok(networks) => {
             let led = u8::from(networks.user.is_some());

@@ -8,7 +8,7 @@ use crate::{rank_state, report};
 use clump_control::{
     AgentCommand, DetectorAction, Event, RankStatus, RankSupervisor, SupervisorAction,
 };
-use clump_os::{clock, signal};
+use clump_os::{clock, process, signal};
 use clump_shm::job::Death;
 use clump_shm::rank::WaitReason;
 
@@ -52,12 +52,16 @@ impl Agent {
         let decision = self.watch.as_ref().and_then(RankSupervisor::next_deadline_ns);
         let beat = self.heartbeats.as_ref().map(HeartbeatSocket::next_deadline_ns);
         let poll_notices = self.node.placement.next_deadline_ns();
-        decision.into_iter().chain(beat).chain(poll_notices).min()
+        let sign = self.life.filter(|_| !self.launcher_lost);
+        let sign = sign.map(|life| life.next_deadline_ns());
+        let adoption = self.adoption_deadline_ns();
+        decision.into_iter().chain(adoption).chain(sign).chain(beat).chain(poll_notices).min()
     }
 
     pub(super) fn handle_timeout(&mut self) -> Result<()> {
         let now_ns = clock::now_ns();
         self.node.placement.handle_timeout(now_ns);
+        self.check_adoption()?;
         if let Some(watch) = &mut self.watch {
             watch.handle_timeout(now_ns);
         }
@@ -70,6 +74,7 @@ impl Agent {
         if self.watch.is_some() {
             return Ok(());
         }
+        self.handle_probe_end()?;
         self.tell_of_peers(said)?;
         let own = self.heartbeats.as_ref().and_then(HeartbeatSocket::receive_failure);
         if let Some(why) = self.receiving.poll_notices(&self.node.memory, own) {
@@ -166,6 +171,19 @@ impl Agent {
                 self.kill_everything();
             }
             AgentCommand::Conclude => self.finished = true,
+        }
+    }
+
+    pub(super) fn signal_ranks(&self, signal: u8) {
+        for rank in &self.ranks {
+            // A process number is ours until the process has been reaped, and no longer.
+            if rank.end.is_none() {
+                // A rank of an engine may be in a group with others.
+                let _ = match self.adoption {
+                    Some(_) => process::signal_by_fd(&rank.child.pidfd, signal),
+                    None => process::signal_group(rank.child.pid, signal),
+                };
+            }
         }
     }
 }

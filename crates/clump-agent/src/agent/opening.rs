@@ -2,83 +2,116 @@
 
 use super::{Agent, Result, token};
 use crate::access::DriverAccess;
+use crate::adoption::Adoption;
+use crate::control_streams::ControlStreams;
 use crate::frame::{Assembler, Frame, Key, read_key};
+use crate::hello::Hello;
+use crate::launch::staged;
+use crate::metrics_server::MetricsServer;
 use crate::narrow::Narrow;
-use crate::net::NodeNetwork;
+use crate::net::{AgentSockets, NodeNetwork};
 use crate::outcome::{JobEnd, JobOutcome};
 use crate::output::Outputs;
 use crate::placement::Placement;
+use crate::program_file;
 use crate::rank::Refusal;
+use crate::reach;
 use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan};
 use crate::spin_policy::SpinPolicy;
+use crate::stream_watch::StreamWatch;
 use crate::wiring;
 use clump_boot::{Config, NetDriver};
 use clump_control::{OnDeath, RankSupervisor};
 use clump_os::epoll::{Interest, Poller};
 use clump_os::signal::{self, Signals};
-use clump_os::{clock, process, socket, topology};
+use clump_os::{clock, interface_address, process, topology};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use std::io::{Read, Write};
 use std::os::fd::RawFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+
+/// Node timeouts without a sign of a launcher on another machine, after which it counts as lost: a
+/// user may stop it for a while.
+const LAUNCHER_SILENCE: u64 = 15;
 
 /// The agent before it knows its job.
 pub(super) struct AgentSetup {
-    launcher: UnixStream,
+    launcher: ControlStreams,
     poller: Poller,
     signals: Signals,
     assembler: Assembler,
 }
 
 impl AgentSetup {
-    pub(super) fn open(control: RawFd) -> Result<Self> {
+    pub(super) fn open(control: Option<RawFd>) -> Result<Self> {
         signal::set_own()?;
         // Signals that the launcher was told to ignore do not end agents either.
         let mut ends = signal::ENDS.to_vec();
         ends.retain(|&signal| !signal::is_ignored(signal));
         ends.push(signal::CHILD);
         let signals = Signals::block(&ends)?;
-        let Some(end) = socket::inherited(control) else {
-            anyhow::bail!(
-                "descriptor {control} is not open; `clump agent` is started by `clump run` only"
-            );
-        };
+        let launcher = ControlStreams::inherited(control)?;
         process::adopt_orphans()?;
-        let launcher = UnixStream::from(end);
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
         Ok(Self { launcher, poller, signals, assembler: Assembler::default() })
     }
 
-    /// Waits for the job and runs it.
-    pub(super) fn serve(mut self) -> Result<()> {
+    /// Sends the hello, waits for the job and runs it.
+    pub(super) fn serve(self) -> Result<u8> {
+        self.run().map(|()| 0)
+    }
+
+    fn run(mut self) -> Result<()> {
         let started_ns = clock::now_ns();
+        if self.launcher.write_all(&Hello::own().encode()).is_err() {
+            return Ok(()); // as below
+        }
         let Ok(key) = read_key(&mut self.launcher) else {
             return Ok(()); // the launcher ended before there was anything to end
         };
-        let Some((spec, plan)) = self.await_start()? else { return Ok(()) };
-        self.launcher.set_nonblocking(true)?;
-        self.poller.add(&self.launcher, token::LAUNCHER, Interest::Read)?;
-        let launcher = Arc::new(self.launcher);
-        let outputs = Outputs::new(launcher.clone(), token::LAUNCHER);
+        let Some((mut spec, plan)) = self.await_start()? else { return Ok(()) };
+        if spec.remote.stage && plan.elsewhere {
+            let own = std::env::current_exe().ok();
+            let program = own.and_then(|own| own.parent().map(|at| at.join(staged::PROGRAM)));
+            spec.staged = program.map(Into::into);
+        }
         let decides = spec.nodes <= 1;
         let node = match OpenedNode::create(&spec, plan, key) {
             Ok(node) => node,
-            Err(refusal) => return refuse(&launcher, decides, refusal),
+            Err(refusal) => return refuse(&mut self.launcher, decides, refusal),
         };
+        let metrics = (&self.poller, token::METRICS);
+        let metrics = match MetricsServer::of_node(metrics, &spec, &node.plan) {
+            Ok(metrics) => metrics,
+            Err(refusal) => return refuse(&mut self.launcher, decides, refusal),
+        };
+        self.launcher.set_nonblocking(true)?;
+        self.poller.add(self.launcher.input(), token::LAUNCHER, Interest::Read)?;
+        let outputs = Outputs::new(self.launcher, token::LAUNCHER);
         let silence = UnresponsivePeers::new(node.plan.node_timeout_ms);
+        let timeout_ms = node.plan.node_timeout_ms;
+        let watch = || StreamWatch::new(timeout_ms, LAUNCHER_SILENCE, clock::now_ns());
+        let life = node.plan.elsewhere.then(watch);
+        let name = spec.engine.as_ref().map(|engine| engine.listener_of(node.plan.node));
+        let open = |name| {
+            Adoption::open((&self.poller, token::CALLER), name, node.config.start_timeout_ms)
+        };
+        let adoption = name.map(open).transpose()?;
         Agent {
-            launcher,
             poller: self.poller,
             signals: self.signals,
             assembler: self.assembler,
             outputs,
+            life,
+            input: None,
+            early_input: Vec::new(),
             watch: decides.then(|| RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
             heartbeats: None,
+            offers: Vec::new(),
+            chosen: Vec::new(),
             silence,
             narrow: Narrow::default(),
             receiving: Receiving::default(),
@@ -91,6 +124,8 @@ impl AgentSetup {
             refusal: None,
             leftovers: Vec::new(),
             sweep_until: None,
+            adoption,
+            metrics,
             killing: false,
             finished: false,
             launcher_lost: false,
@@ -104,7 +139,7 @@ impl AgentSetup {
             match self.assembler.poll_frame()? {
                 Some(Frame::Start(start)) => return Ok(Some(*start)),
                 Some(Frame::Wire(count, cables)) => {
-                    wiring::make(&self.launcher, count, cables)?;
+                    wiring::make(self.launcher.input(), count, cables)?;
                     return Ok(None);
                 }
                 Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),
@@ -119,7 +154,7 @@ impl AgentSetup {
 }
 
 /// Tells the launcher why this node cannot start ranks.
-fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> {
+fn refuse(launcher: &mut ControlStreams, decides: bool, refusal: Refusal) -> Result<()> {
     let Refusal { why, code } = refusal;
     let frame = if decides {
         let ending = JobEnd::Refused { why, code };
@@ -127,10 +162,9 @@ fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> 
     } else {
         Frame::Refused(why, code)
     };
-    launcher.set_nonblocking(false)?;
     let mut bytes = Vec::new();
     frame.append_to(&mut bytes);
-    Ok((&*launcher).write_all(&bytes)?)
+    Ok(launcher.write_all(&bytes)?)
 }
 
 /// The node's memory, and the choices made when it was created.
@@ -143,7 +177,9 @@ pub(super) struct OpenedNode {
     pub(super) driver: NetDriver,
     /// The driver's descriptors, from starting the ranks until the job ends.
     pub(super) access: Option<DriverAccess>,
-    /// The node's sockets on a job with several nodes, until ranks are started.
+    /// The agent's sockets on a job with several nodes, until it is known how to reach them.
+    pub(super) unbound: Option<AgentSockets>,
+    /// The node's sockets, from then on until ranks are started.
     pub(super) net: Option<NodeNetwork>,
     /// Soft descriptor limit that ranks get back, if it was raised.
     pub(super) descriptors: Option<u64>,
@@ -157,7 +193,9 @@ impl OpenedNode {
         plan: NodePlan,
         key: Option<Key>,
     ) -> std::result::Result<Self, Refusal> {
-        let config = Config::load().map_err(|e| Refusal::new(e, 2))?;
+        let config = Config::of_settings(&spec.settings).map_err(|e| Refusal::new(e, 2))?;
+        let knobs = spec.knobs.map_or_else(|| config.knobs(), Ok);
+        let knobs = knobs.map_err(|e| Refusal::new(e, 2))?;
         let placement = Placement::choose(spec, &plan);
         if let Some(namespaces) = &plan.namespaces {
             wiring::enter(namespaces).map_err(|e| {
@@ -167,7 +205,7 @@ impl OpenedNode {
         let proxies = spec.proxies.unwrap_or(config.net_proxies as u32);
         let proxies = if spec.nodes > 1 { proxies } else { 0 };
         // Proxies are as busy as ranks.
-        let sharing = plan.sharing.len() + (proxies * plan.sharing_nodes) as usize;
+        let sharing = (plan.sharing.ranks + proxies * plan.sharing.nodes) as usize;
         let spin_policy = SpinPolicy::effective(&config, sharing, topology::usable_cores());
         let node_of = spec.node_of();
         let node = NodeConfig {
@@ -180,28 +218,42 @@ impl OpenedNode {
             spin_ns: spin_policy.spin_ns,
             yield_ns: spin_policy.yield_ns,
         };
-        let mut memory = NodeMemory::create(&node).map_err(|e| {
+        let memory = NodeMemory::create(&node).map_err(|e| {
             // An impossible layout, or a machine that does not allow it.
             let code = if matches!(e, clump_shm::Error::Os(_)) { 126 } else { 2 };
             Refusal::new(e, code)
         })?;
+        if !knobs.is_off() {
+            memory.set_knobs(&knobs.to_words()).map_err(|e| Refusal::new(e, 126))?;
+        }
         let descriptors = process::raise_descriptor_limit();
-        let net = match key {
+        let unbound = match key {
             Some(key) => {
                 let how = (spec.security, spec.driver.unwrap_or(config.net_driver));
-                Some(NodeNetwork::bind(&plan, &mut memory, key, how)?)
+                // Addresses that the launcher gives are paths of their own.
+                let given = plan.addresses.iter().copied().zip(0..).collect();
+                let addresses = match plan.addresses.is_empty() {
+                    true => reach::usable(&interface_address::all(), &spec.remote.interfaces)
+                        .map_err(|why| Refusal::new(format!("node {}: {why}", plan.node), 125))?,
+                    false => given,
+                };
+                let ports = spec.remote.ports;
+                // Nodes of one machine have one program.
+                let is_one = spec.machines.is_empty();
+                let program = if is_one { String::new() } else { program_file::build_id(spec) };
+                Some(AgentSockets::bind(&plan, addresses, ports, program, key, how)?)
             }
             None => None,
         };
-        let driver = net.as_ref().map_or(config.net_driver, |net| net.access.driver);
         Ok(Self {
             plan,
             memory,
+            driver: config.net_driver,
             config,
             spin_policy,
-            driver,
             access: None,
-            net,
+            unbound,
+            net: None,
             descriptors,
             placement,
         })

@@ -22,7 +22,7 @@ fn running(on_death: OnDeath) -> Coordinator {
 fn starting(on_death: OnDeath) -> Coordinator {
     let mut spec = JobSpec::new("prog", Vec::new(), 4);
     (spec.nodes, spec.on_death) = (2, on_death);
-    Coordinator::new(&spec, &[70, 71], 2000, 0)
+    Coordinator::new(&spec, &[70, 71], (2000, 8000), 0)
 }
 
 fn bind(c: &mut Coordinator, node: u32) {
@@ -32,13 +32,17 @@ fn bind(c: &mut Coordinator, node: u32) {
         epoch: port.into(),
     };
     let port = 10 * (u16::try_from(node).unwrap() + 1);
-    let bound = BoundAddresses {
-        host: "h".into(),
-        agent: at(port),
-        interfaces: vec![at(port + 3)],
-        ranks: vec![at(port + 1), at(port + 2)],
-    };
+    let bound =
+        BoundAddresses { interfaces: vec![at(port + 3)], ranks: vec![at(port + 1), at(port + 2)] };
     c.handle_frame(node, Frame::Bound(Box::new(bound)), MS);
+}
+
+fn offer(c: &mut Coordinator, node: u32) -> AgentOffer {
+    let address = ([127, 0, 0, 1], 10 * (node as u16 + 1)).into();
+    let (host, program) = (format!("h{node}"), format!("id{node}"));
+    let offer = AgentOffer { host, program, addresses: vec![address], epoch: 9 };
+    c.handle_frame(node, Frame::Offered(Box::new(offer.clone())), MS);
+    offer
 }
 
 fn ended(c: &mut Coordinator, rank: u32, end: ProcessEnd, standing: RankStatus, now_ns: u64) {
@@ -85,7 +89,38 @@ fn ranks_start_when_all_nodes_are_reached() {
     };
     let ports =
         |places: &[BoundAddress]| places.iter().map(|p| p.address.port()).collect::<Vec<_>>();
-    assert_eq!((ports(&table.agents), ports(&table.ranks)), (vec![10, 20], vec![11, 12, 21, 22]));
+    assert_eq!(
+        (ports(&table.interfaces), ports(&table.ranks)),
+        (vec![13, 23], vec![11, 12, 21, 22])
+    );
+}
+
+#[test]
+fn agents_hear_of_each_other_when_all_have_offered_themselves() {
+    let mut c = starting(OnDeath::End);
+    let second = offer(&mut c, 1);
+    assert_eq!(effects(&mut c), []);
+    let offers = vec![offer(&mut c, 0), second];
+    let probe = |node| Effect::Say(node, Frame::Probe(offers.clone()));
+    let said = effects(&mut c);
+    let [Effect::Notice(text), rest @ ..] = &said[..] else { panic!("{said:?}") };
+    assert!(text.contains("build id0 on h0, id1 on h1"), "{text}");
+    assert_eq!(rest, [probe(0), probe(1)]);
+}
+
+#[test]
+fn a_node_that_does_not_get_ready_ends_the_job_in_time() {
+    let mut c = starting(OnDeath::End);
+    offer(&mut c, 0);
+    offer(&mut c, 1);
+    bind(&mut c, 0);
+    effects(&mut c);
+    assert_eq!(next(&mut c), (8500, both(AgentCommand::Conclude).into()));
+    leave(&mut c, 0, 8600 * MS);
+    assert_eq!(next(&mut c), (12_500, vec![Effect::CutOff(1)]));
+    c.handle_lost(1, "was killed by signal 9", 12_600 * MS);
+    let JobEnd::Refused { why, code } = c.close(12_700 * MS).ending else { panic!() };
+    assert!(why.contains("node 1 (h1) has not got ready in time") && code == 125, "{why}");
 }
 
 #[test]

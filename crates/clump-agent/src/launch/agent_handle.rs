@@ -1,19 +1,42 @@
 //! An agent as the launcher sees it: a process, and a stream of frames to and from it.
 
-use super::agent_starter::{AgentProcess, ControlStreams, StartedAgent};
+use super::agent_starter::{AgentProcess, StartedAgent};
+use crate::control_streams::ControlStreams;
 use crate::frame::{Assembler, Frame, Key, write_key};
+use crate::hello::{Heard, Hello, HelloReader};
+use crate::stream_watch::StreamWatch;
+use clump_os::clock;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::Exit;
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 
 /// Bytes of output that are acknowledged at a time.
 const ROOM: u32 = 64 << 10;
+/// Bytes of a file that are read at a time.
+const UPLOAD: usize = 256 << 10;
+/// Bytes of the error stream that are kept, the last ones.
+const MAX_SAID: usize = 8 << 10;
 
 /// One agent.
 #[derive(Debug)]
 pub(super) struct AgentHandle {
     process: AgentProcess,
     streams: ControlStreams,
+    /// The name of its machine; none if it is this one.
+    machine: Option<String>,
+    /// Files to send before anything else, and the time when a part of one was sent last.
+    uploads: VecDeque<File>,
+    uploaded_ns: u64,
+    /// Its hello, once it has come.
+    hello: Option<Hello>,
+    greeting: HelloReader,
+    /// True once it is known that no hello will come.
+    is_other: bool,
+    /// Its error stream, if that comes here, and the end of what it said.
+    errors: Option<File>,
+    said: Vec<u8>,
     token: u64,
     assembler: Assembler,
     /// Bytes to send, from `sent` on.
@@ -25,43 +48,111 @@ pub(super) struct AgentHandle {
     heard_all: bool,
     /// Description of its process's end, and the signal that ended it.
     ended: Option<String>,
-    signal: Option<u8>,
+    exit: Option<Exit>,
     /// Bytes of consumed output not acknowledged to it yet.
     owed: u32,
+    /// Signs of life, once it has a job, if it is on another machine.
+    life: Option<StreamWatch>,
+    /// True once it was killed because there were none.
+    is_cut: bool,
 }
 
 impl AgentHandle {
-    /// Sends a started agent the key of the job, then its job.
+    /// Takes over a started agent on `machine`; none: this one. It is sent these files first.
     ///
     /// # Errors
     /// Fails if its streams cannot be set up.
     pub(super) fn new(
         started: StartedAgent,
-        key: Option<&Key>,
-        job: &Frame,
+        machine: Option<String>,
+        uploads: Vec<File>,
     ) -> std::io::Result<Self> {
-        let StartedAgent { process, mut streams } = started;
-        let mut backlog = Vec::new();
-        job.append_to(&mut backlog);
-        // The key fits any buffer. A dead agent is noticed by the end of its process; a live one
-        // must not wait for a key that does not come.
-        if write_key(&mut streams, key).is_err() {
-            streams.close_to_agent();
-        }
-        streams.set_nonblocking()?;
+        let StartedAgent { mut process, streams } = started;
+        streams.set_nonblocking(true)?;
+        let errors = process.take_errors().map(File::from);
         Ok(Self {
             process,
             streams,
+            machine,
+            uploads: uploads.into(),
+            uploaded_ns: 0,
+            hello: None,
+            greeting: HelloReader::default(),
+            is_other: false,
+            errors,
+            said: Vec::new(),
             token: 0,
             assembler: Assembler::default(),
-            backlog,
+            backlog: Vec::new(),
             sent: 0,
             writing: false,
             heard_all: false,
             ended: None,
-            signal: None,
+            exit: None,
             owed: 0,
+            life: None,
+            is_cut: false,
         })
+    }
+
+    /// Sends the agent the key of the job, then its job. Nothing has been sent before.
+    pub(super) fn start(
+        &mut self,
+        poller: &Poller,
+        key: Option<&Key>,
+        job: &Frame,
+        life: StreamWatch,
+    ) -> clump_os::Result<()> {
+        debug_assert!(self.hello.is_some() && self.backlog.is_empty(), "it is an agent");
+        // The key fits any buffer. A dead agent is noticed by the end of its process; a live one
+        // must not wait for a key that does not come.
+        if write_key(&mut self.streams, key).is_err() {
+            self.streams.close_output();
+        }
+        self.life = self.machine.is_some().then_some(life);
+        self.say(poller, job)
+    }
+
+    /// Returns the time for the next call of [`AgentHandle::handle_timeout`].
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        let life = self.life.filter(|_| self.ended.is_none())?;
+        Some(life.next_deadline_ns())
+    }
+
+    /// Gives the agent a sign of life if one is due; kills the client of one that gives none.
+    pub(super) fn handle_timeout(&mut self, poller: &Poller, now_ns: u64) -> clump_os::Result<()> {
+        let Some(life) = self.life.as_mut().filter(|_| self.ended.is_none()) else { return Ok(()) };
+        if !life.handle_timeout(now_ns) {
+            return Ok(());
+        }
+        if life.is_dead(now_ns) {
+            self.is_cut = true;
+            self.kill();
+            return Ok(());
+        }
+        // What waits to be sent is sign enough when it arrives.
+        if self.backlog.is_empty() { self.say(poller, &Frame::Alive) } else { Ok(()) }
+    }
+
+    /// Returns the name of its machine; none if it is this one.
+    pub(super) fn machine(&self) -> Option<&str> {
+        self.machine.as_deref()
+    }
+
+    /// Returns its hello, once that has come.
+    pub(super) fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// Returns true once it is known that the other end is no agent.
+    pub(super) fn is_other(&self) -> bool {
+        self.is_other
+    }
+
+    /// Returns what came instead of a hello, and the end of what its error stream said.
+    pub(super) fn said(&self) -> (String, String) {
+        let errors = String::from_utf8_lossy(&self.said).into_owned();
+        (if self.hello.is_some() { String::new() } else { self.greeting.said() }, errors)
     }
 
     /// Returns the number of the process that stands for it.
@@ -69,25 +160,64 @@ impl AgentHandle {
         self.process.pid()
     }
 
-    /// Registers it with the poller: the stream under `token`, its end under `end`.
-    pub(super) fn watch(&mut self, poller: &Poller, token: u64, end: u64) -> clump_os::Result<()> {
+    /// Registers it with the poller: the stream under `token`, its end under `end`, its errors
+    /// under `errors`.
+    pub(super) fn watch(
+        &mut self,
+        poller: &Poller,
+        (token, end, errors): (u64, u64, u64),
+    ) -> clump_os::Result<()> {
         self.token = token;
-        poller.add(&self.streams.from_agent, token, Interest::Read)?;
+        poller.add(self.streams.input(), token, Interest::Read)?;
         poller.add(self.process.end(), end, Interest::Read)?;
+        if let Some(stream) = &self.errors {
+            poller.add(stream, errors, Interest::Read)?;
+        }
         self.flush(poller)
+    }
+
+    /// Reads what its error stream says.
+    pub(super) fn receive_errors(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        let Some(stream) = &mut self.errors else { return Ok(()) };
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece) {
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Ok(0) | Err(_) => {
+                poller.remove(&*stream)?;
+                self.errors = None;
+            }
+            Ok(bytes) => {
+                self.said.extend_from_slice(&piece[..bytes]);
+                self.said.drain(..self.said.len().saturating_sub(MAX_SAID));
+            }
+        }
+        Ok(())
     }
 
     /// Reads the frames that have arrived.
     pub(super) fn receive(&mut self, poller: &Poller) -> anyhow::Result<Vec<Frame>> {
         let mut piece = vec![0; 64 << 10];
-        match self.streams.from_agent.read(&mut piece) {
+        match self.streams.read(&mut piece) {
             Ok(0) => self.heard_all = true,
-            Ok(bytes) => self.assembler.handle_bytes(&piece[..bytes]),
+            Ok(bytes) if self.hello.is_some() => {
+                if let Some(life) = &mut self.life {
+                    life.on_heard(clock::now_ns());
+                }
+                self.assembler.handle_bytes(&piece[..bytes]);
+            }
+            Ok(bytes) => match self.greeting.handle_bytes(&piece[..bytes]) {
+                Heard::Nothing => {}
+                Heard::Other => self.is_other = true,
+                Heard::Hello(hello, rest) => {
+                    self.hello = Some(*hello);
+                    self.assembler.handle_bytes(&rest);
+                }
+            },
             Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(_) => self.heard_all = true,
         }
         if self.heard_all {
-            poller.remove(&self.streams.from_agent)?;
+            poller.remove(self.streams.input())?;
             self.await_room(poller, false)?;
         }
         let mut frames = Vec::new();
@@ -104,16 +234,22 @@ impl AgentHandle {
     }
 
     pub(super) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
-        while !self.heard_all && self.sent < self.backlog.len() {
+        while !self.heard_all && self.has_more() {
             match self.streams.write(&self.backlog[self.sent..]) {
-                Ok(bytes) => self.sent += bytes,
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    if self.hello.is_none() {
+                        self.uploaded_ns = clock::now_ns();
+                    }
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 // The peer's end is noticed where it is read, and a live agent notices this one.
                 Err(_) => {
+                    self.uploads.clear();
                     self.sent = self.backlog.len();
                     self.await_room(poller, false)?;
-                    self.streams.close_to_agent();
+                    self.streams.close_output();
                 }
             }
         }
@@ -128,9 +264,30 @@ impl AgentHandle {
         self.await_room(poller, !self.backlog.is_empty())
     }
 
+    /// Returns true if there is something to send; reads the next part of a file if it takes that.
+    fn has_more(&mut self) -> bool {
+        while self.sent == self.backlog.len() {
+            let Some(file) = self.uploads.front_mut() else { return false };
+            self.backlog.resize(UPLOAD, 0);
+            self.sent = 0;
+            // A file that has got shorter is noticed at the other end, which waits in vain.
+            let bytes = file.read(&mut self.backlog).unwrap_or(0);
+            self.backlog.truncate(bytes);
+            if bytes == 0 {
+                self.uploads.pop_front();
+            }
+        }
+        true
+    }
+
+    /// Returns the time when a part of a file was sent last; 0 if none was.
+    pub(super) fn uploaded_ns(&self) -> u64 {
+        self.uploaded_ns
+    }
+
     /// Has the poller tell when there is room to write, or no more.
     fn await_room(&mut self, poller: &Poller, wanted: bool) -> clump_os::Result<()> {
-        let Some(stream) = self.streams.to_agent() else {
+        let Some(stream) = self.streams.output() else {
             // A write has failed: nothing is sent to this agent any more.
             debug_assert!(!wanted && !self.writing, "nothing waits for a closed stream");
             return Ok(());
@@ -161,8 +318,11 @@ impl AgentHandle {
         if self.ended.is_some() {
             return Ok(());
         }
-        let (text, signal) = AgentProcess::describe(exit);
-        (self.ended, self.signal) = (Some(text), signal);
+        (self.ended, self.exit) = (Some(self.describe(exit)), Some(exit));
+        if self.machine.is_some() {
+            // Nothing reaches an agent without the client that stood for it.
+            self.close(poller)?;
+        }
         poller.remove(self.process.end())
     }
 
@@ -171,9 +331,37 @@ impl AgentHandle {
         self.ended.as_deref().filter(|_| self.heard_all)
     }
 
+    /// Describes its end, as follows "its agent".
+    fn describe(&self, exit: Exit) -> String {
+        let how = AgentProcess::describe(exit);
+        let Some(machine) = &self.machine else { return how };
+        if self.is_cut {
+            return format!(
+                "gave no sign of life over the connection to {machine} any more: stopped, or cut off"
+            );
+        }
+        let said = self.said().1;
+        let said = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let why = said.unwrap_or("without a word: killed, or the connection was lost");
+        format!("cannot be reached any more: the connection to {machine} {how} ({why})")
+    }
+
+    /// Returns the way in which its process ended, once it has and all its frames have been read.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        self.exit.filter(|_| self.heard_all && self.errors.is_none())
+    }
+
     /// Returns the signal that killed it, if one did.
     pub(super) fn signal(&self) -> Option<u8> {
-        self.signal
+        let Exit::Signal(signal) = self.exit? else { return None };
+        Some(signal)
+    }
+
+    /// Ends the stream to it, so that it ends its ranks.
+    pub(super) fn close(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        self.await_room(poller, false)?;
+        self.streams.close_output();
+        Ok(())
     }
 
     /// Kills it.
@@ -193,26 +381,37 @@ mod tests {
     use std::time::Duration;
 
     /// Returns an agent behind two pipes, as a remote shell connects one, and its ends of them.
-    fn remote(key: Option<&Key>) -> (AgentHandle, std::io::PipeReader, std::io::PipeWriter) {
+    fn remote() -> (AgentHandle, std::io::PipeReader, std::io::PipeWriter) {
         let (from_agent, their_output) = pipe().unwrap();
         let (their_input, to_agent) = pipe().unwrap();
         // Not a child: another test waits for whatever child of this process ends.
         let own = process::own_pid();
         let pidfd = process::pidfd(own).unwrap();
-        let client = Child { pid: own, pidfd, output: None, errors: None };
+        let client = Child { pid: own, pidfd, input: None, output: None, errors: None };
         let streams =
             ControlStreams::new(from_agent.into(), Box::new(File::from(OwnedFd::from(to_agent))));
         let started = StartedAgent { process: AgentProcess::new(client), streams };
-        let handle = AgentHandle::new(started, key, &Frame::Interrupt(2)).unwrap();
-        (handle, their_input, their_output)
+        (
+            AgentHandle::new(started, Some("b".into()), Vec::new()).unwrap(),
+            their_input,
+            their_output,
+        )
     }
 
     #[test]
-    fn an_agent_behind_pipes_gets_the_key_then_its_job_and_is_heard() {
+    fn an_agent_behind_pipes_says_hello_gets_the_key_then_its_job_and_is_heard() {
         let key = Key::random().unwrap();
-        let (mut handle, mut input, mut output) = remote(Some(&key));
+        let (mut handle, mut input, mut output) = remote();
         let poller = Poller::new().unwrap();
-        handle.watch(&poller, 7, 8).unwrap();
+        handle.watch(&poller, (7, 8, 9)).unwrap();
+        let mut said = b"Welcome!\n".to_vec();
+        said.extend(Hello::own().encode());
+        Frame::Notice("early".into()).append_to(&mut said);
+        output.write_all(&said).unwrap();
+        assert_eq!(handle.receive(&poller).unwrap(), [Frame::Notice("early".into())]);
+        assert_eq!(handle.hello(), Some(&Hello::own()));
+        let life = StreamWatch::new(2000, 5, clock::now_ns());
+        handle.start(&poller, Some(&key), &Frame::Interrupt(2), life).unwrap();
         assert_eq!(read_key(&mut input).unwrap().unwrap()[..], key[..]);
         let mut assembler = Assembler::default();
         let mut piece = [0; 4096];
@@ -226,14 +425,14 @@ mod tests {
         drop(output);
         assert_eq!(handle.receive(&poller).unwrap(), []);
         handle.on_ended(&poller, Exit::Code(0)).unwrap();
-        assert_eq!(handle.end(), Some("exited with code 0"));
+        assert!(handle.end().unwrap().contains("the connection to b exited with code 0"));
     }
 
     #[test]
     fn what_does_not_fit_into_a_pipe_is_sent_when_there_is_room() {
-        let (mut handle, input, output) = remote(None);
+        let (mut handle, input, output) = remote();
         let poller = Poller::new().unwrap();
-        handle.watch(&poller, 7, 8).unwrap();
+        handle.watch(&poller, (7, 8, 9)).unwrap();
         let long = Frame::Notice("x".repeat(1 << 20));
         handle.say(&poller, &long).unwrap();
         let reader = std::thread::spawn(move || {
@@ -248,16 +447,16 @@ mod tests {
                 handle.flush(&poller).unwrap();
             }
         }
-        handle.streams.close_to_agent();
+        handle.streams.close_output();
         assert!(reader.join().unwrap().unwrap() > 1 << 20);
         drop(output);
     }
 
     #[test]
     fn an_agent_that_reads_no_more_ends_the_stream_to_it_alone() {
-        let (mut handle, input, output) = remote(None);
+        let (mut handle, input, output) = remote();
         let poller = Poller::new().unwrap();
-        handle.watch(&poller, 7, 8).unwrap();
+        handle.watch(&poller, (7, 8, 9)).unwrap();
         drop(input);
         handle.say(&poller, &Frame::Kill).unwrap();
         handle.say(&poller, &Frame::Kill).unwrap();

@@ -9,6 +9,7 @@ use crate::spec::JobSpec;
 use clump_os::error::Errno;
 use clump_os::{OsError, clock};
 use clump_trace::Monitor;
+use std::path::Path;
 
 /// Exit code when the output has no reader any more: 128 + SIGPIPE.
 const UNREAD: u8 = 141;
@@ -26,12 +27,20 @@ impl Launcher {
             (outcome.code, outcome.ending) = unwritten(why);
         }
         self.printer.finish();
+        let hidden = self.notices.hidden();
+        if hidden > 0 {
+            let text = format!("clump: {hidden} further notices were not shown\n");
+            self.printer.say(Stream::Errors, &text);
+        }
         let said = display.brief && outcome.explains_itself();
         if let Some(text) = report::explain(&spec.program_name(), outcome).filter(|_| !said) {
             self.printer.say(Stream::Errors, &text);
         }
         if display.stats {
             self.sum_up(outcome);
+        }
+        if let Some(path) = &display.profile {
+            self.save_profile(outcome, path);
         }
         if display.json {
             let text = clump_os::printable::printable_json(&serde_json::to_string(outcome)?);
@@ -40,6 +49,21 @@ impl Launcher {
         self.await_shown()?;
         self.say_failures(outcome);
         self.await_shown()
+    }
+
+    /// Writes the profile of the job into a file. A job whose profile is lost fails.
+    fn save_profile(&mut self, outcome: &mut JobOutcome, path: &Path) {
+        let written = match &outcome.profile {
+            None => Err("no rank joined the job, so there is no profile".to_owned()),
+            Some(profile) => serde_json::to_string(profile)
+                .map_err(|e| e.to_string())
+                .and_then(|text| std::fs::write(path, text + "\n").map_err(|e| e.to_string())),
+        };
+        if let Err(why) = written {
+            let text = format!("clump: the profile {} was not written: {why}\n", path.display());
+            self.printer.say(Stream::Errors, &text);
+            outcome.code = if outcome.code == 0 { OWN_FAILURE } else { outcome.code };
+        }
     }
 
     /// Shows how the ranks communicated.
@@ -51,8 +75,14 @@ impl Launcher {
             }
         };
         self.printer.say(Stream::Errors, &text);
+        if let Some(profile) = &outcome.profile {
+            self.printer.say(Stream::Errors, &profile.to_string());
+        }
         if let Some(placement) = outcome.config.get("placement") {
             self.printer.say(Stream::Errors, &format!("placement: {placement}\n"));
+        }
+        if let Some(addresses) = outcome.config.get("addresses") {
+            self.printer.say(Stream::Errors, &format!("addresses: {addresses}\n"));
         }
         if let Some(Heartbeats { sent_per_s, received_per_s }) = outcome.heartbeats {
             let text = format!(

@@ -2,6 +2,7 @@
 
 use super::fork_starter::start_self;
 use crate::frame::{Frame, write_key};
+use crate::hello::Hello;
 use crate::spec::Namespaces;
 use crate::wiring::MADE;
 use anyhow::{Context, bail};
@@ -28,6 +29,7 @@ pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     let mut request = Vec::new();
     Frame::Wire(count, cables).append_to(&mut request);
     write_key(&mut stream, None).and_then(|()| stream.write_all(&request)).context(WHAT)?;
+    Hello::read(&mut stream).context(WHAT)?;
     let poller = Poller::new()?;
     poller.add(&stream, 0, Interest::Read)?;
     poller.wait(Some(PATIENCE))?;
