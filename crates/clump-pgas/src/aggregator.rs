@@ -1,21 +1,25 @@
 //! Aggregation: updates of words on other nodes are collected, and sent many at a time.
 //!
-//! A batch has updates of one operation on words of one segment. Its interface executes it in one
-//! loop. It is sent when it is full, when it is old, when there are too many, and when the rank is
+//! A batch has updates of one operation on words of one segment, or, where nodes are many, of all
+//! segments that are reached by way of one node. Its interface executes it in one loop, or forwards
+//! it. It is sent when it is full, when it is old, when there are too many, and when the rank is
 //! about to wait for anything.
 
+use crate::collector::{
+    BatchKind, ClosedBatch, Collector, CollectorBounds, CollectorCounts, Destination, OpenSlots,
+    SendCause,
+};
 use crate::error::Result;
+use crate::grid::NodeGrid;
+use clump_am::RankContext;
 use clump_os::clock;
-use clump_rma::{AtomicOp, SegmentName, Target, Update};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use clump_rma::{Rma, SegmentName, SpreadUpdate, Target, Update};
+use clump_trace::Counter;
+use std::cell::{OnceCell, RefCell};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Updates between two looks at the clock.
-const CLOCK_EVERY: u32 = 16;
-/// Number of no batch.
-const NONE: u32 = u32::MAX;
 /// Words that the index of an update reaches, as a power of two.
 const REACH: u32 = 32;
 
@@ -30,6 +34,10 @@ pub struct PgasOptions {
     pub memory_bytes: usize,
     /// Age at which a batch is sent, at the next update or poll.
     pub delay: Duration,
+    /// Nodes from which on updates go by way of another node, over a grid; 0: never.
+    pub grid_nodes: usize,
+    /// True if proxies, where they run, combine the batches of their node's ranks.
+    pub combines: bool,
 }
 
 impl Default for PgasOptions {
@@ -39,6 +47,8 @@ impl Default for PgasOptions {
             batch_updates: Update::MOST,
             memory_bytes: 16 << 20,
             delay: Duration::from_millis(1),
+            grid_nodes: 64,
+            combines: true,
         }
     }
 }
@@ -48,6 +58,8 @@ impl Default for PgasOptions {
 pub struct Aggregation {
     /// Updates that were sent in batches.
     pub updates: u64,
+    /// Those of them that were sent by way of another node.
+    pub forwarded: u64,
     /// Batches that were sent because they were full.
     pub full: u64,
     /// Batches that were sent because they were old.
@@ -67,27 +79,59 @@ impl Aggregation {
     }
 }
 
-/// Reason for sending a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SendCause {
-    Full,
-    Old,
-    Displaced,
-    Flushed,
+fn counter_of(cause: SendCause) -> Counter {
+    match cause {
+        SendCause::Full => Counter::PgasBatchesFull,
+        SendCause::Old => Counter::PgasBatchesOld,
+        SendCause::Displaced => Counter::PgasBatchesDisplaced,
+        SendCause::Flushed => Counter::PgasBatchesFlushed,
+    }
+}
+
+/// A node whose interface forwards updates, with their open batches.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    node: u32,
+    open: OpenSlots,
+    me: Weak<Self>,
+}
+
+impl Destination for Forwarder {
+    #[inline(always)]
+    fn slots(&self) -> &OpenSlots {
+        &self.open
+    }
+
+    fn kept(&self) -> Option<Rc<Self>> {
+        self.me.upgrade()
+    }
 }
 
 /// A segment of any rank, with its open batches, by operation.
 #[derive(Debug)]
 pub(crate) struct PeerSegment {
     pub(crate) target: Target,
-    open: [Cell<u32>; AtomicOp::ALL.len()],
+    /// Interface that forwards updates of it; `None`: they go straight to its node.
+    via: Option<Rc<Forwarder>>,
+    open: OpenSlots,
     me: Weak<Self>,
 }
 
+impl Destination for PeerSegment {
+    #[inline(always)]
+    fn slots(&self) -> &OpenSlots {
+        &self.open
+    }
+
+    fn kept(&self) -> Option<Rc<Self>> {
+        self.me.upgrade()
+    }
+}
+
 impl PeerSegment {
-    pub(crate) fn new(target: Target) -> Rc<Self> {
-        let open = std::array::from_fn(|_| Cell::new(NONE));
-        Rc::new_cyclic(|me| Self { target, open, me: me.clone() })
+    fn new(target: Target, via: Option<Rc<Forwarder>>) -> Rc<Self> {
+        let open = OpenSlots::default();
+        Rc::new_cyclic(|me| Self { target, via, open, me: me.clone() })
     }
 
     /// Returns the rank that exports it.
@@ -101,63 +145,93 @@ impl PeerSegment {
         self.target.name()
     }
 
-    /// Returns it, to be kept.
-    pub(crate) fn kept(&self) -> Option<Rc<Self>> {
-        self.me.upgrade()
-    }
-
+    /// Returns the interface that forwards updates of a word; `None` if they go straight.
     #[inline(always)]
-    fn open(&self, op: AtomicOp) -> &Cell<u32> {
-        &self.open[op as usize]
+    pub(crate) fn forwarder(&self, kind: BatchKind, offset: u64) -> Option<&Forwarder> {
+        // What lies further on than an index reaches goes straight.
+        self.via.as_deref().filter(|_| offset >> kind.shift() >> REACH == 0)
     }
 }
 
-/// Updates of one operation on words of one segment.
-#[derive(Debug)]
-struct OpenBatch {
-    /// `None`: it is not open.
-    peer: Option<Rc<PeerSegment>>,
-    op: AtomicOp,
-    /// Upper part of the indexes of its words, which updates do not hold.
-    base: u64,
-    since_ns: u64,
-    /// Number that no other batch has had.
-    serial: u64,
-    updates: Vec<Update>,
-}
-
-#[derive(Debug, Default)]
-struct Batches {
-    slots: Vec<OpenBatch>,
-    /// Slots of batches that are not open.
-    free: Vec<u32>,
-    /// Slots and serial numbers in the order in which they were opened; some are gone.
-    order: VecDeque<(u32, u64)>,
-    serial: u64,
-    countdown: u32,
-    counts: Aggregation,
-}
+/// Updates by segment.
+type StraightBatches = RefCell<Collector<PeerSegment, Update>>;
+/// Updates by the node that forwards them.
+type ForwardedBatches = RefCell<Collector<Forwarder, SpreadUpdate>>;
 
 /// The open batches of a thread.
 #[derive(Debug)]
 pub(crate) struct Aggregator {
-    capacity: usize,
-    max_open: usize,
-    delay_ns: u64,
-    batches: RefCell<Batches>,
+    straight: StraightBatches,
+    forwarded: ForwardedBatches,
+    /// `None`: no updates go by way of another node.
+    grid: Option<NodeGrid>,
+    /// True if other updates go by the proxy of this node.
+    combines: bool,
+    /// Forwarders by node, once they are used.
+    forwarders: Vec<OnceCell<Rc<Forwarder>>>,
+    rma: Rma,
+    context: Arc<RankContext>,
 }
 
 impl Aggregator {
-    pub(crate) fn new(options: &PgasOptions) -> Self {
-        let capacity = options.batch_updates.clamp(1, Update::MOST);
-        let max_open = (options.memory_bytes / (capacity * size_of::<Update>())).max(1);
+    pub(crate) fn new(options: &PgasOptions, rma: Rma, context: Arc<RankContext>) -> Self {
+        let nodes = context.node().nnodes();
+        let uses_grid = options.grid_nodes > 0 && nodes as usize >= options.grid_nodes;
+        let grid = uses_grid.then(|| NodeGrid::new(nodes));
+        let node = context.node();
+        // A rank that is alone on its node has nothing to combine with.
+        let combines = options.combines && node.proxies() != 0 && node.local_ranks().len() > 1;
+        let forwarders = (0..nodes).map(|_| OnceCell::new()).collect();
+        // Both kinds of batches share the memory.
+        let memory = options.memory_bytes / if uses_grid || combines { 2 } else { 1 };
         let delay_ns = u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX);
-        Self { capacity, max_open, delay_ns, batches: RefCell::default() }
+        let bounds = |most: usize, bytes: usize| {
+            let capacity = options.batch_updates.clamp(1, most);
+            let max_open = (memory / (capacity * bytes)).max(1);
+            CollectorBounds { capacity, max_open, delay_ns }
+        };
+        let straight = Collector::new(bounds(Update::MOST, size_of::<Update>()));
+        let forwarded = Collector::new(bounds(SpreadUpdate::MOST, size_of::<SpreadUpdate>()));
+        let (straight, forwarded) = (RefCell::new(straight), RefCell::new(forwarded));
+        Self { straight, forwarded, grid, combines, forwarders, rma, context }
+    }
+
+    /// Returns a segment, with batches of its own.
+    pub(crate) fn peer(&self, target: Target) -> Rc<PeerSegment> {
+        let memory = self.context.node();
+        let home = memory.home_of(target.name());
+        let middle = self.grid.and_then(|grid| grid.middle(memory.node(), home));
+        let combiner = (self.combines && home != memory.node()).then_some(memory.node());
+        let via = middle.or(combiner).and_then(|node| {
+            let new = || {
+                let open = OpenSlots::default();
+                Rc::new_cyclic(|me| Forwarder { node, open, me: me.clone() })
+            };
+            Some(self.forwarders.get(node as usize)?.get_or_init(new).clone())
+        });
+        debug_assert!(via.is_none() || !target.is_near(), "this node is not reached by another");
+        PeerSegment::new(target, via)
+    }
+
+    /// Returns the rank's context.
+    pub(crate) fn context(&self) -> &Arc<RankContext> {
+        &self.context
     }
 
     /// Returns the counters.
     pub(crate) fn counts(&self) -> Aggregation {
-        self.batches.borrow().counts
+        let (straight, forwarded) =
+            (self.straight.borrow().counts(), self.forwarded.borrow().counts());
+        let sum = |of: fn(&CollectorCounts) -> u64| of(&straight) + of(&forwarded);
+        Aggregation {
+            updates: sum(|counts| counts.updates),
+            forwarded: forwarded.updates,
+            full: sum(|counts| counts.full),
+            old: sum(|counts| counts.old),
+            displaced: sum(|counts| counts.displaced),
+            flushed: sum(|counts| counts.flushed),
+            most_open: straight.most_open + forwarded.most_open,
+        }
     }
 
     /// Adds the update of a word of another node to its batch.
@@ -165,82 +239,78 @@ impl Aggregator {
     pub(crate) fn push(
         &self,
         peer: &PeerSegment,
-        op: AtomicOp,
+        kind: BatchKind,
         offset: u64,
         value: u64,
     ) -> Result<()> {
-        debug_assert!(offset.is_multiple_of(8), "updates are of whole words");
-        let word = offset / 8;
-        if self.push_quickly(peer, op, word, value) {
+        debug_assert!(offset.is_multiple_of(1 << kind.shift()), "updates are of whole words");
+        let word = offset >> kind.shift();
+        if let Some(via) = peer.forwarder(kind, offset) {
+            let update = SpreadUpdate::new(peer.name(), word as u32, value);
+            if self.forwarded.borrow_mut().push_quickly(via, kind, 0, update) {
+                return Ok(());
+            }
+            return self.push_forwarded(via, kind, update);
+        }
+        let update = Update::new(word as u32, value);
+        if self.straight.borrow_mut().push_quickly(peer, kind, word >> REACH, update) {
             return Ok(());
         }
-        self.push_slowly(peer, op, word, value)
-    }
-
-    /// Adds an update to an open batch that does not get full by it, unless the clock is due.
-    #[inline(always)]
-    fn push_quickly(&self, peer: &PeerSegment, op: AtomicOp, word: u64, value: u64) -> bool {
-        let mut batches = self.batches.borrow_mut();
-        let Batches { slots, countdown, .. } = &mut *batches;
-        let Some(batch) = slots.get_mut(peer.open(op).get() as usize) else { return false };
-        let fits = batch.base == word >> REACH && batch.updates.len() + 1 < self.capacity;
-        if !fits || *countdown == 0 {
-            return false;
-        }
-        *countdown -= 1;
-        batch.updates.push(Update::new(word as u32, value));
-        true
+        self.push_straight(peer, (kind, word >> REACH), update)
     }
 
     #[cold]
     #[inline(never)]
-    fn push_slowly(&self, peer: &PeerSegment, op: AtomicOp, word: u64, value: u64) -> Result<()> {
+    fn push_straight(
+        &self,
+        peer: &PeerSegment,
+        place: (BatchKind, u64),
+        update: Update,
+    ) -> Result<()> {
+        self.push_slowly(&self.straight, peer, place, update, |batch| self.send_straight(batch))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_forwarded(&self, via: &Forwarder, kind: BatchKind, update: SpreadUpdate) -> Result<()> {
+        let send = |batch: &ClosedBatch<_, _>| self.send_forwarded(batch);
+        self.push_slowly(&self.forwarded, via, (kind, 0), update, send)
+    }
+
+    fn push_slowly<D: Destination, U>(
+        &self,
+        batches: &RefCell<Collector<D, U>>,
+        dest: &D,
+        (kind, base): (BatchKind, u64),
+        update: U,
+        send: impl Fn(&ClosedBatch<D, U>) -> Result<()>,
+    ) -> Result<()> {
         // Whatever is sent here may run a handler that adds updates, too.
-        while let Some((slot, cause)) = self.obstacle(peer, op, word >> REACH) {
-            self.send(slot, cause)?;
+        loop {
+            let obstacle = batches.borrow_mut().obstacle(dest, kind, base);
+            let Some(slot) = obstacle else { break };
+            self.send(batches, (slot, SendCause::Displaced), &send)?;
         }
         let now = clock::now_ns();
-        let full = {
-            let mut batches = self.batches.borrow_mut();
-            let slot = match peer.open(op).get() {
-                NONE => batches.open(peer, (op, word >> REACH), now, self.capacity),
-                slot => slot,
-            };
-            batches.countdown = CLOCK_EVERY;
-            let Some(batch) = batches.slots.get_mut(slot as usize) else {
-                debug_assert!(false, "an open batch has a slot");
-                return Ok(());
-            };
-            batch.updates.push(Update::new(word as u32, value));
-            (batch.updates.len() >= self.capacity).then_some(slot)
-        };
+        let full = batches.borrow_mut().push(dest, (kind, base), now, update);
         if let Some(slot) = full {
-            self.send(slot, SendCause::Full)?;
+            self.send(batches, (slot, SendCause::Full), &send)?;
         }
         self.send_old(now)
     }
 
-    /// Returns a batch that must be sent before this update can be added, if there is one.
-    fn obstacle(&self, peer: &PeerSegment, op: AtomicOp, base: u64) -> Option<(u32, SendCause)> {
-        let mut batches = self.batches.borrow_mut();
-        let slot = peer.open(op).get();
-        match batches.slots.get(slot as usize) {
-            Some(batch) => (batch.base != base).then_some((slot, SendCause::Displaced)),
-            None if batches.count() < self.max_open => None,
-            None => batches.oldest().map(|(slot, _)| (slot, SendCause::Displaced)),
-        }
-    }
-
     /// Sends the batches that were opened too long ago.
     pub(crate) fn send_old(&self, now: u64) -> Result<()> {
+        let expired = |slot| (slot, SendCause::Old);
         loop {
-            let oldest = self.batches.borrow_mut().oldest();
-            match oldest {
-                Some((slot, since)) if now.saturating_sub(since) >= self.delay_ns => {
-                    self.send(slot, SendCause::Old)?;
-                }
-                _ => return Ok(()),
-            }
+            let old = self.straight.borrow_mut().expired(now).map(expired);
+            let Some(old) = old else { break };
+            self.send(&self.straight, old, |batch| self.send_straight(batch))?;
+        }
+        loop {
+            let old = self.forwarded.borrow_mut().expired(now).map(expired);
+            let Some(old) = old else { return Ok(()) };
+            self.send(&self.forwarded, old, |batch| self.send_forwarded(batch))?;
         }
     }
 
@@ -250,118 +320,63 @@ impl Aggregator {
     /// Fails with the first error; all have been tried.
     pub(crate) fn flush(&self) -> Result<()> {
         let mut result = Ok(());
+        let flushed = |slot| (slot, SendCause::Flushed);
         loop {
-            let oldest = self.batches.borrow_mut().oldest();
-            let Some((slot, _)) = oldest else { return result };
-            result = result.and(self.send(slot, SendCause::Flushed));
-        }
-    }
-
-    fn send(&self, slot: u32, cause: SendCause) -> Result<()> {
-        // Nothing is borrowed while it is sent: that may run handlers.
-        let Some(closed) = self.batches.borrow_mut().close(slot, cause) else { return Ok(()) };
-        let ClosedBatch { peer, op, base, mut updates } = closed;
-        debug_assert!((1..=self.capacity).contains(&updates.len()), "invariant 3");
-        let sent = peer.target.update_many(base << REACH << 3, op, &updates);
-        updates.clear();
-        self.batches.borrow_mut().keep(slot, updates);
-        Ok(sent?)
-    }
-}
-
-/// A batch that is to be sent.
-#[derive(Debug)]
-struct ClosedBatch {
-    peer: Rc<PeerSegment>,
-    op: AtomicOp,
-    base: u64,
-    updates: Vec<Update>,
-}
-
-impl Batches {
-    /// Returns the number of batches that are open, or being sent.
-    fn count(&self) -> usize {
-        debug_assert!(self.free.len() <= self.slots.len(), "a free slot is listed once");
-        self.slots.len() - self.free.len()
-    }
-
-    /// Opens a batch. Returns its slot.
-    fn open(
-        &mut self,
-        peer: &PeerSegment,
-        (op, base): (AtomicOp, u64),
-        since_ns: u64,
-        capacity: usize,
-    ) -> u32 {
-        debug_assert_eq!(peer.open(op).get(), NONE, "invariant 2: one batch for each operation");
-        self.serial += 1;
-        let (serial, peer_kept) = (self.serial, peer.kept());
-        debug_assert!(peer_kept.is_some(), "a segment that is used is kept");
-        let slot = self.free.pop().unwrap_or_else(|| {
-            let updates = Vec::with_capacity(capacity);
-            let none = OpenBatch { peer: None, op, base, since_ns, serial, updates };
-            self.slots.push(none);
-            self.slots.len() as u32 - 1
-        });
-        if let Some(batch) = self.slots.get_mut(slot as usize) {
-            debug_assert!(batch.updates.is_empty(), "a batch begins empty");
-            batch.peer = peer_kept;
-            (batch.op, batch.base, batch.since_ns, batch.serial) = (op, base, since_ns, serial);
-        }
-        peer.open(op).set(slot);
-        self.order.push_back((slot, serial));
-        self.counts.most_open = self.counts.most_open.max(self.count());
-        slot
-    }
-
-    /// Returns the batch that was opened first, and when.
-    fn oldest(&mut self) -> Option<(u32, u64)> {
-        while let Some(&(slot, serial)) = self.order.front() {
-            let batch = self.slots.get(slot as usize);
-            if let Some(batch) = batch.filter(|batch| batch.serial == serial)
-                && batch.peer.is_some()
-            {
-                return Some((slot, batch.since_ns));
+            let first = self.straight.borrow_mut().oldest().map(flushed);
+            if let Some(first) = first {
+                let sent = self.send(&self.straight, first, |batch| self.send_straight(batch));
+                result = result.and(sent);
+                continue;
             }
-            self.order.pop_front();
+            let first = self.forwarded.borrow_mut().oldest().map(flushed);
+            let Some(first) = first else { return result };
+            let sent = self.send(&self.forwarded, first, |batch| self.send_forwarded(batch));
+            result = result.and(sent);
         }
-        None
     }
 
-    /// Takes a batch out to be sent. Its slot is not free before [`Batches::keep`].
-    fn close(&mut self, slot: u32, cause: SendCause) -> Option<ClosedBatch> {
-        let batch = self.slots.get_mut(slot as usize)?;
-        let peer = batch.peer.take()?;
-        let (op, base) = (batch.op, batch.base);
-        let updates = std::mem::take(&mut batch.updates);
-        debug_assert_eq!(peer.open(op).get(), slot, "invariant 2: a batch is open in one place");
-        peer.open(op).set(NONE);
-        self.counts.updates += updates.len() as u64;
-        let count = match cause {
-            SendCause::Full => &mut self.counts.full,
-            SendCause::Old => &mut self.counts.old,
-            SendCause::Displaced => &mut self.counts.displaced,
-            SendCause::Flushed => &mut self.counts.flushed,
+    /// Closes a batch and sends it, unless that has happened.
+    fn send<D: Destination, U>(
+        &self,
+        batches: &RefCell<Collector<D, U>>,
+        (slot, cause): (u32, SendCause),
+        send: impl Fn(&ClosedBatch<D, U>) -> Result<()>,
+    ) -> Result<()> {
+        // Nothing is borrowed while it is sent: that may run handlers.
+        let Some(closed) = batches.borrow_mut().close(slot, cause) else { return Ok(()) };
+        let counters = self.context.counters();
+        counters.add(Counter::PgasCollected, closed.updates.len() as u64);
+        counters.bump(counter_of(cause));
+        let sent = send(&closed);
+        batches.borrow_mut().keep(slot, closed.updates);
+        sent
+    }
+
+    fn send_straight(&self, batch: &ClosedBatch<PeerSegment, Update>) -> Result<()> {
+        let ClosedBatch { dest, kind, base, updates } = batch;
+        let offset = base << REACH << kind.shift();
+        let sent = match kind.halves {
+            true => dest.target.update_halves(offset, kind.op, updates),
+            false => dest.target.update_many(offset, kind.op, updates),
         };
-        *count += 1;
-        Some(ClosedBatch { peer, op, base, updates })
+        sent.map_err(Into::into)
     }
 
-    /// Keeps the memory of a batch that was sent for the next.
-    fn keep(&mut self, slot: u32, updates: Vec<Update>) {
-        if let Some(batch) = self.slots.get_mut(slot as usize) {
-            debug_assert!(batch.peer.is_none() && updates.is_empty(), "it was sent");
-            batch.updates = updates;
-            self.free.push(slot);
-        }
-        // Entries of batches that are gone are removed from the front; a young crowd behind one
-        // that stays open is removed here.
-        if self.order.len() > 64 + 4 * self.slots.len() {
-            let slots = &self.slots;
-            let is_open = |&(slot, serial): &(u32, u64)| {
-                slots.get(slot as usize).is_some_and(|b| b.serial == serial && b.peer.is_some())
-            };
-            self.order.retain(is_open);
-        }
+    fn send_forwarded(&self, batch: &ClosedBatch<Forwarder, SpreadUpdate>) -> Result<()> {
+        let ClosedBatch { dest, kind, updates, .. } = batch;
+        self.context.counters().add(Counter::PgasForwarded, updates.len() as u64);
+        Ok(self.rma.begin_spread(dest.node, (kind.op, kind.halves), updates)?)
+    }
+
+    /// Begins to add to a word of another node, behind everything that was sent to the interface
+    /// that forwards updates of it.
+    pub(crate) fn add_behind(
+        &self,
+        via: &Forwarder,
+        (name, index): (SegmentName, u32),
+        value: u64,
+    ) -> Result<()> {
+        let update = [SpreadUpdate::new(name, index, value)];
+        Ok(self.rma.begin_spread(via.node, (clump_rma::AtomicOp::Add, false), &update)?)
     }
 }

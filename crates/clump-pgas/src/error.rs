@@ -95,6 +95,60 @@ pub enum ErrorKind {
     /// Ranks asked for different arrays in one collective.
     #[error("ranks ask for different arrays: all must give the same length, layout and type")]
     DifferentArrays,
+    /// A rank that the job does not have.
+    #[error("rank {rank} was called, which the job does not have")]
+    NoSuchRank {
+        /// The rank.
+        rank: usize,
+    },
+    /// Ranks have registered different functions, or made different objects.
+    #[error(
+        "rank {rank} has registered something else than `{name}`: all ranks register the same \
+         functions and objects in the same order, and run the same build"
+    )]
+    DifferentFunctions {
+        /// Name of the function here.
+        name: String,
+        /// The first rank that differs.
+        rank: usize,
+    },
+    /// Arguments or a result longer than a message.
+    #[error("{bytes} bytes of arguments or of a result do not fit into a message of {most}")]
+    CallTooLong {
+        /// Bytes of it.
+        bytes: usize,
+        /// Most that fit.
+        most: usize,
+    },
+    /// Arguments or a result that cannot be written as bytes, or read from them.
+    #[error("arguments or a result cannot be written as bytes, or read from them")]
+    BadArguments,
+    /// A function that this rank has not registered.
+    #[error("function number {number} was called, which this rank has not registered")]
+    NoSuchFunction {
+        /// Its number.
+        number: u64,
+    },
+    /// An object that this rank has not, or of another type.
+    #[error("this rank has no such object (any more)")]
+    NoSuchObject,
+    /// An object that is in use.
+    #[error("this object is in use: what uses it polls, or calls itself")]
+    ObjectInUse,
+    /// The failure of a function, in its own words.
+    #[error("{text}")]
+    FunctionFailed {
+        /// Its words.
+        text: String,
+    },
+    /// A call that failed where it was executed.
+    #[error("a call at rank {rank} failed: {text}")]
+    CallFailed {
+        /// The rank.
+        rank: usize,
+        /// Text of its error.
+        text: String,
+    },
 }
 
 /// Result of this crate's calls.

@@ -68,7 +68,10 @@ impl<T> GlobalPtr<T> {
     }
 
     /// Checks that it points to `count` elements inside its memory.
-    pub(crate) fn check(&self, count: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// Fails if they are not inside, or not at a multiple of their size.
+    pub fn check(&self, count: usize) -> Result<()> {
         let size = size_of::<T>() as u64;
         let bytes = size.saturating_mul(count as u64);
         let inside = self.offset.checked_add(bytes).is_some_and(|end| end <= self.end);

@@ -1,6 +1,7 @@
 //! Elements of global memory, to operate on.
 
 use crate::aggregator::PeerSegment;
+use crate::collector::{BatchKind, Destination as _};
 use crate::element::{AtomicElement, Bits, Element, from_word, is_direct, to_word};
 use crate::error::{ErrorKind, Result};
 use crate::global_ptr::GlobalPtr;
@@ -64,7 +65,7 @@ impl Pgas {
     /// Fails as [`Pgas::bulk_put`] does.
     pub fn bulk_store<T: Element>(&self, pointer: GlobalPtr<T>, from: &[T]) -> Result<()> {
         self.bulk_put(pointer, from)?;
-        self.inner.stored.note(pointer.rank(), size_of_val(from));
+        self.inner.stored.note(pointer.rank(), size_of_val(from), false);
         Ok(())
     }
 
@@ -84,6 +85,12 @@ impl<T: Element> GlobalRef<'_, T> {
     /// Returns it for one operation that is not collected with others, but sent at once.
     pub fn now(self) -> Self {
         Self { alone: true, ..self }
+    }
+
+    /// Returns true if it is in memory of this node, where operations happen at once; false if it
+    /// does not exist.
+    pub fn is_near(&self) -> bool {
+        self.peer().is_ok_and(|peer| peer.target.is_near())
     }
 
     #[inline(always)]
@@ -118,7 +125,7 @@ impl<T: Element> GlobalRef<'_, T> {
         let target = &self.peer()?.target;
         match size_of::<T>() {
             8 => self.update_word(AtomicOp::Store, to_word(value)),
-            4 => Ok(target.put(self.offset, to_word(value) as u32)?),
+            4 => self.update_half(AtomicOp::Store, to_word(value) as u32),
             _ => Ok(target.put_bytes(self.offset, value.as_bytes())?),
         }
     }
@@ -129,10 +136,19 @@ impl<T: Element> GlobalRef<'_, T> {
     /// Fails as [`GlobalRef::put`] does.
     #[inline(always)]
     pub fn store(&self, value: T) -> Result<()> {
-        let (inner, rank) = (self.inner, self.peer()?.rank());
+        let (inner, peer) = (self.inner, self.peer()?);
+        let kind = BatchKind { op: AtomicOp::Store, halves: size_of::<T>() == 4 };
+        let is_collected = matches!(size_of::<T>(), 4 | 8) && self.is_collected(peer);
+        let forwarded = is_collected && peer.forwarder(kind, self.offset).is_some();
         self.put(value)?;
-        inner.stored.note(rank, size_of::<T>());
+        inner.stored.note(peer.rank(), size_of::<T>(), forwarded);
         Ok(())
+    }
+
+    /// Returns true if an update of it is collected with others.
+    #[inline(always)]
+    fn is_collected(&self, peer: &PeerSegment) -> bool {
+        !peer.target.is_near() && self.inner.aggregates() && !self.alone
     }
 
     /// Writes the element, and waits until it is written.
@@ -165,10 +181,22 @@ impl<T: Element> GlobalRef<'_, T> {
     #[inline(always)]
     fn update_word(&self, op: AtomicOp, word: u64) -> Result<()> {
         let peer = self.peer()?;
-        if !peer.target.is_near() && self.inner.aggregates() && !self.alone {
-            return self.inner.aggregator.push(peer, op, self.offset, word);
+        if self.is_collected(peer) {
+            let kind = BatchKind { op, halves: false };
+            return self.inner.aggregator.push(peer, kind, self.offset, word);
         }
         update_alone(&peer.target, self.offset, op, word)
+    }
+
+    /// Begins an update of a word of four bytes.
+    #[inline(always)]
+    fn update_half(&self, op: AtomicOp, half: u32) -> Result<()> {
+        let peer = self.peer()?;
+        if self.is_collected(peer) {
+            let kind = BatchKind { op, halves: true };
+            return self.inner.aggregator.push(peer, kind, self.offset, half.into());
+        }
+        update_alone(&peer.target, self.offset, op, half)
     }
 }
 
@@ -261,7 +289,7 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
         if size_of::<T>() == 8 {
             return self.update_word(op, to_word(operand));
         }
-        update_alone(&self.peer()?.target, self.offset, op, to_word(operand) as u32)
+        self.update_half(op, to_word(operand) as u32)
     }
 
     fn fetch(&self, op: AtomicOp, operand: T) -> Result<Pending<'a, T>> {

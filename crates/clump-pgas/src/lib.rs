@@ -7,7 +7,9 @@
 //!
 //! Types to know: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
 //! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
-//! together), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation).
+//! together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`] (functions called at other
+//! ranks), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation),
+//! [`collector::Collector`] and [`NodeGrid`] (its pure parts, which simulations run, too).
 //!
 //! # Completion
 //! 1. Blocking operations (`read`, `write`, [`Pending::wait`]) have happened when they return.
@@ -25,31 +27,46 @@
 //! 2. An update is in one open batch, or was sent, exactly once.
 //! 3. Open batches are bounded in number and size, and old ones are sent before new ones are begun.
 //! 4. No batch is open while the rank waits for another.
-//! 5. The count of stored bytes follows the stores that it counts, at every node.
+//! 5. The count of stored bytes follows the stores that it counts, at every node, by the way that
+//!    they went.
 #![forbid(unsafe_code)]
 
 mod aggregator;
+mod call_answers;
+pub mod collector;
 mod element;
 mod error;
 mod global_ptr;
 mod global_ref;
+mod grid;
 mod layout;
 mod local_part;
 mod many;
+mod mutex;
 mod pending;
 mod pgas;
 mod phase;
+mod remote_calls;
+mod remote_context;
+mod remote_fn;
 mod spread;
 mod stored;
+mod strided;
 
 pub use aggregator::{Aggregation, PgasOptions};
 pub use element::{AtomicElement, Bits, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use global_ptr::GlobalPtr;
 pub use global_ref::GlobalRef;
+pub use grid::NodeGrid;
 pub use layout::{ElementPlace, Layout, SpreadLayout};
 pub use local_part::LocalPart;
+pub use mutex::{GlobalGuard, GlobalMutex};
 pub use pending::Pending;
 pub use pgas::Pgas;
 pub use phase::Phase;
+pub use remote_calls::{Dist, PendingCall, RemoteCalls};
+pub use remote_context::RemoteContext;
+pub use remote_fn::{DistName, RawBytes, RemoteFn};
 pub use spread::Spread;
+pub use strided::BlockStride;

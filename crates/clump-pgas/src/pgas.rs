@@ -3,7 +3,7 @@
 use crate::aggregator::{Aggregation, Aggregator, PeerSegment, PgasOptions};
 use crate::error::Result;
 use crate::stored::{COUNT_BYTES, StoreCounts};
-use clump_am::AsContext;
+use clump_am::{AsContext, RankContext};
 use clump_coll::Team;
 use clump_os::clock;
 use clump_rma::{Rma, SegmentName, Target};
@@ -27,6 +27,10 @@ pub(crate) struct Inner {
     /// True if updates are collected now: not while the rank waits (invariant 4).
     aggregates: Cell<bool>,
     peers: RefCell<HashMap<SegmentName, Weak<PeerSegment>>>,
+    /// Locks that were created.
+    pub(crate) mutexes: Cell<usize>,
+    /// True if a lock was given back, and its home may not know yet.
+    pub(crate) releases: Cell<bool>,
 }
 
 impl Pgas {
@@ -50,12 +54,16 @@ impl Pgas {
         let names = team.all_gather(own.name().to_bits())?;
         let open = |bits: u64| rma.target(SegmentName::from_bits(bits));
         let counts: clump_rma::Result<Vec<Target>> = names.into_iter().map(open).collect();
+        let aggregator = Aggregator::new(options, rma.clone(), rank.context().clone());
+        let counts = counts?.into_iter().map(|target| aggregator.peer(target)).collect();
         let inner = Inner {
-            stored: StoreCounts::new(own, counts?),
-            aggregator: Aggregator::new(options),
+            stored: StoreCounts::new(own, counts),
+            aggregator,
             aggregates: Cell::new(options.aggregates),
             team: team.clone(),
             peers: RefCell::default(),
+            mutexes: Cell::new(0),
+            releases: Cell::new(false),
             rma,
         };
         Ok(Self { inner: Rc::new(inner) })
@@ -69,6 +77,15 @@ impl Pgas {
     /// Returns the number of ranks.
     pub fn nranks(&self) -> usize {
         self.inner.team.nranks()
+    }
+
+    /// Returns the ranks that share the space, for collectives.
+    pub fn team(&self) -> &Team {
+        &self.inner.team
+    }
+
+    pub(crate) fn context(&self) -> &Arc<RankContext> {
+        self.inner.aggregator.context()
     }
 
     /// Returns the one-sided operations below.
@@ -121,12 +138,16 @@ impl Pgas {
         self.inner.stored.next_epoch()
     }
 
-    /// Returns once all ranks have called it. Sends what was collected, and does not wait for it.
+    /// Returns once all ranks have called it. Sends what was collected, and does not wait for it,
+    /// but for locks that were given back: behind a barrier, their homes may drop them.
     ///
     /// # Errors
-    /// Fails if a rank died or left.
+    /// Fails if a rank died or left; after a lock was given back, also as [`Pgas::sync`] does, when
+    /// all ranks have called it.
     pub fn barrier(&self) -> Result<()> {
-        self.inner.wait(|| Ok(self.inner.team.barrier()?))
+        let released = if self.inner.releases.replace(false) { self.sync() } else { Ok(()) };
+        self.inner.wait(|| Ok(self.inner.team.barrier()?))?;
+        released
     }
 
     /// Sends what was collected.
@@ -160,7 +181,7 @@ impl Inner {
     pub(crate) fn flush(&self) -> Result<()> {
         let announcement = self.stored.prepare();
         self.aggregator.flush()?;
-        announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, it))
+        announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, &self.aggregator, it))
     }
 
     /// Sends what was collected, and runs `wait`. What handlers begin meanwhile is not collected,
@@ -185,7 +206,7 @@ impl Inner {
         if let Some(known) = known {
             return Ok(known);
         }
-        let peer = PeerSegment::new(self.rma.target(name)?);
+        let peer = self.aggregator.peer(self.rma.target(name)?);
         let mut peers = self.peers.borrow_mut();
         peers.retain(|_, peer| peer.strong_count() > 0);
         peers.insert(name, Rc::downgrade(&peer));

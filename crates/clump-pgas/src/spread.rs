@@ -43,7 +43,7 @@ impl Pgas {
         // Memory of no bytes cannot be named.
         let own = self.rma().export(bytes.max(8))?;
         let asked = [own.name().to_bits(), len as u64, arithmetic.block() as u64, bytes];
-        let all = self.inner.team.all_gather(asked)?;
+        let all = self.inner.wait(|| Ok(self.inner.team.all_gather(asked)?))?;
         if all.iter().any(|given| given[1..] != asked[1..]) {
             return Err(ErrorKind::DifferentArrays.into());
         }
@@ -90,6 +90,22 @@ impl<T: Element> Spread<T> {
             None => FoundElement::Beyond { index, len: self.len() },
         };
         GlobalRef { inner: &self.pgas.inner, found, offset, alone: false, of: PhantomData }
+    }
+
+    /// Returns what begins at an element as an element of another type: of words in an array of
+    /// bytes, for example. Operations fail if it reaches beyond the end, or another rank.
+    #[inline]
+    pub fn view<U: Element>(&self, index: usize) -> GlobalRef<'_, U> {
+        let GlobalRef { inner, mut found, offset, alone, .. } = self.at(index);
+        let last = index.saturating_add(size_of::<U>().div_ceil(size_of::<T>().max(1)).max(1) - 1);
+        let (first, end) = (self.layout.place(index), self.layout.place(last));
+        let together = first.zip(end).is_some_and(|(first, end)| {
+            first.rank == end.rank && end.local.wrapping_sub(first.local) == last - index
+        });
+        if !together || !offset.is_multiple_of(align_of::<U>() as u64) {
+            found = FoundElement::Beyond { index: last, len: self.len() };
+        }
+        GlobalRef { inner, found, offset, alone, of: PhantomData }
     }
 
     /// Returns the pointer to an element; `None` beyond the end.

@@ -1,8 +1,11 @@
 //! Counts of stored bytes: each rank has a word for them, to which the ranks that store add.
 
+use crate::aggregator::{Aggregator, PeerSegment};
+use crate::collector::BatchKind;
 use crate::error::Result;
-use clump_rma::{Comparison, Rma, Segment, Target};
+use clump_rma::{AtomicOp, Comparison, Rma, Segment};
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// Bytes of the words of a rank: one for each of two epochs, which take turns.
 pub(crate) const COUNT_BYTES: u64 = 16;
@@ -12,9 +15,9 @@ pub(crate) const COUNT_BYTES: u64 = 16;
 pub(crate) struct StoreCounts {
     own: Segment,
     /// The words of all ranks.
-    peers: Vec<Target>,
+    peers: Vec<Rc<PeerSegment>>,
     /// Bytes stored at each rank since they were last announced.
-    pending: Vec<Cell<u64>>,
+    pending: Vec<PendingBytes>,
     is_pending: Cell<bool>,
     /// Number of times that all ranks have agreed that every store has landed.
     epoch: Cell<u64>,
@@ -22,13 +25,21 @@ pub(crate) struct StoreCounts {
     consumed: Cell<u64>,
 }
 
-/// Bytes that are announced once what was sent before has been executed.
+/// Bytes stored at a rank, by the way that they went: each way keeps its own order.
+#[derive(Debug, Default)]
+struct PendingBytes {
+    straight: Cell<u64>,
+    forwarded: Cell<u64>,
+}
+
+/// Bytes that are announced once what was sent before has been executed: rank, bytes that went
+/// straight, and bytes that were forwarded.
 #[derive(Debug)]
-pub(crate) struct Announcement(Vec<(usize, u64)>);
+pub(crate) struct Announcement(Vec<(usize, [u64; 2])>);
 
 impl StoreCounts {
-    pub(crate) fn new(own: Segment, peers: Vec<Target>) -> Self {
-        let pending = peers.iter().map(|_| Cell::new(0)).collect();
+    pub(crate) fn new(own: Segment, peers: Vec<Rc<PeerSegment>>) -> Self {
+        let pending = peers.iter().map(|_| PendingBytes::default()).collect();
         let (is_pending, epoch, consumed) = Default::default();
         Self { own, peers, pending, is_pending, epoch, consumed }
     }
@@ -39,10 +50,11 @@ impl StoreCounts {
     }
 
     /// Counts bytes stored at a rank. Those that are stored in memory of a node, which is no
-    /// rank's, are counted nowhere.
+    /// rank's, are counted nowhere. `forwarded`: they go by way of another node.
     #[inline(always)]
-    pub(crate) fn note(&self, rank: usize, bytes: usize) {
-        if let Some(pending) = self.pending.get(rank) {
+    pub(crate) fn note(&self, rank: usize, bytes: usize, forwarded: bool) {
+        if let Some(PendingBytes { straight, forwarded: behind }) = self.pending.get(rank) {
+            let pending = if forwarded { behind } else { straight };
             pending.set(pending.get() + bytes as u64);
             self.is_pending.set(true);
         }
@@ -54,17 +66,30 @@ impl StoreCounts {
         if !self.is_pending.replace(false) {
             return None;
         }
-        let taken = self.pending.iter().map(|pending| pending.replace(0)).enumerate();
-        Some(Announcement(taken.filter(|&(_, bytes)| bytes > 0).collect()))
+        let take = |bytes: &PendingBytes| [bytes.straight.replace(0), bytes.forwarded.replace(0)];
+        let taken = self.pending.iter().map(take).enumerate();
+        Some(Announcement(taken.filter(|&(_, bytes)| bytes != [0, 0]).collect()))
     }
 
-    /// Adds to the words of the ranks that were stored to, after the stores (invariant 5).
-    pub(crate) fn announce(&self, rma: &Rma, announcement: Announcement) -> Result<()> {
+    /// Adds to the words of the ranks that were stored to, after the stores (invariant 5): each way
+    /// announces the bytes that went by it.
+    pub(crate) fn announce(
+        &self,
+        rma: &Rma,
+        aggregator: &Aggregator,
+        announcement: Announcement,
+    ) -> Result<()> {
         rma.fence();
-        for (rank, bytes) in announcement.0 {
+        for (rank, [straight, forwarded]) in announcement.0 {
             debug_assert!(rank < self.peers.len(), "a rank of the job");
-            if let Some(peer) = self.peers.get(rank) {
-                peer.signal(self.word(), bytes, true)?;
+            let Some(peer) = self.peers.get(rank) else { continue };
+            if straight > 0 {
+                peer.target.signal(self.word(), straight, true)?;
+            }
+            let kind = BatchKind { op: AtomicOp::Add, halves: false };
+            if let Some(via) = peer.forwarder(kind, self.word()).filter(|_| forwarded > 0) {
+                let index = (self.word() / 8) as u32;
+                aggregator.add_behind(via, (peer.name(), index), forwarded)?;
             }
         }
         Ok(())
