@@ -46,8 +46,10 @@ pub struct Config {
     pub node: u16,
     /// Number of nodes.
     pub nodes: u16,
-    /// Ranks of each node.
+    /// Ranks of this node.
     pub ranks: u16,
+    /// Ranks of all nodes.
+    pub all_ranks: u32,
     /// Shared pages.
     pub pages: u32,
     /// First homes.

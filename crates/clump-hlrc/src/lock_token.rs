@@ -97,6 +97,12 @@ impl LockToken {
         self.held.is_some_and(|held| held <= self.recalled)
     }
 
+    /// Returns the rank that has the lock, or keeps it, while others wait for it.
+    pub fn wanted_from(&self) -> Option<u16> {
+        debug_assert!(self.holder.is_none() || self.held.is_some(), "a holder has the token");
+        self.holder.filter(|_| self.is_recalled() || !self.waiting.is_empty())
+    }
+
     /// Returns true if the next entry is a local rank's, so that the release need not be told to
     /// other nodes. After a recall, `max_turns` local ranks may still go first.
     pub fn passes_locally(&self, max_turns: u32) -> bool {

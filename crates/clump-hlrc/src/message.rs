@@ -143,15 +143,44 @@ pub enum Message<P> {
         /// Rank that waits, of the sender.
         rank: u16,
     },
+    /// Rule by which pages that nobody has used get their homes.
+    Place {
+        /// First page of the range.
+        first: u32,
+        /// Pages of the range.
+        pages: u32,
+        /// Their rule.
+        rule: RangeRule,
+    },
+    /// Answer to [`Message::Place`]: the sender knows the rule.
+    Placed {
+        /// First page of the range.
+        first: u32,
+    },
     /// End of a wait for a flag.
     FlagReached {
         /// Flag awaited.
         flag: u64,
+        /// Smallest value that ended the wait.
+        at_least: u64,
         /// Rank that waited.
         rank: u16,
         /// Everything that the setters had seen.
         time: VectorTime,
     },
+}
+
+/// Rule of a range of pages as one node tells it to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RangeRule {
+    /// [`crate::Placement::Block`].
+    Block,
+    /// [`crate::Placement::Cyclic`].
+    Cyclic,
+    /// [`crate::Placement::FirstWrite`].
+    FirstWrite,
+    /// [`crate::Placement::On`].
+    On(u16),
 }
 
 /// Right of a rank to use a page without asking.
@@ -241,9 +270,31 @@ pub enum Action<P> {
         /// The page.
         page: u32,
     },
-    /// Continues a rank that waited for a lock, a barrier or a flag.
+    /// Asks a rank for a lock that it may keep ([`crate::NodeState::take_lock_back`]): others wait.
+    AskLock {
+        /// Rank within the node.
+        rank: u16,
+        /// The lock.
+        lock: u64,
+    },
+    /// Ends a wait of a rank.
     Resume {
         /// Rank within the node.
         rank: u16,
+        /// The wait that ends; a rank of several threads may have others.
+        wait: RankWait,
     },
+}
+
+/// Wait of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RankWait {
+    /// For a lock.
+    Lock(u64),
+    /// For a barrier.
+    Barrier(u64),
+    /// For a flag, until it is at least so much.
+    Flag(u64, u64),
+    /// Until all nodes know the rule of the pages from this one on.
+    Place(u32),
 }

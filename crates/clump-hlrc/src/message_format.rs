@@ -1,7 +1,7 @@
 //! Messages as bytes, for drivers that send them as such.
 
 use crate::interval::Interval;
-use crate::message::{DiffHeader, Message};
+use crate::message::{DiffHeader, Message, RangeRule};
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
 use crate::varint::{ByteReader, DecodeError, push_u32};
@@ -12,7 +12,7 @@ use crate::vector_time::VectorTime;
 pub struct MessageLimits {
     /// Number of nodes.
     pub nodes: u16,
-    /// Ranks of each node.
+    /// Ranks of a node, at most.
     pub ranks: u16,
     /// Shared pages.
     pub pages: u32,
@@ -37,6 +37,26 @@ fn push_moves(out: &mut Vec<u8>, moves: &[HomeMove]) {
     }
 }
 
+impl RangeRule {
+    fn number(self) -> u32 {
+        match self {
+            Self::Block => 0,
+            Self::Cyclic => 1,
+            Self::FirstWrite => 2,
+            Self::On(node) => 3 + u32::from(node),
+        }
+    }
+
+    fn of_number(number: u32, nodes: u16) -> Option<Self> {
+        match number {
+            0 => Some(Self::Block),
+            1 => Some(Self::Cyclic),
+            2 => Some(Self::FirstWrite),
+            node => u16::try_from(node - 3).ok().filter(|&node| node < nodes).map(Self::On),
+        }
+    }
+}
+
 impl Message<Vec<u8>> {
     /// Appends the message: its kind, its numbers, and bytes of pages at the end.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -53,9 +73,19 @@ impl Message<Vec<u8>> {
             Self::SetFlag { .. } | Self::AwaitFlag { .. } | Self::FlagReached { .. } => {
                 self.encode_flag(out);
             }
+            Self::Place { first, pages, rule } => {
+                out.push(16);
+                push_u32(out, *first);
+                push_u32(out, *pages);
+                push_u32(out, rule.number());
+            }
+            Self::Placed { first } => {
+                out.push(17);
+                push_u32(out, *first);
+            }
         }
         debug_assert!(out.len() > before, "every message has a kind");
-        debug_assert!(out[before] < 16, "kinds are small");
+        debug_assert!(out[before] < 18, "kinds are small");
     }
 
     fn encode_notices(&self, out: &mut Vec<u8>) {
@@ -178,9 +208,10 @@ impl Message<Vec<u8>> {
                 push_u64(out, *at_least);
                 push_u32(out, u32::from(*rank));
             }
-            Self::FlagReached { flag, rank, time } => {
+            Self::FlagReached { flag, at_least, rank, time } => {
                 out.push(15);
                 push_u64(out, *flag);
+                push_u64(out, *at_least);
                 push_u32(out, u32::from(*rank));
                 push_time(out, time);
             }
@@ -199,6 +230,8 @@ impl Message<Vec<u8>> {
             kind @ 0..=6 => fields.page_message(kind)?,
             kind @ 7..=10 => fields.lock_message(kind)?,
             kind @ 11..=15 => fields.group_message(kind)?,
+            16 => fields.place_message()?,
+            17 => Message::Placed { first: fields.page()? },
             _ => return Err(DecodeError::OutOfRange),
         };
         if fields.from.remaining() > 0 {
@@ -342,6 +375,17 @@ impl Fields<'_> {
         })
     }
 
+    fn place_message(&mut self) -> Result<Message<Vec<u8>>, DecodeError> {
+        let (first, pages) = (self.page()?, self.number()?);
+        let end = first.checked_add(pages).filter(|&end| end <= self.limits.pages);
+        let rule = RangeRule::of_number(self.number()?, self.limits.nodes);
+        debug_assert!(first < self.limits.pages, "the range begins at a page");
+        match (end, rule) {
+            (Some(_), Some(rule)) if pages > 0 => Ok(Message::Place { first, pages, rule }),
+            _ => Err(DecodeError::OutOfRange),
+        }
+    }
+
     fn group_message(&mut self, kind: u8) -> Result<Message<Vec<u8>>, DecodeError> {
         debug_assert!((11..=15).contains(&kind), "barriers and flags");
         let everybody = if kind == 12 { self.truth()? } else { false };
@@ -362,7 +406,12 @@ impl Fields<'_> {
             }
             13 => Message::SetFlag { flag: id, value: self.long()?, time: self.time()? },
             14 => Message::AwaitFlag { flag: id, at_least: self.long()?, rank: self.rank()? },
-            _ => Message::FlagReached { flag: id, rank: self.rank()?, time: self.time()? },
+            _ => Message::FlagReached {
+                flag: id,
+                at_least: self.long()?,
+                rank: self.rank()?,
+                time: self.time()?,
+            },
         })
     }
 }

@@ -6,6 +6,7 @@ mod barriers;
 mod directory;
 mod faults;
 mod home_side;
+mod places;
 mod release;
 mod sync;
 
@@ -18,7 +19,7 @@ use crate::flag_home::FlagHome;
 use crate::home_page::HomePage;
 use crate::lock_home::LockHome;
 use crate::lock_token::LockToken;
-use crate::message::{Action, DiffHeader, Message, PageAccess};
+use crate::message::{Action, DiffHeader, Message, PageAccess, RankWait};
 use crate::notice_log::NoticeLog;
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
@@ -28,14 +29,20 @@ use crate::vector_time::VectorTime;
 /// Step that waits until the notices of its time are here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Pending<P> {
-    /// A rank continues.
-    Acquire { rank: u16, time: VectorTime },
+    /// A wait of a rank ends.
+    Acquire { rank: u16, wait: RankWait, time: VectorTime },
     /// A fetched page is used.
     Page { page: u32, version: PageVersion, time: VectorTime, payload: P },
     /// A diff is stored.
     Deposit { header: DiffHeader, payload: P },
     /// A barrier's ranks continue.
-    Depart { everybody: bool, ranks: Vec<u16>, time: VectorTime, moves: Vec<HomeMove> },
+    Depart {
+        barrier: u64,
+        everybody: bool,
+        ranks: Vec<u16>,
+        time: VectorTime,
+        moves: Vec<HomeMove>,
+    },
 }
 
 /// Question to the directory, and the ranks that wait for its answer.
@@ -51,7 +58,8 @@ struct Handover {
     outgoing: BTreeSet<u32>,
     /// Pages that have not come yet.
     incoming: BTreeSet<u32>,
-    /// Ranks that continue behind.
+    /// The barrier, and the ranks that continue behind it.
+    barrier: u64,
     ranks: Vec<u16>,
 }
 
@@ -93,6 +101,8 @@ pub struct NodeState<P> {
     barrier_homes: BTreeMap<u64, BarrierHome>,
     barrier_ranks: BTreeMap<u64, Vec<u16>>,
     flag_homes: BTreeMap<u64, FlagHome>,
+    /// Ranges that local ranks place, by first page: the rank, and nodes that do not know yet.
+    placing: BTreeMap<u32, (u16, u16)>,
     loopback: VecDeque<Message<P>>,
     actions: VecDeque<Action<P>>,
 }
@@ -126,6 +136,7 @@ impl<P> NodeState<P> {
             barrier_homes: BTreeMap::new(),
             barrier_ranks: BTreeMap::new(),
             flag_homes: BTreeMap::new(),
+            placing: BTreeMap::new(),
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             config,
@@ -141,6 +152,11 @@ impl<P> NodeState<P> {
     pub fn access(&self, rank: u16, page: u32) -> Option<PageAccess> {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         self.ranks[usize::from(rank)].access(page)
+    }
+
+    /// Returns true if the node has bytes of a page that its ranks have used.
+    pub fn has_page(&self, page: u32) -> bool {
+        self.homes.contains_key(&page) || self.cached.contains_key(&page)
     }
 
     /// Returns the home of a page, as far as this node knows it.
@@ -202,8 +218,11 @@ impl<P> NodeState<P> {
             Message::AwaitFlag { flag, at_least, rank } => {
                 self.on_await_flag(from, flag, at_least, rank);
             }
-            Message::FlagReached { flag: _, rank, time } => {
-                self.wait_for_notices(Pending::Acquire { rank, time });
+            Message::Place { first, pages, rule } => self.on_place(from, first, pages, rule),
+            Message::Placed { first } => self.on_placed(first),
+            Message::FlagReached { flag, at_least, rank, time } => {
+                let wait = RankWait::Flag(flag, at_least);
+                self.wait_for_notices(Pending::Acquire { rank, wait, time });
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Homes of pages: where they lie at first, and the rule by which they move.
 
+use std::collections::BTreeMap;
+
 /// Rule by which a page gets its first home.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
@@ -11,6 +13,47 @@ pub enum Placement {
     FirstWrite,
     /// Homes are listed, one a page.
     Explicit(Box<[u16]>),
+    /// All pages have one home.
+    On(u16),
+    /// Ranges of pages have rules of their own; pages outside of all go node by node.
+    Ranges(PlacementTable),
+}
+
+/// Rules of ranges of pages, which do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PlacementTable {
+    /// By first page: the number of pages, and their rule.
+    ranges: BTreeMap<u32, (u32, Placement)>,
+}
+
+impl PlacementTable {
+    /// Adds a range. Returns false, and changes nothing, if it is empty or overlaps another that is
+    /// not the same.
+    pub fn insert(&mut self, first: u32, pages: u32, rule: Placement) -> bool {
+        let Some(end) = first.checked_add(pages).filter(|_| pages > 0) else { return false };
+        if let Some((start, (len, known))) = self.ranges.range(..end).next_back()
+            && start + len > first
+        {
+            return (*start, *len) == (first, pages) && *known == rule;
+        }
+        debug_assert!(!matches!(rule, Placement::Ranges(_)), "ranges are not nested");
+        self.ranges.insert(first, (pages, rule));
+        debug_assert!(self.range_of(end - 1).is_some(), "the last page has its rule");
+        true
+    }
+
+    /// Returns true if both pages lie in one range.
+    pub fn lie_together(&self, page: u32, other: u32) -> bool {
+        let range = self.range_of(page).map(|(first, ..)| first);
+        range.is_some() && self.range_of(other).map(|(first, ..)| first) == range
+    }
+
+    /// Returns the first page, the number of pages and the rule of the range of `page`.
+    fn range_of(&self, page: u32) -> Option<(u32, u32, &Placement)> {
+        let (&first, (pages, rule)) = self.ranges.range(..=page).next_back()?;
+        debug_assert!(first <= page, "ranges begin at their first page");
+        (page - first < *pages).then_some((first, *pages, rule))
+    }
 }
 
 impl Placement {
@@ -26,6 +69,14 @@ impl Placement {
                 debug_assert_eq!(homes.len(), pages as usize, "every page has a home");
                 Some(homes[page as usize])
             }
+            Self::On(node) => {
+                debug_assert!(*node < nodes, "the node is one of the job's");
+                Some(*node)
+            }
+            Self::Ranges(table) => match table.range_of(page) {
+                Some((first, pages, rule)) => rule.home_of(page - first, pages, nodes),
+                None => Self::Cyclic.home_of(page, pages, nodes),
+            },
         }
     }
 }
@@ -71,5 +122,38 @@ impl WriterTally {
         };
         self.streak = (!shared).then_some((writer, before.saturating_add(1)));
         self.streak.filter(|&(_, count)| count >= periods).map(|(node, _)| node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_rules_of_their_own_and_others_go_node_by_node() {
+        let mut table = PlacementTable::default();
+        assert!(table.insert(10, 4, Placement::Block));
+        assert!(table.insert(14, 3, Placement::On(2)));
+        assert!(table.insert(20, 2, Placement::FirstWrite));
+        let placement = Placement::Ranges(table);
+        let home = |page| placement.home_of(page, 100, 4);
+        assert_eq!((10..17).map(home).collect::<Vec<_>>(), [0, 1, 2, 3, 2, 2, 2].map(Some));
+        assert_eq!((home(20), home(21)), (None, None));
+        assert_eq!((home(9), home(17), home(22)), (Some(1), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn ranges_do_not_overlap_unless_they_are_the_same() {
+        let mut table = PlacementTable::default();
+        assert!(table.insert(10, 4, Placement::Block));
+        assert!(table.insert(10, 4, Placement::Block), "once more");
+        assert!(!table.insert(10, 4, Placement::Cyclic));
+        assert!(!table.insert(9, 2, Placement::Block));
+        assert!(!table.insert(13, 1, Placement::Block));
+        assert!(!table.insert(0, 100, Placement::Block));
+        assert!(
+            !table.insert(0, 0, Placement::Block) && !table.insert(u32::MAX, 2, Placement::Block)
+        );
+        assert!(table.insert(9, 1, Placement::Block) && table.insert(14, 1, Placement::Block));
     }
 }

@@ -60,6 +60,11 @@ impl RankView {
         self.written.contains(&page)
     }
 
+    /// Returns the pages that the rank may have written since its last release.
+    pub fn written(&self) -> &BTreeSet<u32> {
+        &self.written
+    }
+
     /// Takes a right away. Returns true if there was one.
     pub fn revoke(&mut self, page: u32) -> bool {
         self.access.remove(&page).is_some()

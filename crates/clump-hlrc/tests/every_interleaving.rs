@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use clump_hlrc::{Config, Consistency, FetchRule, NoticeTransfer, Placement, TwinTime};
+use clump_hlrc::{
+    Config, Consistency, FetchRule, NoticeTransfer, Placement, PlacementTable, TwinTime,
+};
 use clump_test_tier::pick;
 
 use crate::programs::Op::{
-    self, Await, Barrier, Fence, Follow, Lock, Peek, Read, Set, Unlock, Write,
+    self, Await, Barrier, Fence, Follow, Lock, Peek, Place, Read, Set, Unlock, Write,
 };
 use crate::world::{PAGE, World, settings};
 
@@ -18,12 +20,25 @@ pub struct Explored {
     broken_pointer: bool,
 }
 
-/// Visits every moment that the job can reach, or `limit`. Where `reduced`, steps that concern
+/// Visits every moment that the job can reach, or `limit`: once with ranks that tell of every
+/// release, and once with ranks that keep locks. Where `reduced`, steps that concern
 /// nobody else are made first.
 pub fn explore(config: &Config, programs: &[Vec<Op>], reduced: bool, limit: usize) -> Explored {
     let programs = Rc::new(programs.to_vec());
+    let begin = World::new(config, &programs);
+    let told = visit(begin.clone(), reduced, limit);
+    if !programs.iter().flatten().any(|op| matches!(op, Lock(_))) {
+        return told;
+    }
+    let kept = visit(begin.keeping(), reduced, limit);
+    let broken_pointer = told.broken_pointer || kept.broken_pointer;
+    Explored { moments: told.moments.max(kept.moments), broken_pointer }
+}
+
+/// Visits every moment behind one.
+fn visit(begin: World, reduced: bool, limit: usize) -> Explored {
     let mut seen = HashSet::new();
-    let mut open = vec![World::new(config, &programs)];
+    let mut open = vec![begin];
     let mut broken_pointer = false;
     while let Some(world) = open.pop() {
         if seen.len() >= limit {
@@ -119,6 +134,38 @@ fn ranks_of_a_node_pass_a_lock_and_share_a_copy() {
     let program = |value: u8| vec![Lock(1), Read(0), Write(0, value), Unlock(1)];
     let other = vec![Write(2, 9), Lock(1), Read(0), Write(1, 3), Unlock(1)];
     check("local", 2, 2, &[program(1), other, program(2), program(3)], true);
+}
+
+#[test]
+fn a_lock_that_a_rank_keeps_carries_what_was_written_under_it() {
+    // The rest of the first program is behind a release that nobody was told of.
+    let keeper = |end: Op| {
+        vec![Lock(0), Write(0, 1), Unlock(0), Write(1, 2), Lock(0), Read(0), Write(0, 3)]
+            .into_iter()
+            .chain([Unlock(0), end, Read(2), Read(1)])
+            .collect::<Vec<_>>()
+    };
+    let other = |end: Op| vec![Lock(0), Read(0), Write(0, 7), Write(2, 4), Unlock(0), end, Read(1)];
+    let end = Barrier(3, 2);
+    check("kept, two nodes", 2, 1, &[keeper(end), other(end)], true);
+    check("kept, one node", 1, 2, &[keeper(end), other(end)], false);
+    // Shorter, so that all of it is explored.
+    let keeper = vec![Lock(0), Write(0, 1), Unlock(0), Lock(0), Write(0, 3), Unlock(0)];
+    let other = vec![Lock(0), Write(0, 7), Unlock(0)];
+    let third = vec![Lock(0), Read(0), Unlock(0)];
+    check("kept, three nodes", 3, 1, &[keeper, other, third], true);
+}
+
+#[test]
+fn one_rank_places_pages_that_all_use_behind_it() {
+    let first = vec![Place(0, 1), Write(0, 5), Set(0, 1), Place(1, 1), Barrier(3, 3)];
+    let second = vec![Await(0, 1), Read(0), Write(0, 6), Barrier(3, 3), Write(SECOND, 7)];
+    let third = vec![Await(0, 1), Write(1, 2), Barrier(3, 3), Read(0), Read(1)];
+    let programs = [first, second, third];
+    let placement = Placement::Ranges(PlacementTable::default());
+    let config = Config { placement, ..settings(3, 1, 2) };
+    let explored = explore(&config, &programs, true, 100_000);
+    assert!(explored.moments < 100_000, "explored in part");
 }
 
 #[test]

@@ -79,9 +79,9 @@ proptest! {
         }
         let _ = PageVersion::decode(NODES, &mut ByteReader::new(&bytes));
         let limits = MessageLimits { nodes: NODES as u16, ranks: 3, pages: 100 };
-        for kind in 0..=16 {
+        for kind in 0..=18 {
             let message = Message::decode(&limits, &[&[kind], &bytes[..]].concat());
-            prop_assert!(kind < 16 || message.is_err());
+            prop_assert!(kind < 18 || message.is_err());
             if let Ok(message) = message {
                 let mut again = Vec::new();
                 message.encode(&mut again);

@@ -17,6 +17,8 @@ pub enum Op {
     Set(u64, u64),
     /// Waits for a flag.
     Await(u64, u64),
+    /// Makes the second node the home of pages.
+    Place(u32, u32),
     /// Publishes what was written.
     Fence,
     /// Reads a byte that others may write just now, and keeps it.

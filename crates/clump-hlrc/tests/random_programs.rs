@@ -176,6 +176,9 @@ fn run(seed: u64, nodes: u16, ranks: u16, pages: u32, phases: usize) {
     println!("{config:?}");
     let programs = Rc::new(random_programs(&shape, &mut random));
     let mut world = World::new(&config, &programs);
+    if random.below(2) == 0 {
+        world = world.keeping();
+    }
     // Some networks deliver at once, some let messages pile up.
     let haste = 1 + random.below(8);
     loop {
@@ -231,6 +234,7 @@ fn logs_stay_short_while_a_node_waits_in_a_barrier() {
     let programs = Rc::new(vec![vec![Op::Barrier(0, 2)], writer]);
     for notices in [NoticeTransfer::Push, NoticeTransfer::Pull] {
         let config = Config { notices, max_notices: 10, ..settings(2, 1, 2) };
+        // Were locks kept, the writer would publish nothing.
         let mut world = World::new(&config, &programs);
         while !world.runnable().is_empty() || world.packets() > 0 {
             if world.packets() > 0 {

@@ -99,9 +99,9 @@ impl<P> NodeState<P> {
     fn carry_out(&mut self, step: Pending<P>) {
         debug_assert!(self.log.known().covers(step.time()), "notices come first");
         match step {
-            Pending::Acquire { rank, time } => {
+            Pending::Acquire { rank, wait, time } => {
                 self.acquire(rank, &time);
-                self.actions.push_back(Action::Resume { rank });
+                self.actions.push_back(Action::Resume { rank, wait });
             }
             Pending::Page { page, version, time, payload } => {
                 self.use_page(page, version, &time, payload);
@@ -110,11 +110,11 @@ impl<P> NodeState<P> {
                 self.acquire_dependencies(&header.time);
                 self.deposit(header, payload);
             }
-            Pending::Depart { everybody, ranks, time, moves } => {
+            Pending::Depart { barrier, everybody, ranks, time, moves } => {
                 for &rank in &ranks {
                     self.acquire(rank, &time);
                 }
-                self.depart(everybody, ranks, &time, &moves);
+                self.depart((barrier, everybody), ranks, &time, &moves);
             }
         }
     }

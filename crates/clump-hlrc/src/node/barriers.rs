@@ -1,7 +1,7 @@
 //! Barriers: everything is published, times are merged, and homes move behind those of all ranks.
 
 use crate::barrier_home::{BarrierEnd, BarrierHome};
-use crate::message::{Action, Message};
+use crate::message::{Action, Message, RankWait};
 use crate::node::{NodeState, Pending};
 use crate::placement::HomeMove;
 use crate::vector_time::VectorTime;
@@ -9,7 +9,8 @@ use crate::vector_time::VectorTime;
 impl<P> NodeState<P> {
     /// Returns the number of ranks of the job.
     fn all_ranks(&self) -> u32 {
-        u32::from(self.config.ranks) * u32::from(self.config.nodes)
+        debug_assert!(self.config.all_ranks >= u32::from(self.config.ranks), "this node's, too");
+        self.config.all_ranks
     }
 
     /// Handles a rank that arrives at a barrier of `members` ranks of the job. The last of a node
@@ -69,13 +70,13 @@ impl<P> NodeState<P> {
         let ranks = self.barrier_ranks.remove(&barrier).unwrap_or_default();
         debug_assert!(!ranks.is_empty(), "somebody arrived");
         debug_assert!(ranks.len() <= usize::from(self.config.ranks));
-        self.wait_for_notices(Pending::Depart { everybody, ranks, time, moves });
+        self.wait_for_notices(Pending::Depart { barrier, everybody, ranks, time, moves });
     }
 
     /// Moves homes and continues ranks, which have applied all notices.
     pub(super) fn depart(
         &mut self,
-        everybody: bool,
+        (barrier, everybody): (u64, bool),
         ranks: Vec<u16>,
         time: &VectorTime,
         moves: &[HomeMove],
@@ -85,12 +86,19 @@ impl<P> NodeState<P> {
         debug_assert!(ranks.iter().all(|&r| self.ranks[usize::from(r)].time().covers(time)));
         if everybody {
             self.note_barrier(time);
-            self.handover.ranks = ranks;
+            (self.handover.barrier, self.handover.ranks) = (barrier, ranks);
             self.move_homes(moves);
             self.end_handover();
         } else {
-            self.actions.extend(ranks.into_iter().map(|rank| Action::Resume { rank }));
+            self.resume_from(barrier, ranks);
         }
+    }
+
+    /// Continues ranks behind a barrier.
+    fn resume_from(&mut self, barrier: u64, ranks: Vec<u16>) {
+        debug_assert!(ranks.iter().all(|&rank| rank < self.config.ranks), "ranks of this node");
+        let wait = RankWait::Barrier(barrier);
+        self.actions.extend(ranks.into_iter().map(|rank| Action::Resume { rank, wait }));
     }
 
     /// Continues the ranks of a barrier once no page moves here, and takes diffs of those who have
@@ -103,7 +111,7 @@ impl<P> NodeState<P> {
         let ranks = std::mem::take(&mut self.handover.ranks);
         debug_assert_eq!(ranks.len(), usize::from(self.config.ranks), "nobody is left behind");
         debug_assert!(self.unpublished.is_empty(), "everything was published before");
-        self.actions.extend(ranks.into_iter().map(|rank| Action::Resume { rank }));
+        self.resume_from(self.handover.barrier, ranks);
         self.epoch += 1;
         self.retry_pending();
         self.bound_log();

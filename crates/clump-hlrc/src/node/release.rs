@@ -38,6 +38,15 @@ impl<P> NodeState<P> {
         debug_assert!(self.unpublished.iter().all(|&page| page < self.config.pages));
     }
 
+    /// Notes what a rank has written so far as to be published, and lets it go on writing: the
+    /// pages stay among those of its next release.
+    pub(super) fn copy_section(&mut self, rank: u16) {
+        let written = self.ranks[usize::from(rank)].written();
+        debug_assert!(written.iter().all(|&page| page < self.config.pages));
+        self.unpublished.extend(written);
+        debug_assert!(self.config.twins == TwinTime::AtWrite, "writes behind it are known");
+    }
+
     /// Makes an interval of all pages that are not published yet: diffs go to homes, notices to
     /// everybody.
     pub(super) fn publish(&mut self) {

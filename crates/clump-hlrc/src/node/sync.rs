@@ -1,9 +1,10 @@
 //! Locks and flags, as ranks and homes see them.
 
+use crate::config::TwinTime;
 use crate::flag_home::{FlagHome, FlagWaiter};
 use crate::lock_home::{LockHome, LockOrder};
 use crate::lock_token::{LockToken, TokenStep};
-use crate::message::Message;
+use crate::message::{Action, Message, RankWait};
 use crate::node::{NodeState, Pending};
 use crate::vector_time::VectorTime;
 
@@ -13,6 +14,7 @@ impl<P> NodeState<P> {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         let step = self.token(lock).acquire(rank);
         self.carry_out_token(lock, step);
+        self.ask_for_lock(lock);
         self.drain_loopback();
     }
 
@@ -20,6 +22,31 @@ impl<P> NodeState<P> {
     pub fn release_lock(&mut self, rank: u16, lock: u64) {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         self.end_section(rank);
+        self.leave_lock(rank, lock);
+    }
+
+    /// Takes a lock from a rank that has given it back without a call, and goes on. A rank may keep
+    /// a lock that way, and enter it again, until [`Action::AskLock`] asks for it.
+    ///
+    /// Everything that the rank has written so far is published, if need be: also what it wrote
+    /// behind its release. Where writes are faults, it keeps its rights to write.
+    pub fn take_lock_back(&mut self, rank: u16, lock: u64) {
+        debug_assert!(rank < self.config.ranks, "the rank exists");
+        match self.config.twins {
+            TwinTime::AtWrite => self.copy_section(rank),
+            TwinTime::AtFetch => self.end_section(rank),
+        }
+        self.leave_lock(rank, lock);
+    }
+
+    /// Returns true if others wait for a lock that a rank of this node has, or keeps.
+    pub fn is_lock_wanted(&self, lock: u64) -> bool {
+        debug_assert!(self.loopback.is_empty(), "events are complete");
+        self.tokens.get(&lock).is_some_and(|token| token.wanted_from().is_some())
+    }
+
+    /// Ends the entry of a rank, whose writes are to be published before another node enters.
+    fn leave_lock(&mut self, rank: u16, lock: u64) {
         let max_turns = self.config.local_turns;
         if !self.token(lock).passes_locally(max_turns) {
             self.publish();
@@ -29,6 +56,14 @@ impl<P> NodeState<P> {
         let step = self.token(lock).release(rank, &time, max_turns);
         self.carry_out_token(lock, step);
         self.drain_loopback();
+    }
+
+    /// Asks the rank that has a lock for it, if others wait.
+    fn ask_for_lock(&mut self, lock: u64) {
+        if let Some(rank) = self.token(lock).wanted_from() {
+            debug_assert!(rank < self.config.ranks, "the rank exists");
+            self.actions.push_back(Action::AskLock { rank, lock });
+        }
     }
 
     /// Returns this node's state of a lock.
@@ -45,7 +80,8 @@ impl<P> NodeState<P> {
             TokenStep::Request => self.send(keeper, Message::RequestLock { lock }),
             TokenStep::Enter(rank, time) => {
                 debug_assert!(rank < self.config.ranks, "the rank exists");
-                self.wait_for_notices(Pending::Acquire { rank, time });
+                let wait = RankWait::Lock(lock);
+                self.wait_for_notices(Pending::Acquire { rank, wait, time });
             }
             TokenStep::Return { time, again } => {
                 debug_assert!(self.seen.covers(&time), "what was released was seen");
@@ -64,6 +100,7 @@ impl<P> NodeState<P> {
     pub(super) fn on_lock_recall(&mut self, lock: u64, grant: u32) {
         let step = self.token(lock).handle_recall(grant);
         self.carry_out_token(lock, step);
+        self.ask_for_lock(lock);
     }
 
     /// Takes a node's request, as the lock's home.
@@ -139,8 +176,8 @@ impl<P> NodeState<P> {
         debug_assert_eq!(self.keeper(flag), self.config.node, "a flag has one home");
         let ended = self.flag_home(flag).handle_set(value, time);
         let time = self.flag_home(flag).time().clone();
-        for FlagWaiter { node, rank, .. } in ended {
-            self.send(node, Message::FlagReached { flag, rank, time: time.clone() });
+        for FlagWaiter { node, rank, at_least } in ended {
+            self.send(node, Message::FlagReached { flag, at_least, rank, time: time.clone() });
         }
         debug_assert!(self.flag_homes.contains_key(&flag));
     }
@@ -150,7 +187,7 @@ impl<P> NodeState<P> {
         debug_assert_eq!(self.keeper(flag), self.config.node, "a flag has one home");
         if self.flag_home(flag).handle_wait(FlagWaiter { node, rank, at_least }) {
             let time = self.flag_home(flag).time().clone();
-            self.send(node, Message::FlagReached { flag, rank, time });
+            self.send(node, Message::FlagReached { flag, at_least, rank, time });
         }
         debug_assert!(self.flag_homes.contains_key(&flag));
     }

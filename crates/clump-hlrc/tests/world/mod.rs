@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use clump_hlrc::{
     Action, ByteReader, Config, Consistency, Diff, FetchRule, Message, MessageLimits, NodeState,
-    NoticeTransfer, PageAccess, Placement, TwinTime, merge,
+    NoticeTransfer, PageAccess, Placement, RangeRule, TwinTime, merge,
 };
 
 use crate::oracle::Oracle;
@@ -32,6 +32,12 @@ struct RankRun {
     kept: u8,
     mapped: BTreeMap<u32, PageAccess>,
     scanned: BTreeSet<u32>,
+    /// Found by scans at releases that nobody was told of.
+    logged: BTreeSet<u32>,
+    /// Locks that it has given back without telling.
+    idle_locks: BTreeSet<u64>,
+    /// Locks that it has, and that others wait for.
+    wanted_locks: BTreeSet<u64>,
 }
 
 /// A job, at one moment.
@@ -46,6 +52,10 @@ pub struct World {
     per_node: usize,
     limits: MessageLimits,
     scans: bool,
+    /// True if ranks keep locks that nobody else wants.
+    keeps: bool,
+    /// Locks that others want, of ranks.
+    asked: Vec<(usize, u64)>,
     /// True if the programs publish without locks.
     racy: bool,
     /// True once a rank has followed a pointer to a byte that was not there yet.
@@ -58,6 +68,7 @@ pub fn settings(nodes: u16, ranks: u16, pages: u32) -> Config {
         node: 0,
         nodes,
         ranks,
+        all_ranks: u32::from(nodes) * u32::from(ranks),
         pages,
         placement: Placement::Cyclic,
         consistency: Consistency::Plain,
@@ -92,9 +103,17 @@ impl World {
             per_node,
             limits: MessageLimits { nodes: config.nodes, ranks: config.ranks, pages: config.pages },
             scans: config.twins == TwinTime::AtFetch,
+            keeps: false,
+            asked: Vec::new(),
             racy: programs.iter().flatten().any(|op| matches!(op, Op::Peek(_))),
             broken_pointer: false,
         }
+    }
+
+    /// Has ranks keep locks until others want them.
+    pub fn keeping(mut self) -> Self {
+        self.keeps = true;
+        self
     }
 
     /// Returns the number of messages under way.
@@ -137,6 +156,7 @@ impl World {
             let sum = packets.fold(0_u64, u64::wrapping_add);
             digest(salt, &|h| {
                 (&self.nodes, &self.memories, &self.ranks, &self.oracle, sum).hash(h);
+                self.keeps.hash(h);
             })
         };
         u128::from(half(1)) << 64 | u128::from(half(2))
@@ -164,10 +184,26 @@ impl World {
         let node = rank / self.per_node;
         let local = (rank % self.per_node) as u16;
         let op = self.programs[rank][self.ranks[rank].next];
-        if matches!(op, Op::Unlock(_) | Op::Barrier(..) | Op::Set(..) | Op::Fence) {
-            for page in std::mem::take(&mut self.ranks[rank].scanned) {
-                self.nodes[node].note_written(local, page);
+        match op {
+            Op::Lock(lock) if self.ranks[rank].idle_locks.remove(&lock) => {
+                self.oracle.enter(rank, lock);
+                self.ranks[rank].next += 1;
+                return;
             }
+            Op::Unlock(lock) if self.may_keep(rank, lock) => {
+                self.oracle.leave(rank, lock);
+                let run = &mut self.ranks[rank];
+                run.next += 1;
+                run.idle_locks.insert(lock);
+                run.logged.append(&mut run.scanned);
+                return;
+            }
+            Op::Unlock(_) | Op::Barrier(..) | Op::Set(..) | Op::Fence => {
+                let run = &mut self.ranks[rank];
+                run.logged.append(&mut run.scanned);
+                self.note_logged(rank);
+            }
+            _ => {}
         }
         let state = &mut self.nodes[node];
         match op {
@@ -188,6 +224,10 @@ impl World {
                 self.ranks[rank].waits = true;
                 state.await_flag(local, flag, at_least);
             }
+            Op::Place(first, pages) => {
+                self.ranks[rank].waits = true;
+                assert!(state.place_for(local, first, pages, RangeRule::On(1)), "it is new");
+            }
             Op::Unlock(lock) => {
                 self.ranks[rank].next += 1;
                 self.oracle.leave(rank, lock);
@@ -204,6 +244,36 @@ impl World {
             }
         }
         self.carry_out(node);
+    }
+
+    /// Returns true if a rank gives a lock back without telling: nobody waits for it, and the rank
+    /// publishes what it writes later.
+    fn may_keep(&mut self, rank: usize, lock: u64) -> bool {
+        let run = &mut self.ranks[rank];
+        let later = &self.programs[rank][run.next + 1..];
+        let publishes =
+            |op: &Op| matches!(op, Op::Unlock(_) | Op::Barrier(..) | Op::Set(..) | Op::Fence);
+        !run.wanted_locks.remove(&lock) && self.keeps && later.iter().any(publishes)
+    }
+
+    /// Tells the node what scans at releases have found.
+    fn note_logged(&mut self, rank: usize) {
+        let (node, local) = (rank / self.per_node, (rank % self.per_node) as u16);
+        for page in std::mem::take(&mut self.ranks[rank].logged) {
+            self.nodes[node].note_written(local, page);
+        }
+    }
+
+    /// Takes a lock that others want from a rank that keeps it, or tells the rank.
+    fn ask_for_lock(&mut self, rank: usize, lock: u64) {
+        let run = &mut self.ranks[rank];
+        if run.idle_locks.remove(&lock) {
+            self.note_logged(rank);
+            let local = (rank % self.per_node) as u16;
+            self.nodes[rank / self.per_node].take_lock_back(local, lock);
+        } else {
+            run.wanted_locks.insert(lock);
+        }
     }
 
     /// Reads or writes, or has the rank wait for the page.
@@ -247,8 +317,12 @@ impl World {
 
     /// Carries out what a node asks for.
     fn carry_out(&mut self, node: usize) {
-        while let Some(action) = self.nodes[node].poll_action() {
-            self.act(node, action);
+        loop {
+            while let Some(action) = self.nodes[node].poll_action() {
+                self.act(node, action);
+            }
+            let Some((rank, lock)) = self.asked.pop() else { break };
+            self.ask_for_lock(rank, lock);
         }
         self.nodes[node].check_invariants();
     }
@@ -309,7 +383,12 @@ impl World {
                 let run = &mut self.ranks[node * self.per_node + usize::from(rank)];
                 assert!(run.mapped.remove(&page).is_some(), "page {page} was mapped");
             }
-            Action::Resume { rank } => self.resume(node * self.per_node + usize::from(rank)),
+            Action::AskLock { rank, lock } => {
+                self.asked.push((node * self.per_node + usize::from(rank), lock));
+            }
+            Action::Resume { rank, wait: _ } => {
+                self.resume(node * self.per_node + usize::from(rank));
+            }
         }
     }
 
@@ -319,7 +398,14 @@ impl World {
         assert!(run.waits, "rank {rank} waits");
         run.waits = false;
         match self.programs[rank][run.next] {
-            Op::Lock(lock) => self.oracle.enter(rank, lock),
+            Op::Lock(lock) => {
+                self.oracle.enter(rank, lock);
+                run.wanted_locks.remove(&lock);
+                if self.nodes[rank / self.per_node].is_lock_wanted(lock) {
+                    run.wanted_locks.insert(lock);
+                }
+            }
+            Op::Place(..) => {}
             Op::Barrier(barrier, members) => self.oracle.depart(rank, barrier, members),
             Op::Await(flag, at_least) => self.oracle.reached(rank, flag, at_least),
             other => assert!(run.mapped.is_empty(), "rank {rank} waits for no {other:?}"),

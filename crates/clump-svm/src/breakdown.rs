@@ -1,0 +1,158 @@
+//! Counters and times of one rank: what it waited for (paper 003, figure 3).
+
+use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_trace::{Counter, Counters};
+
+/// Parts of a rank's time that are not its own computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Page faults.
+    Data,
+    /// Acquires of locks, and waits for flags.
+    Lock,
+    /// Releases of locks, and other releases.
+    Release,
+    /// Barriers.
+    Barrier,
+    /// Changes of rights by the kernel.
+    Protection,
+}
+
+const PARTS: usize = 5;
+
+/// Running sums of one rank.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    count: [AtomicU64; PARTS],
+    ns: [AtomicU64; PARTS],
+    stores: AtomicU64,
+}
+
+impl Sums {
+    /// Runs `work`, and adds its time.
+    #[inline]
+    pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
+        let began = clock::ticked_ns();
+        let outcome = work();
+        let ns = clock::ticked_ns().saturating_sub(began);
+        self.count[part as usize].fetch_add(1, Ordering::Relaxed);
+        self.ns[part as usize].fetch_add(ns, Ordering::Relaxed);
+        outcome
+    }
+
+    /// Counts a fault by a store.
+    pub(crate) fn count_store(&self) {
+        self.stores.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Copies the sums to the counters of the rank, for reports of its job.
+    pub(crate) fn publish(&self, counters: &Counters<'_>, elapsed_ns: u64) {
+        use Counter as C;
+        let of = [
+            (Part::Data, C::SvmFaults, C::SvmFaultWait),
+            (Part::Lock, C::SvmLocks, C::SvmLockWait),
+            (Part::Release, C::SvmReleases, C::SvmReleaseTime),
+            (Part::Barrier, C::SvmBarriers, C::SvmBarrierWait),
+            (Part::Protection, C::SvmProtections, C::SvmProtectionTime),
+        ];
+        for (part, count, ns) in of {
+            counters.set(count, self.count[part as usize].load(Ordering::Relaxed));
+            counters.set(ns, self.ns[part as usize].load(Ordering::Relaxed));
+        }
+        counters.set(C::SvmStoreFaults, self.stores.load(Ordering::Relaxed));
+        counters.set(C::SvmOpen, elapsed_ns);
+    }
+
+    /// Returns the sums so far.
+    pub(crate) fn read(&self, elapsed_ns: u64) -> Breakdown {
+        let of = |part: Part| PartSum {
+            count: self.count[part as usize].load(Ordering::Relaxed),
+            ns: self.ns[part as usize].load(Ordering::Relaxed),
+        };
+        Breakdown {
+            elapsed_ns,
+            data: of(Part::Data),
+            lock: of(Part::Lock),
+            release: of(Part::Release),
+            barrier: of(Part::Barrier),
+            protection: of(Part::Protection),
+            store_faults: self.stores.load(Ordering::Relaxed),
+            woken: WokenRequests::default(),
+        }
+    }
+}
+
+/// Count and total time of one kind of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PartSum {
+    /// Number of events.
+    pub count: u64,
+    /// Their total time, in ns.
+    pub ns: u64,
+}
+
+/// Requests of other nodes for which the protocol thread of a node was woken, by kind: those that
+/// the step of the protocol ladder (`CLUMP_SVM`) does not leave to network interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WokenRequests {
+    /// Protocol data: notices, arrivals at barriers, homes.
+    pub notices: u64,
+    /// Pages.
+    pub fetches: u64,
+    /// Diffs for home pages.
+    pub diffs: u64,
+    /// Locks and flags.
+    pub locks: u64,
+}
+
+impl WokenRequests {
+    /// Returns the number of all of them.
+    pub fn total(&self) -> u64 {
+        self.notices + self.fetches + self.diffs + self.locks
+    }
+}
+
+/// Breakdown of a rank's time since it opened the heap (paper 003, figure 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Breakdown {
+    /// Time since the heap was opened, in ns.
+    pub elapsed_ns: u64,
+    /// Page faults: waits for data, what follows them included.
+    pub data: PartSum,
+    /// Acquires of locks, and waits for flags.
+    pub lock: PartSum,
+    /// Releases of locks, flags that were set, and fences.
+    pub release: PartSum,
+    /// Barriers.
+    pub barrier: PartSum,
+    /// Changes of rights by the kernel; within the times above.
+    pub protection: PartSum,
+    /// Page faults that were stores.
+    pub store_faults: u64,
+    /// Requests that this rank's node was woken for; at the first rank of each node.
+    pub woken: WokenRequests,
+}
+
+impl Breakdown {
+    /// Returns the time outside of all of these, in ns: the rank's own computation.
+    pub fn compute_ns(&self) -> u64 {
+        let parts = [self.data, self.lock, self.release, self.barrier];
+        self.elapsed_ns.saturating_sub(parts.iter().map(|part| part.ns).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_waited_for_is_computed() {
+        let sums = Sums::default();
+        assert_eq!(sums.time(Part::Lock, || 7), 7);
+        sums.count_store();
+        let read = sums.read(u64::MAX);
+        assert_eq!((read.lock.count, read.data.count, read.store_faults), (1, 0, 1));
+        assert_eq!(read.compute_ns(), u64::MAX - read.lock.ns);
+    }
+}

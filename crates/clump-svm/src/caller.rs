@@ -1,0 +1,261 @@
+//! A rank's side of its mailboxes: calls, and the wait for their answers.
+
+use crate::error::{ErrorKind, Result};
+use crate::kept_locks::{KeptLock, word_offset};
+use crate::mailbox::{
+    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, log_place, op, result, state,
+};
+use crate::protocol_step::REQUEST_KINDS;
+use crate::woken_counts::WokenCounts;
+use crate::written_log::WrittenLog;
+use clump_am::RankContext;
+use clump_os::alarm::Alarm;
+use clump_os::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use clump_os::{futex, thread};
+use clump_shm::cells::Cells;
+use clump_shm::job::Death;
+use clump_shm::rank::RankBlock;
+use clump_shm::shared::Shared;
+use clump_shm::waiter::{WaitStep, Waiter};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep before a rank checks for deaths again.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Lock of this process alone, which may be taken in a signal handler: one rank, some threads.
+#[derive(Debug, Default)]
+pub(crate) struct HandlerLock(AtomicU32);
+
+/// A [`HandlerLock`] that is held.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a AtomicU32);
+
+impl HandlerLock {
+    /// Takes the lock, if it is free.
+    fn try_lock(&self) -> Option<Held<'_>> {
+        // SYNC 27: pairs with drop of Held
+        let free = self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        free.is_ok().then(|| Held(&self.0))
+    }
+
+    pub(crate) fn lock(&self) -> Held<'_> {
+        // SYNC 27: pairs with drop of Held
+        let free = |new| self.0.compare_exchange(0, new, Ordering::Acquire, Ordering::Relaxed);
+        if free(1).is_err() {
+            while self.0.swap(2, Ordering::Acquire) != 0 {
+                futex::wait(&self.0, 2, Some(NAP));
+            }
+        }
+        Held(&self.0)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SYNC 27: pairs with lock
+        if self.0.swap(0, Ordering::Release) == 2 {
+            futex::wake_all(self.0);
+        }
+    }
+}
+
+/// Reason why a call failed; small, because it is returned inside signal handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallFailure {
+    Died(Death),
+    Result(u64),
+}
+
+impl CallFailure {
+    /// Returns the error of a call outside of handlers.
+    #[cold]
+    pub(crate) fn into_error(self) -> ErrorKind {
+        match self {
+            Self::Died(death) => ErrorKind::RankDied(death),
+            Self::Result(result::NO_MEMORY) => ErrorKind::NoMemory,
+            Self::Result(result::DIFFERENT) => ErrorKind::Different,
+            Self::Result(result::BAD_MESSAGE) => ErrorKind::BadMessage,
+            Self::Result(result::NO_THREAD) => ErrorKind::NoThread,
+            Self::Result(_) => ErrorKind::Misuse,
+        }
+    }
+}
+
+/// The mailboxes of this rank.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    context: Arc<RankContext>,
+    cells: Cells,
+    local_rank: u32,
+    interface: Shared<RankBlock>,
+    alarm: Option<Arc<Alarm>>,
+    /// By mailbox: one call at a time.
+    locks: [HandlerLock; Slot::COUNT as usize],
+    /// Number, in its lower bits, of the last answer whose steps have been carried out.
+    carried_out: AtomicU32,
+    /// The first thread that called, and whether others did.
+    first_thread: AtomicUsize,
+    threads: AtomicBool,
+}
+
+impl Caller {
+    /// Opens the mailboxes of a rank, in the mapped region; `None` if its node has no interface.
+    pub(crate) fn open(context: &Arc<RankContext>, cells: Cells) -> Option<Self> {
+        let node = context.node();
+        let interface = node.rank(node.interface_id(node.node()))?;
+        let alarm = node.interface_alarm().cloned();
+        let local_rank = context.rank() - node.local_ranks().start;
+        let (context, carried_out) = (context.clone(), AtomicU32::new(0));
+        let locks = std::array::from_fn(|_| HandlerLock::default());
+        let (first_thread, threads) = (AtomicUsize::new(thread::pointer()), AtomicBool::new(false));
+        let caller = Self {
+            context,
+            cells,
+            local_rank,
+            interface,
+            alarm,
+            locks,
+            carried_out,
+            first_thread,
+            threads,
+        };
+        Some(caller)
+    }
+
+    /// Returns the word of a lock, if it may be kept.
+    pub(crate) fn kept_lock(&self, lock: u64) -> Option<KeptLock<'_>> {
+        let ranks = self.context.node().local_ranks().len() as u32;
+        let at = control_bytes(ranks) + word_offset(lock)?;
+        KeptLock::over(&self.cells, at, self.local_rank)
+    }
+
+    /// Returns the requests of each kind that this node's protocol thread was woken for, at the
+    /// first rank of the node.
+    pub(crate) fn woken(&self) -> [u64; REQUEST_KINDS.len()] {
+        let first = self.local_rank == 0;
+        if first { WokenCounts::over(&self.cells).read() } else { REQUEST_KINDS.map(|_| 0) }
+    }
+
+    /// Notes written pages for the interface. Returns false if it is to be told by a call.
+    pub(crate) fn log_written(&self, written: &[RightsStep]) -> bool {
+        let log = WrittenLog::over(&self.cells, log_place(self.local_rank));
+        written.is_empty() || log.is_some_and(|log| log.append(written))
+    }
+
+    /// Returns true once a second thread of the rank has called.
+    pub(crate) fn has_threads(&self) -> bool {
+        let me = thread::pointer();
+        // No thread has 0, which stands for a machine that does not tell.
+        if me != self.first_thread.load(Ordering::Relaxed) || me == 0 {
+            self.threads.store(true, Ordering::Relaxed);
+        }
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// Takes a mailbox for a call.
+    fn slot(&self, call: u64) -> (Slot, Held<'_>) {
+        let lock = |slot: Slot| (slot, self.locks[slot.number()].lock());
+        if call == op::FAULT || ends_at_once(call) {
+            return lock(if call == op::FAULT { Slot::FAULT } else { Slot::BRIEF });
+        }
+        let free = |slot: Slot| Some((slot, self.locks[slot.number()].try_lock()?));
+        let mut last = Slot::BRIEF;
+        for slot in Slot::waiting() {
+            if let Some(taken) = free(slot) {
+                return taken;
+            }
+            last = slot;
+        }
+        lock(last)
+    }
+
+    /// Calls the interface, tells it of pages that were written, at most as many as fit, waits for
+    /// the answer, and carries out its steps, those of earlier answers first. Gives `gate` back as
+    /// soon as the interface handles the call. Takes no lock but that of the mailbox, and allocates
+    /// nothing.
+    pub(crate) fn call(
+        &self,
+        (call, written): (Call, &[RightsStep]),
+        gate: Option<Held<'_>>,
+        step: impl FnMut(RightsStep),
+    ) -> std::result::Result<(), CallFailure> {
+        let (slot, _one) = self.slot(call.op);
+        let mut step = step;
+        let place = Mailbox::place(self.local_rank, slot);
+        let mailbox =
+            Mailbox::over(&self.cells, place).ok_or(CallFailure::Result(result::MISUSE))?;
+        slot.announce(&self.cells, self.local_rank);
+        let (mut call, mut written, mut gate) = (call, written, gate);
+        let threads = self.has_threads();
+        loop {
+            mailbox.leave(&call, written, threads && gate.is_some());
+            written = &[];
+            self.interface.mark_called(self.context.rank());
+            if let Some(alarm) = &self.alarm {
+                alarm.ring();
+            }
+            self.wait(&mailbox, &mut gate)?;
+            let number = mailbox.answer_number() as u32;
+            self.await_turn(number)?;
+            let outcome = mailbox.take(&mut step);
+            // SYNC 34: pairs with await_turn
+            self.carried_out.store(number, Ordering::Release);
+            if threads {
+                futex::wake_all(&self.carried_out);
+            }
+            match outcome {
+                result::DONE => return Ok(()),
+                result::MORE => call = Call { op: op::CONTINUE, words: [0; 4] },
+                why => return Err(CallFailure::Result(why)),
+            }
+        }
+    }
+
+    /// Waits for an answer.
+    fn wait(
+        &self,
+        mailbox: &Mailbox<'_>,
+        gate: &mut Option<Held<'_>>,
+    ) -> std::result::Result<(), CallFailure> {
+        let mut waiter = Waiter::new(self.context.spin_policy());
+        loop {
+            match mailbox.state() {
+                state::ANSWERED => break,
+                state::CALLED => {}
+                _ => drop(gate.take()),
+            }
+            if waiter.step() == WaitStep::Sleep {
+                check_deaths(&self.context)?;
+                mailbox.sleep(NAP);
+            }
+        }
+        drop(gate.take());
+        Ok(())
+    }
+
+    /// Waits until the steps of all earlier answers have been carried out, by whichever threads got
+    /// them: later steps suppose them.
+    fn await_turn(&self, number: u32) -> std::result::Result<(), CallFailure> {
+        loop {
+            // SYNC 34: pairs with call
+            let carried_out = self.carried_out.load(Ordering::Acquire);
+            if carried_out == number.wrapping_sub(1) {
+                return Ok(());
+            }
+            check_deaths(&self.context)?;
+            futex::wait(&self.carried_out, carried_out, Some(NAP));
+        }
+    }
+}
+
+/// Checks that all ranks live: each may be the home of pages, and hold locks, also where survivors
+/// go on.
+pub(crate) fn check_deaths(context: &RankContext) -> std::result::Result<(), CallFailure> {
+    context.node().job().first_death().map_or(Ok(()), |death| Err(CallFailure::Died(death)))
+}
+
+/// Returns the result of a call as an error of this crate.
+pub(crate) fn checked(result: std::result::Result<(), CallFailure>) -> Result<()> {
+    result.map_err(|failure| failure.into_error().into())
+}

@@ -1,0 +1,352 @@
+//! The heap as this process sees it: its application view, its rights, and the faults that change
+//! them.
+//!
+//! A page on which the rank has no right is protected; an access to it is a signal, which is served
+//! by a call of the interface. The interrupted code may be anything, clump's own copies included,
+//! so the server takes no lock that other code holds while it touches the heap, and runs no handler
+//! of messages.
+
+use crate::access_engine::AccessEngine;
+use crate::breakdown::{Part, Sums, WokenRequests};
+use crate::caller::{CallFailure, Caller, HandlerLock, Held, checked};
+use crate::error::{ErrorKind, Result};
+use crate::kept_locks::KeptState;
+use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
+use crate::rights_table::RightsTable;
+use clump_am::RankContext;
+use clump_boot::SvmProtocol;
+use clump_hlrc::PageAccess;
+use clump_os::access_fault::{self, AccessFault};
+use clump_os::error::Errno;
+use clump_os::map::{Mapping, PAGE, Rights};
+use clump_os::sync::{AtomicPtr, Ordering};
+use clump_os::{OsError, clock, console, process};
+use clump_rma::SegmentName;
+use std::io::Write;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// The heap that faults concern; lives as long as the process once it is set.
+static ACTIVE: AtomicPtr<Domain> = AtomicPtr::new(null_mut());
+
+/// Exit code of a rank whose access cannot be served.
+const UNSERVED: i32 = 1;
+
+/// The heap of a rank on a job of several nodes.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    context: Arc<RankContext>,
+    view: Mapping,
+    engine: AccessEngine,
+    pub(crate) step: SvmProtocol,
+    heap: SegmentName,
+    caller: Caller,
+    rights: RightsTable,
+    /// Held while rights change.
+    changing: HandlerLock,
+    /// Held from when written pages are taken until the interface handles the call that tells of
+    /// them; where stores are faults, also while a fault is served. So no page becomes writable
+    /// that the interface takes for published, and a thread that releases tells of all that it has
+    /// written, whichever thread found it.
+    publishing: HandlerLock,
+    pub(crate) sums: Sums,
+    pub(crate) opened_ns: u64,
+}
+
+impl Domain {
+    /// Serves faults of a view, on which `engine` has taken all rights away, until the process
+    /// ends.
+    ///
+    /// # Errors
+    /// Fails if another heap is active, or if memory has run out.
+    pub(crate) fn activate(
+        context: &Arc<RankContext>,
+        (heap, view): (SegmentName, Mapping),
+        (engine, step): (AccessEngine, SvmProtocol),
+        caller: Caller,
+    ) -> Result<&'static Self> {
+        let rights = RightsTable::new(view.bytes() / PAGE)?;
+        let context = context.clone();
+        let (changing, publishing) = (HandlerLock::default(), HandlerLock::default());
+        let sums = Sums::default();
+        let opened_ns = clock::now_ns();
+        let domain = Self {
+            context,
+            view,
+            engine,
+            step,
+            heap,
+            caller,
+            rights,
+            changing,
+            publishing,
+            sums,
+            opened_ns,
+        };
+        let domain = Box::leak(Box::new(domain));
+        access_fault::give_stack()?;
+        // SYNC 28: pairs with serve
+        ACTIVE.store(domain, Ordering::Release);
+        access_fault::install(serve).map_err(|_| ErrorKind::AlreadyOpen)?;
+        Ok(domain)
+    }
+
+    /// Returns the address of the heap.
+    pub(crate) fn base(&self) -> std::ptr::NonNull<u8> {
+        self.view.base()
+    }
+
+    /// Returns the name of the way in which accesses are found.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Returns the requests that the protocol thread of this node was woken for; none at all its
+    /// ranks but the first, so that sums over ranks count each once.
+    pub(crate) fn woken(&self) -> WokenRequests {
+        let [notices, fetches, diffs, locks] = self.caller.woken();
+        WokenRequests { notices, fetches, diffs, locks }
+    }
+
+    /// Calls the interface, outside of faults.
+    pub(crate) fn call(&self, op: u64, words: [u64; 4]) -> Result<()> {
+        self.call_with((Call { op, words }, &[]), None)
+    }
+
+    /// Calls the interface, and publishes what this rank has written before.
+    pub(crate) fn release(&self, op: u64, words: [u64; 4]) -> Result<()> {
+        let gate = self.publishing.lock();
+        let written = self.take_written();
+        self.release_written(Call { op, words }, &written, gate)
+    }
+
+    fn release_written(&self, call: Call, written: &[RightsStep], gate: Held<'_>) -> Result<()> {
+        let mut rest = written;
+        while let Some((part, behind)) = rest.split_at_checked(MAX_STEPS) {
+            self.call_with((Call { op: op::WRITTEN, words: [0; 4] }, part), None)?;
+            rest = behind;
+        }
+        self.call_with((call, rest), Some(gate))
+    }
+
+    /// Acquires a lock: without a call if this rank was the last to have it, and nobody has wanted
+    /// it since. Then there is nothing to be seen that the rank has not seen.
+    pub(crate) fn acquire(&self, lock: u64) -> Result<()> {
+        if let Some(kept) = self.caller.kept_lock(lock) {
+            if kept.enter() {
+                return Ok(());
+            }
+            if kept.state() == KeptState::Had {
+                return Err(ErrorKind::Misuse.into());
+            }
+        }
+        self.sums.time(Part::Lock, || self.call(op::ACQUIRE, [lock, 0, 0, 0]))
+    }
+
+    /// Releases a lock: without a call if nobody wants it. What was written under it is published
+    /// before another rank or node gets it.
+    pub(crate) fn release_lock(&self, lock: u64) -> Result<()> {
+        let kept = self.caller.kept_lock(lock);
+        let state = kept.map_or(KeptState::Unknown, |kept| kept.state());
+        if state == KeptState::Kept {
+            return Err(ErrorKind::Misuse.into());
+        }
+        if !self.engine.scans() && kept.is_some_and(|kept| kept.keep()) {
+            // The interface knows which pages this rank may write.
+            return Ok(());
+        }
+        self.sums.time(Part::Release, || {
+            let gate = self.publishing.lock();
+            let written = self.take_written();
+            let told =
+                state == KeptState::Had && self.engine.scans() && self.caller.log_written(&written);
+            if told && kept.is_some_and(|kept| kept.keep()) {
+                return Ok(());
+            }
+            let call = Call { op: op::RELEASE, words: [lock, 0, 0, 0] };
+            self.release_written(call, &written, gate)
+        })
+    }
+
+    fn call_with(&self, told: (Call, &[RightsStep]), gate: Option<Held<'_>>) -> Result<()> {
+        checked(self.caller.call(told, gate, |step| self.change(step)))
+    }
+
+    /// Takes the right to write from this rank: what it writes from now on is found anew. Returns
+    /// the pages that it has written, where the interface does not know them.
+    fn take_written(&self) -> Vec<RightsStep> {
+        let _one = self.changing.lock();
+        if !self.engine.scans() {
+            self.rights.take_written(|first, pages| {
+                self.protected(first, || self.engine.protect(&self.view, (first, pages)));
+            });
+            return Vec::new();
+        }
+        // With false: written. With true: to be compared with its twin.
+        let mut written = Vec::new();
+        self.rights.take_noted(|page, maybe| written.push((page, maybe)));
+        self.rights.used_runs(|first, pages| {
+            let found = |first: u32, pages: u32| {
+                let granted = |page: &u32| self.rights.get(*page) != Rights::None;
+                written.extend((first..first + pages).filter(granted).map(|page| (page, false)));
+            };
+            self.protected(first, || self.engine.scan((first, pages), found));
+        });
+        written.sort_unstable();
+        written.dedup_by_key(|(page, _)| *page);
+        let mut steps: Vec<RightsStep> = Vec::new();
+        for (page, maybe) in written {
+            let access = if maybe { MAYBE_WRITTEN } else { None };
+            if !steps.last_mut().is_some_and(|last| last.extend(page, access)) {
+                steps.push(RightsStep { first: page, pages: 1, access });
+            }
+        }
+        steps
+    }
+
+    /// Changes rights as the interface says.
+    fn change(&self, step: RightsStep) {
+        let RightsStep { first, pages, access } = step;
+        let rights = match access {
+            None => Rights::None,
+            // Stores that are found by scans need no right.
+            Some(_) if self.engine.scans() => Rights::Read,
+            Some(PageAccess::Read) => Rights::Read,
+            Some(PageAccess::Write) => Rights::Write,
+        };
+        let _one = self.changing.lock();
+        if rights == Rights::None && self.engine.scans() {
+            // What was written is told with the next release.
+            let note = |first: u32, pages: u32| {
+                let granted = |page: &u32| self.rights.get(*page) != Rights::None;
+                (first..first + pages).filter(granted).for_each(|page| self.rights.note(page));
+            };
+            self.protected(first, || self.engine.scan((first, pages), note));
+            if self.caller.has_threads() {
+                // Another thread may write between the scan and the end of its right.
+                let granted = |page: &u32| self.rights.get(*page) != Rights::None;
+                let taken = (first..first.saturating_add(pages)).filter(granted);
+                taken.for_each(|page| self.rights.note_maybe(page));
+            }
+        }
+        self.rights.set(first, pages, rights);
+        self.grant((first, pages), rights);
+    }
+
+    fn grant(&self, pages: (u32, u32), rights: Rights) {
+        let commit = |page: u32| {
+            let offset = u64::from(page) * PAGE as u64;
+            self.context.node().commit(self.heap, offset, PAGE as u64).is_ok()
+        };
+        self.protected(pages.0, || self.engine.set(&self.view, pages, rights, commit));
+    }
+
+    /// Runs a change of rights, without which this rank cannot go on.
+    fn protected(&self, first: u32, change: impl FnOnce() -> std::result::Result<(), OsError>) {
+        if let Err(why) = self.sums.time(Part::Protection, change) {
+            let why = match (why.errno, &self.engine) {
+                (Errno::NOSPC, _) => "the machine has no memory left for it",
+                (Errno::NOMEM, AccessEngine::Protection) => {
+                    "the kernel refuses to protect more scattered pages (sysctl vm.max_map_count)"
+                }
+                _ => "the kernel refuses to change rights on it",
+            };
+            self.end(self.view.base().addr().get() + first as usize * PAGE, why);
+        }
+    }
+
+    /// Serves a fault. Returns false if it does not concern the heap, or is the program's own
+    /// crash.
+    fn serve(&self, fault: &AccessFault) -> bool {
+        let base = self.view.base().addr().get();
+        let offset = fault.address.wrapping_sub(base);
+        if offset >= self.view.bytes() {
+            return false;
+        }
+        if fault.bus != self.engine.serves_bus() {
+            if fault.bus {
+                self.tell(fault.address, "the machine has no memory left for it");
+            }
+            return false;
+        }
+        let page = (offset / PAGE) as u32;
+        let _published = (!self.engine.scans()).then(|| self.publishing.lock());
+        let had = self.rights.get(page);
+        // Where the processor does not tell, a second fault on a page that can be read is a store.
+        let stores = fault.stores.unwrap_or(had == Rights::Read) && !self.engine.scans();
+        let wanted = if stores { Rights::Write } else { Rights::Read };
+        if had >= wanted {
+            self.restore(page);
+            return true;
+        }
+        if stores {
+            self.sums.count_store();
+        }
+        let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
+        let served = self
+            .sums
+            .time(Part::Data, || self.caller.call((call, &[]), None, |step| self.change(step)));
+        match served {
+            Ok(()) => {}
+            Err(CallFailure::Died(death)) => {
+                let mut text = [0; 128];
+                let mut rest = &mut text[..];
+                let _ = write!(rest, "{death}");
+                let left = rest.len();
+                let len = text.len() - left;
+                self.end(fault.address, std::str::from_utf8(&text[..len]).unwrap_or("a rank died"));
+            }
+            Err(CallFailure::Result(result::NO_MEMORY)) => {
+                self.end(fault.address, "a machine has no memory left for it");
+            }
+            Err(CallFailure::Result(_)) => {
+                self.end(fault.address, "the interface of this node refuses to");
+            }
+        }
+        true
+    }
+
+    /// Maps a page again on which there are rights: another thread had the same fault before, or
+    /// the kernel has reclaimed the page.
+    fn restore(&self, page: u32) {
+        let _one = self.changing.lock();
+        let rights = self.rights.get(page);
+        match &self.engine {
+            AccessEngine::Protection => {}
+            AccessEngine::PageFaults(_) if rights == Rights::None => {}
+            AccessEngine::PageFaults(_) => self.grant((page, 1), rights),
+            AccessEngine::Scans(_) if rights == Rights::None => {}
+            AccessEngine::Scans(_) => {
+                // It may have been written before it was reclaimed.
+                self.rights.note(page);
+                self.grant((page, 1), Rights::Write);
+            }
+        }
+    }
+
+    /// Reports an access that cannot be served.
+    fn tell(&self, address: usize, why: &str) {
+        let mut text = [0; 96];
+        let mut rest = &mut text[..];
+        let rank = self.context.rank();
+        let _ = write!(rest, "clump: rank {rank}: page of the shared heap at {address:#x}: ");
+        let left = rest.len();
+        let len = text.len() - left;
+        console::err_at_once(&[std::str::from_utf8(&text[..len]).unwrap_or_default(), why, "\n"]);
+    }
+
+    /// Ends this rank, which cannot go on behind an access that cannot be served.
+    fn end(&self, address: usize, why: &str) -> ! {
+        self.tell(address, why);
+        process::exit_at_once(UNSERVED)
+    }
+}
+
+/// Serves a fault of any thread.
+fn serve(fault: &AccessFault) -> bool {
+    // SYNC 28: pairs with activate
+    let domain = ACTIVE.load(Ordering::Acquire);
+    // SAFETY: null, or a domain that lives as long as the process.
+    let domain = unsafe { domain.as_ref() };
+    domain.is_some_and(|domain| domain.serve(fault))
+}

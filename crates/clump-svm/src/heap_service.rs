@@ -1,0 +1,135 @@
+//! The service of network interfaces that runs the protocol of each node.
+
+use crate::fragments::{PartialMessages, cut};
+use crate::node_protocol::{NodePlace, NodeProtocol};
+use crate::protocol_thread::ProtocolThread;
+use clump_rma::Refusal;
+use clump_rma::protocol::MAX_PIECE;
+use clump_rma::service::{
+    FREE_CODE, Service, ServiceContext, ServiceId, ServiceMessage, ServiceOutcome, ServiceRequest,
+    Services, Ticket, Wakeup,
+};
+use clump_shm::node::NodeMemory;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of messages of other nodes, kept until all of their parts are here, above which parts are
+/// refused.
+const MAX_KEPT: usize = 1 << 30;
+
+/// The protocol of a node, as a service of its interface.
+#[derive(Debug)]
+struct HeapService {
+    memory: NodeMemory,
+    /// Shared with the thread.
+    protocol: Arc<Mutex<NodeProtocol>>,
+    /// Executes what the interface does not, on the lower steps of the ladder.
+    thread: Option<ProtocolThread>,
+    partial: PartialMessages,
+    ready: VecDeque<ServiceMessage>,
+    sent: u64,
+}
+
+/// Returns the services of the network interfaces of a node: those of one-sided operations, and
+/// that of shared virtual memory.
+pub fn services(memory: &NodeMemory) -> Services {
+    let mut services = Services::default();
+    let ranks = memory.local_ranks().len();
+    let place = NodePlace {
+        node: memory.node() as u16,
+        nodes: memory.nnodes() as u16,
+        ranks: ranks as u16,
+        all_ranks: memory.ranks() as u32,
+    };
+    let service = HeapService {
+        memory: memory.clone(),
+        protocol: Arc::new(Mutex::new(NodeProtocol::new(place))),
+        thread: None,
+        partial: PartialMessages::default(),
+        ready: VecDeque::new(),
+        sent: 0,
+    };
+    let added = services.add(Box::new(service));
+    debug_assert!(added.is_ok(), "its request number is free");
+    services
+}
+
+impl HeapService {
+    fn protocol(&self) -> MutexGuard<'_, NodeProtocol> {
+        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the protocol thread, once there are settings that need it.
+    fn start_thread(&mut self, context: &mut ServiceContext<'_>) {
+        if self.thread.is_none() && self.protocol().wakes() {
+            match ProtocolThread::start(&self.memory, &self.protocol) {
+                Ok(thread) => self.thread = Some(thread),
+                Err(_) => self.protocol().refuse_threads(context),
+            }
+        }
+    }
+}
+
+impl Service for HeapService {
+    fn id(&self) -> ServiceId {
+        ServiceId { name: "svm", version: 1, first: FREE_CODE, count: 1 }
+    }
+
+    fn handle(
+        &mut self,
+        request: &ServiceRequest<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome {
+        // Ranks of other nodes may send anything; interfaces send parts of messages.
+        let node = self.memory.node_of_interface(request.from.rank());
+        let words = <[u64; 4]>::try_from(request.words);
+        let (Some(node), Ok(words)) = (node, words) else {
+            return ServiceOutcome::Refused(Refusal::Unknown);
+        };
+        match self.partial.take(node as u16, words, request.payload) {
+            Ok(Some(message)) => {
+                let left = self.protocol().handle_message(node as u16, &message, context);
+                if let (Some(request), Some(thread)) = (left, &self.thread) {
+                    thread.hand_over(node as u16, request);
+                }
+            }
+            Ok(None) => {}
+            Err(()) => return ServiceOutcome::Refused(Refusal::Unknown),
+        }
+        ServiceOutcome::Done
+    }
+
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
+        debug_assert!(false, "no request ends later");
+        ServiceOutcome::Refused(Refusal::Unknown)
+    }
+
+    fn forget(&mut self, _: Ticket) {}
+
+    fn handle_calls(&mut self, calls: u64, context: &mut ServiceContext<'_>) {
+        let first = self.memory.local_ranks().start;
+        self.protocol().handle_calls(calls, first, context);
+        self.start_thread(context);
+    }
+
+    fn poll_message(&mut self) -> Option<ServiceMessage> {
+        if self.ready.is_empty() {
+            let (to, message) = self.protocol().poll_outgoing()?;
+            self.sent += 1;
+            for (words, part) in cut(self.sent, &message) {
+                debug_assert!(part.len() <= MAX_PIECE, "a part is one request");
+                let (node, payload) = (u32::from(to), part.to_vec());
+                self.ready.push_back(ServiceMessage { node, code: FREE_CODE, words, payload });
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.partial.bytes()
+    }
+
+    fn memory_bound(&self) -> usize {
+        MAX_KEPT
+    }
+}

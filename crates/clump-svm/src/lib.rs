@@ -1,0 +1,70 @@
+//! Shared virtual memory: one heap at the same address in all ranks of all nodes, kept consistent
+//! by home-based lazy release consistency (paper 003).
+//!
+//! Layer 6: programs use it through the facade `clump`; agents give its service to the interfaces
+//! of their nodes ([`services`]). Pages lie in memory that each node owns. A rank that accesses a
+//! page that it has no right on takes a signal, calls the interface of its node through a mailbox,
+//! and continues with the page. The interface runs the protocol (`clump-hlrc`): no rank is
+//! interrupted for another. On one node the hardware keeps memory consistent, and no page is ever
+//! protected.
+//!
+//! Types to know: [`Svm`] (the heap), [`SharedArray`], [`SharedMatrix`] (data in it),
+//! [`SharedMutex`], [`SharedLocks`], [`SharedFlags`] (synchronisation), [`Home`] (where pages lie),
+//! [`Breakdown`] (where time goes).
+//!
+//! # Invariants
+//! 1. A page is mapped in a rank only with the rights that the protocol has given the rank, until
+//!    its next call returns.
+//! 2. A rank takes its right to write from itself before it releases anything: what it writes later
+//!    is found by a fault.
+//! 3. A fault is served without any lock that may be held while the heap is accessed, without
+//!    allocation, and without running handlers of messages.
+//! 4. The heap is accessed by raw copies and atomics only, never behind `&T` or `&mut T`: other
+//!    processes write it.
+//! 5. The interface trusts nothing in a mailbox, and accesses pages through a view of its own that
+//!    no
+//!    protection concerns.
+
+mod access_engine;
+mod alone;
+mod array;
+mod breakdown;
+mod caller;
+mod condvar;
+mod domain;
+mod dynamic_heap;
+mod dynamic_part;
+mod error;
+mod fragments;
+mod heap_service;
+mod kept_locks;
+mod local_rank;
+mod mailbox;
+mod mutex;
+mod node_locks;
+mod node_pages;
+mod node_protocol;
+mod node_regions;
+mod page_fault;
+mod protocol_step;
+mod protocol_thread;
+mod read_ahead;
+mod rights_table;
+mod settings;
+mod svm;
+mod sync_object;
+mod thread_barrier;
+mod thread_locks;
+mod woken_counts;
+mod written_log;
+
+pub use array::{SharedArray, SharedMatrix};
+pub use breakdown::{Breakdown, PartSum, WokenRequests};
+pub use condvar::SharedCondvar;
+pub use error::{Error, ErrorKind, Result};
+pub use heap_service::services;
+pub use mutex::{HeldLock, SharedFlags, SharedGuard, SharedLocks, SharedMutex};
+pub use settings::Home;
+pub use svm::{Svm, SvmOptions};
+pub use sync_object::SyncObject;
+pub use thread_barrier::ThreadBarrier;

@@ -1,0 +1,489 @@
+//! Shared virtual memory as a rank uses it: the heap, its allocations, and synchronisation.
+
+use crate::access_engine::{AccessEngine, EngineLevel};
+use crate::breakdown::{Breakdown, Part, Sums, WokenRequests};
+use crate::caller::{CallFailure, Caller, checked};
+use crate::domain::Domain;
+use crate::dynamic_heap::STATE_WORDS;
+use crate::dynamic_part::{DynamicPart, HeapWords};
+use crate::error::{ErrorKind, Result};
+use crate::kept_locks::{FIRST_ALONE, words_bytes};
+use crate::mailbox::{CONTROL_REGION, HEAP_REGION, TWIN_REGION, control_bytes, op};
+use crate::node_locks::{MAX_ENTRIES, NodeLocks, table_bytes};
+use crate::node_pages::PAGE;
+use crate::settings::{Home, ProtocolSettings};
+use crate::thread_locks::ThreadLocks;
+use clump_am::{AsContext, RankContext};
+use clump_boot::SvmFaults;
+use clump_coll::{Max, Min, Team};
+use clump_hlrc::Consistency;
+use clump_os::clock;
+use clump_os::map::Mapping;
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_shm::cells::Cells;
+use clump_shm::region::Pages;
+use clump_trace::Counter;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Addresses at which a heap may begin: one in each stride from the first on, far from where
+/// programs, their heaps and libraries lie.
+const FIRST_ADDRESS: usize = 1 << 44;
+const ADDRESS_STRIDE: usize = 1 << 40;
+const ADDRESSES: usize = 80;
+
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Properties of the heap; all ranks pass the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SvmOptions {
+    /// Bytes of address space, rounded up to pages; at most 1 TiB. Memory is used as it is touched.
+    pub heap_bytes: u64,
+    /// Periods between barriers after which a page moves to its sole writer; 0: never.
+    pub move_after: u8,
+    /// Bytes of it, at its end, that single ranks allocate from ([`Svm::alloc_alone`]).
+    pub dynamic_bytes: u64,
+}
+
+impl Default for SvmOptions {
+    /// A heap of 128 GiB whose pages stay where they are.
+    fn default() -> Self {
+        Self { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 0 }
+    }
+}
+
+/// Keeper of consistency.
+#[derive(Debug)]
+enum Coherence {
+    /// The hardware, on one node.
+    Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
+    /// The interfaces of several nodes.
+    Interface(&'static Domain),
+}
+
+#[derive(Debug)]
+struct Inner {
+    team: Arc<Team>,
+    context: Arc<RankContext>,
+    coherence: Coherence,
+    base: NonNull<u8>,
+    /// Bytes of the heap, and of its part for collective allocation.
+    all_bytes: u64,
+    heap_bytes: u64,
+    /// First page that is not allocated; the same at all ranks.
+    next_page: AtomicU64,
+    /// First number that no lock or flag has; the same at all ranks.
+    next_id: AtomicU64,
+    /// Locks and flags that this rank has made alone.
+    made_alone: AtomicU64,
+    dynamic: OnceLock<DynamicPart>,
+    thread_locks: ThreadLocks,
+    nnodes: usize,
+}
+
+// SAFETY: the base is an address; what lies there is accessed through raw pointers alone.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+/// The shared heap, at the same address in all ranks. Clones are the same heap.
+///
+/// Any thread of a rank uses it. Threads of one rank see each other's stores as in any process;
+/// towards others they release and acquire as one: what a thread releases includes what others of
+/// its rank have written so far. [`Svm::barrier`], and what is a collective, is called by one
+/// thread of each rank; [`Svm::thread_barrier`] is a barrier of all threads.
+#[derive(Debug, Clone)]
+pub struct Svm {
+    inner: Arc<Inner>,
+}
+
+/// Maps a region of the node, made `bytes` bytes long.
+fn region(context: &RankContext, number: u8, bytes: u64) -> Result<clump_rma::SegmentName> {
+    let node = context.node();
+    let name = node.open_region(number, bytes, Pages::Base)?;
+    node.grow_region(number, bytes)?;
+    Ok(name)
+}
+
+fn mapped(context: &RankContext, number: u8, bytes: u64) -> Result<Cells> {
+    let name = region(context, number, bytes)?;
+    let missing = clump_shm::Error::NotANode("a region of it is not there");
+    Ok(Cells::over(context.node().map_registered(name)?.ok_or(missing)?.0))
+}
+
+/// Maps the heap at an address that is free in all ranks.
+fn view(
+    context: &RankContext,
+    team: &Team,
+    heap: clump_rma::SegmentName,
+    bytes: u64,
+) -> Result<Mapping> {
+    for number in 0..ADDRESSES {
+        let address = FIRST_ADDRESS + number * ADDRESS_STRIDE;
+        let mapping = context.node().map_registered_at(heap, address).ok().flatten();
+        if team.all_reduce(u64::from(mapping.is_some()), Min)? == 1
+            && let Some(mapping) = mapping
+        {
+            return Ok(mapping);
+        }
+    }
+    Err(ErrorKind::NoAddress(bytes).into())
+}
+
+impl Svm {
+    /// Opens the heap. A collective: all ranks of the job call it, once, with the same options.
+    ///
+    /// # Errors
+    /// Fails if it was opened before, if address space or memory has run out, if ranks pass
+    /// different options, or if a rank died or left.
+    pub fn open(rank: &impl AsContext, team: &Arc<Team>, options: &SvmOptions) -> Result<Self> {
+        let context = rank.context();
+        context.check_alive()?;
+        if OPEN.swap(true, Ordering::AcqRel) {
+            return Err(ErrorKind::AlreadyOpen.into());
+        }
+        let heap_bytes = options.heap_bytes.max(1).next_multiple_of(PAGE as u64);
+        let nnodes = context.node().nnodes() as usize;
+        let heap = region(context, HEAP_REGION, heap_bytes)?;
+        let ranks = context.node().local_ranks().len() as u32;
+        let coherence = if nnodes == 1 {
+            let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
+            let view = view(context, team, heap, heap_bytes)?;
+            let (sums, opened_ns) = (Sums::default(), clock::now_ns());
+            Coherence::Hardware { locks, view, sums, opened_ns }
+        } else {
+            region(context, TWIN_REGION, heap_bytes)?;
+            let bytes = control_bytes(ranks) + words_bytes();
+            let control = mapped(context, CONTROL_REGION, bytes)?;
+            let missing = clump_shm::Error::NotANode("it has no network interface");
+            let caller = Caller::open(context, control).ok_or(missing)?;
+            let view = view(context, team, heap, heap_bytes)?;
+            let config = clump_boot::Config::load()?;
+            let (choice, step) = (config.svm_faults, config.svm);
+            let steps = [team.all_reduce(step as u64, Min)?, team.all_reduce(step as u64, Max)?];
+            if steps[0] != steps[1] {
+                return Err(ErrorKind::Different.into());
+            }
+            let mut engine = AccessEngine::open(&view, choice, EngineLevel::MAX)?;
+            let level = team.all_reduce(engine.level(), Min)?;
+            if engine.level() > level {
+                // All ranks of a node find stores alike. What this one has opened ends first.
+                drop(engine);
+                engine = AccessEngine::open(&view, SvmFaults::Auto, level)?;
+            }
+            let scans = engine.scans();
+            let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
+            let pages = u32::try_from(heap_bytes / PAGE as u64).unwrap_or(u32::MAX);
+            let (consistency, move_after) = (Consistency::Plain, options.move_after);
+            let [pages, rest] =
+                ProtocolSettings { pages, consistency, move_after, scans, step }.pack();
+            domain.call(op::OPEN, [pages, team.nranks() as u64, rest, 0])?;
+            Coherence::Interface(domain)
+        };
+        team.barrier()?;
+        let base = match &coherence {
+            Coherence::Hardware { view, .. } => view.base(),
+            Coherence::Interface(domain) => domain.base(),
+        };
+        let dynamic_pages = options.dynamic_bytes.min(heap_bytes) / PAGE as u64;
+        let inner = Inner {
+            team: team.clone(),
+            context: context.clone(),
+            coherence,
+            base,
+            all_bytes: heap_bytes,
+            heap_bytes: heap_bytes - dynamic_pages * PAGE as u64,
+            next_page: AtomicU64::new(0),
+            next_id: AtomicU64::new(0),
+            made_alone: AtomicU64::new(0),
+            dynamic: OnceLock::new(),
+            thread_locks: ThreadLocks::default(),
+            nnodes,
+        };
+        let svm = Self { inner: Arc::new(inner) };
+        if dynamic_pages > 0 {
+            let first = svm.inner.heap_bytes / PAGE as u64;
+            svm.reserve_dynamic((first, dynamic_pages))?;
+        }
+        Ok(svm)
+    }
+
+    /// Allocates what the dynamic part needs. A collective.
+    fn reserve_dynamic(&self, pages: (u64, u64)) -> Result<()> {
+        let words = |len: u64, home: Home| -> Result<HeapWords> {
+            let first = self.alloc(len * 8, home)?;
+            // SAFETY: just allocated, of so many words.
+            Ok(unsafe { HeapWords::over(first, len as usize) })
+        };
+        let (state, uses) =
+            (words(STATE_WORDS as u64, Home::Node(0))?, words(pages.1, Home::Cyclic)?);
+        let (lock, own) = (self.new_ids(1)?, Mutex::default());
+        let set = self.inner.dynamic.set(DynamicPart { pages, lock, state, uses, own });
+        debug_assert!(set.is_ok(), "a heap is opened once");
+        Ok(())
+    }
+
+    /// Returns this rank.
+    pub fn rank(&self) -> usize {
+        self.inner.team.rank()
+    }
+
+    /// Returns the number of ranks.
+    pub fn nranks(&self) -> usize {
+        self.inner.team.nranks()
+    }
+
+    /// Returns the ranks that share the heap, for collectives of messages.
+    pub fn team(&self) -> &Arc<Team> {
+        &self.inner.team
+    }
+
+    /// Returns the number of nodes.
+    pub fn nnodes(&self) -> usize {
+        self.inner.nnodes
+    }
+
+    /// Returns the address of the heap, which is the same in all ranks.
+    pub fn base(&self) -> NonNull<u8> {
+        self.inner.base
+    }
+
+    /// Returns the bytes of the heap that are not allocated.
+    pub fn bytes_left(&self) -> u64 {
+        let used = self.inner.next_page.load(Ordering::Relaxed) * PAGE as u64;
+        self.inner.heap_bytes.saturating_sub(used)
+    }
+
+    /// Allocates `bytes` bytes, zeroed, in whole pages, with homes as `home` says. A collective:
+    /// all ranks pass the same, and get the same address.
+    ///
+    /// # Errors
+    /// Fails if the heap is full, if there is no such node, if ranks pass different arguments, or
+    /// if a rank died or left.
+    pub fn alloc(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
+        let inner = &*self.inner;
+        self.check_home(home)?;
+        let first = inner.next_page.load(Ordering::Relaxed);
+        let pages = bytes.max(1).div_ceil(PAGE as u64);
+        if pages > inner.heap_bytes / PAGE as u64 - first {
+            let (heap, left) = (inner.heap_bytes, self.bytes_left());
+            return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
+        }
+        inner.next_page.store(first + pages, Ordering::Relaxed);
+        if let Coherence::Interface(domain) = &inner.coherence {
+            let [rule, node] = home.pack();
+            domain.call(op::PLACE, [first, pages, rule, node])?;
+            // No rank uses a page before all nodes know its home.
+            inner.team.barrier()?;
+        }
+        // SAFETY: within the heap, as was just checked.
+        Ok(unsafe { inner.base.add(first as usize * PAGE) })
+    }
+
+    pub(crate) fn check_home(&self, home: Home) -> Result<()> {
+        match home {
+            Home::Node(node) if node >= self.inner.nnodes => {
+                Err(ErrorKind::NoSuchNode(node).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the dynamic part of the heap.
+    pub(crate) fn dynamic(&self) -> Result<&DynamicPart> {
+        Ok(self.inner.dynamic.get().ok_or(ErrorKind::NotDynamic)?)
+    }
+
+    /// Returns the number of this rank's node.
+    pub(crate) fn node(&self) -> usize {
+        self.inner.context.node().node() as usize
+    }
+
+    /// Returns the first address of the heap, and the one behind it.
+    pub(crate) fn addresses(&self) -> (usize, usize) {
+        let begin = self.inner.base.addr().get();
+        (begin, begin + self.inner.all_bytes as usize)
+    }
+
+    /// Returns the address of a page.
+    pub(crate) fn page_address(&self, page: u64) -> NonNull<u8> {
+        assert!(page < self.inner.all_bytes / PAGE as u64, "page {page} of the heap");
+        // SAFETY: within the heap, as was just checked.
+        unsafe { self.inner.base.add(page as usize * PAGE) }
+    }
+
+    /// Gives pages their homes, at all nodes.
+    pub(crate) fn place_alone(&self, first: u64, pages: u64, home: Home) -> Result<()> {
+        let [rule, node] = home.pack();
+        match &self.inner.coherence {
+            Coherence::Hardware { .. } => Ok(()),
+            Coherence::Interface(domain) => {
+                domain.call(op::PLACE_ALONE, [first, pages, rule, node])
+            }
+        }
+    }
+
+    /// Returns the number of a new lock or flag that this rank makes alone.
+    pub(crate) fn new_id_alone(&self) -> Result<u64> {
+        let made = self.inner.made_alone.fetch_add(1, Ordering::Relaxed);
+        let (rank, ranks) = (self.rank() as u64, self.nranks() as u64);
+        self.checked_id(FIRST_ALONE + made * ranks + rank, 1, MAX_ENTRIES)
+    }
+
+    /// Returns the first of new numbers, which end below a limit.
+    fn checked_id(&self, first: u64, count: u64, end: u64) -> Result<u64> {
+        if count > end.saturating_sub(first) {
+            let left = end.saturating_sub(first);
+            return Err(ErrorKind::HeapFull { asked: count, heap: end, left }.into());
+        }
+        Ok(first)
+    }
+
+    /// Returns numbers of `count` new locks or flags, the first of consecutive ones. A collective.
+    pub(crate) fn new_ids(&self, count: u64) -> Result<u64> {
+        let first = self.inner.next_id.fetch_add(count, Ordering::Relaxed);
+        self.checked_id(first, count, FIRST_ALONE)
+    }
+
+    fn sums(&self) -> &Sums {
+        match &self.inner.coherence {
+            Coherence::Hardware { sums, .. } => sums,
+            Coherence::Interface(domain) => &domain.sums,
+        }
+    }
+
+    /// Executes a call that may wait.
+    fn sync(
+        &self,
+        part: Part,
+        call: (u64, [u64; 4]),
+        here: impl FnOnce(&NodeLocks) -> std::result::Result<(), CallFailure>,
+    ) -> Result<()> {
+        let done = self.sums().time(part, || match &self.inner.coherence {
+            Coherence::Hardware { locks, .. } => checked(here(locks)),
+            Coherence::Interface(domain) => {
+                if part == Part::Lock {
+                    domain.call(call.0, call.1)
+                } else {
+                    domain.release(call.0, call.1)
+                }
+            }
+        });
+        self.publish();
+        done
+    }
+
+    /// Copies times and counts to where reports of the job find them.
+    fn publish(&self) {
+        let counters = self.inner.context.counters();
+        self.sums().publish(&counters, self.elapsed_ns());
+        if let Coherence::Interface(domain) = &self.inner.coherence {
+            counters.set(Counter::SvmProtocol, domain.step as u64 + 1);
+            counters.set(Counter::SvmWoken, domain.woken().total());
+        }
+    }
+
+    /// Returns the time since the heap was opened.
+    fn elapsed_ns(&self) -> u64 {
+        let opened = match &self.inner.coherence {
+            Coherence::Hardware { opened_ns, .. } => *opened_ns,
+            Coherence::Interface(domain) => domain.opened_ns,
+        };
+        clock::now_ns().saturating_sub(opened)
+    }
+
+    /// Returns once all ranks have called it; each then sees what the others had written.
+    ///
+    /// # Errors
+    /// Fails if a rank died, or if a page could not be kept.
+    pub fn barrier(&self) -> Result<()> {
+        if let Coherence::Hardware { sums, .. } = &self.inner.coherence {
+            let done = sums.time(Part::Barrier, || self.inner.team.barrier());
+            self.publish();
+            return Ok(done?);
+        }
+        let call = (op::BARRIER, [0, self.nranks() as u64, 0, 0]);
+        self.sync(Part::Barrier, call, |_| Ok(()))
+    }
+
+    /// Publishes what this rank has written: for ranks that learn of it by other means than locks,
+    /// barriers and flags of this crate, such as messages.
+    ///
+    /// # Errors
+    /// Fails if a rank died, or if a page could not be kept.
+    pub fn fence(&self) -> Result<()> {
+        self.sync(Part::Release, (op::FENCE, [0; 4]), |_| Ok(()))
+    }
+
+    /// Takes a lock, first among the threads of this rank, then for the rank.
+    pub(crate) fn acquire(&self, lock: u64) -> Result<()> {
+        let threads = &self.inner.thread_locks;
+        checked(threads.enter(lock, &self.inner.context))?;
+        let taken = match &self.inner.coherence {
+            Coherence::Hardware { locks, sums, .. } => {
+                checked(sums.time(Part::Lock, || locks.acquire(lock)))
+            }
+            Coherence::Interface(domain) => domain.acquire(lock),
+        };
+        if taken.is_err() {
+            threads.leave(lock);
+        }
+        taken
+    }
+
+    pub(crate) fn release(&self, lock: u64) -> Result<()> {
+        let threads = &self.inner.thread_locks;
+        if !threads.has(lock) {
+            return Err(ErrorKind::Misuse.into());
+        }
+        let given = match &self.inner.coherence {
+            Coherence::Hardware { locks, sums, .. } => {
+                checked(sums.time(Part::Release, || locks.release(lock)))
+            }
+            Coherence::Interface(domain) => domain.release_lock(lock),
+        };
+        threads.leave(lock);
+        given
+    }
+
+    /// Returns this rank in its job.
+    pub(crate) fn context(&self) -> &RankContext {
+        &self.inner.context
+    }
+
+    pub(crate) fn set_flag(&self, flag: u64, value: u64) -> Result<()> {
+        let call = (op::SET_FLAG, [flag, value, 0, 0]);
+        self.sync(Part::Release, call, |locks| locks.set(flag, value))
+    }
+
+    pub(crate) fn await_flag(&self, flag: u64, least: u64) -> Result<()> {
+        let call = (op::AWAIT_FLAG, [flag, least, 0, 0]);
+        self.sync(Part::Lock, call, |locks| locks.await_at_least(flag, least))
+    }
+
+    /// Returns the way in which accesses to pages are found, as the setting `svm_faults` names it;
+    /// none on one node.
+    pub fn faults(&self) -> Option<&'static str> {
+        match &self.inner.coherence {
+            Coherence::Hardware { .. } => None,
+            Coherence::Interface(domain) => Some(domain.engine()),
+        }
+    }
+
+    /// Returns the step of the protocol ladder, as the setting `svm` names it; none on one node.
+    pub fn protocol(&self) -> Option<&'static str> {
+        match &self.inner.coherence {
+            Coherence::Hardware { .. } => None,
+            Coherence::Interface(domain) => Some(domain.step.name()),
+        }
+    }
+
+    /// Returns where this rank's time went since the heap was opened.
+    pub fn breakdown(&self) -> Breakdown {
+        let woken = match &self.inner.coherence {
+            Coherence::Hardware { .. } => WokenRequests::default(),
+            Coherence::Interface(domain) => domain.woken(),
+        };
+        Breakdown { woken, ..self.sums().read(self.elapsed_ns()) }
+    }
+}
