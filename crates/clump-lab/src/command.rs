@@ -1,12 +1,17 @@
 //! The commands of the laboratory: options, jobs, printing. What they measure is in the other
 //! modules of this crate, which know no command line.
 
+pub mod calibrate;
 pub mod compare;
 pub mod flood;
 pub mod logp;
 pub mod loss;
+pub mod report;
 pub mod steps;
+pub mod study;
+pub mod sweep;
 pub mod urgent;
+pub mod verify;
 
 use crate::schema::InstrumentReport;
 use anyhow::Result;
@@ -16,6 +21,16 @@ use anyhow::Result;
 pub enum Command {
     /// LogP signature and table of shared memory and of the network, beside the bare machine
     Logp(logp::LogpArgs),
+    /// Parameters of this machine's paths, saved for knobs that are set beside them
+    Calibrate(calibrate::CalibrateArgs),
+    /// Independence of the knobs: each turned alone, all parameters measured
+    Verify(verify::VerifyArgs),
+    /// Slowdown of any program at many settings of the knobs
+    Sweep(sweep::SweepArgs),
+    /// Tables and figures of programs: communication, balance, slowdowns beside the models'
+    Report(report::ReportArgs),
+    /// Paper 001 on this machine: calibration, sweeps of its applications, report
+    Study(study::StudyArgs),
     /// Steps of a send and of a receive, with their costs
     Steps(steps::StepsArgs),
     /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
@@ -40,6 +55,11 @@ fn some() -> clap::builder::RangedU64ValueParser<usize> {
 pub fn main(command: &Command) -> Result<u8> {
     match command {
         Command::Logp(args) => logp::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Sweep(args) => sweep::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Study(args) => study::run(args),
         Command::Steps(args) => steps::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Loss(args) => loss::run(args),
@@ -53,12 +73,7 @@ pub fn main(command: &Command) -> Result<u8> {
 /// # Errors
 /// Fails if it cannot be written.
 fn show(report: &InstrumentReport, json: bool) -> Result<()> {
-    let text = if json {
-        format!("{}\n", serde_json::to_string(report)?)
-    } else {
-        crate::render::text(report)
-    };
-    Ok(clump_os::console::out(&text)?)
+    crate::render::show(report, json)
 }
 
 #[cfg(test)]

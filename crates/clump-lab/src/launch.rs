@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Returns true if this process was started as a rank of a job.
 pub fn is_rank() -> bool {
-    clump_boot::boot::started_as_rank()
+    clump_engines::started_as_rank()
 }
 
 /// Returns the path of this program.

@@ -22,17 +22,24 @@
 
 pub mod bare;
 pub mod baseline;
+pub mod calibrate;
+pub mod change;
 pub mod columns;
 pub mod command;
 pub mod compare;
 pub mod contrast;
+pub mod csv;
+pub mod figure;
 pub mod flood;
 pub mod goals;
+#[cfg(test)]
+mod golden;
 pub mod launch;
 pub mod logp;
 pub mod logp_tables;
 pub mod loss;
 pub mod measure;
+pub mod page;
 pub mod pair;
 pub mod plan;
 pub mod plot;
@@ -40,9 +47,12 @@ pub mod render;
 pub mod report;
 pub mod schema;
 pub mod steps;
+pub mod study;
 pub mod svg;
+pub mod sweep;
 pub mod time_limit;
 pub mod urgent;
+pub mod verify;
 pub mod wire;
 
 pub use command::{Command, main};

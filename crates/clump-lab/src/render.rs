@@ -20,6 +20,15 @@ pub fn text(report: &InstrumentReport) -> String {
     out
 }
 
+/// Prints a report, as one JSON object or as text.
+///
+/// # Errors
+/// Fails if it cannot be written.
+pub fn show(report: &InstrumentReport, json: bool) -> anyhow::Result<()> {
+    let text = if json { format!("{}\n", serde_json::to_string(report)?) } else { text(report) };
+    Ok(clump_os::console::out(&text)?)
+}
+
 fn table_text(table: &ReportTable) -> String {
     let mut out = String::new();
     if !table.rows.is_empty() {
@@ -54,7 +63,8 @@ fn table_text(table: &ReportTable) -> String {
     out
 }
 
-fn cell(row: &ReportRow, column: &ReportColumn, figure: Option<Figure>) -> String {
+/// Formats a figure.
+pub fn cell(row: &ReportRow, column: &ReportColumn, figure: Option<Figure>) -> String {
     let Some(Figure { value, .. }) = figure else { return "-".into() };
     let (unit, digits) = (column.unit.as_ref().unwrap_or(&row.unit), column.digits);
     let digits = digits.unwrap_or(row.digits);

@@ -5,7 +5,7 @@ use crate::counter::Counter;
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Cells of a block; more than there are counters, so that new counters need no new memory layout.
-pub const CAPACITY: usize = 160;
+pub const CAPACITY: usize = 192;
 
 const _: () = assert!(Counter::COUNT <= CAPACITY, "the counter table has outgrown the block");
 

@@ -139,6 +139,26 @@ counters! {
     NetPathsOut      "net.paths.out"        Count "Times that a path to a peer was taken out of use because nothing arrived by it.";
     NetPathsBack     "net.paths.back"       Count "Times that a path to a peer was put back into use.";
     NetPathsNarrowed "net.paths.narrowed"   Count "Times that a path to a peer was found to carry only shorter packets than before.";
+    NetStreamsOpened "net.streams.opened"   Count "Streams for bulk begun to peers on other nodes.";
+    NetStreamsGivenUp "net.streams.given_up" Count "Streams given up by their sender: the peer's port was not reached in 2 s (a firewall between them lets no TCP through), or the stream was cut or stuck.";
+    NetStreamsBroken "net.streams.broken"   Count "Streams from peers that ended or brought what was not the peer's; what was missing came by datagrams.";
+    NetRecordsSent   "net.records.sent"     Count "Parts of bulk messages sent by streams.";
+    NetRecordsReceived "net.records.received" Count "Authentic parts of bulk messages received by streams.";
+
+    RmaExecuted          "rma.executed"           Count "Requests of one-sided operations that this network interface executed.";
+    RmaRefused           "rma.refused"            Count "Those of them that were refused.";
+    RmaServices          "rma.services"           Count "Those of them that asked a service: batches, gathers, words that are waited for, shared pages.";
+    RmaServicesLater     "rma.services.later"     Count "Requests to services that were not answered at once.";
+    RmaServicesAsked     "rma.services.asked"     Count "Requests of services to other network interfaces.";
+    RmaServicesJoined    "rma.services.joined"    Count "Requests forwarded together with those of other ranks.";
+    RmaServicesDelayed   "rma.services.delayed"   Count "Requests that waited until less was being forwarded.";
+
+    PgasCollected        "pgas.collected"         Count "Small operations on other nodes that were sent in batches.";
+    PgasForwarded        "pgas.forwarded"         Count "Those of them that were sent by way of another network interface.";
+    PgasBatchesFull      "pgas.batches.full"      Count "Batches sent because they were full.";
+    PgasBatchesOld       "pgas.batches.old"       Count "Batches sent because they were old.";
+    PgasBatchesDisplaced "pgas.batches.displaced" Count "Batches sent to make room for others.";
+    PgasBatchesFlushed   "pgas.batches.flushed"   Count "Batches sent because the rank was about to wait.";
 
     ConnEstablished          "conn.established"             Count "Connections with other jobs that were established.";
     ConnForeign    "conn.foreign"       Count "Packets to handshake sockets that were not made with a valid token.";
@@ -193,6 +213,21 @@ counters! {
     AllToAlls        "coll.all_to_alls"     Count "All-to-alls taken part in.";
     Reduces          "coll.reduces"         Count "Reduces taken part in.";
     Scans            "coll.scans"           Count "Scans taken part in.";
+
+    SvmOpen          "svm.open_ns"          Nanoseconds "Time since this rank opened the shared heap, at its last synchronisation.";
+    SvmFaults        "svm.faults"           Count "Page faults of the shared heap.";
+    SvmStoreFaults   "svm.faults.stores"    Count "Page faults that were stores.";
+    SvmFaultWait     "svm.faults_ns"        Nanoseconds "Time in page faults.";
+    SvmLocks         "svm.locks"            Count "Acquires of locks, and waits for flags, of the shared heap.";
+    SvmLockWait      "svm.locks_ns"         Nanoseconds "Time in these.";
+    SvmReleases      "svm.releases"         Count "Releases of locks, flags set, and fences, of the shared heap.";
+    SvmReleaseTime   "svm.releases_ns"      Nanoseconds "Time in these.";
+    SvmBarriers      "svm.barriers"         Count "Barriers of the shared heap.";
+    SvmBarrierWait   "svm.barriers_ns"      Nanoseconds "Time in these.";
+    SvmProtocol      "svm.protocol"         Count "Step of the protocol ladder of the shared heap, from 1; 0: none, on one node.";
+    SvmWoken         "svm.woken"            Count "Requests of other nodes that a thread of this rank's node was woken for.";
+    SvmProtections   "svm.protections"      Count "Changes of rights on pages by the kernel.";
+    SvmProtectionTime "svm.protections_ns"  Nanoseconds "Time in these.";
 
     Joined           "rank.joined_ns"       Moment "Time at which this rank joined the job.";
     Finalized        "rank.finalized_ns"    Moment "Time at which this rank finalized.";

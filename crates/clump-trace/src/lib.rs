@@ -7,7 +7,7 @@
 //! Types to know: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells
 //! that writes and reads them), [`Snapshot`] (numbers read from the cells, to add, subtract, print
 //! and send), [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program
-//! communicates).
+//! communicates), [`Profile`] (all that is known of a finished run, in a file).
 //!
 //! # Invariants
 //! 1. One block has one writer at a time. A bump is a load and a store, never a locked instruction;
@@ -31,8 +31,12 @@
 pub mod block;
 pub mod counter;
 pub mod gauge;
+pub mod histogram;
 pub mod monitor;
+pub mod openmetrics;
+pub mod profile;
 pub mod sampler;
+pub mod shared_memory;
 pub mod snapshot;
 pub mod summary;
 pub mod text;
@@ -40,7 +44,9 @@ pub mod text;
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
 pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
+pub use histogram::Histogram;
 pub use monitor::{Monitor, SMALL};
+pub use profile::{Intervals, PairTraffic, Profile};
 pub use sampler::Sampler;
 pub use snapshot::Snapshot;
 pub use summary::Summary;

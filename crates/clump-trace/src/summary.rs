@@ -4,6 +4,7 @@
 //! requests and replies alike, as in the paper; a kilobyte is 1000 bytes of payload.
 
 use crate::counter::Counter;
+use crate::shared_memory::SharedMemorySummary;
 use crate::snapshot::Snapshot;
 use crate::text::grouped;
 use serde::{Deserialize, Serialize};
@@ -42,9 +43,66 @@ pub struct Summary {
     pub local_percent: f64,
     /// Messages returned to sender.
     pub returned: u64,
+    /// Small operations of the global address space that were collected; `None` without any.
+    #[serde(default)]
+    pub aggregation: Option<AggregationSummary>,
     /// Traffic between nodes; `None` without any.
     #[serde(default)]
     pub network: Option<NetworkSummary>,
+    /// Time in shared virtual memory; `None` where the job has none.
+    #[serde(default)]
+    pub shared_memory: Option<SharedMemorySummary>,
+}
+
+/// Small operations on other nodes that were collected and sent in batches, of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AggregationSummary {
+    /// Operations per rank, on average.
+    pub operations_per_rank: f64,
+    /// Operations of a batch, on average.
+    pub operations_per_batch: f64,
+    /// Batches sent because they were full, old, in the way of others, and before a wait.
+    pub batches: [u64; 4],
+    /// Operations that went by way of another node, as a fraction of all.
+    #[serde(default)]
+    pub forwarded: f64,
+}
+
+impl AggregationSummary {
+    fn of(all: &Snapshot, ranks: f64) -> Option<Self> {
+        let causes = [
+            Counter::PgasBatchesFull,
+            Counter::PgasBatchesOld,
+            Counter::PgasBatchesDisplaced,
+            Counter::PgasBatchesFlushed,
+        ];
+        let batches = causes.map(|cause| all[cause]);
+        let sent: u64 = batches.iter().sum();
+        (sent != 0).then(|| Self {
+            operations_per_rank: real(all[Counter::PgasCollected]) / ranks,
+            operations_per_batch: real(all[Counter::PgasCollected]) / real(sent),
+            batches,
+            forwarded: real(all[Counter::PgasForwarded]) / real(all[Counter::PgasCollected]),
+        })
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operations_per_rank, operations_per_batch, batches, forwarded } = self;
+        pair(
+            f,
+            "collected operations, per rank",
+            figure(Some(*operations_per_rank)),
+            "operations per batch",
+            figure(Some(*operations_per_batch)),
+        )?;
+        let [full, old, displaced, flushed] = batches.map(grouped);
+        pair(f, "batches sent full", full, "batches sent old", old)?;
+        pair(f, "batches in the way of others", displaced, "batches sent before waits", flushed)?;
+        if *forwarded > 0.0 {
+            writeln!(f, "  {:<32}{:>14}", "collected, by another node", share(forwarded * 100.0))?;
+        }
+        Ok(())
+    }
 }
 
 /// Traffic between nodes, of one run.
@@ -134,7 +192,9 @@ impl Summary {
             balance: (sent != 0).then(|| real(most) / average),
             local_percent: percent(local, sent),
             returned: all.returned(),
+            aggregation: AggregationSummary::of(&all, count),
             network: NetworkSummary::of(&all, count, sent - local, elapsed_ms),
+            shared_memory: SharedMemorySummary::of(&all, count),
         }
     }
 
@@ -225,8 +285,37 @@ impl fmt::Display for Summary {
             share(self.barrier_percent),
         )?;
         writeln!(f, "  {:<32}{:>14}", "returned messages", grouped(self.returned))?;
-        self.network.as_ref().map_or(Ok(()), |network| network.show(f))
+        self.aggregation.as_ref().map_or(Ok(()), |it| it.show(f))?;
+
+        self.network.as_ref().map_or(Ok(()), |network| network.show(f))?;
+        self.shared_memory.as_ref().map_or(Ok(()), |shared| show_shared(shared, f))
     }
+}
+
+fn show_shared(shared: &SharedMemorySummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let faults = figure(Some(shared.faults_per_rank));
+    let compute = share(shared.compute_percent);
+    pair(f, "shared heap: computation", compute, "page faults, per rank", faults)?;
+    if !shared.protocol.is_empty() {
+        let woken = figure(Some(shared.woken_per_rank));
+        pair(
+            f,
+            "shared heap: protocol",
+            shared.protocol.clone(),
+            "threads woken, per rank",
+            woken,
+        )?;
+    }
+    let of = |percent: f64, us: f64| (share(percent), figure(Some(us)));
+    for (what, (percent, mean)) in [
+        ("shared heap: page faults", of(shared.data_percent, shared.fault_us)),
+        ("shared heap: locks and flags", of(shared.lock_percent, shared.lock_us)),
+        ("shared heap: barriers", of(shared.barrier_percent, shared.barrier_us)),
+    ] {
+        pair(f, what, percent, "each, us", mean)?;
+    }
+    let (release, rights) = (share(shared.release_percent), share(shared.protection_percent));
+    pair(f, "shared heap: releases", release, "rights on pages, within these", rights)
 }
 
 impl NetworkSummary {

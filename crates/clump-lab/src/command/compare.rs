@@ -1,18 +1,26 @@
 //! `clump lab compare`: options, and the turns.
 
+use crate::change;
 use crate::compare::peer::Peer;
 use crate::compare::table::ComparisonTable;
 use crate::compare::{self, Venue, implementation};
 use crate::pair::Scope;
-use anyhow::Result;
+use crate::schema::InstrumentReport;
+use anyhow::{Context, Result};
 use clump_os::scratch::Scratch;
 use clump_os::{console, signal};
 use clump_wire::Security;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Options of `clump lab compare`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct CompareArgs {
+    /// Two results of one instrument (its --json), instead of peers: which figures became worse
+    #[arg(value_name = "FILE", num_args = 2)]
+    pub files: Vec<PathBuf>,
+    /// Change of a figure that is none, in percent; exit code 1 where more than that is worse
+    #[arg(long, value_name = "PERCENT", default_value = "5", requires = "files")]
+    pub tolerance: f64,
     /// Through shared memory, or between two nodes over TCP and UDP
     #[arg(long, value_enum, default_value = "shm")]
     pub scope: Scope,
@@ -51,6 +59,9 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+    if let [before, after] = &args.files[..] {
+        return compare_files(before, after, args);
+    }
     let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
     let done = measure(args, folder.path());
     match folder.interrupted() {
@@ -63,6 +74,17 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         }
         None => done.map(|()| 0),
     }
+}
+
+fn compare_files(before: &Path, after: &Path, args: &CompareArgs) -> Result<u8> {
+    let read = |file: &Path| -> Result<InstrumentReport> {
+        let text = std::fs::read_to_string(file)?;
+        serde_json::from_str(&text).context("it is no result of an instrument (--json)")
+    };
+    let of = |file: &Path| read(file).with_context(|| format!("the file {}", file.display()));
+    let (report, worse) = change::compare(&of(before)?, &of(after)?, args.tolerance)?;
+    super::show(&report, args.json)?;
+    Ok(u8::from(worse > 0))
 }
 
 fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {

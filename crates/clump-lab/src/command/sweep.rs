@@ -1,0 +1,200 @@
+//! `clump lab sweep`: options, runs, journal.
+
+use crate::launch::own_program;
+use crate::study::input::profile_beside;
+use crate::sweep::{RunEnd, SweepJournal, SweepPlan, SweepRun};
+use anyhow::{Context, Result, ensure};
+use clump_boot::Config;
+use clump_loggp::knobs::settings;
+use clump_os::bound_child::BoundChild;
+use clump_os::{clock, signal};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Variable that turns the knobs.
+const VARIABLE: &str = "CLUMP_EMU";
+
+/// Options of `clump lab sweep`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Runs a program, unchanged, at every setting of every knob, in random order and with runs at none\n\
+    between them. The journal is written after each run: the same command goes on where it ended.\n\n\
+    Examples:\n  \
+    clump lab sweep --knob L=+5us..+80us/5 --out l.jsonl -- -n 4 --nodes 2 ./program its-args\n  \
+    clump lab sweep --knob o=+1us,+5us,+20us --knob g=5us,20us --with scope=net --out s.jsonl -- -n 2 ./program"
+)]
+pub struct SweepArgs {
+    /// A knob and its settings: a list (L=+5us,+10us) or a range (L=+5us..+80us/5)
+    #[arg(long, value_name = "KNOB=SETTINGS", required = true)]
+    pub knob: Vec<String>,
+    /// Scope and class of all settings, as in scope=net
+    #[arg(long, value_name = "SCOPE")]
+    pub with: Option<String>,
+    /// The journal of the sweep; one that is there is gone on with
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Most runs of a setting
+    #[arg(long, default_value = "7",
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub rounds: usize,
+    /// Precision at which a setting needs no further run, in percent of its time
+    #[arg(long, value_name = "PERCENT", default_value = "1")]
+    pub precision: f64,
+    /// Time for the whole sweep, in seconds [default: none]
+    #[arg(long, value_name = "SECONDS")]
+    pub budget: Option<u64>,
+    /// Time after which a run is stopped, and has not finished
+    #[arg(long, value_name = "SECONDS", default_value = "600")]
+    pub limit: u64,
+    /// Number from which the order of runs follows
+    #[arg(long, default_value = "1")]
+    pub seed: u64,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Options of `clump run`, the program, and its arguments
+    #[arg(required = true, last = true, value_name = "RUN OPTIONS AND PROGRAM")]
+    pub command: Vec<String>,
+}
+
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a setting is none, or if the journal cannot be used.
+pub fn run(args: &SweepArgs) -> Result<u8> {
+    let Some(journal) = fill(args)? else { return Ok(130) };
+    crate::render::show(&journal.report()?, args.json)?;
+    Ok(0)
+}
+
+/// Makes the runs that are left; returns `None` if the user interrupts.
+///
+/// # Errors
+/// As for [`run`].
+pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
+    let plan = SweepPlan::new(args.command.clone(), texts(args)?, args.seed, args.rounds);
+    let (mut journal, mut file) = open(&args.out, plan, args.precision / 100.0)
+        .with_context(|| format!("the journal {}", args.out.display()))?;
+    let (begun, before) = (clock::now_ns(), journal.len());
+    while let Some((turn, setting)) = journal.next() {
+        let passed_s = (clock::now_ns() - begun) / 1_000_000_000;
+        if args.budget.is_some_and(|budget| passed_s >= budget) {
+            break;
+        }
+        let text = &journal.plan.settings[setting];
+        let profile = (setting == 0).then(|| profile_beside(&args.out));
+        // Only a run that ended cleanly leaves its profile: others say too little.
+        let part = profile.as_ref().map(|file| file.with_extension("part"));
+        let Some(end) = one((&args.command, part.as_deref()), text, args.limit)? else {
+            eprintln!("sweep: interrupted; the same command goes on with it");
+            if let Some(part) = part {
+                let _ = std::fs::remove_file(part);
+            }
+            return Ok(None);
+        };
+        if let (Some(part), Some(file)) = (part, profile) {
+            match end {
+                RunEnd::Took(_) => std::fs::rename(&part, &file)
+                    .with_context(|| format!("the profile {}", file.display()))?,
+                RunEnd::Failed(_) | RunEnd::DidNotFinish(_) => {
+                    let _ = std::fs::remove_file(&part);
+                }
+            }
+        }
+        let run = SweepRun { turn, setting, end };
+        write_line(&mut file, &serde_json::to_string(&run)?)?;
+        journal.add(run);
+        let done = (journal.len() - before) as u64;
+        let took_s = (clock::now_ns() - begun) / 1_000_000_000;
+        let left = journal.left();
+        eprintln!(
+            "sweep: {} runs, {left} left at most, {} s",
+            journal.len(),
+            took_s * left as u64 / done
+        );
+    }
+    Ok(Some(journal))
+}
+
+/// Returns the texts of all settings.
+fn texts(args: &SweepArgs) -> Result<Vec<String>> {
+    let config = Config::load()?;
+    let mut texts = Vec::new();
+    for knob in &args.knob {
+        for setting in settings(knob).with_context(|| format!("--knob {knob}"))? {
+            let with = args.with.as_ref().map(|with| format!(",{with}")).unwrap_or_default();
+            let text = setting + &with;
+            clump_boot::machine::knobs(&config, "--knob", &text)?;
+            texts.push(text);
+        }
+    }
+    Ok(texts)
+}
+
+/// Opens the journal at its end, and reads what is there.
+fn open(path: &Path, plan: SweepPlan, precision: f64) -> Result<(SweepJournal, File)> {
+    ensure!((0.0..=1.0).contains(&precision), "--precision is a percentage from 0 to 100");
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(e) => return Err(e.into()),
+    };
+    let journal = SweepJournal::read(&text, plan, precision)?;
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    // A line that was not written to its end is cut off, so that the next one begins a line.
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    file.set_len(whole as u64)?;
+    if whole == 0 {
+        write_line(&mut file, &serde_json::to_string(&journal.plan)?)?;
+    }
+    Ok((journal, file))
+}
+
+fn write_line(file: &mut File, line: &str) -> Result<()> {
+    file.write_all(format!("{line}\n").as_bytes())?;
+    Ok(file.sync_data()?)
+}
+
+/// Runs the program once, and leaves its profile in a file if one is named; `None` if the user
+/// interrupts.
+fn one(
+    (command, profile): (&[String], Option<&Path>),
+    text: &str,
+    limit_s: u64,
+) -> Result<Option<RunEnd>> {
+    let mut job = Command::new(own_program()?);
+    job.arg("run");
+    if let Some(file) = profile {
+        job.arg("--profile").arg(file);
+    }
+    job.args(command).env(VARIABLE, text);
+    job.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = clock::now_ns();
+    let deadline = begun.saturating_add(limit_s.saturating_mul(1_000_000_000));
+    let mut child = BoundChild::start(&mut job).context("starting a job of the program")?;
+    let go_on = || clock::now_ns() <= deadline && signal::pending(&signal::ENDS).is_none();
+    let status = child.wait_while(go_on)?;
+    #[expect(clippy::cast_precision_loss, reason = "a run is far below 2^53 ns")]
+    let seconds = (clock::now_ns() - begun) as f64 / 1e9;
+    Ok(match status {
+        None if signal::pending(&signal::ENDS).is_some() => None,
+        None => Some(RunEnd::DidNotFinish(seconds)),
+        Some(status) if status.success() => Some(RunEnd::Took(seconds)),
+        Some(status) => Some(RunEnd::Failed(status.code().unwrap_or(-1))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::{Command, tests::parse};
+
+    #[test]
+    fn options_of_a_run_follow_the_dashes() {
+        let words = ["lab", "sweep", "--knob", "L=+1us", "--out", "f", "--", "-n", "2", "p", "-x"];
+        let Command::Sweep(args) = parse(&words) else { panic!("another command") };
+        assert_eq!(args.command, ["-n", "2", "p", "-x"]);
+        assert_eq!(super::texts(&args).unwrap(), ["L=+1us"]);
+    }
+}

@@ -1,0 +1,92 @@
+//! `clump lab verify`: options, jobs, verdict.
+
+use super::calibrate::{figures, name, scopes};
+use crate::calibrate::NOTHING;
+use crate::pair::Scope;
+use crate::verify::{VerifiedPath, check, points, report};
+use anyhow::Result;
+use clump_os::clock;
+use clump_wire::Security;
+
+/// Options of `clump lab verify`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Each knob is turned alone, to several settings, and all parameters are measured at each:\n\
+    the knob's own must be what it is set to, the others must stay. Exit code 1 with --assert when\n\
+    a cell fails.\n\n\
+    Example, for CI on a machine with a core for each of two ranks:  clump lab verify --assert 1%"
+)]
+pub struct VerifyArgs {
+    /// Path to verify [default: both]
+    #[arg(long, value_enum)]
+    pub scope: Option<Scope>,
+    /// Protection of packets between nodes: aead or crc
+    #[arg(long, default_value = "aead")]
+    pub security: Security,
+    /// Settings of each knob
+    #[arg(long, default_value = "8", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub settings: u32,
+    /// Fail unless each knob's parameter is so close to what it is set to, and the others stay
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub assert: Option<f64>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Share by which a parameter may miss its setting, where none is asserted.
+const SHARE: f64 = 0.05;
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a percentage from 0 to 100, as in 1%".into()),
+    }
+}
+
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a job cannot be run.
+pub fn run(args: &VerifyArgs) -> Result<u8> {
+    let share = args.assert.unwrap_or(SHARE);
+    let mut paths = Vec::new();
+    for scope in scopes(args.scope) {
+        let base = figures(scope, args.security, NOTHING)?;
+        let wanted = points(&base, args.settings);
+        let (begun, count) = (clock::now_ns(), wanted.len());
+        let mut measured = Vec::new();
+        for (at, point) in wanted.into_iter().enumerate() {
+            let figures = figures(scope, args.security, &point.text)?;
+            let cells = check(&base, &point, &figures, share);
+            measured.push((point, cells));
+            progress(&name(scope, args.security), (at + 1, count), clock::now_ns() - begun);
+        }
+        let name = name(scope, args.security);
+        paths.push(VerifiedPath { name, base, points: measured });
+    }
+    crate::render::show(&report(&paths, share)?, args.json)?;
+    let failures: usize = paths.iter().map(VerifiedPath::failures).sum();
+    Ok(u8::from(args.assert.is_some() && failures > 0))
+}
+
+/// Writes to the error stream how far the measurement is, and how long it will take.
+fn progress(name: &str, (done, all): (usize, usize), took_ns: u64) {
+    let left_s = took_ns / 1_000_000_000 * (all - done) as u64 / done.max(1) as u64;
+    eprintln!("verify {name}: {done} of {all} settings, {left_s} s left");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_read_or_refused() {
+        assert_eq!(percent("1%"), Ok(0.01));
+        assert_eq!(percent("5"), Ok(0.05));
+        for bad in ["", "%", "-1", "101", "nan", "one"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Studies of programs: the machine's parameters, profiles and sweeps as read from their files, and
+//! the points of the sweeps beside what the models predict for them.
+
+#[cfg(test)]
+pub(crate) mod browser;
+#[cfg(test)]
+pub(crate) mod fake;
+pub mod input;
+pub mod points;
+pub mod tables;
+
+pub use input::{StudiedProgram, Study};
+pub use points::{Knob, SweepPoint, points};

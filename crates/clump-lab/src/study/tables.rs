@@ -1,0 +1,254 @@
+//! Tables and figures of a study.
+
+use crate::figure::{Curve, LabFigure, SlowdownChart, balance};
+use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
+use crate::study::input::{StudiedProgram, Study};
+use crate::study::points::{Knob, SweepPoint, points, unclean};
+use crate::sweep::RunEnd;
+use anyhow::Result;
+use clump_loggp::models::error_percent;
+use clump_loggp::{BaseParameters, Model};
+use clump_trace::Summary;
+
+/// Most programs beside each other in a table.
+const BESIDE: usize = 4;
+
+/// Returns the report of a study, and its figures.
+///
+/// # Errors
+/// Fails if the library cannot draw a figure.
+pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
+    let names: Vec<&str> = study.programs.iter().map(|program| program.name.as_str()).collect();
+    let title = format!("Sensitivity to the network: {}", names.join(", "));
+    let all: Vec<_> = study.programs.iter().map(|program| points(study, program)).collect();
+    let measured: Vec<_> = all.iter().flatten().map(|p| (&p.text, p.slowdown)).collect();
+    let mut report = InstrumentReport::new("report", title, &measured)?;
+    report.tables.extend(calibration(study));
+    for programs in study.programs.chunks(BESIDE) {
+        report.tables.extend(communication(programs));
+    }
+    let mut figures = Vec::new();
+    for program in &study.programs {
+        let Some(profile) = &program.profile else { continue };
+        if let Some(svg) = balance(&format!("{}: messages", program.name), profile)? {
+            figures.push(LabFigure { name: format!("balance-{}", program.name), svg });
+        }
+    }
+    for knob in Knob::ALL {
+        for (program, points) in study.programs.iter().zip(&all) {
+            report.tables.extend(predictions(program, points, knob));
+        }
+        if let Some(svg) = chart(study, &all, knob).svg()? {
+            figures.push(LabFigure { name: format!("slowdown-{}", knob.symbol()), svg });
+        }
+    }
+    if let Some(last) = report.tables.last_mut() {
+        for model in Model::ALL {
+            last.notes.push(format!("{}: {}", model.name(), model.holds()));
+        }
+        last.notes
+            .push("not delayed: loads and stores of mapped memory, barriers within a node,".into());
+        last.notes.push("acknowledgements of the network's protocol (docs/lab.md)".into());
+    }
+    Ok((report, figures))
+}
+
+/// Name, unit and digits of a parameter, and where it is.
+type ParameterRow = (&'static str, &'static str, usize, fn(&BaseParameters) -> Option<f64>);
+
+fn calibration(study: &Study) -> Option<ReportTable> {
+    let machine = study.machine.as_ref()?;
+    let columns = vec![ReportColumn::ours("within a node"), ReportColumn::ours("between nodes")];
+    let mut table = ReportTable::new("parameters", columns);
+    let rows: [ParameterRow; 5] = [
+        ("o_s", "ns", 0, |base| base.o_s_ns),
+        ("o_r", "ns", 0, |base| base.o_r_ns),
+        ("g", "ns", 0, |base| base.g_ns),
+        ("L", "ns", 0, |base| base.l_ns),
+        ("G", "ns/B", 3, |base| base.big_g_ns_per_byte),
+    ];
+    for (name, unit, digits, pick) in rows {
+        let values = [&machine.shm, &machine.net].map(|base| pick(base).map(Figure::from));
+        table.row(name, (unit, digits), values.into());
+    }
+    table.notes.push(format!("calibrated on {}", machine.processor));
+    Some(table)
+}
+
+/// Name, unit and digits of a figure of the communication, and where it is.
+type SummaryRow = (&'static str, &'static str, usize, fn(&Summary) -> Option<f64>);
+
+/// Returns paper 001, table 4, with a column for each program.
+fn communication(programs: &[StudiedProgram]) -> Option<ReportTable> {
+    let known: Vec<_> =
+        programs.iter().filter_map(|p| Some((&p.name, &p.profile.as_ref()?.summary))).collect();
+    if known.is_empty() {
+        return None;
+    }
+    let columns = known.iter().map(|(name, _)| ReportColumn::ours(name.as_str())).collect();
+    let mut table = ReportTable::new("communication", columns);
+    let rows: [SummaryRow; 12] = [
+        ("ranks", "", 0, |s| Some(s.ranks as f64)),
+        ("time", "s", 3, |s| Some(s.elapsed_ms / 1e3)),
+        ("messages per rank, average", "", 0, |s| Some(s.messages_per_rank)),
+        ("messages per rank, most", "", 0, |s| Some(s.messages_max as f64)),
+        ("messages per rank and ms", "", 2, |s| Some(s.messages_per_rank_ms)),
+        ("message interval", "us", 1, |s| s.message_interval_us),
+        ("barrier interval", "ms", 1, |s| s.barrier_interval_ms),
+        ("bulk messages", "%", 2, |s| Some(s.bulk_percent)),
+        ("reads", "%", 2, |s| Some(s.read_percent)),
+        ("bulk payload per rank", "kB/s", 1, |s| Some(s.bulk_kb_s)),
+        ("small payload per rank", "kB/s", 1, |s| Some(s.small_kb_s)),
+        ("balance (most / average)", "", 2, |s| s.balance),
+    ];
+    for (name, unit, digits, pick) in rows {
+        let figures = known.iter().map(|(_, summary)| pick(summary).map(Figure::from)).collect();
+        table.row(name, (unit, digits), figures);
+    }
+    Some(table)
+}
+
+/// Returns the points of one knob: measured, predicted by each model, and the errors.
+fn predictions(program: &StudiedProgram, points: &[SweepPoint], knob: Knob) -> Option<ReportTable> {
+    let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
+    let first = points.first()?;
+    let models: Vec<Model> = knob
+        .models()
+        .iter()
+        .copied()
+        .filter(|&model| points.iter().any(|point| predicted(point, model).is_some()))
+        .collect();
+    let mut columns =
+        vec![ReportColumn::ours("time").in_unit("s", 3), ReportColumn::ratio("slowdown")];
+    for model in &models {
+        columns.push(ReportColumn::baseline(model.name()).in_unit("", 2));
+        columns.push(ReportColumn::baseline(format!("error {}", model.name())).in_unit("%", 1));
+    }
+    let title = format!("{}: {}, {:.3} s without", program.name, knob.symbol(), first.base_s);
+    let mut table = ReportTable::new(title, columns);
+    for point in points {
+        let mut figures = vec![point.time_s.map(Into::into), point.slowdown.map(Into::into)];
+        for &model in &models {
+            let predicted = predicted(point, model);
+            let error = predicted.zip(point.slowdown).map(|(p, m)| error_percent(p, m.value));
+            figures.extend([predicted.map(Into::into), error.map(Into::into)]);
+        }
+        table.row(point.text.clone(), ("", 2), figures);
+    }
+    if program.profile.is_none() {
+        table.notes.push("no profile of it is known, so nothing is predicted".into());
+    }
+    for (text, end) in unclean(program) {
+        match end {
+            RunEnd::DidNotFinish(s) => table.notes.push(format!("{text}: stopped after {s:.0} s")),
+            RunEnd::Failed(code) => table.notes.push(format!("{text}: ended with code {code}")),
+            RunEnd::Took(_) => {}
+        }
+    }
+    Some(table)
+}
+
+fn predicted(point: &SweepPoint, model: Model) -> Option<f64> {
+    point.predicted.iter().find(|(of, _)| *of == model).map(|(_, slowdown)| *slowdown)
+}
+
+fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
+    let base = study.machine.as_ref().and_then(|machine| machine.net.big_g_ns_per_byte);
+    let across = |point: &SweepPoint| match knob {
+        Knob::ByteGap => point.bandwidth_mb_s(base),
+        _ => point.setting(),
+    };
+    let (title, name) = match knob {
+        Knob::Overhead => ("Slowdown by overhead", "added to o, us"),
+        Knob::Gap => ("Slowdown by gap", "g, us"),
+        Knob::Latency => ("Slowdown by latency", "added to L, us"),
+        Knob::ByteGap => ("Slowdown by bandwidth", "most bandwidth, MB/s"),
+    };
+    let mut curves = Vec::new();
+    for (program, points) in study.programs.iter().zip(all) {
+        let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
+        let measured = points.iter().filter_map(|point| {
+            let slowdown = point.slowdown?;
+            Some((across(point), slowdown.value, slowdown.low, slowdown.high))
+        });
+        let first = *knob.models().first().unwrap_or(&Model::M1);
+        let model = |point: &&SweepPoint| Some((across(point), predicted(point, first)?));
+        let unfinished = points.iter().filter(|point| point.time_s.is_none());
+        let curve = Curve {
+            name: program.name.clone(),
+            measured: measured.collect(),
+            predicted: points.iter().filter_map(model).collect(),
+            unfinished: unfinished.map(|point| across(point)).collect(),
+        };
+        if !points.is_empty() {
+            curves.push(curve);
+        }
+    }
+    let logarithmic = knob == Knob::ByteGap;
+    SlowdownChart { title: title.into(), across: name.into(), logarithmic, curves }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::fake::profile;
+    use crate::sweep::{SweepJournal, SweepPlan, SweepRun};
+    use clump_trace::{Counter, PairTraffic, Snapshot};
+
+    /// A program of 2 s whose busiest rank sends 1,000,000 messages; at +1 us it takes as long as
+    /// M1 says, at +5 us 10 % longer.
+    fn study(ranks: usize) -> Study {
+        let mut counters = vec![Snapshot::ZERO; ranks];
+        counters[0][Counter::NetRequestShortSent] = 1_000_000;
+        let mut profile = profile(counters);
+        let pairs = (0..ranks as u32).flat_map(|from| (0..ranks as u32).map(move |to| (from, to)));
+        let pair = |(from, to)| PairTraffic { from, to, short: [1, 8], ..PairTraffic::default() };
+        profile.matrix = Some(pairs.map(pair).collect());
+        let settings =
+            ["o=+1us,scope=net", "o=+5us,scope=net", "o=+9us,scope=net", "g=5us,scope=net"];
+        let settings = settings.map(String::from).to_vec();
+        let plan = SweepPlan::new(vec!["./p".into()], settings, 1, 3);
+        let mut journal = SweepJournal::new(plan, 0.01);
+        for (turn, (setting, s)) in
+            [(0, 2.0), (1, 4.0), (2, 13.2), (3, 0.0), (0, 2.0)].iter().enumerate()
+        {
+            let end = if *s > 0.0 { RunEnd::Took(*s) } else { RunEnd::DidNotFinish(60.0) };
+            journal.add(SweepRun { turn, setting: *setting, end });
+        }
+        let name = "p".to_owned();
+        let program = StudiedProgram { name, profile: Some(profile), sweeps: vec![journal] };
+        Study { machine: None, programs: vec![program] }
+    }
+
+    #[test]
+    fn predictions_stand_beside_measurements_with_their_errors() {
+        let (report, figures) = report(&study(2)).unwrap();
+        let text = crate::render::text(&report);
+        let table = report.tables.iter().find(|t| t.title.starts_with("p: o")).unwrap();
+        let figure = |row: usize, column: usize| table.rows[row].figures[column].unwrap().value;
+        assert_eq!((figure(0, 1), figure(0, 2)), (2.0, 2.0), "{text}");
+        assert!(figure(0, 3).abs() < 1e-9, "{text}");
+        assert_eq!((figure(1, 1), figure(1, 2)), (6.6, 6.0), "{text}");
+        assert!((figure(1, 3) + 9.09).abs() < 0.01, "{text}");
+        assert!(text.contains("stopped after 60 s"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let names: Vec<_> = figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["balance-p", "slowdown-o", "slowdown-g"]);
+        let csv = crate::csv::csv(&report);
+        assert!(csv.contains("error M1"), "{csv}");
+    }
+
+    #[test]
+    fn the_page_of_a_large_job_is_small_and_needs_no_network() {
+        let (report, figures) = report(&study(1024)).unwrap();
+        let page = crate::page::page(&report, &figures).unwrap();
+        assert!(page.len() < 2_000_000, "{} bytes", page.len());
+        for outside in ["http://", "https://", "src=", "<script", "@import", "url("] {
+            let found = page.replace("http://www.w3.org/2000/svg", "");
+            assert!(!found.contains(outside), "{outside}");
+        }
+        assert!(page.contains("class=\"error-small\"") && page.contains("0-15 to 0-15"));
+        assert!(page.contains("viewport") && page.contains("prefers-color-scheme: dark"));
+        crate::study::browser::open(&page);
+    }
+}

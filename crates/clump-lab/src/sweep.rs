@@ -1,0 +1,365 @@
+//! A sweep: one program at many settings of the knobs, with runs at no setting between them.
+//!
+//! The journal has a line for the plan and one for each run. It is all that a sweep knows, so one
+//! that was killed goes on where its journal ends. The order of runs follows from the plan's seed
+//! alone.
+
+use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
+use anyhow::{Context, Result, ensure};
+use clump_loggp::Median;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Number of the journal's format.
+const FORMAT: u32 = 1;
+/// Runs at settings between two without any.
+const BETWEEN: usize = 3;
+/// Fewest runs of a setting.
+const FEWEST: usize = 3;
+
+/// The plan of a sweep: the first line of its journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepPlan {
+    /// Number of the journal's format.
+    pub format: u32,
+    /// Options of `clump run`, program and arguments.
+    pub command: Vec<String>,
+    /// Texts of the knobs; the first is empty, the baseline.
+    pub settings: Vec<String>,
+    /// Number from which the order of runs follows.
+    pub seed: u64,
+    /// Most runs of a setting.
+    pub rounds: usize,
+}
+
+/// End of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// The program ended cleanly after so many seconds.
+    Took(f64),
+    /// It ended with this code.
+    Failed(i32),
+    /// It was stopped after so many seconds.
+    DidNotFinish(f64),
+}
+
+/// One run: a line of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SweepRun {
+    /// Its number in the order of the plan.
+    pub turn: usize,
+    /// Index of its setting.
+    pub setting: usize,
+    /// Its end.
+    pub end: RunEnd,
+}
+
+impl SweepPlan {
+    /// Creates a plan; `settings`: texts of the knobs, without the baseline.
+    pub fn new(command: Vec<String>, settings: Vec<String>, seed: u64, rounds: usize) -> Self {
+        let settings = [String::new()].into_iter().chain(settings).collect();
+        Self { format: FORMAT, command, settings, seed, rounds: rounds.max(FEWEST) }
+    }
+
+    /// Returns the settings of one round, in its order: all of them, with baselines between.
+    fn round(&self, number: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (1..self.settings.len()).collect();
+        let mut numbers = SplitMix64::seed_from_u64(self.seed ^ (number as u64).rotate_left(32));
+        for last in (1..order.len()).rev() {
+            // That small numbers are a little more likely does not matter here.
+            order.swap(last, (numbers.next_u64() % (last as u64 + 1)) as usize);
+        }
+        let chunks =
+            order.chunks(BETWEEN).flat_map(|chunk| [0].into_iter().chain(chunk.iter().copied()));
+        chunks.chain([0]).collect()
+    }
+}
+
+/// A plan and the runs so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepJournal {
+    /// The plan.
+    pub plan: SweepPlan,
+    /// Runs by turn.
+    runs: BTreeMap<usize, SweepRun>,
+    /// Half of an interval over its median below which a setting is known.
+    precision: f64,
+}
+
+impl SweepJournal {
+    /// Begins a journal.
+    pub fn new(plan: SweepPlan, precision: f64) -> Self {
+        Self { plan, runs: BTreeMap::new(), precision }
+    }
+
+    /// Reads a journal with the plan that it begins with.
+    ///
+    /// # Errors
+    /// The journal is damaged.
+    pub fn load(text: &str) -> Result<Self> {
+        let first = text.lines().next().unwrap_or_default();
+        let plan: SweepPlan = serde_json::from_str(first).context("it begins with no plan")?;
+        ensure!(plan.format == FORMAT, "it is of another version");
+        Self::read(text, plan, 0.0)
+    }
+
+    /// Returns the time of the runs at a setting, in s.
+    pub fn time(&self, setting: usize) -> Option<Median> {
+        Median::of(self.seconds(setting))
+    }
+
+    /// Reads a journal for `plan`. A line that was not written to its end is left out.
+    ///
+    /// # Errors
+    /// The journal is of another plan, or damaged.
+    pub fn read(text: &str, plan: SweepPlan, precision: f64) -> Result<Self> {
+        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let mut journal = Self::new(plan, precision);
+        let Some(first) = lines.next() else { return Ok(journal) };
+        let found: SweepPlan = serde_json::from_str(first)
+            .context("it does not begin with a plan; name another file, or remove this one")?;
+        ensure!(
+            found == journal.plan,
+            "it is of another sweep (`{}`, {} settings); name another file, or remove this one",
+            found.command.join(" "),
+            found.settings.len()
+        );
+        for (number, line) in lines.enumerate() {
+            let run: SweepRun = serde_json::from_str(line)
+                .with_context(|| format!("line {} is no run", number + 2))?;
+            ensure!(
+                run.setting < journal.plan.settings.len(),
+                "line {} has no setting",
+                number + 2
+            );
+            journal.runs.insert(run.turn, run);
+        }
+        Ok(journal)
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, run: SweepRun) {
+        debug_assert!(run.setting < self.plan.settings.len(), "a setting of the plan");
+        self.runs.insert(run.turn, run);
+    }
+
+    /// Returns the number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Returns true if there are no runs yet.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    fn seconds(&self, setting: usize) -> Vec<f64> {
+        let took = |run: &SweepRun| match run.end {
+            RunEnd::Took(seconds) if run.setting == setting => Some(seconds),
+            _ => None,
+        };
+        self.runs.values().filter_map(took).collect()
+    }
+
+    /// Returns how the setting ended where it did not end cleanly.
+    pub fn unclean(&self, setting: usize) -> Option<RunEnd> {
+        let mut ends = self.runs.values().filter(|run| run.setting == setting).map(|run| run.end);
+        ends.find(|end| !matches!(end, RunEnd::Took(_)))
+    }
+
+    /// Returns true if a setting needs no further run.
+    fn is_known(&self, setting: usize) -> bool {
+        let samples = self.seconds(setting);
+        if self.unclean(setting).is_some() || samples.len() >= self.plan.rounds {
+            return true;
+        }
+        // Fewer than six have no interval of 95 %; all of them together bound it.
+        samples.len() >= FEWEST
+            && Median::of(samples).is_some_and(|median| median.spread() < self.precision)
+    }
+
+    /// Returns turn and setting of the next run; `None` when the sweep is complete.
+    pub fn next(&self) -> Option<(usize, usize)> {
+        let all = self.plan.settings.len();
+        if all < 2 || (1..all).all(|setting| self.is_known(setting)) {
+            return None;
+        }
+        let mut turn = 0;
+        for round in 0..self.plan.rounds {
+            for setting in self.plan.round(round) {
+                let wanted = setting == 0 || !self.is_known(setting);
+                if wanted && !self.runs.contains_key(&turn) {
+                    return Some((turn, setting));
+                }
+                turn += 1;
+            }
+        }
+        None
+    }
+
+    /// Returns the number of runs that are left at most.
+    pub fn left(&self) -> usize {
+        let each = |setting| self.plan.rounds.saturating_sub(self.seconds(setting).len());
+        (1..self.plan.settings.len()).filter(|&s| !self.is_known(s)).map(each).sum()
+    }
+
+    /// Returns the slowdown of a setting: each run over the baselines before and after it.
+    pub fn slowdown(&self, setting: usize) -> Option<Median> {
+        let baseline = |run: &SweepRun| match run.end {
+            RunEnd::Took(seconds) if run.setting == 0 => Some(seconds),
+            _ => None,
+        };
+        let ratios = self.runs.values().filter(|run| run.setting == setting).filter_map(|run| {
+            let RunEnd::Took(seconds) = run.end else { return None };
+            let before = self.runs.range(..run.turn).rev().find_map(|(_, run)| baseline(run));
+            let after = self.runs.range(run.turn + 1..).find_map(|(_, run)| baseline(run));
+            let beside: Vec<f64> = before.into_iter().chain(after).collect();
+            let mean = beside.iter().sum::<f64>() / f64::from(u32::try_from(beside.len()).ok()?);
+            (mean > 0.0).then(|| seconds / mean)
+        });
+        Median::of(ratios)
+    }
+
+    /// Returns the report of the runs so far.
+    ///
+    /// # Errors
+    /// Fails if the data have no JSON form.
+    pub fn report(&self) -> Result<InstrumentReport> {
+        let title = format!("Sweep of {}", self.plan.command.join(" "));
+        let runs: Vec<&SweepRun> = self.runs.values().collect();
+        let mut report = InstrumentReport::new("sweep", title, &(&self.plan, runs))?;
+        let columns = vec![ReportColumn::ours("time"), ReportColumn::ratio("slowdown")];
+        let mut table = ReportTable::new("setting", columns);
+        for (setting, text) in self.plan.settings.iter().enumerate() {
+            let name = if setting == 0 { "none" } else { text };
+            let time = Median::of(self.seconds(setting)).map(Into::into);
+            let slowdown = if setting == 0 { None } else { self.slowdown(setting).map(Into::into) };
+            table.row(name, ("s", 3), vec![time, slowdown]);
+            match self.unclean(setting) {
+                Some(RunEnd::DidNotFinish(seconds)) => {
+                    table.notes.push(format!("{name}: did not finish in {seconds:.0} s"));
+                }
+                Some(RunEnd::Failed(code)) => {
+                    table.notes.push(format!("{name}: ended with code {code}"));
+                }
+                Some(RunEnd::Took(_)) | None => {}
+            }
+        }
+        let (left, done) = (self.left(), self.runs.len());
+        let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
+        table.notes.push(format!("{done} runs, {left} left at most: {rest}"));
+        report.tables.push(table);
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> SweepPlan {
+        let settings = (1..=7).map(|at| format!("L=+{at}us")).collect();
+        SweepPlan::new(vec!["run".into(), "program".into()], settings, 5, 4)
+    }
+
+    /// Seconds of a machine that becomes slower: 10 % from run to run.
+    fn drift(turn: usize, setting: usize) -> f64 {
+        1.1_f64.powi(i32::try_from(turn).unwrap()) * (1.0 + setting as f64)
+    }
+
+    fn run_on(journal: &mut SweepJournal, most: usize) -> Vec<(usize, usize)> {
+        let mut order = Vec::new();
+        while order.len() < most
+            && let Some((turn, setting)) = journal.next()
+        {
+            journal.add(SweepRun { turn, setting, end: RunEnd::Took(drift(turn, setting)) });
+            order.push((turn, setting));
+        }
+        order
+    }
+
+    #[test]
+    fn a_round_has_every_setting_once_in_its_own_order_and_baselines_between() {
+        let (first, second) = (plan().round(0), plan().round(1));
+        assert_ne!(first, second, "another order");
+        for round in [first, second] {
+            let mut settings: Vec<usize> = round.iter().copied().filter(|&s| s != 0).collect();
+            settings.sort_unstable();
+            assert_eq!(settings, [1, 2, 3, 4, 5, 6, 7]);
+            assert_eq!((round.first(), round.last()), (Some(&0), Some(&0)));
+            assert!(round.split(|&s| s == 0).all(|part| part.len() <= BETWEEN));
+        }
+    }
+
+    #[test]
+    fn a_killed_sweep_goes_on_where_its_journal_ends() {
+        let mut whole = SweepJournal::new(plan(), 0.0);
+        let order = run_on(&mut whole, usize::MAX);
+        let mut part = SweepJournal::new(plan(), 0.0);
+        let mut again = run_on(&mut part, 9);
+        let mut text = serde_json::to_string(&part.plan).unwrap() + "\n";
+        for run in part.runs.values() {
+            text += &(serde_json::to_string(run).unwrap() + "\n");
+        }
+        text += "{\"turn\":9,\"sett";
+        let mut resumed = SweepJournal::read(&text, plan(), 0.0).unwrap();
+        let order_of = |journal: &SweepJournal| {
+            journal.runs.values().map(|run| (run.turn, run.setting)).collect::<Vec<_>>()
+        };
+        assert_eq!(order_of(&resumed), order_of(&part), "the half line is left out");
+        again.extend(run_on(&mut resumed, usize::MAX));
+        assert_eq!(again, order);
+        assert!(resumed.next().is_none() && resumed.left() == 0);
+    }
+
+    #[test]
+    fn baselines_beside_each_run_take_the_drift_out() {
+        let mut journal = SweepJournal::new(plan(), 0.0);
+        run_on(&mut journal, usize::MAX);
+        for setting in 1..=7 {
+            let slowdown = journal.slowdown(setting).unwrap().value;
+            let expected = 1.0 + setting as f64;
+            assert!((slowdown / expected - 1.0).abs() < 0.2, "{setting}: {slowdown}");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_known_or_does_not_finish_is_not_run_again() {
+        let mut journal = SweepJournal::new(plan(), 0.02);
+        let mut runs = [0; 8];
+        while let Some((turn, setting)) = journal.next() {
+            runs[setting] += 1;
+            let end = match setting {
+                3 => RunEnd::DidNotFinish(10.0),
+                5 => RunEnd::Failed(7),
+                6 => RunEnd::Took(drift(turn, setting)),
+                _ => RunEnd::Took(1.0),
+            };
+            journal.add(SweepRun { turn, setting, end });
+        }
+        assert_eq!(runs[1..], [3, 3, 1, 3, 1, 4, 3]);
+        let text = crate::render::text(&journal.report().unwrap());
+        assert!(
+            text.contains("did not finish in 10 s") && text.contains("ended with code 7"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_journal_of_another_sweep_or_a_damaged_one_is_refused() {
+        let other = SweepPlan { seed: 6, ..plan() };
+        let line = serde_json::to_string(&other).unwrap() + "\n";
+        assert!(
+            SweepJournal::read(&line, plan(), 0.0).unwrap_err().to_string().contains("another")
+        );
+        let damaged = serde_json::to_string(&plan()).unwrap() + "\n{}\n";
+        assert!(
+            SweepJournal::read(&damaged, plan(), 0.0).unwrap_err().to_string().contains("line 2")
+        );
+        assert!(SweepJournal::read("no plan\n", plan(), 0.0).is_err());
+        assert!(SweepJournal::read("", plan(), 0.0).unwrap().is_empty());
+    }
+}
