@@ -12,6 +12,7 @@
 
 #include "clump/am.h"
 #include "clump/job.h"
+#include "clump/pgas.h"
 #include "clump/rma.h"
 
 #endif /* CLUMP_H */

@@ -2,6 +2,7 @@
 
 use crate::status::clump_status as S;
 use clump::pgas::{GlobalError, GlobalErrorKind as Global};
+use clump::svm::{SharedMemoryError, SharedMemoryErrorKind};
 use clump_am::ErrorKind as Am;
 use clump_rma::{ErrorKind as Rma, Refusal};
 use std::cell::RefCell;
@@ -134,6 +135,13 @@ impl From<clump_rma::Error> for Fault {
     }
 }
 
+impl From<GlobalError> for Fault {
+    #[cold]
+    fn from(error: GlobalError) -> Self {
+        Self::caused(of_global_memory(&error), &error)
+    }
+}
+
 impl From<clump::Error> for Fault {
     #[cold]
     fn from(error: clump::Error) -> Self {
@@ -142,9 +150,11 @@ impl From<clump::Error> for Fault {
             E::Messages(error) => return error.into(),
             E::OneSided(error) => return error.into(),
             E::GlobalMemory(ref error) => of_global_memory(error),
+            E::SharedMemory(ref error) => of_shared_memory(error),
             // C has no connections yet; an error of one below another operation is a network error.
             E::Connections(_) => S::CLUMP_ERR_NETWORK,
             E::Boot(ref boot) => of_boot(boot),
+            E::Engine(ref engine) => of_engine(engine),
             E::Memory(ref memory) => of_memory(memory),
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
         };
@@ -162,6 +172,26 @@ fn of_one_sided(error: &clump_rma::Error) -> S {
     }
 }
 
+fn of_shared_memory(error: &SharedMemoryError) -> S {
+    use SharedMemoryErrorKind as Kind;
+    match error.kind() {
+        Kind::Messages(error) => of_messages(error),
+        Kind::Memory(error) => of_memory(error),
+        Kind::Settings(error) => of_boot(error),
+        Kind::System(_) | Kind::NoMemory => S::CLUMP_ERR_SYSTEM,
+        Kind::NoAddress(_) | Kind::HeapFull { .. } | Kind::NoThread => S::CLUMP_ERR_LIMIT,
+        Kind::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
+        Kind::AlreadyOpen => S::CLUMP_ERR_ALREADY,
+        Kind::NoSuchNode(_)
+        | Kind::Different
+        | Kind::Misuse
+        | Kind::NotAllocated(_)
+        | Kind::NotDynamic
+        | Kind::NoObject(_) => S::CLUMP_ERR_ARGUMENT,
+        Kind::BadMessage => S::CLUMP_ERR_NETWORK,
+    }
+}
+
 fn of_global_memory(error: &GlobalError) -> S {
     match error.kind() {
         Global::OneSided(error) => of_one_sided(error),
@@ -170,7 +200,16 @@ fn of_global_memory(error: &GlobalError) -> S {
         | Global::BadPointer { .. }
         | Global::WrongLength { .. }
         | Global::BadArray { .. }
-        | Global::DifferentArrays => S::CLUMP_ERR_ARGUMENT,
+        | Global::DifferentArrays
+        | Global::NoSuchRank { .. }
+        | Global::DifferentFunctions { .. }
+        | Global::CallTooLong { .. }
+        | Global::BadArguments
+        | Global::NoSuchFunction { .. }
+        | Global::NoSuchObject
+        | Global::ObjectInUse
+        | Global::FunctionFailed { .. }
+        | Global::CallFailed { .. } => S::CLUMP_ERR_ARGUMENT,
     }
 }
 
@@ -200,7 +239,7 @@ fn of_messages(error: &clump_am::Error) -> S {
             S::CLUMP_ERR_LIMIT
         }
         Am::Unclaimed { .. } => S::CLUMP_ERR_RETURNED,
-        Am::Corrupt(_) | Am::CorruptPacket(_) => S::CLUMP_ERR_DAMAGED,
+        Am::Corrupt(_) | Am::CorruptPacket(_) | Am::Overwritten => S::CLUMP_ERR_DAMAGED,
         Am::Network(_) => S::CLUMP_ERR_NETWORK,
         Am::HandlerFailed { .. } => S::CLUMP_ERR_HANDLER_FAILED,
     }
@@ -210,9 +249,20 @@ fn of_boot(error: &clump_boot::Error) -> S {
     use clump_boot::Error as E;
     match error {
         E::Os(_) | E::Limit(_) => S::CLUMP_ERR_SYSTEM,
-        E::BadValue { .. } | E::BadFile { .. } => S::CLUMP_ERR_SETTING,
+        E::BadValue { .. } | E::BadFile { .. } | E::BadKnobs { .. } | E::BadMachine { .. } => {
+            S::CLUMP_ERR_SETTING
+        }
         E::SeatTaken { .. } => S::CLUMP_ERR_ALREADY,
         E::OtherVersion(_) => S::CLUMP_ERR_VERSION,
+    }
+}
+
+fn of_engine(error: &clump_engines::Error) -> S {
+    use clump_engines::Error as E;
+    match error {
+        E::Boot(boot) => of_boot(boot),
+        E::OtherCard { .. } => S::CLUMP_ERR_VERSION,
+        E::Os(_) | E::Engine { .. } | E::NoClump { .. } | E::NoAgent { .. } => S::CLUMP_ERR_SYSTEM,
     }
 }
 

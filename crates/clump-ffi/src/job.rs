@@ -15,6 +15,8 @@ pub struct clump_t(());
 /// The object behind a ::clump_t.
 #[derive(Debug)]
 pub struct JobHandle {
+    /// The shared heap, once it is open.
+    pub svm: OnceLock<clump::svm::Svm>,
     /// The runtime object of this rank.
     pub runtime: clump::Clump,
 }
@@ -129,7 +131,7 @@ pub(crate) fn is_handling_above() -> bool {
 pub fn join() -> Result<*mut clump_t> {
     let runtime = clump::init()?;
     clump_os::forked::in_children(abandon);
-    let slot = Slot::fill(JobHandle { runtime })?;
+    let slot = Slot::fill(JobHandle { svm: OnceLock::new(), runtime })?;
     STATE.store(1, Ordering::Relaxed);
     CURRENT.store(slot.pointer(), Ordering::Relaxed);
     Ok(slot.pointer())

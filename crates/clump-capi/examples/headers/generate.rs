@@ -62,6 +62,32 @@ pub const HEADERS: &[Header] = &[
         last: &["clump/rma_inline.h"],
         types: &["clump_atomic", "clump_comparison"],
     },
+    Header {
+        name: "clump/pgas.h",
+        guard: "CLUMP_PGAS_H",
+        about: "The global address space: pointers, spread arrays, operations that aggregate.",
+        includes: &["clump/rma.h"],
+        sources: &[
+            "pgas.rs",
+            "pgas_sync.rs",
+            "pgas_access.rs",
+            "pgas_many.rs",
+            "pgas_atomic.rs",
+            "pgas_mutex.rs",
+            "pgas_calls.rs",
+        ],
+        last: &["clump/pgas_inline.h"],
+        types: &["clump_layout"],
+    },
+    Header {
+        name: "clump/svm.h",
+        guard: "CLUMP_SVM_H",
+        about: "Shared virtual memory: one heap at the same address in all ranks.",
+        includes: &["clump/job.h"],
+        sources: &["svm.rs", "svm_sync.rs", "svm_workers.rs"],
+        last: &["clump/svm_inline.h"],
+        types: &["svm_home"],
+    },
 ];
 
 /// Returns the folder of this crate.

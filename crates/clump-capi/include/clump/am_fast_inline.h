@@ -23,6 +23,8 @@ typedef struct clump_layout_cursor {
     uint64_t tail, limit;
     /* The slot of the next message, and the lap that publishes it. */
     uint64_t at, lap;
+    /* Words of the messages. */
+    uint64_t words;
 } clump_layout_cursor;
 
 /* The route to a destination; without a cursor there is none for inline functions. */
@@ -82,7 +84,7 @@ typedef struct clump_layout_ep {
 #else
 #define CLUMP_ASSERT_LAYOUT_(condition) __extension__ _Static_assert(condition, "the layout that the library has")
 #endif
-CLUMP_ASSERT_LAYOUT_(sizeof(clump_layout_lane_slot) == 64 && sizeof(clump_layout_cursor) == 32);
+CLUMP_ASSERT_LAYOUT_(sizeof(clump_layout_lane_slot) == 64 && sizeof(clump_layout_cursor) == 40);
 CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_cursor, at) == 16 && offsetof(clump_layout_cursor, lap) == 24);
 CLUMP_ASSERT_LAYOUT_(sizeof(clump_layout_way) == 72 && offsetof(clump_layout_way, state_wanted) == 40);
 CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_lane, at) == 32 && offsetof(clump_layout_lane, awaited) == 40);
@@ -149,6 +151,7 @@ static __inline__ int clump_push_(const clump_layout_ep *at, int dest, int handl
     slot = &way->slots[cursor->at];
     header = cursor->lap | 1u << 16 | (uint64_t)(uint32_t)count << 20 | (uint64_t)(uint32_t)handler << 24;
     cursor->tail++;
+    cursor->words += (uint64_t)(uint32_t)count;
     if (++cursor->at == way->len) {
         cursor->at = 0;
         cursor->lap = (cursor->lap + 1) & 0xffff;

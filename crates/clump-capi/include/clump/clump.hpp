@@ -9,6 +9,8 @@
 #define CLUMP_CLUMP_HPP
 
 #include "clump/am.hpp"
+#include "clump/pgas.hpp"
+#include "clump/remote.hpp"
 #include "clump/rma.hpp"
 #include "clump/world.hpp"
 

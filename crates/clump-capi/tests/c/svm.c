@@ -1,0 +1,137 @@
+/* Shared virtual memory from C: every function, and their errors. */
+#include "expect.h"
+#include <clump/svm.h>
+#include <unistd.h>
+
+#define NODES_MAX 64
+
+typedef struct {
+    svm_lock lock;
+    svm_flag flag;
+    svm_cond changed;
+    uint64_t *numbers;
+    char *handed[NODES_MAX];
+    uint64_t turn, total;
+} shared;
+
+static int me, all;
+
+static void allocations(clump_t *cl, shared *g) {
+    int homes[] = {SVM_HOME_BLOCK, SVM_HOME_CYCLIC, SVM_HOME_FIRST_WRITE, SVM_HOME_NODE(0)};
+    size_t sizes[] = {1, 100, 5000, 100000}, s, at;
+    int h;
+    for (h = 0; h < 4; h++) {
+        for (s = 0; s < 4; s++) {
+            char *mine = svm_alloc(cl, sizes[s], homes[h]);
+            EXPECT(mine != NULL);
+            for (at = 0; at < sizes[s]; at++)
+                EXPECT(mine[at] == 0);
+            memset(mine, 'a' + me, sizes[s]);
+            g->handed[me] = mine;
+            OK(svm_barrier(cl));
+            mine = g->handed[(me + 1) % all];
+            for (at = 0; at < sizes[s]; at++)
+                EXPECT(mine[at] == 'a' + (me + 1) % all);
+            OK(svm_barrier(cl));
+            OK(svm_free(cl, mine));
+        }
+    }
+    OK(svm_free(cl, NULL));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_free(cl, g));
+    EXPECT(svm_alloc(cl, 8, 7) == NULL && clump_error() == CLUMP_ERR_ARGUMENT);
+    EXPECT(svm_alloc(cl, 8, SVM_HOME_NODE(1000)) == NULL && clump_error() == CLUMP_ERR_ARGUMENT);
+    EXPECT(svm_alloc(cl, (size_t)1 << 60, SVM_HOME_BLOCK) == NULL && clump_error() == CLUMP_ERR_LIMIT);
+}
+
+static void synchronisation(clump_t *cl, shared *g) {
+    uint64_t before;
+    int round;
+    svm_lock nothing = {0};
+    for (round = 0; round < 50; round++) {
+        OK(svm_lock_acquire(&g->lock));
+        g->total += 1;
+        OK(svm_lock_release(&g->lock));
+    }
+    /* Each rank waits for its turn, and passes it on. */
+    OK(svm_lock_acquire(&g->lock));
+    while (g->turn != (uint64_t)me)
+        OK(svm_cond_wait(&g->changed, &g->lock));
+    g->turn++;
+    OK(svm_cond_broadcast(&g->changed));
+    OK(svm_lock_release(&g->lock));
+    OK(svm_cond_signal(&g->changed));
+    OK(svm_lock_acquire(&g->lock));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_lock_acquire(&g->lock));
+    OK(svm_lock_release(&g->lock));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_lock_release(&g->lock));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_lock_acquire(&nothing));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_lock_acquire(NULL));
+    OK(svm_barrier(cl));
+    EXPECT(g->total == 50 * (uint64_t)all);
+    /* What was written before a flag is seen behind it. */
+    before = g->numbers[0];
+    OK(svm_barrier(cl));
+    if (me == 0) {
+        g->numbers[0] = before + 7;
+        OK(svm_flag_set(&g->flag, 3));
+    }
+    OK(svm_flag_wait(&g->flag, 3));
+    EXPECT(g->numbers[0] == before + 7);
+    OK(svm_fence(cl));
+}
+
+/* A system call writes into pages of the heap, and reads them. */
+static void system_calls(clump_t *cl, shared *g) {
+    int ends[2], from = (me + 1) % all;
+    char *page = svm_alloc_all(cl, 4096 * (size_t)all, SVM_HOME_CYCLIC), text[8];
+    (void)g;
+    EXPECT(page != NULL);
+    OK(pipe(ends));
+    EXPECT(write(ends[1], "through", 8) == 8);
+    OK(svm_touch(page + 4096 * me, 8, 1));
+    EXPECT(read(ends[0], page + 4096 * me, 8) == 8);
+    OK(svm_barrier(cl));
+    OK(svm_touch(page + 4096 * from, 8, 0));
+    EXPECT(write(ends[1], page + 4096 * from, 8) == 8 && read(ends[0], text, 8) == 8);
+    EXPECT(strcmp(text, "through") == 0);
+    FAILS(CLUMP_ERR_ARGUMENT, svm_touch(NULL, 8, 0));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(int argc, char **argv) {
+    svm_breakdown times;
+    shared *g;
+    clump_t *cl = clump_init(&argc, &argv);
+    EXPECT(cl != NULL);
+    FAILS(CLUMP_ERR_NOT_RUNNING, svm_barrier(cl));
+    OK(svm_open(cl, (uint64_t)16 << 30));
+    FAILS(CLUMP_ERR_ALREADY, svm_open(cl, 0));
+    EXPECT(svm_init(&argc, &argv, 2) == NULL && clump_error() == CLUMP_ERR_ARGUMENT);
+    EXPECT(svm_init(&argc, &argv, 1) == NULL && clump_error() == CLUMP_ERR_ALREADY);
+    me = svm_proc_id(cl);
+    all = svm_nprocs(cl);
+    g = svm_alloc_once(cl, sizeof *g);
+    EXPECT(g != NULL && all <= NODES_MAX);
+    if (me == 0) {
+        OK(svm_lock_init(&g->lock));
+        OK(svm_flag_init(&g->flag));
+        OK(svm_cond_init(&g->changed));
+        g->numbers = svm_alloc(cl, 1 << 16, SVM_HOME_BLOCK);
+        EXPECT(g->numbers != NULL);
+    }
+    OK(svm_barrier(cl));
+    allocations(cl, g);
+    OK(svm_barrier(cl));
+    synchronisation(cl, g);
+    system_calls(cl, g);
+    FAILS(CLUMP_ERR_NOT_RUNNING, svm_workers_wait());
+    FAILS(CLUMP_ERR_ARGUMENT, svm_barrier_some(NULL, NULL, NULL, 1));
+    OK(svm_times(cl, &times));
+    EXPECT(times.elapsed_ns >= times.compute_ns && times.elapsed_ns > 0);
+    OK(svm_barrier(cl));
+    if (me == 0)
+        puts("rank 0: shared virtual memory is right");
+    OK(clump_finalize(cl));
+    return 0;
+}
