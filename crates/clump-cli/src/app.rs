@@ -1,13 +1,21 @@
 //! `clump app`: the built-in applications.
 
 use crate::job::in_job;
-use crate::layout::{self, Layout, WrongCommand};
+use crate::layout::{self, Layout};
+use crate::ranks::Ranks;
+use crate::shared_app::SharedApp;
+use crate::wrong_command::WrongCommand;
 use clap::{Args, Subcommand};
+use clump_connect::command::ConnectArgs;
+use clump_em3d::command::Em3dArgs;
+use clump_fft3d::command::Fft3dArgs;
 use clump_gups::command::GupsArgs;
 use clump_histo::command::HistoArgs;
 use clump_indexgather::command::IndexgatherArgs;
 use clump_os::console;
 use clump_os::printable::printable_lines;
+use clump_radix::command::{RadbArgs, RadixArgs};
+use clump_sample::command::SampleArgs;
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::output::NewFolders;
@@ -67,6 +75,58 @@ enum App {
         #[command(flatten)]
         args: IndexgatherArgs,
     },
+    /// Sort 32-bit keys by a sample of them, each key stored where it belongs
+    #[command(after_help = "Example:\n  clump app sample -n 4 --nodes 2 --input staggered")]
+    Sample {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: SampleArgs,
+    },
+    /// Sort 32-bit keys by their digits, each key stored at its place
+    #[command(after_help = "Example:\n  clump app radix -n 4 --nodes 2 --size measure")]
+    Radix {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: RadixArgs,
+    },
+    /// Sort 32-bit keys by their digits, in one message for each rank
+    #[command(after_help = "Example:\n  clump app radb -n 4 --nodes 2 --size measure")]
+    Radb {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: RadbArgs,
+    },
+    /// Let waves travel on an irregular graph over all ranks
+    #[command(
+        after_help = "Example:\n  clump app em3d -n 4 --nodes 2 --manner read --layout naive"
+    )]
+    Em3d {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: Em3dArgs,
+    },
+    /// Find the connected components of a graph over all ranks
+    #[command(after_help = "Example:\n  clump app connect -n 4 --nodes 2 --dims 2 --density 40")]
+    Connect {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: ConnectArgs,
+    },
+    /// Transform a cuboid of complex numbers over all ranks
+    #[command(after_help = "Example:\n  clump app fft3d -n 4 --nodes 2 --sides 128 64 32")]
+    Fft3d {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: Fft3dArgs,
+    },
+    #[command(flatten)]
+    Shared(SharedApp),
     /// Make records to sort
     #[command(after_help = "Example:\n  clump app gensort 1000000 records")]
     Gensort(GensortArgs),
@@ -75,25 +135,32 @@ enum App {
     Valsort(ValsortArgs),
 }
 
-/// Ranks of an application, and their layout.
-#[derive(Debug, Args)]
-struct Ranks {
-    /// Number of ranks
-    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "2",
-          value_parser = layout::ranks())]
-    ranks: u32,
-    #[command(flatten)]
-    layout: Layout,
-}
-
 const LIST: &str = "\
 built-in applications (clump app NAME --help says more):
-  sort         sort 100-byte records from disk to disk on several ranks
-  gups         update random words of a table over all ranks
-  histo        count random numbers in bins over all ranks
-  indexgather  read random words of a table over all ranks
-  gensort      make records to sort
-  valsort      check that files are sorted and complete
+  sort           sort 100-byte records from disk to disk on several ranks
+  gups           update random words of a table over all ranks
+  histo          count random numbers in bins over all ranks
+  indexgather    read random words of a table over all ranks
+  sample         sort 32-bit keys by a sample of them, each key stored where it belongs
+  radix          sort 32-bit keys by their digits, each key stored at its place
+  radb           sort 32-bit keys by their digits, in one message for each rank
+  em3d           let waves travel on an irregular graph over all ranks
+  connect        find the connected components of a graph over all ranks
+  fft3d          transform a cuboid of complex numbers over all ranks
+  jacobi         relax a square grid in shared virtual memory
+  matmul         multiply two matrices in shared virtual memory
+  gauss          solve linear equations in shared virtual memory, with rows announced by flags
+  lu             factorise a matrix in shared virtual memory
+  radix-svm      sort 32-bit keys in shared virtual memory, by their digits
+  fft            transform a long vector in shared virtual memory
+  ocean          solve equations of currents in a basin in shared virtual memory
+  water-nsq      move molecules of water in shared virtual memory
+  water-spatial  move molecules of water in shared virtual memory, cube by cube
+  raytrace       trace a picture in shared virtual memory, with queues that ranks steal from
+  barnes-svm     move bodies that attract each other in shared virtual memory, by an octree
+  volrend        render a volume in shared virtual memory, with queues that ranks steal from
+  gensort        make records to sort
+  valsort        check that files are sorted and complete
 ";
 
 /// Runs an application, or lists them.
@@ -107,7 +174,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(App::Sort { ranks, layout, args }) => {
-            let starts_ranks = !clump_boot::boot::started_as_rank();
+            let starts_ranks = !clump_engines::started_as_rank();
             if starts_ranks && args.reads_standard_input() && std::io::stdin().is_terminal() {
                 return Err(WrongCommand::new(
                     "standard input is a terminal: pipe records into the sort, or name files",
@@ -115,21 +182,24 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
                 .into());
             }
             let made = starts_ranks.then(|| NewFolders::of(args.folders()));
-            let ended = in_job(*ranks, *layout, || clump_sort::command::run(args));
+            let ended = in_job(*ranks, layout, || clump_sort::command::run(args));
             if let Some(made) = made {
                 made.remove_empty();
             }
             ended
         }
-        Some(App::Gups { ranks, args }) => {
-            in_job(ranks.ranks, ranks.layout, || clump_gups::command::run(args))
-        }
-        Some(App::Histo { ranks, args }) => {
-            in_job(ranks.ranks, ranks.layout, || clump_histo::command::run(args))
-        }
+        Some(App::Gups { ranks, args }) => ranks.job(|| clump_gups::command::run(args)),
+        Some(App::Histo { ranks, args }) => ranks.job(|| clump_histo::command::run(args)),
         Some(App::Indexgather { ranks, args }) => {
-            in_job(ranks.ranks, ranks.layout, || clump_indexgather::command::run(args))
+            ranks.job(|| clump_indexgather::command::run(args))
         }
+        Some(App::Sample { ranks, args }) => ranks.job(|| clump_sample::command::run(args)),
+        Some(App::Radix { ranks, args }) => ranks.job(|| clump_radix::command::run(args)),
+        Some(App::Radb { ranks, args }) => ranks.job(|| clump_radix::command::run_in_bulk(args)),
+        Some(App::Em3d { ranks, args }) => ranks.job(|| clump_em3d::command::run(args)),
+        Some(App::Connect { ranks, args }) => ranks.job(|| clump_connect::command::run(args)),
+        Some(App::Fft3d { ranks, args }) => ranks.job(|| clump_fft3d::command::run(args)),
+        Some(App::Shared(app)) => app.run(),
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),
     }

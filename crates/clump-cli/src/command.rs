@@ -1,7 +1,8 @@
 //! The command line.
 
-use crate::{app, demo, doctor, run, stats};
+use crate::{app, demo, doctor, run, stats, top};
 use clap::{Args, Parser, Subcommand};
+use clump_agent::AgentPlace;
 use std::process::ExitCode;
 
 /// Active messages on clusters of ordinary machines: start jobs, watch them, run what is built in.
@@ -30,6 +31,8 @@ enum Command {
     Lab(LabArgs),
     /// Print the counters of a running job
     Stats(stats::StatsArgs),
+    /// Show how a running job communicates now
+    Top(top::TopArgs),
     /// Say what this machine offers, what is missing, and how to get it
     #[command(
         after_help = "Example:\n  clump doctor --json | jq '.[] | select(.verdict != \"ok\")'"
@@ -40,13 +43,32 @@ enum Command {
     /// The process that watches the ranks of a node; `clump run` starts it
     #[command(hide = true)]
     Agent(AgentArgs),
+    /// The launcher of ranks that an engine has started; the lowest of a machine starts it
+    #[command(hide = true)]
+    Engine(EngineArgs),
+}
+
+#[derive(Debug, Args)]
+struct EngineArgs {
+    /// The inherited descriptor on which the job is described
+    #[arg(long)]
+    control: i32,
+    /// No longer a child of the rank
+    #[arg(long)]
+    detached: bool,
 }
 
 #[derive(Debug, Args)]
 struct AgentArgs {
-    /// The inherited descriptor over which the launcher speaks
+    /// The inherited descriptor over which the launcher speaks [default: standard input and output]
     #[arg(long)]
-    control: i32,
+    control: Option<i32>,
+    /// Started by the process that cleans up after it
+    #[arg(long, conflicts_with = "control")]
+    kept: bool,
+    /// In a folder that goes with the job
+    #[arg(long, conflicts_with = "control")]
+    staged: bool,
 }
 
 #[derive(Debug, Args)]
@@ -66,9 +88,20 @@ impl Cli {
             Command::App(args) => app::run(&args),
             Command::Lab(args) => clump_lab::main(&args.command).map(ExitCode::from),
             Command::Stats(args) => stats::run(&args),
+            Command::Top(args) => top::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Demo(args) => demo::run(&args),
-            Command::Agent(args) => Ok(ExitCode::from(clump_agent::agent_main(args.control))),
+            Command::Engine(args) => {
+                clump_agent::engine_main(args.control, args.detached).map(ExitCode::from)
+            }
+            Command::Agent(args) => {
+                let place = match args.control {
+                    Some(control) => AgentPlace::Here(control),
+                    None if args.kept => AgentPlace::Kept,
+                    None => AgentPlace::Elsewhere { staged: args.staged },
+                };
+                Ok(ExitCode::from(clump_agent::agent_main(place)))
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `clump demo`: one sort from records to a checked result, and what this machine's messages cost.
 
 use crate::job::launch_self;
-use crate::layout::{Layout, WrongCommand};
+use crate::layout::Layout;
+use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
@@ -109,7 +110,7 @@ fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
             .into();
     words.extend([path("records"), "-o".into(), path("sorted")]);
     let display = Display { stats: true, brief: true, ..Display::default() };
-    Ok(launch_self((ranks, Layout::nodes(nodes)), words, &display)?.code)
+    Ok(launch_self((ranks, &Layout::nodes(nodes)), words, &display)?.code)
 }
 
 fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {

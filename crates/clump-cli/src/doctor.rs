@@ -8,14 +8,19 @@
 mod checks;
 mod facts;
 mod limits;
+mod machines;
 #[cfg(test)]
 mod tests;
 
+use crate::hosts::Hosts;
+use crate::machines::{Machines, Words, interface, ports, words};
 use anyhow::Result;
 use clump_os::console;
 use clump_os::printable::{printable_json, printable_lines};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Options of `clump doctor`.
@@ -27,6 +32,43 @@ pub struct DoctorArgs {
     /// Print the effective configuration instead: every setting, its value, and its origin
     #[arg(long)]
     pub config: bool,
+    /// Examine these machines instead, and the network between them
+    #[arg(long, value_name = "A,B", conflicts_with_all = ["json", "config"])]
+    pub hosts: Option<Hosts>,
+    /// File of machines to examine, as that of `clump run`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "config", "hosts"])]
+    pub hostfile: Option<PathBuf>,
+    /// Command that runs a command on a machine [default: ssh]
+    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    pub ssh: Option<Words>,
+    /// Path of clump on the machines [default: that of this program]
+    #[arg(long, value_name = "PATH")]
+    pub agent: Option<OsString>,
+    /// Interfaces or networks by which machines talk [default: all that reach each other]
+    #[arg(long, value_name = "NAME|CIDR", value_delimiter = ',', value_parser = interface)]
+    pub interface: Vec<String>,
+    /// Range of UDP ports by which machines talk [default: any]
+    #[arg(long, value_name = "FIRST-LAST", value_parser = ports)]
+    pub port: Option<(u16, u16)>,
+    /// Names of the machines, for a rank of the job that examines them
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub as_rank: Vec<String>,
+}
+
+impl DoctorArgs {
+    /// Returns the machines to examine, if some are named.
+    fn machines(&self) -> Option<Machines> {
+        let machines = Machines {
+            hosts: self.hosts.clone(),
+            hostfile: self.hostfile.clone(),
+            ssh: self.ssh.clone(),
+            agent: self.agent.clone(),
+            stage: false,
+            interface: self.interface.clone(),
+            port: self.port,
+        };
+        machines.are_named().then_some(machines)
+    }
 }
 
 /// The state of a feature.
@@ -78,6 +120,12 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     if args.config {
         return configuration(args.json);
     }
+    if !args.as_rank.is_empty() {
+        return machines::as_rank(&args.as_rank, lacks);
+    }
+    if let Some(machines) = args.machines() {
+        return machines::examine(&machines);
+    }
     let findings = checks::all(&facts::gather());
     let usable = usable(&findings);
     // The text holds versions that programs print.
@@ -87,6 +135,20 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     };
     console::out(&text)?;
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Areas of findings that concern jobs.
+const OF_JOBS: [&str; 4] = ["cores and clock", "memory", "limits", "between nodes"];
+
+/// Returns a line for each finding about jobs that is not well.
+fn lacks(found: &facts::Facts) -> String {
+    let concerns = |finding: &&Finding| {
+        finding.verdict != Verdict::Ok && (finding.essential || OF_JOBS.contains(&finding.area))
+    };
+    let line = |Finding { name, verdict, found, remedy, .. }: &Finding| {
+        format!("  {} {name}: {found}; {remedy}\n", verdict.word())
+    };
+    checks::all(found).iter().filter(concerns).map(line).collect()
 }
 
 fn configuration(as_json: bool) -> Result<ExitCode> {

@@ -17,10 +17,10 @@ pub const OWN_FAILURE: u8 = 125;
 /// In a rank, fails as `rank_main` does; in the launcher, if the job cannot be started.
 pub fn in_job(
     ranks: u32,
-    layout: Layout,
+    layout: &Layout,
     rank_main: impl FnOnce() -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    if clump_boot::boot::started_as_rank() {
+    if clump_engines::started_as_rank() {
         return rank_main();
     }
     let stats = clump_boot::Config::load()?.stats;
@@ -35,7 +35,7 @@ pub fn in_job(
 /// # Errors
 /// Fails if the job cannot be started.
 pub fn launch_self(
-    (ranks, layout): (u32, Layout),
+    (ranks, layout): (u32, &Layout),
     args: Vec<std::ffi::OsString>,
     display: &Display,
 ) -> anyhow::Result<JobOutcome> {
@@ -50,7 +50,8 @@ pub fn launch_self(
 /// Starts a job in this folder, with this process's input.
 pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
     surroundings(&mut spec);
-    spec.direct_errors &= !display.label && display.folder.is_none();
+    let elsewhere = !spec.machines.is_empty();
+    spec.direct_errors &= !elsewhere && !display.label && display.folder.is_none();
     spec.stats = display.stats;
     clump_agent::launch(&spec, display)
 }

@@ -1,15 +1,18 @@
 //! The layout of a job's ranks: the options that every command with ranks shares.
 
+use crate::machines::Machines;
+use crate::wrong_command::WrongCommand;
 use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
+use clump_loggp::KnobTable;
 use clump_wire::Security;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::str::FromStr;
 
 const MAX_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
-const MAX_NODES: i64 = 64;
+const MAX_NODES: i64 = 256;
 const MAX_PROXIES: u32 = 16;
 const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
 /// Most addresses of a node.
@@ -26,7 +29,7 @@ pub enum Protection {
 }
 
 /// Nodes of a job, and the network between them.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Layout {
     /// Number of virtual nodes: ranks of different nodes communicate over the network, as
     /// different machines do
@@ -56,6 +59,24 @@ pub struct Layout {
     /// four, with commas between them [default: 127.0.0.1]
     #[arg(long, value_name = "A,B", conflicts_with = "netns")]
     pub addresses: Option<Addresses>,
+    /// Let the network seem slower than it is: o (send and receive overhead), g, L, G, added
+    /// (+5us) or absolute (5us); scope=shm|net, class=short|bulk|onesided, groups with `;` between
+    /// them [default: the value of CLUMP_EMU, else as fast as it is]
+    #[arg(long, value_name = "o=+5us,L=+20us,...", value_parser = knobs)]
+    pub emu: Option<KnobTable>,
+    /// Machines of the job.
+    #[command(flatten)]
+    pub machines: Machines,
+}
+
+/// Reads knobs of the laboratory from the command line.
+fn knobs(text: &str) -> Result<KnobTable, String> {
+    let config = clump_boot::Config::load().map_err(|e| e.to_string())?;
+    clump_boot::machine::knobs(&config, "--emu", text).map_err(|e| match e {
+        // The parser names the option.
+        clump_boot::Error::BadKnobs { why, .. } => why.to_string(),
+        other => other.to_string(),
+    })
 }
 
 /// Addresses of a node, in order.
@@ -132,19 +153,6 @@ impl FromStr for Drives {
     }
 }
 
-/// A command line that parses but makes no sense: the program ends with code 2, whichever command
-/// it was.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct WrongCommand(String);
-
-impl WrongCommand {
-    /// Creates it with the reason and the remedy.
-    pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-}
-
 impl Layout {
     /// Returns virtual nodes of this machine, everything else at its default.
     pub fn nodes(nodes: u32) -> Self {
@@ -156,7 +164,14 @@ impl Layout {
             netns: false,
             cables: 1,
             addresses: None,
+            machines: Machines::default(),
+            emu: None,
         }
+    }
+
+    /// Returns true if the user asks for nodes that are parts of this machine.
+    pub fn is_virtual(&self) -> bool {
+        self.nodes > 1 || self.netns || self.addresses.is_some()
     }
 
     /// Writes the layout into a job's description.
@@ -164,25 +179,28 @@ impl Layout {
     /// # Errors
     /// Fails if there are more nodes than ranks, or than can be joined, or if an address is not
     /// one of this machine.
-    pub fn apply(self, spec: &mut JobSpec) -> Result<(), WrongCommand> {
-        let (ranks, nodes) = (spec.ranks, self.nodes);
+    pub fn apply(&self, spec: &mut JobSpec) -> Result<(), WrongCommand> {
+        (spec.nodes, spec.netns, spec.driver) = (self.nodes, self.netns, self.driver);
+        self.machines.apply(spec, self.is_virtual())?;
+        let (ranks, nodes) = (spec.ranks, spec.nodes);
         if nodes > ranks {
-            return Err(WrongCommand(format!(
+            return Err(WrongCommand::new(format!(
                 "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
             )));
         }
         if self.netns && !(2..=MAX_NAMESPACES).contains(&nodes) {
-            return Err(WrongCommand(format!(
+            return Err(WrongCommand::new(format!(
                 "--netns joins 2 to {MAX_NAMESPACES} nodes, not {nodes} (--nodes)"
             )));
         }
-        (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
         let cores = clump_os::topology::usable_cores();
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.cables = self.cables;
-        let addresses = self.addresses.into_iter().flat_map(|all| all.0);
+        spec.knobs = self.emu;
+        let addresses = self.addresses.iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();
-        if nodes > 1 && !self.netns && spec.addresses.is_empty() {
+        let here = spec.machines.is_empty();
+        if nodes > 1 && here && !self.netns && spec.addresses.is_empty() {
             is_here(Ipv4Addr::LOCALHOST.into())?;
         }
         spec.addresses.iter().try_for_each(|&address| is_here(address))?;
@@ -198,7 +216,7 @@ impl Layout {
 fn is_here(address: IpAddr) -> Result<(), WrongCommand> {
     let reached = |socket: UdpSocket| socket.connect(socket.local_addr()?);
     let Err(why) = UdpSocket::bind((address, 0)).and_then(reached) else { return Ok(()) };
-    Err(WrongCommand(match why.kind() {
+    Err(WrongCommand::new(match why.kind() {
         ErrorKind::AddrNotAvailable => format!(
             "{address} is no address of this machine (--addresses); `ip -brief address` shows those that it has"
         ),

@@ -14,14 +14,21 @@
 //!    else the first failing rank's (128 + signal).
 #![forbid(unsafe_code)]
 
+pub mod allocation;
 pub mod app;
 pub mod command;
 pub mod demo;
 pub mod doctor;
+pub mod hosts;
 pub mod job;
 pub mod layout;
+pub mod machines;
+mod ranks;
 pub mod run;
+mod shared_app;
 pub mod stats;
+pub mod top;
+pub mod wrong_command;
 
 use clump_os::printable::printable_lines;
 use clump_os::{OsError, console, limit, signal};
@@ -86,10 +93,10 @@ const WRONG_COMMAND: u8 = 2;
 
 /// Returns the code to exit with after `error`.
 fn code_of(error: &anyhow::Error) -> u8 {
-    if clump_boot::boot::started_as_rank() {
+    if clump_engines::started_as_rank() {
         return 1; // a rank's failure is its program's, not clump's
     }
-    if error.is::<layout::WrongCommand>() {
+    if error.is::<wrong_command::WrongCommand>() {
         return WRONG_COMMAND;
     }
     match error.downcast_ref::<clump_boot::Error>() {

@@ -1,11 +1,14 @@
 //! `clump run`.
 
-use crate::layout::{self, Layout, WrongCommand};
+use crate::layout::{self, Layout};
+use crate::wrong_command::WrongCommand;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
+use clump_os::console;
 use clump_os::printable::printable;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,10 +45,9 @@ pub enum AfterDeath {
     Rank 0 reads standard input unless that is a terminal; the others read nothing.\n\
     When a rank dies the job ends and the report says who, how, and what the others waited for.")]
 pub struct RunArgs {
-    /// Number of ranks
-    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
-          value_parser = layout::ranks())]
-    pub ranks: u32,
+    /// Number of ranks [default: 1, or as many as all machines may have]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = layout::ranks())]
+    pub ranks: Option<u32>,
     /// Nodes of the job.
     #[command(flatten)]
     pub layout: Layout,
@@ -68,6 +70,23 @@ pub struct RunArgs {
     /// Print a summary of the ranks' communication at the end
     #[arg(long)]
     pub stats: bool,
+    /// Write what is known of the ranks' communication into this file, for `clump lab report`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+    /// Offer the ranks' counters to collectors (OpenMetrics) while the job runs, at this port of
+    /// this machine or of an address; each further virtual node has the next port
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
+    pub metrics: Option<SocketAddr>,
+    /// Say by which addresses the nodes of the job reach each other
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Give every rank this variable, wherever it runs: with this value, or with that of this
+    /// process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+    /// Print the commands that would start agents on the machines, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print the job's outcome as JSON, in the last line of standard output
     #[arg(long)]
     pub json: bool,
@@ -89,9 +108,17 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Some((program, rest)) = args.program.split_first() else {
         anyhow::bail!("no program given; see clump run --help");
     };
-    let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
+    let slots =
+        args.layout.machines.read(args.layout.is_virtual())?.map_or(1, |hosts| hosts.slots());
+    let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks.unwrap_or(slots));
     strange(program)?;
     args.layout.apply(&mut spec)?;
+    spec.variables = variables(&args.env)?;
+    spec.verbose = args.verbose;
+    spec.metrics = args.metrics;
+    if args.dry_run {
+        return show_commands(&spec);
+    }
     spec.bind = match args.bind {
         BindTo::Spread => Bind::Spread,
         BindTo::Cores => Bind::Cores,
@@ -115,9 +142,64 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         folder: args.output.clone(),
         json: args.json,
         stats: args.stats || clump_boot::Config::load()?.stats,
+        profile: args.profile.clone(),
     };
     let outcome = crate::job::launch_here(spec, &display)?;
     Ok(ExitCode::from(outcome.code))
+}
+
+/// Reads a port of this machine, or an address with a port.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let at = port.ok().or_else(|| text.parse().ok());
+    at.filter(|at| at.port() != 0).ok_or_else(|| "a port, or ADDRESS:PORT".into())
+}
+
+/// Prints the commands that start the agents of a job.
+fn show_commands(spec: &JobSpec) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    for (words, ranks) in clump_agent::commands(spec)? {
+        let words: Vec<String> = words.iter().map(|word| shown(word)).collect();
+        let (first, last) = (ranks.start, ranks.end.saturating_sub(1));
+        text += &format!("{} # ranks {first} to {last}\n", words.join(" "));
+    }
+    console::out(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a word as one types it into a shell.
+fn shown(word: &OsStr) -> String {
+    let text = printable(word).to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Returns the variables that `--env` names. One without a value that this process does not have
+/// is an error: a misspelt one would silently be missing.
+fn variables(all: &[OsString]) -> Result<Vec<(OsString, OsString)>, WrongCommand> {
+    let one = |word: &OsString| {
+        let bytes = word.as_bytes();
+        let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_owned())),
+            None => (bytes, None),
+        };
+        let name = OsStr::from_bytes(name);
+        let shown = printable(name);
+        if name.is_empty() {
+            return Err(WrongCommand::new("--env wants NAME or NAME=VALUE"));
+        }
+        let value =
+            value.or_else(|| clump_boot::config::inherited_variable(name)).ok_or_else(|| {
+                WrongCommand::new(format!(
+                    "this process has no variable `{shown}`; `--env {shown}=VALUE` gives it a value"
+                ))
+            })?;
+        Ok((name.to_owned(), value))
+    };
+    all.iter().map(one).collect()
 }
 
 /// Rejects a program name that looks like an option: everything from the first word that is no

@@ -40,7 +40,7 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens the node's memory of the job that `pid` belongs to, read-only.
-fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
+pub(crate) fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     if procfs::Process::read(pid).is_none() {
         bail!("there is no process {pid}");
     }
@@ -56,7 +56,7 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
 
 /// Returns the memories of all nodes of a job that are on this machine, in order, where one of
 /// them is `found`.
-fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
+pub(crate) fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
     let (job, wanted) = (found.job().id(), found.nnodes() as usize);
     let mut nodes = BTreeMap::from([(found.node(), found)]);
     for process in procfs::processes() {
@@ -86,10 +86,13 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let stacks: Vec<_> = interfaces.iter().map(|one| one.network.clone()).collect();
     let summary = Summary::of(&ranks, &stacks, elapsed_ns);
     let id = format!("{:016x}", node.job().id());
+    let (traffic, intervals): (Vec<_>, Vec<_>) = nodes.iter().map(scene::traffic).unzip();
+    let (traffic, intervals) = (traffic.concat(), intervals.concat());
     if json {
         let all = serde_json::json!({
             "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
             "interfaces": interfaces, "stacks": drivers, "summary": summary,
+            "traffic": traffic, "intervals": intervals,
         });
         return Ok(format!("{}\n", printable_json(&all.to_string())));
     }
@@ -128,7 +131,12 @@ struct Job {
     program: String,
 }
 
-fn all_jobs(json: bool) -> anyhow::Result<String> {
+/// Returns an agent of each job of this user.
+pub(crate) fn jobs() -> Vec<u32> {
+    listed().values().map(|job| job.agent).collect()
+}
+
+fn listed() -> BTreeMap<u64, Job> {
     // Of all processes that have a job's memory open its agent is the ancestor of the others.
     let mut jobs: BTreeMap<u64, Job> = BTreeMap::new();
     for process in procfs::processes() {
@@ -150,6 +158,11 @@ fn all_jobs(json: bool) -> anyhow::Result<String> {
             jobs.entry(node.job().id()).or_insert(job);
         }
     }
+    jobs
+}
+
+fn all_jobs(json: bool) -> anyhow::Result<String> {
+    let jobs = listed();
     if json {
         let jobs = serde_json::to_string(&jobs.values().collect::<Vec<_>>())?;
         return Ok(format!("{}\n", printable_json(&jobs)));

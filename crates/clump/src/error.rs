@@ -13,12 +13,18 @@ pub enum Error {
     /// An operation on the global address space.
     #[error(transparent)]
     GlobalMemory(#[from] clump_pgas::Error),
+    /// Shared virtual memory.
+    #[error(transparent)]
+    SharedMemory(#[from] clump_svm::Error),
     /// A connection.
     #[error(transparent)]
     Connections(#[from] clump_conn::Error),
     /// Starting as a rank.
     #[error(transparent)]
     Boot(#[from] clump_boot::Error),
+    /// Starting as a rank of an engine.
+    #[error(transparent)]
+    Engine(#[from] clump_engines::Error),
     /// The job's memory.
     #[error(transparent)]
     Memory(#[from] clump_shm::Error),

@@ -63,9 +63,11 @@ pub mod conn {
 /// The global address space.
 pub mod pgas {
     pub use clump_pgas::{
-        Aggregation, AtomicElement, Bits, Element, ElementPlace, Error as GlobalError,
-        ErrorKind as GlobalErrorKind, GlobalPtr, GlobalRef, Layout, LocalPart,
-        Pending as PendingElement, Pgas, PgasOptions, Phase as GlobalPhase, Spread, SpreadLayout,
+        Aggregation, AtomicElement, Bits, BlockStride, Dist, DistName, Element, ElementPlace,
+        Error as GlobalError, ErrorKind as GlobalErrorKind, GlobalGuard, GlobalMutex, GlobalPtr,
+        GlobalRef, Layout, LocalPart, Pending as PendingElement, PendingCall, Pgas, PgasOptions,
+        Phase as GlobalPhase, RawBytes, RemoteCalls, RemoteContext, RemoteFn,
+        Result as GlobalResult, Spread, SpreadLayout,
     };
 }
 
@@ -79,9 +81,18 @@ pub mod rma {
     };
 }
 
+/// Shared virtual memory.
+pub mod svm {
+    pub use clump_svm::{
+        Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
+        PartSum, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks, SharedMatrix,
+        SharedMutex, Svm, SvmOptions, SyncObject, ThreadBarrier, WokenRequests,
+    };
+}
+
 /// Operations of all-reduce, and their operand types.
 pub mod op {
     pub use clump_coll::{And, Max, Min, Number, Op, Or, Plain, Product, Sum, Xor};
 }
 
-pub use clump_coll::{Max, Min, Sum, Team};
+pub use clump_coll::{Max, Min, PendingCollective, Sum, Team};

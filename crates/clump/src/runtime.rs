@@ -8,9 +8,9 @@ use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_pgas::{Pgas, PgasOptions};
-use clump_rma::service::check_fingerprint;
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_svm::{Svm, SvmOptions};
 use clump_transport::{NetworkResources, NetworkTuning};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,13 +28,15 @@ pub struct Clump {
 struct Inner {
     team: Arc<Team>,
     context: Arc<RankContext>,
+    pgas: PgasOptions,
     _leave: Leave,
     /// The connection to the agent, which sees it close.
     _control: Option<Control>,
 }
 
 /// Joins the job that this process was started in, and waits until all ranks have. A program that
-/// was not started by `clump run` is a job of one rank.
+/// was started neither by `clump run` nor by an engine (MPICH's `mpiexec`, Slurm's `srun`) is a job
+/// of one rank.
 ///
 /// # Errors
 /// Fails if another process of this rank has joined, or this process has; if it is a child by
@@ -46,19 +48,23 @@ pub fn init() -> Result<Clump> {
     if RUNNING.swap(true, Ordering::AcqRel) {
         return Err(Error::AlreadyRunning);
     }
-    let (context, control) = match clump_boot::join()? {
+    let boot = match clump_boot::join()? {
+        None => clump_engines::join()?,
+        started => started,
+    };
+    let (context, control, pgas) = match boot {
         Some(boot) => seated(boot)?,
         None => {
             let config = clump_boot::Config::load()?;
             let context = RankContext::new(&alone()?, 0, settings(&config))?;
-            (context, None)
+            (context, None, pgas_options(&config))
         }
     };
     let context = Arc::new(context);
     context.block().join(std::process::id()).map_err(Error::AlreadyJoined)?;
     let team = Arc::new(Team::form(&context)?);
     let leave = Leave(context.clone());
-    Ok(Clump { inner: Arc::new(Inner { team, context, _leave: leave, _control: control }) })
+    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, _leave: leave, _control: control }) })
 }
 
 /// Creates the memory of a job of one rank.
@@ -73,15 +79,20 @@ fn alone() -> Result<NodeMemory> {
         spin_ns: 20_000,
         yield_ns: 50_000,
     };
-    Ok(NodeMemory::create(&config)?)
+    let node = NodeMemory::create(&config)?;
+    let knobs = Config::load()?.knobs()?;
+    if !knobs.is_off() {
+        node.set_knobs(&knobs.to_words())?;
+    }
+    Ok(node)
 }
 
 /// Creates the context of a rank that `clump run` started.
-fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
+fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
     let Boot { rank, memory, config, control, net, alarms, services, .. } = boot;
     let mut node = NodeMemory::attach(memory)?;
-    check_fingerprint(services).map_err(clump_boot::Error::OtherVersion)?;
-    let settings = settings(&config);
+    clump_svm::services(&node).check(services).map_err(clump_boot::Error::OtherVersion)?;
+    let (settings, pgas) = (settings(&config), pgas_options(&config));
     let alarms = alarms.into_iter().map(|(rank, fd)| (rank, Alarm::from_fd(fd)));
     node.set_alarms(alarms.collect());
     let Some(net) = net else {
@@ -90,7 +101,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
         } else {
             RankContext::with_proxies(&node, rank, settings, config.net_dispatch)?
         };
-        return Ok((context, Some(control)));
+        return Ok((context, Some(control), pgas));
     };
     let seat = NetworkResources {
         sockets: net.sockets,
@@ -100,13 +111,25 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
         polling: (small(config.net_poll_min), small(config.net_poll_max)),
         tuning: NetworkTuning::configured(&config),
     };
-    Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control)))
+    Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control), pgas))
 }
 
 fn settings(config: &Config) -> Settings {
     let send_timeout =
         (config.send_timeout_ms != 0).then(|| Duration::from_millis(config.send_timeout_ms));
     Settings { lanes: config.lanes != 0, send_timeout }
+}
+
+fn pgas_options(config: &Config) -> PgasOptions {
+    let usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    PgasOptions {
+        aggregates: config.pgas_aggregate,
+        batch_updates: usize(config.pgas_batch),
+        memory_bytes: usize(config.pgas_memory),
+        delay: Duration::from_micros(config.pgas_delay_us),
+        grid_nodes: usize(config.pgas_grid),
+        combines: config.pgas_combine,
+    }
 }
 
 fn small(number: u64) -> u32 {
@@ -122,6 +145,11 @@ impl Clump {
     /// Returns the number of ranks of the job.
     pub fn nranks(&self) -> usize {
         self.inner.team.nranks()
+    }
+
+    /// Returns the team of all ranks: it has the collectives in two phases, too.
+    pub fn team(&self) -> &Team {
+        &self.inner.team
     }
 
     /// Returns once all ranks have called it.
@@ -298,15 +326,38 @@ impl Clump {
     /// # Errors
     /// Fails if endpoints or memory have run out, or if a rank died or left.
     pub fn pgas(&self) -> Result<Pgas> {
-        Ok(Pgas::open(self, &self.inner.team)?)
+        self.pgas_with(&self.inner.pgas)
     }
 
-    /// Opens the global address space with other bounds of aggregation.
+    /// Returns the bounds of aggregation that the settings `CLUMP_PGAS_*` give.
+    pub fn pgas_options(&self) -> PgasOptions {
+        self.inner.pgas
+    }
+
+    /// Opens the global address space with other bounds of aggregation than the settings give.
     ///
     /// # Errors
     /// Fails as [`Clump::pgas`] does.
     pub fn pgas_with(&self, options: &PgasOptions) -> Result<Pgas> {
         Ok(Pgas::with(self, &self.inner.team, options)?)
+    }
+
+    /// Opens the shared heap, at the same address in all ranks. A collective: all ranks call it,
+    /// once.
+    ///
+    /// # Errors
+    /// Fails if it was opened before, if address space or memory has run out, or if a rank died or
+    /// left.
+    pub fn svm(&self) -> Result<Svm> {
+        self.svm_with(&SvmOptions::default())
+    }
+
+    /// Opens the shared heap with other properties; all ranks pass the same.
+    ///
+    /// # Errors
+    /// Fails as [`Clump::svm`] does.
+    pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
+        Ok(Svm::open(self, &self.inner.team, options)?)
     }
 
     /// Exports `bytes` bytes of zeroed memory on each rank; returns this rank's segment, and all
@@ -335,6 +386,25 @@ impl Clump {
             .map(|[name, tag]| endpoint.map(&Name::from_bits(name), Tag(tag)))
             .collect();
         Ok(dests?)
+    }
+
+    /// Lets the network seem slower than it is from now on, as the variable CLUMP_EMU does from
+    /// the start: `o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net`; an empty text ends that. A
+    /// collective: all ranks give the same text. Messages that are on their way keep what they
+    /// were sent with.
+    ///
+    /// # Errors
+    /// Fails if the text names no knobs, or if a rank died or left.
+    pub fn emulate(&self, text: &str) -> Result<()> {
+        let knobs = clump_boot::machine::knobs(&Config::load()?, "emulate", text)?;
+        self.barrier()?;
+        // One rank of each node writes into its memory.
+        if self.node().local_ranks().start as usize == self.rank() {
+            self.node().set_knobs(&knobs.to_words())?;
+        }
+        self.barrier()?;
+        clump_am::refresh_knobs();
+        self.barrier()
     }
 
     /// Returns the number of nodes of the job.

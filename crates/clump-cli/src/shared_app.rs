@@ -1,0 +1,145 @@
+//! `clump app`: the applications in shared virtual memory.
+
+use crate::ranks::Ranks;
+use clap::Subcommand;
+use clump_barnes_svm::command::BarnesArgs;
+use clump_fft::command::FftArgs;
+use clump_gauss::command::GaussArgs;
+use clump_jacobi::command::JacobiArgs;
+use clump_lu::command::LuArgs;
+use clump_matmul::command::MatmulArgs;
+use clump_ocean::command::OceanArgs;
+use clump_radix_svm::command::RadixSvmArgs;
+use clump_raytrace::command::RaytraceArgs;
+use clump_volrend::command::VolrendArgs;
+use clump_water::nsq_command::WaterArgs;
+use clump_water::spatial_command::WaterSpatialArgs;
+use std::process::ExitCode;
+
+/// Applications in shared virtual memory.
+#[derive(Debug, Subcommand)]
+pub enum SharedApp {
+    /// Relax a square grid in shared virtual memory
+    #[command(
+        after_help = "Example:\n  clump app jacobi -n 2 --nodes 2 --rows packed --deal cyclic"
+    )]
+    Jacobi {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: JacobiArgs,
+    },
+    /// Multiply two matrices in shared virtual memory
+    #[command(after_help = "Example:\n  clump app matmul -n 2 --nodes 2 --order 500")]
+    Matmul {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: MatmulArgs,
+    },
+    /// Solve linear equations in shared virtual memory
+    #[command(after_help = "Example:\n  clump app gauss -n 2 --nodes 2 --equations 400")]
+    Gauss {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: GaussArgs,
+    },
+    /// Factorise a matrix in shared virtual memory, by blocks
+    #[command(after_help = "Example:\n  clump app lu -n 2 --nodes 2 --size measure")]
+    Lu {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: LuArgs,
+    },
+    /// Sort 32-bit keys in shared virtual memory, by their digits
+    #[command(after_help = "Example:\n  clump app radix-svm -n 2 --nodes 2 --store local")]
+    RadixSvm {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: RadixSvmArgs,
+    },
+    /// Transform a long vector of complex numbers in shared virtual memory
+    #[command(after_help = "Example:\n  clump app fft -n 2 --nodes 2 --size measure")]
+    Fft {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: FftArgs,
+    },
+    /// Solve equations of currents in a basin in shared virtual memory
+    #[command(after_help = "Example:\n  clump app ocean -n 2 --nodes 2 --size measure")]
+    Ocean {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: OceanArgs,
+    },
+    /// Move molecules of water in shared virtual memory
+    #[command(after_help = "Example:\n  clump app water-nsq -n 2 --nodes 2 --forces locks")]
+    WaterNsq {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: WaterArgs,
+    },
+    /// Move molecules of water in shared virtual memory, cube by cube
+    #[command(after_help = "Example:\n  clump app water-spatial -n 2 --nodes 2 --size measure")]
+    WaterSpatial {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: WaterSpatialArgs,
+    },
+    /// Trace a picture of mirrors and balls in shared virtual memory
+    #[command(after_help = "Example:\n  clump app raytrace -n 2 --nodes 2 --picture balls.ppm")]
+    Raytrace {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: RaytraceArgs,
+    },
+    /// Move bodies that attract each other in shared virtual memory
+    #[command(after_help = "Example:\n  clump app barnes-svm -n 2 --nodes 2 --tree spatial")]
+    BarnesSvm {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: BarnesArgs,
+    },
+    /// Render a volume from several sides in shared virtual memory
+    #[command(after_help = "Example:\n  clump app volrend -n 2 --nodes 2 --picture head.png")]
+    Volrend {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: VolrendArgs,
+    },
+}
+
+impl SharedApp {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Fails if the application does.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Jacobi { ranks, args } => ranks.job(|| clump_jacobi::command::run(args)),
+            Self::Matmul { ranks, args } => ranks.job(|| clump_matmul::command::run(args)),
+            Self::Gauss { ranks, args } => ranks.job(|| clump_gauss::command::run(args)),
+            Self::Lu { ranks, args } => ranks.job(|| clump_lu::command::run(args)),
+            Self::RadixSvm { ranks, args } => ranks.job(|| clump_radix_svm::command::run(args)),
+            Self::Fft { ranks, args } => ranks.job(|| clump_fft::command::run(args)),
+            Self::Ocean { ranks, args } => ranks.job(|| clump_ocean::command::run(args)),
+            Self::WaterNsq { ranks, args } => ranks.job(|| clump_water::nsq_command::run(args)),
+            Self::WaterSpatial { ranks, args } => {
+                ranks.job(|| clump_water::spatial_command::run(args))
+            }
+            Self::Raytrace { ranks, args } => ranks.job(|| clump_raytrace::command::run(args)),
+            Self::BarnesSvm { ranks, args } => ranks.job(|| clump_barnes_svm::command::run(args)),
+            Self::Volrend { ranks, args } => ranks.job(|| clump_volrend::command::run(args)),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Rates of a running job between two looks at its counters. Pure.
+
+use clump_trace::{Counter, Monitor, Snapshot};
+use serde::Serialize;
+
+/// A look at a job.
+#[derive(Debug, Clone)]
+pub(crate) struct JobLook {
+    /// Time of it, in ns of the machine's clock.
+    pub(crate) at_ns: u64,
+    /// Rank, its node, and its activity in words with its duration in ms.
+    pub(crate) ranks: Vec<(u32, u32, String, u64)>,
+    /// Counters, in the order of the ranks.
+    pub(crate) counters: Vec<Snapshot>,
+    /// Interfaces of the nodes.
+    pub(crate) interfaces: Vec<Monitor>,
+}
+
+/// One rank between two looks; rates are by the second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct RankRates {
+    pub(crate) rank: u32,
+    pub(crate) node: u32,
+    /// Activity at the second look.
+    pub(crate) doing: String,
+    /// Duration of it, in ms; 0 where unknown.
+    pub(crate) for_ms: u64,
+    /// Messages sent.
+    pub(crate) sent: f64,
+    /// Payload bytes sent.
+    pub(crate) sent_bytes: f64,
+    /// Messages handled.
+    pub(crate) handled: f64,
+    /// Times a sender found no room.
+    pub(crate) stalls: f64,
+    /// Sleeps in the kernel.
+    pub(crate) sleeps: f64,
+    /// Packets' worth of messages sent again.
+    pub(crate) resent: f64,
+    /// Acquires of locks and waits for flags of the shared heap.
+    pub(crate) locks: f64,
+    /// Share of the time spent in barriers that ended, in percent.
+    pub(crate) barrier_percent: f64,
+}
+
+/// A job between two looks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct JobRates {
+    /// Time between the looks, in ms.
+    pub(crate) over_ms: f64,
+    /// Every rank.
+    pub(crate) ranks: Vec<RankRates>,
+    /// Interfaces of the nodes, since they started.
+    pub(crate) interfaces: Vec<Monitor>,
+}
+
+impl JobRates {
+    /// Returns the rates between two looks at the same job.
+    pub(crate) fn between(before: &JobLook, after: &JobLook) -> Self {
+        let ns = after.at_ns.saturating_sub(before.at_ns).max(1);
+        let ranks = after.ranks.iter().zip(&after.counters).enumerate();
+        let ranks = ranks.map(|(at, ((rank, node, doing, for_ms), counters))| {
+            let earlier = before.counters.get(at).unwrap_or(&Snapshot::ZERO);
+            let since = counters.clone() - earlier;
+            let rate = |number: u64| number as f64 * 1e9 / ns as f64;
+            let stalls = [Counter::LaneFull, Counter::QueueFull, Counter::NetFull];
+            let all = since.over_all_paths();
+            RankRates {
+                rank: *rank,
+                node: *node,
+                doing: doing.clone(),
+                for_ms: *for_ms,
+                sent: rate(all.messages_sent()),
+                sent_bytes: rate(all.bulk_bytes_sent() + all.short_bytes_sent()),
+                handled: rate(since[Counter::HandlerRuns]),
+                stalls: rate(stalls.into_iter().map(|counter| since[counter]).sum()),
+                sleeps: rate(since[Counter::Parks]),
+                resent: rate(since[Counter::NetUnitsResent]),
+                locks: rate(since[Counter::SvmLocks]),
+                barrier_percent: rate(since[Counter::BarrierWait]) / 1e7,
+            }
+        });
+        Self {
+            over_ms: ns as f64 / 1e6,
+            ranks: ranks.collect(),
+            interfaces: after.interfaces.clone(),
+        }
+    }
+
+    /// Returns the view as lines of at most 100 columns: as many ranks as fit into `rows` lines,
+    /// those that send most first.
+    pub(crate) fn lines(&self, title: &str, rows: usize) -> Vec<String> {
+        let sum = |of: fn(&RankRates) -> f64| short(self.ranks.iter().map(of).sum());
+        let (sent, bytes) = (sum(|rank| rank.sent), sum(|rank| rank.sent_bytes));
+        let mut lines = vec![
+            title.to_owned(),
+            format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3),
+            format!(
+                "{:>5} {:>4} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>5}  doing",
+                "rank",
+                "node",
+                "sent/s",
+                "bytes/s",
+                "handled",
+                "stalls",
+                "sleeps",
+                "resent",
+                "barr%"
+            ),
+        ];
+        let mut interfaces = Vec::new();
+        if !self.interfaces.is_empty() {
+            interfaces = Monitor::lines(&self.interfaces);
+            interfaces.insert(0, String::new());
+        }
+        let room = rows.saturating_sub(lines.len() + 1).max(1);
+        interfaces.truncate(room.saturating_sub(self.ranks.len().min(room)));
+        let mut busiest: Vec<&RankRates> = self.ranks.iter().collect();
+        if busiest.len() > room {
+            busiest.sort_by(|a, b| b.sent.total_cmp(&a.sent).then(a.rank.cmp(&b.rank)));
+        }
+        for rank in busiest.iter().take(room) {
+            let [sent, bytes, handled] = [rank.sent, rank.sent_bytes, rank.handled].map(short);
+            let [stalls, sleeps, resent] = [rank.stalls, rank.sleeps, rank.resent].map(short);
+            let percent = rank.barrier_percent.min(100.0);
+            let line = format!(
+                "{:>5} {:>4} {sent:>7} {bytes:>7} {handled:>7} {stalls:>7} {sleeps:>7} {resent:>7} \
+                 {percent:>5.1}  {}",
+                rank.rank, rank.node, rank.doing
+            );
+            lines.push(line.chars().take(100).collect());
+        }
+        if self.ranks.len() > room {
+            lines.push(format!("... and {} more ranks", self.ranks.len() - room));
+        }
+        lines.extend(interfaces);
+        lines
+    }
+}
+
+/// Formats a number in few columns: 1.2k, 34M.
+fn short(number: f64) -> String {
+    match number {
+        n if n < 1e3 => format!("{n:.0}"),
+        n if n < 1e4 => format!("{:.1}k", n / 1e3),
+        n if n < 1e6 => format!("{:.0}k", n / 1e3),
+        n if n < 1e7 => format!("{:.1}M", n / 1e6),
+        n if n < 1e9 => format!("{:.0}M", n / 1e6),
+        n => format!("{:.1}G", n / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(at_ns: u64, ranks: usize, sent: u64) -> JobLook {
+        let mut counters = vec![Snapshot::ZERO; ranks];
+        for (rank, all) in counters.iter_mut().enumerate() {
+            all[Counter::RequestShortSent] = sent * rank as u64;
+            all[Counter::NetReplyShortSent] = sent;
+            all[Counter::BarrierWait] = at_ns / 4;
+        }
+        let doing = |rank| (rank, 0, "in barrier 7, for rank 1 to arrive".to_owned(), 3);
+        let ranks = (0..ranks as u32).map(doing).collect();
+        JobLook { at_ns, ranks, counters, interfaces: Vec::new() }
+    }
+
+    #[test]
+    fn rates_are_of_what_happened_between_the_looks() {
+        let rates = JobRates::between(&look(1_000_000_000, 2, 10), &look(1_500_000_000, 2, 30));
+        assert_eq!(rates.ranks[1].sent, 80.0, "20 requests and 20 replies in half a second");
+        assert_eq!((rates.ranks[0].sent, rates.ranks[0].barrier_percent), (40.0, 25.0));
+        let lines = rates.lines("job 1", 24);
+        assert_eq!(lines.len(), 5, "{lines:?}");
+        assert!(lines[4].contains("in barrier 7"), "{lines:?}");
+    }
+
+    #[test]
+    fn more_ranks_than_rows_show_the_busiest() {
+        let rates = JobRates::between(&look(0, 100, 0), &look(1_000_000_000, 100, 5_000));
+        let lines = rates.lines("job 1", 10);
+        assert!(lines.len() <= 10 && lines[3].trim_start().starts_with("99 "), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
+        assert_eq!(lines.last().unwrap(), "... and 94 more ranks");
+        assert_eq!(
+            [1.0, 4_321.0, 54_321.0, 2.5e6, 3e8, 2e9].map(short).join(" "),
+            "1 4.3k 54k 2.5M 300M 2.0G"
+        );
+    }
+}
