@@ -4,7 +4,8 @@
 //! Layer 6: above what it starts. A development dependency of any crate, also of those below it
 //! (`cargo xtask tidy` permits that arrow, and no other).
 //!
-//! Types to know: [`Shape`] (ranks, nodes and network of a job), [`Seat`] (a rank of it), [`run`].
+//! Types to know: [`Shape`] (ranks, nodes and network of a job), [`Seat`] (a rank of it), [`run`],
+//! [`Dice`] (random numbers of a seed).
 //! Single ranks and nodes, without a job around them: [`node`], [`context`], [`lone`]. Two jobs
 //! that share nothing: [`pair`].
 //!
@@ -13,11 +14,13 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
+mod dice;
 mod job;
 pub mod pair;
 mod seat;
 mod shape;
 
+pub use dice::Dice;
 pub use job::{Job, each_rank, run};
 pub use seat::Seat;
 pub use shape::Shape;

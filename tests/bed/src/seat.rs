@@ -50,10 +50,16 @@ impl Seat {
 
     /// Returns when all ranks have called it as often as this one.
     pub fn meet(&self) {
+        self.meet_serving(std::thread::yield_now);
+    }
+
+    /// Returns when all ranks have called it, or [`Seat::meet`], as often as this one; calls
+    /// `serve` until then.
+    pub fn meet_serving(&self, mut serve: impl FnMut()) {
         let before = self.shared.arrived.fetch_add(1, Ordering::SeqCst);
         let full = (before / self.shared.ranks + 1) * self.shared.ranks;
         while self.shared.arrived.load(Ordering::SeqCst) < full {
-            std::thread::yield_now();
+            serve();
         }
     }
 

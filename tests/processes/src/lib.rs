@@ -18,8 +18,11 @@
 pub mod c_programs;
 pub mod cables;
 pub mod checkers;
+pub mod far;
 pub mod hung;
 pub mod lock_storm;
+pub mod slurm;
+pub mod sshd_machines;
 pub mod stall;
 pub mod start_storm;
 pub mod storm;
@@ -391,8 +394,13 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Creates a new, empty folder that only this user can access.
     pub fn new() -> Self {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// Creates a new, empty folder in `parent` that only this user can access.
+    pub fn inside(parent: &std::path::Path) -> Self {
         let name = format!("clump-cluster-{:016x}", process::random().expect("random bits"));
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         let mut builder = std::fs::DirBuilder::new();
         builder.mode(0o700).create(&path).expect("creating a temporary folder");
         Self(path)

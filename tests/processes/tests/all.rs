@@ -1,6 +1,7 @@
 //! Tests of this package, one module a subject: one binary, since each costs a link.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
+mod applications;
 mod built_in;
 mod c_errors;
 mod c_job;
@@ -8,16 +9,27 @@ mod cables;
 mod connections;
 mod death;
 mod ending;
+mod engines;
+mod examples;
 mod lock_storm;
 mod loopback;
+mod machines;
+mod metrics;
 mod nodes;
 mod onesided;
+mod profile;
 mod proxies;
 mod regions;
 mod running;
 mod several_cables;
 mod silence;
+mod slower;
+mod slurm;
 mod sorting;
+mod sshd;
 mod starting;
 mod storm;
+mod svm;
 mod temporary;
+mod terminal;
+mod users;

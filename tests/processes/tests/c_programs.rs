@@ -5,6 +5,9 @@ use clump_process_tests::Job;
 use clump_process_tests::c_programs::{Linked, workshop};
 use std::ffi::OsString;
 
+/// Flags for programs that calculate; they come before the objects.
+const MATHS: [&str; 2] = ["-Wl,--no-as-needed", "-lm"];
+
 /// Compiles a program and runs it in all ways; it checks itself, and prints the result.
 fn in_all_ways(source: &str, says: &str) {
     let Some(shop) = workshop(source) else { return };
@@ -18,7 +21,8 @@ fn in_all_ways(source: &str, says: &str) {
         for job in jobs {
             let done = job.finish();
             done.expect_clean();
-            assert!(done.out.contains(&format!("rank 0: {says} are right\n")), "{}", done.out);
+            let right = |is| done.out.contains(&format!("rank 0: {says} {is} right\n"));
+            assert!(right("are") || right("is"), "{}", done.out);
         }
     }
 }
@@ -28,9 +32,126 @@ fn messages_of_all_kinds() {
     in_all_ways("tests/c/messages.c", "messages");
 }
 
+/// The inlined sends of C fall back on the library's while messages are delayed on purpose.
+#[test]
+fn messages_that_are_delayed_on_purpose() {
+    let Some(shop) = workshop("C messages that are delayed") else { return };
+    let program = shop.build("tests/c/messages.c", Linked::Static);
+    for options in ["-n 3", "-n 4 --nodes 2"] {
+        let job = Job::of_program(&format!("{options} --emu L=+2ms,o=+1us,g=2us"), &program, []);
+        let done = job.finish();
+        done.expect_clean();
+        assert!(done.out.contains("rank 0: messages are right\n"), "{}", done.out);
+        // Its requests and their answers are delayed, whichever way they are sent.
+        assert!(done.took >= std::time::Duration::from_millis(4), "{:?}", done.took);
+    }
+}
+
 #[test]
 fn one_sided_operations() {
     in_all_ways("tests/c/rma.c", "one-sided operations");
+}
+
+#[test]
+fn global_memory() {
+    in_all_ways("tests/c/pgas.c", "global memory");
+}
+
+#[test]
+fn global_memory_in_cpp() {
+    in_all_ways("tests/c/pgas.cpp", "global memory in C++");
+}
+
+#[test]
+fn remote_calls_and_vectors() {
+    in_all_ways("tests/c/remote.c", "remote calls");
+}
+
+#[test]
+fn remote_calls_and_vectors_in_cpp() {
+    in_all_ways("tests/c/remote.cpp", "remote calls in C++");
+}
+
+#[test]
+fn shared_memory() {
+    in_all_ways("tests/c/svm.c", "shared virtual memory");
+}
+
+#[test]
+fn shared_memory_in_cpp() {
+    in_all_ways("tests/c/svm.cpp", "shared virtual memory in C++");
+}
+
+/// Checks that the examples on shared virtual memory give the results of one process.
+#[test]
+fn examples_on_shared_memory() {
+    let Some(shop) = workshop("C examples on shared memory") else { return };
+    for (source, says) in [
+        ("examples/c/svm_jacobi.c", "are those of one"),
+        ("examples/c/svm_lu.c", " 0 elements other than serially"),
+        ("examples/c/svm_bank.c", "no money lost"),
+    ] {
+        let program = shop.build_with(source, Linked::Shared, &MATHS);
+        for job in [Job::any(&program), Job::of_program("-n 4 --nodes 2", &program, [])] {
+            let done = job.finish();
+            done.expect_clean();
+            assert!(done.out.contains(says), "{}", done.out);
+        }
+    }
+}
+
+#[test]
+fn the_calls_of_treadmarks() {
+    in_all_ways("tests/c/treadmarks.c", "the calls of TreadMarks");
+    let Some(shop) = workshop("an example by the calls of TreadMarks") else { return };
+    let program = shop.build("examples/c/tmk_jacobi.c", Linked::Shared);
+    for (options, processes) in [("-n 1", 1), ("-n 3", 3), ("-n 4 --nodes 2", 4)] {
+        let words = ["50", "7"].map(OsString::from);
+        let done = Job::of_program(options, &program, words).finish();
+        done.expect_clean();
+        let says = format!("7 steps by {processes} processes: 0 places other than by one");
+        assert!(done.out.contains(&says), "{options}: {}", done.out);
+    }
+}
+
+/// Checks that programs in the style of PARMACS run unchanged on threads and on two nodes.
+#[test]
+fn programs_with_workers() {
+    let Some(shop) = workshop("programs with workers") else { return };
+    let on_clump = ["-include", "clump/parmacs.h", "-fPIC", "-no-pie", MATHS[0], MATHS[1]];
+    let on_threads = ["-include", "clump/parmacs.h", "-DCLUMP_PARMACS_THREADS", MATHS[0], MATHS[1]];
+    for (source, says) in [
+        ("examples/c/parmacs_tasks.c", "by 4 workers is right"),
+        ("examples/c/parmacs_waves.c", "waves by 4 workers are those of one"),
+    ] {
+        let nodes = shop.build_with(source, Linked::Shared, &on_clump);
+        let threads = shop.build_with(source, Linked::Shared, &on_threads);
+        let alone = std::process::Command::new(threads).arg("4").output().unwrap();
+        assert!(alone.status.success(), "{alone:?}");
+        assert!(String::from_utf8_lossy(&alone.stdout).contains(says), "{alone:?}");
+        for options in ["-n 4", "-n 4 --nodes 2", "-n 5 --nodes 2"] {
+            let done = Job::of_program(options, &nodes, [OsString::from("4")]).finish();
+            done.expect_clean();
+            assert!(done.out.contains(says), "{options}: {}", done.out);
+        }
+        // Too few ranks are an error that says so.
+        let done = Job::of_program("-n 2", &nodes, [OsString::from("4")]).finish();
+        assert_ne!(done.code, 0, "{}", done.out);
+        assert!(done.err.contains("give `clump run -n` one for each"), "{}", done.err);
+    }
+    let own = shop.build_with("tests/c/workers.c", Linked::Shared, &["-fPIC", "-no-pie"]);
+    for job in [
+        Job::any(&own),
+        Job::of_program("-n 3", &own, []),
+        Job::of_program("-n 4 --nodes 2", &own, []),
+    ] {
+        let done = job.finish();
+        done.expect_clean();
+        assert!(done.out.contains("rank 0: workers are right"), "{}", done.out);
+    }
+    let fixed = shop.build_with("examples/c/parmacs_waves.c", Linked::Static, &on_clump);
+    let done = Job::of_program("-n 2", &fixed, [OsString::from("2")]).finish();
+    assert!(done.code != 0 && done.err.contains("linked with libclump.so"), "{}", done.err);
 }
 
 #[test]

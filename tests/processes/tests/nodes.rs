@@ -37,6 +37,13 @@ fn barriers_and_messages_over_nodes() {
 }
 
 #[test]
+fn ranks_of_a_hundred_nodes_meet() {
+    Job::of("-n 100 --nodes 100", "barrier 3").finish().expect_clean();
+    let ended = Job::of("-n 257 --nodes 257", "barrier 1").finish();
+    assert!(ended.code == 2 && ended.err.contains("257 is not in 1..=256"), "{}", ended.err);
+}
+
+#[test]
 fn a_job_on_one_node_opens_no_network_socket() {
     let folder = Folder::new();
     for (nodes, expected) in [(1, false), (2, true)] {
@@ -268,6 +275,24 @@ fn whatever_ranks_started_ends_with_the_job() {
         job.signal(pid, signals::KILL);
         job.finish();
     }
+}
+
+#[test]
+fn addresses_by_which_nodes_reach_each_other_are_said_to_a_user_who_asks() {
+    for proxies in ["", "--ni proxy:1 "] {
+        let ended = Job::of(&format!("-v -n 3 --nodes 3 {proxies}"), "barrier 1").finish();
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        for (here, there) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+            let is_said = |line: &&str| {
+                line.starts_with(&format!("clump: node {here} ("))
+                    && line.contains(&format!(") reaches node {there} ("))
+                    && line.ends_with("): 127.0.0.1 -> 127.0.0.1")
+            };
+            assert_eq!(ended.err.lines().filter(is_said).count(), 1, "{}", ended.err);
+        }
+    }
+    let quiet = Job::of("-n 3 --nodes 3", "barrier 1").finish();
+    assert!(!quiet.err.contains("reaches"), "{}", quiet.err);
 }
 
 #[test]

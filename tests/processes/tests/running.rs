@@ -241,7 +241,7 @@ fn wrong_command_lines() {
         ("run --bind sockets true", "cores"),
         ("run -n 2 --nodez 2 true", "unknown option `--nodez`"),
         ("run -n 2 --nodes 3 true", "2 ranks do not fill 3 nodes"),
-        ("run -n 2 --nodes 0 true", "1..=64"),
+        ("run -n 2 --nodes 0 true", "1..=256"),
         ("run -n 2 --addresses 203.0.113.9 true", "no address of this machine"),
         ("app sort -n 4 --nodes 9 -i in -o out", "4 ranks do not fill 9 nodes"),
         ("app sort -n 2 --addresses 203.0.113.9 -i in -o out", "no address of this machine"),

@@ -2,6 +2,7 @@
 //! failure is reported once.
 
 use clump_process_tests::{Folder, Job, signals, until};
+use clump_trace::{Counter, Profile};
 
 /// Faults of the network between nodes.
 const TROUBLED: [(&str, &str); 4] = [
@@ -63,6 +64,32 @@ fn records_are_sorted_over_a_network_that_loses_and_doubles() {
         });
         sort.finish().expect_clean();
         records.check();
+    }
+}
+
+#[test]
+fn records_are_sorted_over_streams_for_bulk() {
+    let records = Records::new("", 100_000);
+    let clump = clump_process_tests::program("clump-under-test").display().to_string();
+    let [from, to, profile] = ["records", "sorted", "profile.json"].map(|name| records.path(name));
+    let sort = format!("{clump} app sort --force -i {from} -o {to}");
+    for options in
+        ["-n 2 --nodes 2", "-n 4 --nodes 2 --security crc", "-n 4 --nodes 2 --ni proxy:1"]
+    {
+        let job = Job::command(&format!("run {options} --profile {profile} {sort}"));
+        let sort = job.with(|command| {
+            command.env("CLUMP_NET_BULK", "stream");
+        });
+        sort.finish().expect_clean();
+        records.check();
+        let text = std::fs::read_to_string(&profile).unwrap();
+        let told: Profile = serde_json::from_str(&text).unwrap();
+        let sum = |counter| told.counters.iter().map(|rank| rank[counter]).sum::<u64>();
+        let (sent, received) = (sum(Counter::NetRecordsSent), sum(Counter::NetRecordsReceived));
+        // What proxies send and receive is no rank's.
+        let by_ranks = !options.contains("proxy");
+        assert!(received == sent && (sent > 0) == by_ranks, "{options}: {received} of {sent}");
+        assert_eq!(sum(Counter::NetStreamsBroken), 0, "{options}");
     }
 }
 

@@ -49,10 +49,11 @@ fn an_interface_that_is_down_is_seen_before_anything_starts() {
 fn limits_that_are_too_low_are_named_with_a_remedy() {
     for (limit, said) in [
         ("-s 64", "ulimit -s"),
-        ("-d 1000", "ulimit -d"),
+        // With less than the program itself takes, the kernel kills it before it begins.
+        ("-d 4000", "ulimit -d"),
         ("-f 1000", "ulimit -f"),
         ("-f 100000000", "ulimit -f"),
-        ("-v 30000", "ulimit -v"),
+        ("-v 60000", "ulimit -v"),
     ] {
         for nodes in [1, 2] {
             let job = format!("run -n 8 --nodes {nodes} {} talk 3", program("prog").display());

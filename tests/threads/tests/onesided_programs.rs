@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
 use clump_rma::{Comparison, Pending, Rma, Strides, Target};
-use clump_test_bed::{Seat, Shape, run};
+use clump_test_bed::{Dice, Seat, Shape, run};
 use clump_test_tier::pick;
 use clump_transport::Dispatch;
 use std::time::Duration;
@@ -14,23 +14,6 @@ const PARTS: u64 = 1 << 10;
 const PART: u64 = 1 << 15;
 const PHASES: usize = 6;
 const STEPS: usize = 60;
-
-/// A generator that all ranks run alike (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// The use of a word during a phase: operations of one kind, which commute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +81,7 @@ fn step(dice: &mut Dice, ranks: usize) -> Step {
         what: dice.below(9),
         target: dice.below(ranks as u64) as usize,
         word: dice.below(WORDS),
-        operand: dice.next() >> dice.below(60),
+        operand: dice.number() >> dice.below(60),
         at: dice.below(PART - len + 1),
         len,
     }
@@ -202,7 +185,7 @@ fn program(seat: &Seat, seed: u64) {
     let locks = seat.exchange(my_locks.name());
     let my_flags = rma.export_flags(1).unwrap();
     let flags = seat.exchange(my_flags.name());
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let lock = rma.lock(locks[dice.below(ranks as u64) as usize], 0).unwrap();
     let flag = rma.flag(flags[dice.below(ranks as u64) as usize], 0).unwrap();
     let mut model = Model {

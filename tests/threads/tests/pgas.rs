@@ -8,7 +8,7 @@ use clump_pgas::{
 };
 use clump_rma::{AtomicOp, Refusal, RegionOptions, SegmentName};
 use clump_shm::job::{Death, DeathCause};
-use clump_test_bed::{Seat, Shape, run};
+use clump_test_bed::{Dice, Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,17 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// Aggregation as it is by default, with batches that are always in each other's way, with batches
-/// that are old at once, and none.
+/// Aggregation as it is by default, with batches that are always in each other's way and travel
+/// over a grid, with batches that are old at once and are not combined by proxies, and none.
 fn bounds() -> [PgasOptions; 4] {
     let usual = PgasOptions::default();
     let crowded =
         PgasOptions { batch_updates: 5, memory_bytes: 120, delay: Duration::MAX, ..usual };
+    let crowded = PgasOptions { grid_nodes: 1, ..crowded };
     [
         usual,
         crowded,
-        PgasOptions { delay: Duration::ZERO, ..usual },
+        PgasOptions { delay: Duration::ZERO, combines: false, ..usual },
         PgasOptions { aggregates: false, ..usual },
     ]
 }
@@ -51,23 +52,6 @@ fn everywhere(body: impl Fn(&Seat, &Pgas) + Clone + Send + 'static) {
 
 fn open(seat: &Seat, options: &PgasOptions) -> Pgas {
     Pgas::with(&seat.context, &Arc::new(Team::form(&seat.context).unwrap()), options).unwrap()
-}
-
-/// A generator of random numbers (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }
 
 const OPS: [AtomicOp; 7] = [
@@ -90,14 +74,14 @@ struct Step {
 }
 
 fn steps(seed: u64, round: u64, rank: usize, len: usize) -> impl Iterator<Item = Step> {
-    let mut dice = Dice(seed ^ round << 32 ^ (rank as u64) << 48);
-    let count = if len == 0 { 0 } else { dice.below(120) };
+    let mut dice = Dice::new(seed ^ round << 32 ^ (rank as u64) << 48);
+    let count = if len == 0 { 0 } else { dice.index(120) };
     (0..count).map(move |_| {
-        let index = dice.below(len);
-        let mut of_element = Dice(seed ^ round << 20 ^ index as u64);
-        let op = OPS[of_element.below(OPS.len())];
-        let operand = if op == AtomicOp::Store { of_element.next() } else { dice.next() };
-        Step { index, op, operand, manner: dice.below(8) }
+        let index = dice.index(len);
+        let mut of_element = Dice::new(seed ^ round << 20 ^ index as u64);
+        let op = OPS[of_element.index(OPS.len())];
+        let operand = if op == AtomicOp::Store { of_element.number() } else { dice.number() };
+        Step { index, op, operand, manner: dice.index(8) }
     })
 }
 
@@ -169,7 +153,7 @@ fn compare<T: Bits + Number + std::fmt::Debug>(table: &Spread<T>, model: &[T], d
     if model.is_empty() {
         return;
     }
-    let indexes: Vec<_> = (0..dice.below(200)).map(|_| dice.below(model.len())).collect();
+    let indexes: Vec<_> = (0..dice.index(200)).map(|_| dice.index(model.len())).collect();
     let wanted: Vec<_> = indexes.iter().map(|&index| model[index]).collect();
     let mut gathered = vec![T::of(0); indexes.len()];
     table.gather(&indexes, &mut gathered).unwrap();
@@ -189,9 +173,9 @@ fn compare<T: Bits + Number + std::fmt::Debug>(table: &Spread<T>, model: &[T], d
 }
 
 fn program<T: Bits + Ord + Number + std::fmt::Debug>(pgas: &Pgas, seed: u64, layout: Layout) {
-    let len = Dice(seed).below(90);
+    let len = Dice::new(seed).index(90);
     let table = pgas.spread::<T>(len, layout).unwrap();
-    let (mut model, mut dice) = (vec![T::of(0); len], Dice(seed ^ pgas.rank() as u64));
+    let (mut model, mut dice) = (vec![T::of(0); len], Dice::new(seed ^ pgas.rank() as u64));
     for round in 0..3 {
         steps(seed, round, pgas.rank(), len).for_each(|step| execute(&table, &step));
         for rank in 0..pgas.nranks() {

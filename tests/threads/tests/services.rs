@@ -5,7 +5,7 @@ use clump_rma::{
     AdvanceWord, AtomicOp, Comparison, Range, Refusal, RegionOptions, Rma, SegmentName,
     SpreadUpdate, Target, Update,
 };
-use clump_test_bed::{Seat, Shape, run};
+use clump_test_bed::{Dice, Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::time::Duration;
 
@@ -35,19 +35,6 @@ fn shapes() -> Vec<Shape> {
 fn everywhere(body: impl Fn(&Seat) + Clone + Send + 'static) {
     for (seed, shape) in (1..).zip(shapes()) {
         run(&shape, seed, body.clone());
-    }
-}
-
-/// A generator of random numbers (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
     }
 }
 
@@ -148,7 +135,7 @@ fn random_programs_leave_what_the_model_has() {
         let rma = Rma::open(&seat.context).unwrap();
         let (_mine, all) = seat.allocate(&rma, BYTES);
         let next = &all[(seat.rank() + 1) % seat.ranks()];
-        let mut dice = Dice(seat.rank() as u64 + 17);
+        let mut dice = Dice::new(seat.rank() as u64 + 17);
         let mut model = Model(vec![0; BYTES as usize]);
         for _ in 0..clump_test_tier::pick(50, 150) {
             match dice.below(6) {
@@ -190,6 +177,9 @@ fn what_is_outside_is_refused_and_changes_nothing() {
         assert_eq!(why(next.update_many(8, AtomicOp::Add, &both)), Refusal::OutOfBounds);
         assert_eq!(why(next.update_many(4, AtomicOp::Add, &both[..1])), Refusal::Misaligned);
         assert_eq!(why(next.update_many(8, AtomicOp::Swap, &both[..1])), Refusal::Unknown);
+        assert_eq!(why(next.update_halves(8, AtomicOp::Add, &both)), Refusal::OutOfBounds);
+        assert_eq!(why(next.update_halves(2, AtomicOp::Add, &both[..1])), Refusal::Misaligned);
+        assert_eq!(why(next.update_halves(8, AtomicOp::Swap, &both[..1])), Refusal::Unknown);
         assert_eq!(why(next.get_many(0, &[0, 1 << 30], &mut [0; 2])), Refusal::OutOfBounds);
         let ranges = [Range::new(0, 8), Range::new(1 << 30, 8)];
         assert_eq!(why(next.gather(&ranges, &mut [0; 16])), Refusal::OutOfBounds);

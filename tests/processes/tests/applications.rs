@@ -1,0 +1,96 @@
+//! Applications on global memory, in small sizes: each checks itself, on any ranks and nodes.
+
+use clump_process_tests::{Folder, Job};
+use clump_test_tier::first_of;
+use serde_json::Value;
+
+/// Ranks and nodes.
+const SHAPES: [(u32, u32); 6] = [(4, 2), (1, 1), (2, 2), (3, 2), (2, 1), (4, 1)];
+
+/// Runs an application in all shapes, or the first ones, and returns its reports.
+fn verified(words: &str) -> Vec<Value> {
+    let run = |&(ranks, nodes): &(u32, u32)| {
+        let line = format!("app {words} -n {ranks} --nodes {nodes} --json");
+        let ended = Job::command(&line).finish();
+        ended.expect_clean();
+        let report = ended.json();
+        assert_eq!(report["verified"], true, "{line}: {}", ended.out);
+        assert_eq!(report["ranks"], ranks, "{line}");
+        report
+    };
+    first_of(3, &SHAPES).iter().map(run).collect()
+}
+
+/// Returns a count of a report.
+fn count(report: &Value, name: &str) -> u64 {
+    report["counts"][name].as_u64().unwrap_or_else(|| panic!("`{name}` is in {report}"))
+}
+
+#[test]
+fn gups_histo_and_indexgather() {
+    verified("gups --log-words 12");
+    verified("histo --bins 1000 --samples 20000");
+    verified("indexgather --words 5000 --reads 20000");
+}
+
+#[test]
+fn sample_sort_of_every_input() {
+    for input in ["uniform", "gaussian", "zero", "bucket"] {
+        verified(&format!("sample --keys 20011 --input {input}"));
+    }
+    for input in ["g-group", "staggered", "worst-load", "duplicates"] {
+        verified(&format!("sample --keys 9973 --input {input} --manner single"));
+    }
+}
+
+#[test]
+fn radix_sort_by_key_and_in_bulk() {
+    verified("radix --keys 20011");
+    verified("radix --keys 5003 --input duplicates --manner single");
+    for report in verified("radb --keys 20011 --input gaussian") {
+        // Two passes, and each rank sends every other one a message; the rest are counts, of which
+        // each rank but one passes 2^16 on, up and around, in each pass.
+        let ranks = report["ranks"].as_u64().unwrap();
+        let all =
+            count(&report, "messages to other nodes") + count(&report, "messages within nodes");
+        assert_eq!(all, 2 * ranks * (ranks - 1) + 2 * 2 * (ranks - 1) * 65536, "{report}");
+    }
+}
+
+#[test]
+fn em3d_by_stores_and_by_reads() {
+    for way in ["write", "read"] {
+        for layout in ["naive", "good"] {
+            verified(&format!("em3d --graph-nodes 601 --steps 3 --manner {way} --layout {layout}"));
+        }
+        // Blocks without nodes, and no edges between ranks.
+        verified(&format!("em3d --graph-nodes 4 --degree 3 --span 2 --manner {way}"));
+        verified(&format!("em3d --graph-nodes 200 --remote 0 --manner {way}"));
+    }
+}
+
+#[test]
+fn components_of_lattices_and_lists() {
+    verified("connect --side 14");
+    verified("connect --dims 2 --side 60 --density 45 --manner single");
+    verified("connect --side 8 --density 0");
+    let folder = Folder::new();
+    let list = folder.path().join("edges");
+    // A chain through all ranks, from the last vertex to the first, and a triangle.
+    let chain: String = (1..40).map(|n| format!("{} {}\n", 2 * n, 2 * n - 2)).collect();
+    std::fs::write(&list, format!("# comment\n{chain}\n5 9\n9 77\n77 5\n")).unwrap();
+    verified(&format!("connect --edges {}", list.display()));
+    std::fs::write(&list, "1 2\n3 x\n").unwrap();
+    let wrong = Job::command(&format!("app connect -n 2 --edges {}", list.display())).finish();
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(wrong.err.contains("line 2: an edge is two numbers of vertices"), "{}", wrong.err);
+}
+
+#[test]
+fn fourier_transforms_of_any_sides() {
+    verified("fft3d --sides 16");
+    verified("fft3d --sides 9 5 7");
+    // More ranks than planes: pencils; and more than there are numbers.
+    verified("fft3d --sides 2");
+    verified("fft3d --sides 1 3 1");
+}

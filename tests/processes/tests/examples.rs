@@ -1,0 +1,42 @@
+//! The examples on global memory, in Rust and in C, on one node and on several.
+
+use clump_process_tests::c_programs::{Linked, workshop};
+use clump_process_tests::{Job, program};
+use std::ffi::OsString;
+
+/// Examples, a small argument of those in Rust, and what they print at the end.
+const EXAMPLES: [(&str, Option<&str>, &str); 7] = [
+    ("hello", None, "hello from rank 3 of 4, on node 1"),
+    ("ring", Some("50"), "rounds over 4 ranks"),
+    ("histogram", Some("2000"), "throws of 4 ranks"),
+    ("hash_map", Some("300"), "97 distinct"),
+    ("stencil", Some("20"), "largest change"),
+    ("task_queue", Some("200"), "tasks, "),
+    ("all_to_all", Some("100"), "4 ranks have exchanged blocks"),
+];
+
+#[test]
+fn examples_in_rust() {
+    for (name, argument, says) in EXAMPLES {
+        let example = program(&format!("example-{}", name.replace('_', "-")));
+        for options in ["-n 4 --nodes 2", "-n 1"] {
+            let argument = argument.map(OsString::from);
+            let done = Job::of_program(options, &example, argument).finish();
+            done.expect_clean();
+            assert!(options == "-n 1" || done.out.contains(says), "{name}: {}", done.out);
+        }
+    }
+}
+
+#[test]
+fn examples_in_c() {
+    let Some(shop) = workshop("examples on global memory in C") else { return };
+    for (name, _, says) in EXAMPLES {
+        let example = shop.build(&format!("examples/c/gas_{name}.c"), Linked::Shared);
+        for options in ["-n 4 --nodes 2", "-n 1"] {
+            let done = Job::of_program(options, &example, []).finish();
+            done.expect_clean();
+            assert!(options == "-n 1" || done.out.contains(says), "{name}: {}", done.out);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Jobs on several machines, by a program that stands for `ssh`.
+
+use clump_process_tests::far::{FakeShell, agents_on};
+use clump_process_tests::{Folder, Job, signals, until};
+use std::time::Duration;
+
+/// Longest time until a job that cannot begin has ended.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_barrier_over_two_machines_that_share_neither_folder_nor_environment() {
+    let far = FakeShell::new();
+    far.job("--hosts a:2,b:2 -n 4", "barrier 20").finish().expect_clean();
+    far.job("--hosts a:2,b:2", "talk 3").finish().expect_clean();
+    far.job("--hosts b:3", "talk 3").finish().expect_clean();
+}
+
+#[test]
+fn ranks_get_chosen_variables_all_of_clumps_and_the_folder_of_the_launcher() {
+    let far = FakeShell::new();
+    let folder = Folder::new();
+    let script =
+        "echo $CLUMP_RANK $CLUMP_NODE $MACHINE [$GIVEN] [$COPIED] [$OTHER] [$CLUMP_LANES] $(pwd)";
+    let job = far.job_of("--hosts a:1,b:1 --env GIVEN=x=y --env COPIED", &["sh", "-c", script]);
+    let ended = job
+        .with(|command| {
+            command.current_dir(folder.path()).env("COPIED", "c").env("OTHER", "o");
+            command.env("CLUMP_LANES", "7");
+        })
+        .finish();
+    ended.expect_clean();
+    let mut lines: Vec<&str> = ended.out.lines().collect();
+    lines.sort_unstable();
+    let path = folder.path().display();
+    assert_eq!(
+        lines,
+        [format!("0 0 a [x=y] [c] [] [7] {path}"), format!("1 1 b [x=y] [c] [] [7] {path}"),]
+    );
+}
+
+#[test]
+fn settings_of_the_launcher_hold_on_all_machines() {
+    let far = FakeShell::new();
+    let file = far.folder().join("settings.toml");
+    std::fs::write(&file, "spin_ns = 4321\n").unwrap();
+    let job = far.job_of("--hosts a:1,b:1 --json", &["sh", "-c", "echo [$CLUMP_SPIN_NS]"]);
+    let ended = job
+        .with(|command| {
+            command.env("CLUMP_CONFIG", &file);
+        })
+        .finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(ended.json()["config"]["spin_ns"], "4321");
+    assert_eq!(ended.out.matches("[4321]").count(), 2, "{}", ended.out);
+}
+
+#[test]
+fn the_outcome_names_machines_as_their_user_does() {
+    let far = FakeShell::new();
+    let ended = far.job("--hosts a:2,b:2 --json", "barrier 1").finish();
+    assert_eq!(ended.json()["hosts"], serde_json::json!(["a", "b"]));
+    far.job("--hosts a:2,b:2", "exit 3 3").finish().expect(3, &["rank 3", "node 1 (b)"]);
+    far.job("--hosts b:2", "die 6 1").finish().expect(134, &["rank 1", "node 0 (b)"]);
+}
+
+#[test]
+fn a_hostfile_is_read_and_commands_are_shown_without_a_start() {
+    let far = FakeShell::new();
+    let file = far.folder().join("hosts");
+    std::fs::write(&file, "# two\na slots=3\nb:3\n").unwrap();
+    let options = format!("--hostfile {} -n 4 --dry-run", file.display());
+    let ended = far.job(&options, "barrier 1").finish();
+    ended.expect_clean();
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", ended.out);
+    assert!(lines[0].contains("fake-ssh a '") && lines[0].ends_with("# ranks 0 to 2"), "{lines:?}");
+    assert!(lines[1].contains("fake-ssh b '") && lines[1].ends_with("# ranks 3 to 3"), "{lines:?}");
+    std::fs::write(&file, "a slots=3\nb slot=1\n").unwrap();
+    far.job(&options, "barrier 1").finish().expect(2, &["line 2", "`slot=`"]);
+    Job::of("--hosts a:2 -n 3", "barrier 1").finish().expect(2, &["2 slots", "--hosts a:3"]);
+    Job::of("--ssh x -n 3", "barrier 1").finish().expect(2, &["--hosts"]);
+    Job::of("--env NOT_THERE", "barrier 1").finish().expect(2, &["NOT_THERE"]);
+}
+
+/// A job whose ranks are on machines `a` and `b`: rank 0 computes for ever.
+fn stuck(far: &FakeShell, folder: &Folder) -> clump_process_tests::Running {
+    let args = format!("forever 0 --together --deaf --ready {}", folder.path().display());
+    let job = far.job("--hosts a:2,b:2", &args).start();
+    job.await_ready(folder.path(), 0..1);
+    job
+}
+
+#[test]
+fn however_a_job_ends_nothing_is_left_on_any_machine() {
+    for (victim, code, parts) in [
+        ("interrupt", 130, &["interrupted (SIGINT)"][..]),
+        ("rank", 137, &["rank 2 of `prog` was killed by signal 9", "node 1 (b)"]),
+        ("agent", 125, &["node 1 was lost", "(b)", "ranks 2, 3 of `prog` were lost"]),
+        ("client", 125, &["node 1 was lost", "the connection to b was killed by signal 9 SIGKILL"]),
+        ("launcher", -9, &[]),
+    ] {
+        let far = FakeShell::new();
+        let folder = Folder::new();
+        let job = stuck(&far, &folder);
+        let agent = until("the agent", || agents_on(&job, "b").first().copied());
+        let pid = match victim {
+            "rank" => until("rank 2", || {
+                let of = |p: &clump_os::procfs::Process| {
+                    let rank = clump_os::procfs::variable(p.pid, "CLUMP_RANK");
+                    p.parent == agent && rank.is_some_and(|rank| rank == "2")
+                };
+                job.processes().iter().find(|p| of(p)).map(|p| p.pid)
+            }),
+            "agent" => agent,
+            "client" => until("the client", || {
+                let of = |p: &clump_os::procfs::Process| {
+                    let machine = clump_os::procfs::variable(p.pid, "MACHINE");
+                    p.parent == job.launcher() && machine.is_some_and(|name| name == "b")
+                };
+                job.processes().iter().find(|p| of(p)).map(|p| p.pid)
+            }),
+            _ => job.launcher(),
+        };
+        job.signal(pid, if victim == "interrupt" { signals::INTERRUPT } else { signals::KILL });
+        job.finish().expect(code, parts);
+    }
+}
+
+#[test]
+fn a_machine_without_an_agent_ends_the_job_with_its_name_and_a_remedy() {
+    for (script, code, parts) in [
+        (
+            "[ $machine = b ] && { echo 'ssh: connect to host b port 22: Connection refused' >&2; exit 255; }",
+            125,
+            &["machine b cannot be reached", "Connection refused", "ssh -p PORT"][..],
+        ),
+        (
+            "[ $machine = b ] && { echo 'b: Permission denied (publickey,password).' >&2; exit 255; }",
+            125,
+            &["machine b cannot be reached", "ssh-copy-id b"],
+        ),
+        (
+            "[ $machine = b ] && { echo 'Host key verification failed.' >&2; exit 255; }",
+            125,
+            &["machine b", "log in once by `ssh b`"],
+        ),
+        (
+            "[ $machine = b ] && exec sh -c '/no/such/clump agent'",
+            127,
+            &["machine b has no clump at", "not found", "--agent PATH"],
+        ),
+        (
+            "[ $machine = b ] && { echo This account is closed.; exit 1; }",
+            125,
+            &["no agent came to life on machine b", "This account is closed."],
+        ),
+        ("[ $machine = b ] && exec yes", 125, &["machine b is no agent of clump"]),
+        ("[ $machine = b ] && exec cat", 125, &["machine b gave no sign of an agent within 1 s"]),
+        (
+            "[ $machine = b ] && exec sleep 9999",
+            125,
+            &["machine b gave no sign of an agent within 1 s", "CLUMP_START_TIMEOUT_MS"],
+        ),
+        (
+            "[ $machine = b ] && kill -9 $$",
+            125,
+            &["no agent came to life on machine b", "code 137"],
+        ),
+    ] {
+        let far = FakeShell::with_script(script);
+        let job = far.job("--hosts a:2,b:2", "barrier 1");
+        let ended = job
+            .with(|command| {
+                command.env("CLUMP_START_TIMEOUT_MS", "1000");
+            })
+            .finish();
+        ended.expect(code, parts);
+        assert!(ended.gone < SOON, "{script}: {:?}", ended.gone);
+    }
+}
+
+#[test]
+fn a_login_that_prints_text_does_no_harm() {
+    let far = FakeShell::with_script("echo Welcome to $machine; echo You have mail. >&2");
+    let ended = far.job("--hosts a:2,b:2", "barrier 3").finish();
+    ended.expect_clean();
+    assert!(!ended.out.contains("Welcome"), "{}", ended.out);
+}
+
+#[test]
+fn an_interrupt_while_machines_do_not_answer_ends_everything_at_once() {
+    let far = FakeShell::with_script("[ $machine = b ] && exec sleep 9999");
+    let job = far.job("--hosts a:2,b:2", "barrier 1").start();
+    job.await_named("sleep", 1);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)"]);
+}
+
+#[test]
+fn rank_0_reads_the_input_of_the_launcher_from_a_pipe_and_from_a_file() {
+    let far = FakeShell::new();
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n * 7) as u8).collect();
+    let sum = |all: &[u8]| all.iter().fold(0_u64, |sum, &byte| sum * 31 % 65_521 + u64::from(byte));
+    let (file, copy) = (far.folder().join("input"), far.folder().join("copy"));
+    std::fs::write(&file, &bytes).unwrap();
+    let script = format!("if [ $CLUMP_RANK = 0 ]; then cat > {}; else cat; fi", copy.display());
+    let words = ["sh", "-c", &script];
+    for piped in [false, true] {
+        let job = far.job_of("--hosts a:1,b:1", &words);
+        let job = job.with(|command| {
+            let input = std::fs::File::open(&file).unwrap();
+            let mut cat = std::process::Command::new("cat");
+            let cat = cat.stdin(input.try_clone().unwrap()).stdout(std::process::Stdio::piped());
+            if piped {
+                command.stdin(cat.spawn().unwrap().stdout.take().unwrap());
+            } else {
+                command.stdin(input);
+            }
+        });
+        let ended = job.finish();
+        ended.expect_clean();
+        assert_eq!(ended.out, "", "only rank 0 reads");
+        let got = std::fs::read(&copy).unwrap();
+        assert_eq!((got.len(), sum(&got)), (bytes.len(), sum(&bytes)), "piped: {piped}");
+        std::fs::remove_file(&copy).unwrap();
+    }
+}
+
+#[test]
+fn input_that_rank_0_does_not_read_is_hardly_consumed_and_delays_nothing() {
+    let far = FakeShell::new();
+    let file = far.folder().join("input");
+    std::fs::write(&file, vec![b'x'; 3_000_000]).unwrap();
+    let clump = clump_process_tests::program("clump-under-test");
+    let shell = far.folder().join("fake-ssh");
+    let line = format!(
+        "{{ {} run --ssh {} --hosts a:2,b:1 true; wc -c; }} < {}",
+        clump.display(),
+        shell.display(),
+        file.display()
+    );
+    let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+    let left: usize = ended.out.trim().parse().unwrap();
+    assert!(left >= 3_000_000 - 2 * (256 << 10), "{left} bytes are left: {}", ended.err);
+}
+
+#[test]
+fn an_agent_of_another_version_gets_neither_key_nor_job() {
+    let far = FakeShell::with_script(
+        "[ $machine = b ] && { printf '\\000\\033clump agent\\r\\n\\000\\021\\000\\000\\000{\"version\":\"9.9\"}'; \
+         cat > $0.got; exit 0; }",
+    );
+    let ended = far.job("--hosts a:2,b:2", "barrier 1").finish();
+    ended.expect(125, &["b has clump 9.9, this machine 0.1.0", "install the same build"]);
+    let got = far.folder().join("fake-ssh.got");
+    assert_eq!(std::fs::read(got).unwrap_or_default(), b"", "nothing was sent to it");
+}
+
+#[test]
+fn the_doctor_examines_machines_and_pairs() {
+    let shell = FakeShell::with_script(
+        "[ $machine = c ] && { echo 'ssh: connect to host c port 22: Connection refused' >&2; exit 255; }",
+    );
+    let well = shell.command("doctor --hosts a,b").finish();
+    assert_eq!(well.code, 0, "{}{}", well.out, well.err);
+    assert_eq!(well.out.matches(" cores, ").count(), 2, "each machine: {}", well.out);
+    assert_eq!(well.out.matches("addresses: ").count(), 2, "{}", well.out);
+    let pair = well.out.lines().find(|line| line.contains("a - b: round trip "));
+    let pair = pair.unwrap_or_else(|| panic!("{}", well.out));
+    let apart =
+        pair.split_once(" MB/s, clocks ").and_then(|(_, rest)| rest.strip_suffix(" ms apart"));
+    let apart: f64 = apart.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{pair}"));
+    assert!(apart < 1000.0, "one clock: {pair}");
+    assert!(well.err.contains("node 0 (a) reaches node 1 (b): "), "{}", well.err);
+    assert!(well.out.ends_with("a job can run on all 2 machines\n"), "{}", well.out);
+    let ill = shell.command("doctor --hosts a,c,b").finish();
+    assert_eq!(ill.code, 1, "{}{}", ill.out, ill.err);
+    assert!(ill.err.contains("machine c cannot be reached"), "{}", ill.err);
+    assert!(ill.err.contains("no sshd listens there"), "the remedy: {}", ill.err);
+    assert!(ill.out.contains("a - b: round trip "), "the others are examined: {}", ill.out);
+    assert!(
+        ill.out.ends_with("2 of 3 machines can run a job by themselves; see above\n"),
+        "{}",
+        ill.out
+    );
+}

@@ -1,0 +1,115 @@
+//! The profile that every program leaves behind: its matrix against the counters of its ranks,
+//! which are counted elsewhere.
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
+
+use clump_process_tests::{Folder, Job, signals};
+use clump_trace::{Counter, Profile};
+
+/// Messages and bytes that a rank's counters say it sent, by size.
+fn counted(profile: &Profile, rank: usize) -> [u64; 6] {
+    let of = |size: &str, what: &str| -> u64 {
+        let names = ["shm.request", "shm.reply", "net.request", "net.reply"];
+        let counter = |path| Counter::named(&format!("{path}.{size}.{what}")).unwrap();
+        names.into_iter().map(|path| profile.counters[rank][counter(path)]).sum()
+    };
+    let both = ["short", "medium", "long"].map(|size| [of(size, "sent"), of(size, "sent_bytes")]);
+    let [[a, b], [c, d], [e, f]] = both;
+    [a, b, c, d, e, f]
+}
+
+/// Messages and bytes that the matrix says it sent.
+fn told(profile: &Profile, rank: usize) -> [u64; 6] {
+    let mut sums = [0; 6];
+    for pair in profile.matrix.iter().flatten().filter(|pair| pair.from as usize == rank) {
+        let cells = [pair.short, pair.medium, pair.long];
+        sums.iter_mut().zip(cells.as_flattened()).for_each(|(sum, cell)| *sum += cell);
+    }
+    sums
+}
+
+fn profile_of(options: &str, program: &str, lanes: bool) -> Profile {
+    let folder = Folder::new();
+    let file = folder.path().join("profile.json");
+    let job = Job::of(&format!("{options} --profile {}", file.display()), program);
+    let job = job.with(|job| {
+        if !lanes {
+            job.env("CLUMP_LANES", "0");
+        }
+    });
+    job.finish().expect_clean();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let profile: Profile = serde_json::from_str(&text).unwrap();
+    profile.checked().unwrap()
+}
+
+#[test]
+fn the_matrix_of_every_way_of_messages_adds_up_to_the_counters() {
+    let ways = [
+        ("-n 3", true),
+        ("-n 3", false),
+        ("-n 3 --nodes 2", true),
+        ("-n 3 --nodes 2 --ni proxy:1", true),
+        ("-n 3 --nodes 2 --emu o=+1us,L=+50us", true),
+        ("-n 3 --emu o=+1us,L=+50us", false),
+    ];
+    for (way, lanes) in ways {
+        let profile = profile_of(way, "talk 3", lanes);
+        assert_eq!(profile.ranks(), 3);
+        for rank in 0..3 {
+            let counted = counted(&profile, rank);
+            assert!(counted[0] > 0, "{way}: rank {rank} sent nothing");
+            assert_eq!(told(&profile, rank), counted, "{way}, lanes {lanes}: rank {rank}");
+        }
+    }
+}
+
+#[test]
+fn barriers_leave_the_times_between_them() {
+    let profile = profile_of("-n 2", "barrier 10", true);
+    for (counters, times) in profile.counters.iter().zip(&profile.intervals) {
+        let barriers = counters[Counter::Barriers];
+        assert!(barriers >= 10);
+        assert_eq!(times.barriers.total(), barriers - 1);
+    }
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_fails_the_job() {
+    let job = Job::of("-n 1 --profile /nonexistent/p.json", "barrier 1");
+    let ended = job.finish();
+    assert!(ended.code != 0 && ended.err.contains("/nonexistent/p.json"), "{}", ended.err);
+}
+
+#[test]
+fn a_report_is_made_of_the_profile_of_any_program() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    Job::of(&format!("-n 2 --nodes 2 --profile {}", at("talk.json")), "talk 3")
+        .finish()
+        .expect_clean();
+    let words = format!("lab report {} --html {} --csv {}", at("talk.json"), at("p.html"), at("c"));
+    let made = Job::command(&words).finish();
+    made.expect_clean();
+    assert!(made.out.contains("messages per rank, most"), "{}", made.out);
+    let page = std::fs::read_to_string(at("p.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("0 to 1: "), "{page}");
+    let none = Job::command(&format!("lab report {}", at("c"))).finish();
+    assert!(none.code != 0 && none.err.contains("no profile"), "{}", none.err);
+}
+
+#[test]
+fn a_view_of_a_running_job_has_its_ranks() {
+    let folder = Folder::new();
+    let job = Job::of("-n 2", &format!("talk 0 --ready {}", folder.path().display())).start();
+    job.await_ready(folder.path(), 0..2);
+    let view = format!("top --pid {} --once --interval 0.05", job.launcher());
+    let json = Job::command(&format!("{view} --json")).finish().json();
+    assert_eq!(json["rates"]["ranks"].as_array().unwrap().len(), 2, "{json}");
+    let text = Job::command(&view).finish();
+    text.expect_clean();
+    assert!(text.out.contains("sent/s") && text.out.contains("2 ranks"), "{}", text.out);
+    let no_terminal = Job::command(&format!("top --pid {}", job.launcher())).finish();
+    no_terminal.expect(125, &["--once prints one view"]);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &[]);
+}

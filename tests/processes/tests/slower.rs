@@ -1,0 +1,89 @@
+//! Jobs whose network is to seem slower than it is: whole programs, unchanged, and the clock of
+//! this test. Every bound is a lower one, which no load can break.
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
+
+use clump_os::clock;
+use clump_process_tests::Job;
+use std::time::Duration;
+
+/// Layouts of two ranks: on two nodes, driven by the ranks and by proxies.
+const NODES: [&str; 2] = ["-n 2 --nodes 2", "-n 2 --nodes 2 --ni proxy:1"];
+
+fn took(job: Job) -> Duration {
+    let begun = clock::instant();
+    job.finish().expect_clean();
+    begun.elapsed()
+}
+
+#[test]
+fn a_program_takes_the_latency_of_its_barriers() {
+    for nodes in NODES {
+        // A barrier between nodes is a message each way, and each waits for the other's.
+        let job = Job::of(&format!("{nodes} --emu L=+50ms"), "barrier 10");
+        assert!(took(job) >= Duration::from_millis(500), "{nodes}");
+        let job = Job::of(nodes, "barrier 10").with(|job| {
+            job.env("CLUMP_EMU", "L=+50ms,scope=net");
+        });
+        assert!(took(job) >= Duration::from_millis(500), "{nodes}, by the environment");
+    }
+}
+
+#[test]
+fn a_program_of_many_kinds_of_messages_stays_right() {
+    for nodes in ["-n 3", "-n 3 --nodes 2", "-n 3 --nodes 2 --ni proxy:1"] {
+        let knobs = "o=+2us,g=5us,L=+100us,G=+1ns/B";
+        Job::of(&format!("{nodes} --emu {knobs}"), "talk 3").finish().expect_clean();
+        let command = format!("app histo {nodes} --size ci --emu {knobs}");
+        Job::command(&command).finish().expect_clean();
+    }
+}
+
+#[test]
+fn what_is_no_knob_is_refused_before_anything_starts() {
+    for (option, remedy) in [
+        ("--emu L=20", "write +5us"),
+        ("--emu latency=+5us", "is no knob"),
+        ("--emu L=5us", "clump lab calibrate"),
+    ] {
+        let job = Job::of(&format!("-n 2 {option}"), "barrier 1").with(|job| {
+            job.env("CLUMP_LAB_MACHINE", "/nonexistent/machine.json");
+        });
+        let ended = job.finish();
+        assert_eq!(ended.code, 2, "{option}: {}", ended.err);
+        assert!(ended.err.contains(remedy), "{option}: {}", ended.err);
+    }
+    let job = Job::of("-n 2", "barrier 1").with(|job| {
+        job.env("CLUMP_EMU", "speed=+5us");
+    });
+    job.finish().expect(2, &["CLUMP_EMU", "is no knob"]);
+}
+
+#[test]
+fn a_sweep_shows_the_slowdown_and_goes_on_where_it_ended() {
+    let folder = clump_process_tests::Folder::new();
+    let journal = folder.path().join("sweep.jsonl");
+    let sweep = |budget: &str| {
+        let words = format!(
+            "lab sweep --knob L=+20ms,+40ms --rounds 3 --budget {budget} --out {} -- -n 2 --nodes 2",
+            journal.display()
+        );
+        let prog = clump_process_tests::program("prog").display().to_string();
+        Job::command(&words).with_args(&[&prog, "barrier", "10"]).finish()
+    };
+    let none = sweep("0");
+    none.expect_clean();
+    assert!(none.out.contains("0 runs"), "{}", none.out);
+    let all = sweep("600");
+    all.expect_clean();
+    let lines = std::fs::read_to_string(&journal).unwrap().lines().count();
+    // A plan, three runs of two settings, and baselines.
+    assert!((8..=14).contains(&lines) && all.out.contains("complete"), "{lines}: {}", all.out);
+    let again = sweep("600");
+    again.expect_clean();
+    assert_eq!(std::fs::read_to_string(&journal).unwrap().lines().count(), lines, "nothing to run");
+    let slowdown = |text: &str| {
+        let line = again.out.lines().find(|line| line.starts_with(text)).unwrap();
+        line.split_whitespace().last().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(slowdown("L=+20ms") > 0.0 && slowdown("L=+40ms") > 0.0);
+}

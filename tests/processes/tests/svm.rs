@@ -1,0 +1,448 @@
+//! Shared virtual memory in whole jobs: exact results, deaths, crashes.
+
+use clump_process_tests::{Finished, Folder, Job, program, signals};
+use clump_test_tier::pick;
+use serde_json::Value;
+use std::ffi::OsString;
+
+fn svm(options: &str, words: &str) -> Job {
+    let words = words.split_whitespace().map(OsString::from);
+    Job::of_program(options, program("svm"), words)
+}
+
+/// Ways of finding accesses; `auto` is the best that the machine permits.
+const ENGINES: [&str; 2] = ["auto", "protect"];
+
+/// Ways of finding accesses for which the kernel has to permit something.
+const OPTIONAL_ENGINES: [&str; 2] = ["userfault", "scan"];
+
+/// Runs a job with a way of finding accesses; `None` where this machine does not permit it.
+fn with_engine(options: &str, words: &str, engine: &str) -> Option<Finished> {
+    let job = svm(options, words).with(|command| {
+        command.env("CLUMP_SVM_FAULTS", engine);
+    });
+    let ended = job.finish();
+    if ended.code != 0 && ended.err.contains("userfaultfd") {
+        println!(
+            "SKIPPED: {engine}: {}; a kernel that permits userfaultfd would run it",
+            ended.err
+        );
+        return None;
+    }
+    Some(ended)
+}
+
+fn expect_said(ended: &Finished, what: &str) {
+    ended.expect_clean();
+    assert!(ended.out.contains(what), "{}\n{}", ended.out, ended.err);
+}
+
+#[test]
+fn a_counter_under_a_lock_counts_on_any_nodes() {
+    for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 2", "-n 4 --nodes 4", "-n 3"]
+    {
+        let ranks: u64 = options[3..4].parse().unwrap();
+        expect_said(&svm(options, "count 30").finish(), &format!("counted to {}", ranks * 30));
+    }
+}
+
+#[test]
+fn locks_that_ranks_keep_carry_what_was_written_under_them() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let Some(ended) = with_engine(options, "keep 200", engine) else { break };
+            expect_said(&ended, "kept locks lost nothing");
+        }
+    }
+    expect_said(&svm("-n 2", "keep 20").finish(), "kept locks lost nothing");
+}
+
+#[test]
+fn single_ranks_allocate_free_and_wait_for_conditions() {
+    for engine in ENGINES {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3", "-n 2", "-n 1"] {
+            let ended = with_engine(options, "alone", engine).expect("these work everywhere");
+            expect_said(&ended, "what ranks allocate alone is right");
+        }
+    }
+}
+
+#[test]
+fn random_programs_give_the_serial_result() {
+    for seed in 0..pick(6, 60) {
+        let options =
+            ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3", "-n 5 --nodes 4", "-n 2"];
+        let options = options[seed % options.len()];
+        let faults = ENGINES[seed / 2 % ENGINES.len()];
+        let ni = if seed % 7 == 3 { " --ni proxy" } else { "" };
+        let job = svm(&format!("{options}{ni}"), &format!("random {seed} 12")).with(|command| {
+            command.env("CLUMP_SVM_FAULTS", faults);
+        });
+        let ended = job.finish();
+        expect_said(&ended, &format!("seed {seed} gave the serial result"));
+    }
+}
+
+#[test]
+fn random_programs_give_the_serial_result_over_a_network_that_loses_packets() {
+    for seed in 100..pick(102, 112) {
+        let job = svm("-n 4 --nodes 3", &format!("random {seed} 8")).with(|command| {
+            command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_DUPLICATE_PPM", "20000");
+            command.env("CLUMP_NET_REORDER_PPM", "50000");
+        });
+        expect_said(&job.finish(), &format!("seed {seed} gave the serial result"));
+    }
+}
+
+/// Steps of the protocol ladder.
+const STEPS: [&str; 5] = ["base", "dw", "rf", "dd", "nil"];
+
+/// Runs a job on a step of the ladder.
+fn on_step(step: &str, job: Job) -> Finished {
+    job.with(|command| {
+        command.env("CLUMP_SVM", step);
+    })
+    .finish()
+}
+
+#[test]
+fn each_step_of_the_ladder_wakes_threads_for_one_kind_of_request_less() {
+    for (number, step) in STEPS.into_iter().enumerate() {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let ended = on_step(step, svm(options, "ladder"));
+            ended.expect_clean();
+            let (said, counts) = ended.out.trim().split_once(": woken for ").expect(&ended.out);
+            assert_eq!(said, step);
+            let counts = counts.trim_matches(['[', ']']).split(", ");
+            let counts: Vec<u64> = counts.map(|count| count.parse().unwrap()).collect();
+            let woken: Vec<bool> = counts.iter().map(|&count| count > 0).collect();
+            let due: Vec<bool> = (0..4).map(|kind| kind >= number).collect();
+            assert_eq!(woken, due, "{step}: notices, fetches, diffs, locks {counts:?}");
+        }
+    }
+    let alone = on_step("base", svm("-n 2", "ladder"));
+    assert!(alone.out.contains("none: woken for [0, 0, 0, 0]"), "{}", alone.out);
+}
+
+#[test]
+fn random_programs_give_the_serial_result_on_every_step_of_the_ladder() {
+    for (number, step) in STEPS.into_iter().enumerate() {
+        for seed in 300..pick(302, 320) {
+            let options = ["-n 4 --nodes 2", "-n 3 --nodes 3", "-n 5 --nodes 4"];
+            let options = options[(seed + number) % options.len()];
+            let faults = ENGINES[(seed + number) % ENGINES.len()];
+            let job = svm(options, &format!("random {seed} 10")).with(|command| {
+                command.env("CLUMP_SVM_FAULTS", faults);
+                if seed % 2 == 0 {
+                    command
+                        .env("CLUMP_NET_LOSS_PPM", "10000")
+                        .env("CLUMP_NET_REORDER_PPM", "50000");
+                }
+            });
+            expect_said(&on_step(step, job), &format!("seed {seed} gave the serial result"));
+        }
+    }
+}
+
+#[test]
+fn applications_are_exact_on_every_step_of_the_ladder() {
+    for step in STEPS {
+        for words in [
+            "lu --order 128",
+            "radix-svm --keys 9001",
+            "fft --log 8",
+            "ocean --side 32 --cycles 6",
+            "water-nsq --molecules 27 --steps 6 --forces locks",
+            "raytrace --side 24 --balls 20 --tile 6",
+        ] {
+            let ended = on_step(step, Job::command(&format!("app {words} -n 3 --nodes 3 --json")));
+            ended.expect_clean();
+            assert_eq!(ended.json()["verified"], true, "{step}: {words}: {}", ended.out);
+            let woken = ended.json()["counts"]["requests that woke a thread"].as_u64();
+            match (step, woken) {
+                // Not all applications report it, and not all use locks.
+                ("dd", _) | (_, None) => {}
+                (_, Some(woken)) => {
+                    assert_eq!(woken == 0, step == "nil", "{step}: {words}: {}", ended.out);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_dies_ends_the_job_on_the_lowest_step_too() {
+    let folder = Folder::new();
+    let job = svm("-n 4 --nodes 2", &format!("forever lock {}", folder.path().display()));
+    let job = job.with(|command| {
+        command.env("CLUMP_SVM", "base");
+    });
+    let running = job.start();
+    running.await_ready(folder.path(), 0..4);
+    running.signal(running.rank(2), signals::KILL);
+    running.finish().expect(137, &["rank 2 of `svm` was killed by signal 9"]);
+}
+
+#[test]
+fn a_step_that_does_not_exist_is_named_and_the_summary_names_the_one_used() {
+    let ended = on_step("magic", svm("-n 2 --nodes 2", "count 1"));
+    assert_ne!(ended.code, 0);
+    assert!(ended.err.contains("CLUMP_SVM") && ended.err.contains("base, dw, rf, dd, nil"));
+    let ended = on_step("dd", svm("-n 2 --nodes 2 --stats", "count 3"));
+    ended.expect_clean();
+    let all = format!("{}{}", ended.out, ended.err);
+    let line = all.lines().find(|line| line.contains("shared heap: protocol")).expect(&all);
+    assert!(line.split_whitespace().any(|word| word == "dd"), "{line}");
+}
+
+#[test]
+fn a_full_heap_is_an_error_and_an_untouched_one_costs_nothing() {
+    for options in ["-n 2 --nodes 2", "-n 2"] {
+        expect_said(&svm(options, "full").finish(), "a full heap is an error");
+    }
+}
+
+#[test]
+fn the_death_of_a_node_ends_all_ranks_and_is_named() {
+    for what in ["lock", "barrier"] {
+        let folder = Folder::new();
+        let job = svm("-n 3 --nodes 3", &format!("forever {what} {}", folder.path().display()));
+        let running = job.start();
+        running.await_ready(folder.path(), 0..3);
+        let agents = running.agents(3);
+        running.signal(agents[1], signals::KILL);
+        let ended = running.finish();
+        assert_ne!(ended.code, 0, "{}", ended.err);
+        let report = ended.report().join("\n");
+        assert!(report.contains("node 1"), "the lost node is named:\n{}", ended.err);
+        let lost = ended.err.lines().filter(|line| line.contains("was lost with its node"));
+        assert!(lost.count() >= 2, "the others say so:\n{}", ended.err);
+    }
+}
+
+#[test]
+fn the_death_of_a_rank_ends_all_ranks_and_is_named() {
+    let folder = Folder::new();
+    let job = svm("-n 4 --nodes 2", &format!("forever lock {}", folder.path().display()));
+    let running = job.start();
+    running.await_ready(folder.path(), 0..4);
+    running.signal(running.rank(2), signals::KILL);
+    let ended = running.finish();
+    ended.expect(137, &["rank 2 of `svm` was killed by signal 9"]);
+}
+
+#[test]
+fn a_stack_overflow_looks_like_one() {
+    let ended = svm("-n 2 --nodes 2", "overflow").finish();
+    ended.expect(134, &["rank 1 of `svm` was killed by signal 6"]);
+    assert!(ended.err.contains("has overflowed its stack"), "{}", ended.err);
+}
+
+#[test]
+fn the_examples_give_the_serial_result() {
+    let examples = [
+        ("jacobi", "100 10", "10 iterations of 100 x 100 are those of the serial program"),
+        ("lu", "70", "the factors of order 70 are those of the serial program"),
+        ("bank", "40", "no money lost"),
+    ];
+    for (name, words, said) in examples {
+        for options in ["-n 2 --nodes 2", "-n 5 --nodes 3", "-n 2"] {
+            let words = words.split(' ').map(OsString::from);
+            expect_said(&Job::of_program(options, program(name), words).finish(), said);
+        }
+    }
+}
+
+#[test]
+fn the_application_lu_is_verified_on_any_nodes() {
+    for options in ["-n 1", "-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+        let ended = Job::command(&format!("app lu {options} --order 128 --json")).finish();
+        ended.expect_clean();
+        assert_eq!(ended.json()["verified"], true, "{}", ended.out);
+        assert_eq!(ended.json()["counts"]["elements other than serially"], 0);
+    }
+}
+
+/// Runs an application with `words` on one node and several, where it checks itself; returns its
+/// reports.
+fn verified(words: &str) -> Vec<Value> {
+    let run = |options: &str| {
+        let ended = Job::command(&format!("app {words} {options} --json")).finish();
+        ended.expect_clean();
+        let report = ended.json();
+        assert_eq!(report["verified"], true, "{options}: {}", ended.out);
+        assert_eq!(report["counts"]["wrong"], 0, "{options}: {}", ended.out);
+        report
+    };
+    ["-n 1", "-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3", "-n 4 --nodes 4"].map(run).into()
+}
+
+#[test]
+fn the_application_radix_svm_is_verified_on_any_nodes() {
+    verified("radix-svm --keys 20011");
+    verified("radix-svm --keys 4999 --store local --digit-bits 7");
+}
+
+#[test]
+fn the_application_fft_is_verified_on_any_nodes() {
+    verified("fft --log 10");
+    verified("fft --log 4");
+}
+
+#[test]
+fn the_application_ocean_is_verified_on_any_nodes() {
+    verified("ocean --side 32 --cycles 12");
+}
+
+#[test]
+fn the_application_raytrace_is_verified_on_any_nodes() {
+    verified("raytrace --side 40 --balls 40 --tile 6");
+}
+
+#[test]
+fn the_application_water_nsq_is_verified_on_any_nodes() {
+    verified("water-nsq --molecules 64 --steps 7");
+    verified("water-nsq --molecules 27 --steps 6 --forces locks");
+}
+
+#[test]
+fn the_application_jacobi_is_verified_on_any_nodes() {
+    verified("jacobi --side 60 --iterations 9");
+    verified("jacobi --side 61 --iterations 10 --rows packed --deal cyclic");
+}
+
+#[test]
+fn the_application_matmul_is_verified_on_any_nodes() {
+    verified("matmul --order 70 --block 16");
+    verified("matmul --order 3");
+}
+
+#[test]
+fn the_application_gauss_is_verified_on_any_nodes() {
+    verified("gauss --equations 50");
+    verified("gauss --equations 2");
+}
+
+#[test]
+fn the_application_water_spatial_is_verified_on_any_nodes() {
+    for report in verified("water-spatial --molecules 64 --steps 7") {
+        assert!(report["counts"]["changes of cubes"].as_u64() > Some(0), "{report}");
+    }
+    verified("water-spatial --molecules 30 --steps 6");
+}
+
+#[test]
+fn the_application_barnes_svm_is_verified_on_any_nodes() {
+    for tree in ["original", "spatial"] {
+        let reports = verified(&format!("barnes-svm --bodies 300 --steps 1 --tree {tree}"));
+        let [first, others @ ..] = &reports[..] else { panic!("there are several shapes") };
+        for name in ["cells", "levels"].map(|what| format!("{what} of the last tree")) {
+            assert!(first["counts"][&name].as_u64() > Some(0), "{first}");
+            let same = others.iter().all(|other| other["counts"][&name] == first["counts"][&name]);
+            assert!(same, "{name}: {reports:?}");
+        }
+    }
+    verified("barnes-svm --bodies 3 --steps 1 --tree original");
+    verified("barnes-svm --bodies 3 --steps 1 --tree spatial");
+}
+
+#[test]
+fn the_application_volrend_is_verified_on_any_nodes_and_writes_its_picture() {
+    let folder = Folder::new();
+    let volume = folder.path().join("ball");
+    let square = |at: usize| (at as f64 - 9.5).powi(2);
+    let density = |at: usize| square(at % 20) + square(at / 20 % 20) + square(at / 400);
+    let voxels = (0..8000).map(|at| if density(at) < 64.0 { 120 } else { 0 });
+    std::fs::write(&volume, voxels.collect::<Vec<u8>>()).unwrap();
+    verified("volrend --side 24 --frames 2 --tile 5");
+    let picture = folder.path().join("ball.pgm");
+    let files = format!("--volume {} --picture {}", volume.display(), picture.display());
+    for report in verified(&format!("volrend {files} --pixels 24 --frames 1")) {
+        assert_eq!(report["counts"]["slices"], 20);
+        let file = std::fs::read(&picture).unwrap();
+        let pixels = file.strip_prefix(b"P5\n24 24\n255\n").expect("the head of a PGM file");
+        // A ball of radius 8 before a plane of 24 pixels for 1.75 times 19 voxels.
+        let lit = pixels.iter().filter(|&&pixel| pixel > 0).count() as f64;
+        let due = std::f64::consts::PI * (8.0 * 24.0 / (1.75 * 19.0_f64)).powi(2);
+        assert!((lit - due).abs() < due / 3.0, "{lit} pixels instead of {due}");
+    }
+    std::fs::write(&volume, b"no cube").unwrap();
+    let ended = Job::command(&format!("app volrend {files} -n 1")).finish();
+    assert!(ended.code == 1 && ended.err.contains("has 7 bytes, no cube"), "{}", ended.err);
+}
+
+#[test]
+fn every_way_of_finding_accesses_gives_the_serial_result() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for seed in 200..pick(202, 220) {
+            let options = ["-n 4 --nodes 2", "-n 3 --nodes 3"][seed % 2];
+            let Some(ended) = with_engine(options, &format!("random {seed} 10"), engine) else {
+                break;
+            };
+            expect_said(&ended, &format!("seed {seed} gave the serial result"));
+        }
+    }
+}
+
+#[test]
+fn scattered_accesses_take_few_mappings() {
+    for engine in OPTIONAL_ENGINES {
+        let Some(ended) = with_engine("-n 2 --nodes 2", "scatter 3000", engine) else { continue };
+        ended.expect_clean();
+        let count = ended.out.split(' ').next().and_then(|count| count.parse::<u32>().ok());
+        assert!(count.is_some_and(|count| count <= 2), "{}", ended.out);
+        assert!(ended.out.contains(&format!("mappings by {engine}")), "{}", ended.out);
+    }
+    let ended = with_engine("-n 2 --nodes 2", "scatter 400", "protect");
+    ended.expect("protection works everywhere").expect_clean();
+}
+
+#[test]
+fn an_engine_that_does_not_exist_is_named() {
+    let ended = with_engine("-n 2 --nodes 2", "count 1", "magic").expect("it is no skip");
+    assert_ne!(ended.code, 0);
+    assert!(ended.err.contains("CLUMP_SVM_FAULTS") && ended.err.contains("userfault, scan"));
+}
+
+#[test]
+fn pages_outlive_the_ranks_that_wrote_them() {
+    for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 2"] {
+        expect_said(&svm(options, "leave").finish(), "read what others left");
+    }
+}
+
+#[test]
+fn random_programs_of_several_threads_a_rank_give_the_serial_result() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for seed in 400..pick(402, 420) {
+            let options = ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3", "-n 1"];
+            let options = options[seed % options.len()];
+            let words = format!("threads {seed} 8 {}", 2 + seed % 3);
+            let Some(ended) = with_engine(options, &words, engine) else { break };
+            expect_said(&ended, &format!("seed {seed} gave the serial result"));
+        }
+    }
+}
+
+#[test]
+fn a_page_that_several_threads_read_is_fetched_once() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        let job = svm("-n 2 --nodes 2", "fetch-once").with(|command| {
+            command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM", "base");
+        });
+        let ended = job.finish();
+        if ended.code != 0 && ended.err.contains("userfaultfd") {
+            println!("SKIPPED: {engine}; a kernel that permits userfaultfd would run it");
+            continue;
+        }
+        expect_said(&ended, "64 fetches of 64 pages");
+    }
+}
+
+#[test]
+fn another_thread_than_the_one_that_opened_it_uses_the_heap() {
+    for engine in ENGINES {
+        let ended = with_engine("-n 4 --nodes 2", "thread", engine).expect("both work everywhere");
+        expect_said(&ended, "threads took turns");
+    }
+}

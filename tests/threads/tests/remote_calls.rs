@@ -1,0 +1,181 @@
+//! Remote calls: results, failures, objects of every rank, and the detection of their end.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+use clump_coll::{Sum, Team};
+use clump_pgas::{ErrorKind, Pgas, PgasOptions, RemoteCalls};
+use clump_test_bed::{Seat, Shape, run};
+use clump_transport::Dispatch;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+fn open(seat: &Seat) -> Pgas {
+    let team = Arc::new(Team::form(&seat.context).unwrap());
+    Pgas::with(&seat.context, &team, &PgasOptions::default()).unwrap()
+}
+
+/// Runs `body` on one node and on several.
+fn everywhere(body: impl Fn(&Pgas, &RemoteCalls) + Clone + Send + 'static) {
+    let shapes = [
+        Shape::of(1, 1),
+        Shape::of(3, 1),
+        Shape::of(4, 2).troubled(),
+        Shape::of(3, 3),
+        Shape::of(4, 2).by_proxies(1, Dispatch::Fixed),
+    ];
+    for (seed, shape) in (1..).zip(shapes) {
+        let body = body.clone();
+        run(&shape, seed, move |seat| {
+            let pgas = open(seat);
+            let calls = pgas.remote_calls().unwrap();
+            body(&pgas, &calls);
+            pgas.barrier().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_hash_table_over_all_ranks() {
+    everywhere(|pgas, calls| {
+        let (me, ranks) = (pgas.rank() as u64, pgas.nranks() as u64);
+        let map = calls.dist(HashMap::<u64, String>::new()).unwrap();
+        let insert = calls
+            .register("insert", |context, (map, key, value): (_, u64, String)| {
+                context.with(map, |map: &mut HashMap<u64, String>| map.insert(key, value).is_none())
+            })
+            .unwrap();
+        let find = calls
+            .register("find", |context, (map, key): (_, u64)| {
+                let found =
+                    context.with(map, |map: &mut HashMap<u64, String>| map.get(&key).cloned());
+                found.map(|found| (context.from(), found))
+            })
+            .unwrap();
+        let owner = |key: u64| (key % ranks) as usize;
+        let call = |key: u64| {
+            let arguments = (map.name(), key, format!("value {key}"));
+            calls.call(insert, owner(key), &arguments).unwrap()
+        };
+        let begun: Vec<_> = (0..50).map(|i| call(i * ranks + me + 1)).collect();
+        assert!(begun.into_iter().all(|pending| pending.wait().unwrap()), "all are new");
+        pgas.barrier().unwrap();
+        assert!(!call(1).wait().unwrap(), "it was there");
+        for key in (1..=50 * ranks).step_by(7) {
+            let found = calls.call(find, owner(key), &(map.name(), key)).unwrap().wait().unwrap();
+            assert_eq!(found, (me as usize, Some(format!("value {key}"))));
+        }
+        let missing = calls.call(find, owner(0), &(map.name(), 0)).unwrap().wait().unwrap();
+        assert_eq!(missing.1, None);
+        let here = map.with(|map| map.len() as u64).unwrap();
+        assert_eq!(pgas.team().all_reduce(here, Sum).unwrap(), 50 * ranks);
+    });
+}
+
+#[test]
+fn failures_are_told_to_their_callers() {
+    everywhere(|pgas, calls| {
+        let next = (pgas.rank() + 1) % pgas.nranks();
+        let object = calls.dist(5_u32).unwrap();
+        let fails = calls
+            .register("fails", |context, name| {
+                context.with(name, |_: &mut u32| ())?;
+                Err::<u8, _>(ErrorKind::NoSuchRank { rank: 77 }.into())
+            })
+            .unwrap();
+        let long = calls.register("long", |_, bytes: u64| Ok(vec![0_u8; bytes as usize])).unwrap();
+        let text = |error: clump_pgas::Error| match error.kind() {
+            ErrorKind::CallFailed { rank, text } if *rank == next => text.clone(),
+            other => panic!("{other}"),
+        };
+        let failed = calls.call(fails, next, &object.name()).unwrap().wait().unwrap_err();
+        assert!(text(failed).contains("rank 77"));
+        let failed = calls.call(long, next, &1_000_000).unwrap().wait().unwrap_err();
+        assert!(text(failed).contains("do not fit into a message"));
+        assert_eq!(calls.call(long, next, &100).unwrap().wait().unwrap().len(), 100);
+        let nobody = calls.call(long, pgas.nranks(), &1).unwrap_err();
+        assert!(matches!(nobody.kind(), ErrorKind::NoSuchRank { .. }));
+        let much = calls.register("much", |_, bytes: Vec<u8>| Ok(bytes.len() as u64)).unwrap();
+        let refused = calls.call(much, next, &vec![1; 1 << 20]).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::CallTooLong { .. }));
+        assert_eq!(calls.call(much, next, &vec![1; 1000]).unwrap().wait().unwrap(), 1000);
+        // Nothing of those that could not be sent is waited for.
+        calls.detect_termination(|| Ok(false)).unwrap();
+        let in_use = object.with(|_| object.with(|_| ())).unwrap().unwrap_err();
+        assert!(matches!(in_use.kind(), ErrorKind::ObjectInUse));
+        pgas.barrier().unwrap();
+        if pgas.nranks() > 1 {
+            let name = if pgas.rank() == 0 { "this" } else { "that" };
+            let differs = calls.register(name, |_, n: u64| Ok(n)).unwrap_err();
+            assert!(matches!(differs.kind(), ErrorKind::DifferentFunctions { .. }));
+        }
+    });
+}
+
+/// Returns the children of a node of a tree that all ranks know.
+fn children(node: u64, depth: u64) -> impl Iterator<Item = u64> {
+    let count = if depth == 0 { 0 } else { node.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 };
+    (0..count).map(move |n| (node ^ n << 7).wrapping_mul(0xd129_9c8b_41d7_5e65) + n)
+}
+
+fn size(node: u64, depth: u64) -> u64 {
+    1 + children(node, depth).map(|child| size(child, depth - 1)).sum::<u64>()
+}
+
+#[test]
+fn calls_that_make_calls_are_waited_for() {
+    everywhere(|pgas, calls| {
+        let (me, ranks) = (pgas.rank(), pgas.nranks());
+        let visited = Rc::new(Cell::new(0_u64));
+        let count = visited.clone();
+        let visit = calls
+            .register("visit", move |context, (node, depth): (u64, u64)| {
+                count.set(count.get() + 1);
+                let at = |child: u64| (child % ranks as u64) as usize;
+                children(node, depth)
+                    .try_for_each(|child| context.again(at(child), &(child, depth - 1)))
+            })
+            .unwrap();
+        for round in 0..3 {
+            visited.set(0);
+            pgas.barrier().unwrap();
+            let roots = |rank: usize| (0..8).map(move |n| 1000 * round + 8 * rank as u64 + n);
+            roots(me).for_each(|root| calls.send(visit, (me + 1) % ranks, &(root, 9)).unwrap());
+            calls.detect_termination(|| Ok(false)).unwrap();
+            let all = pgas.team().all_reduce(visited.get(), Sum).unwrap();
+            let expected: u64 = (0..ranks).flat_map(roots).map(|root| size(root, 9)).sum();
+            assert_eq!(all, expected);
+        }
+    });
+}
+
+#[test]
+fn work_of_ranks_is_waited_for() {
+    everywhere(|pgas, calls| {
+        let (me, ranks) = (pgas.rank(), pgas.nranks());
+        let queue = Rc::new(RefCell::new(VecDeque::new()));
+        let accepted = queue.clone();
+        let give = calls
+            .register("give", move |_, task: (u64, u64)| {
+                accepted.borrow_mut().push_back(task);
+                Ok(())
+            })
+            .unwrap();
+        if me == 0 {
+            queue.borrow_mut().push_back((42, 12));
+        }
+        let mut done = 0_u64;
+        calls
+            .detect_termination(|| {
+                let Some((node, depth)) = queue.borrow_mut().pop_front() else { return Ok(false) };
+                done += 1;
+                for child in children(node, depth) {
+                    calls.send(give, (child % ranks as u64) as usize, &(child, depth - 1))?;
+                }
+                Ok(true)
+            })
+            .unwrap();
+        assert!(queue.borrow().is_empty());
+        assert_eq!(pgas.team().all_reduce(done, Sum).unwrap(), size(42, 12));
+    });
+}

@@ -1,0 +1,156 @@
+//! Collectives in two phases: several under way at one time, waited for in any order, beside
+//! blocking ones, on teams; against what blocking ones give.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+use clump_coll::{Max, Op, PendingCollective, Sum, Team};
+use clump_test_bed::{Dice, Shape, run};
+use clump_test_tier::pick;
+use clump_transport::Dispatch;
+
+/// Runs `body` with the team of all ranks, on one node and on several.
+fn everywhere(body: impl Fn(&Team) + Clone + Send + 'static) {
+    let shapes = [
+        Shape::of(1, 1),
+        Shape::of(2, 1),
+        Shape::of(5, 1),
+        Shape::of(4, 2).troubled(),
+        Shape::of(7, 3),
+        Shape::of(4, 2).by_proxies(1, Dispatch::Fixed),
+    ];
+    for (seed, shape) in (1..).zip(shapes) {
+        let body = body.clone();
+        run(&shape, seed, move |seat| body(&Team::form(&seat.context).unwrap()));
+    }
+}
+
+/// An operation whose operands cannot be exchanged.
+struct Chained;
+
+impl Op<u64> for Chained {
+    fn combine(lower: u64, higher: u64) -> u64 {
+        lower.wrapping_mul(31).wrapping_add(higher)
+    }
+}
+
+/// A collective under way, and what it must give.
+enum Begun<'a> {
+    Barrier(PendingCollective<'a, ()>),
+    Words(PendingCollective<'a, Vec<u64>>, Vec<u64>),
+    Reals(PendingCollective<'a, Vec<f32>>, Vec<f32>),
+}
+
+impl Begun<'_> {
+    fn wait(self) {
+        match self {
+            Self::Barrier(it) => it.wait().unwrap(),
+            Self::Words(it, expected) => assert_eq!(it.wait().unwrap(), expected),
+            Self::Reals(it, expected) => assert_eq!(it.wait().unwrap(), expected),
+        }
+    }
+}
+
+/// Returns the values that a rank gives to collective `n`.
+fn given(n: u64, rank: u64, count: usize) -> Vec<u64> {
+    let mut dice = Dice::new(n << 32 | rank);
+    (0..count).map(|_| dice.number()).collect()
+}
+
+/// Begins collective `n`, of a kind and a size that all ranks draw alike.
+fn begin(team: &Team, n: u64) -> Begun<'_> {
+    let (me, ranks) = (team.rank() as u64, team.nranks() as u64);
+    let mut dice = Dice::new(n);
+    let count = [0, 1, 3, 40, 9000][dice.index(5)];
+    let all = || (0..ranks).map(|rank| given(n, rank, count));
+    match dice.index(7) {
+        6 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_all_reduce(&values, Chained).unwrap();
+            team.all_reduce_slice(&mut values, Chained).unwrap();
+            Begun::Words(begun, values)
+        }
+        0 => Begun::Barrier(team.start_barrier().unwrap()),
+        1 => {
+            let root = dice.index(ranks as usize);
+            let values = given(n, me, count);
+            let expected = given(n, root as u64, count);
+            Begun::Words(team.start_broadcast(root, &values).unwrap(), expected)
+        }
+        2 => {
+            let max =
+                |a: Vec<u64>, b: Vec<u64>| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect();
+            let expected = all().reduce(max).unwrap();
+            Begun::Words(team.start_all_reduce(&given(n, me, count), Max).unwrap(), expected)
+        }
+        3 => {
+            // Sums of floating-point numbers depend on their order: it is that of the blocking one.
+            let mut values: Vec<f32> =
+                given(n, me, count).iter().map(|&v| v as f32 / 3e9).collect();
+            let begun = team.start_all_reduce(&values, Sum).unwrap();
+            team.all_reduce_slice(&mut values, Sum).unwrap();
+            Begun::Reals(begun, values)
+        }
+        4 => {
+            let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
+            Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
+        }
+        _ => {
+            let mine = given(n, me, ranks as usize);
+            let expected =
+                (0..ranks).map(|rank| given(n, rank, ranks as usize)[me as usize]).collect();
+            Begun::Words(team.start_all_to_all(&mine).unwrap(), expected)
+        }
+    }
+}
+
+/// Begins collectives, and waits for them in an order of this rank's own; some are dropped.
+fn program(team: &Team, seed: u64) {
+    let mut own = Dice::new(seed ^ (team.rank() as u64 + 1) << 40);
+    let mut under_way = Vec::new();
+    for n in 0..pick(40, 200) {
+        under_way.push(begin(team, seed << 16 | n));
+        while under_way.len() > own.index(6) {
+            let one = under_way.swap_remove(own.index(under_way.len()));
+            if own.index(8) == 0 { drop(one) } else { one.wait() }
+        }
+        if n % 16 == 0 {
+            team.barrier().unwrap();
+        }
+    }
+    under_way.into_iter().for_each(Begun::wait);
+    team.barrier().unwrap();
+}
+
+#[test]
+fn random_programs_of_collectives_in_two_phases() {
+    everywhere(|team| program(team, 5));
+}
+
+#[test]
+fn on_teams_several_at_once() {
+    everywhere(|team| {
+        let parity = team.split(Some(team.rank() as u64 % 2), team.rank() as u64).unwrap().unwrap();
+        let back = team.split(Some(0), u64::MAX - team.rank() as u64).unwrap().unwrap();
+        let first = begin(&parity, 900);
+        let second = begin(&back, 901);
+        let third = begin(team, 902);
+        program(&back, 6);
+        program(&parity, 7);
+        third.wait();
+        first.wait();
+        second.wait();
+        team.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_test_says_when_it_is_there() {
+    everywhere(|team| {
+        let barrier = team.start_barrier().unwrap();
+        team.broadcast(0, &mut [0_u8]).unwrap();
+        while !barrier.test().unwrap() {}
+        barrier.wait().unwrap();
+        assert!(team.start_broadcast(team.nranks(), &[1_u8]).is_err());
+        assert!(team.start_all_to_all(&vec![1_u8; team.nranks() + 1]).is_err());
+        team.barrier().unwrap();
+    });
+}
