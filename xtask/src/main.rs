@@ -14,6 +14,7 @@ mod command;
 mod host;
 mod icount;
 mod install;
+mod machines;
 mod mutants;
 mod source;
 mod tidy;
@@ -36,6 +37,7 @@ usage: cargo xtask TASK
   walk                                    functions that a short message passes, on one node and between two
   c-speed                                 round trips from C, as ratios to those from Rust
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
+  machines up N|down|check                machines with an sshd each on this machine, as root; check sorts on four of them
   tsan                                    the queue stress test under ThreadSanitizer
   mutants [NAME...]                       planted bugs that the tests must find
 ";
@@ -71,6 +73,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("walk", []) => walk::run(&root),
         ("c-speed", []) => c_speed::run(&root),
         ("install", options) => install::run(&root, options),
+        ("machines", words) => machines::run(&root, words),
         ("tsan", []) => tsan::run(&root),
         ("mutants", names) => mutants::run(&root, names),
         ("help" | "--help" | "-h", _) => {

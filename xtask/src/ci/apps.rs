@@ -13,6 +13,26 @@ const RECORDS: &str = "200000";
 /// Random kills: a tenth of `kill-storm`'s default.
 const KILLS: &str = "20";
 
+/// Applications on global memory.
+const GLOBAL_MEMORY: [&str; 16] = [
+    "gups",
+    "histo",
+    "indexgather",
+    "sample",
+    "radix",
+    "radb",
+    "em3d",
+    "connect",
+    "fft3d",
+    "lu",
+    "jacobi",
+    "matmul",
+    "gauss",
+    "water-spatial",
+    "barnes-svm",
+    "volrend",
+];
+
 /// The parameters of a sort.
 #[derive(Debug)]
 pub struct SortRun {
@@ -87,12 +107,13 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Optio
     Ok((passes != Some(sort.two_pass)).then(|| format!("two_pass is {passes:?} in its report")))
 }
 
-/// Runs the applications on global memory, on one node and on two, each checked by its own oracle.
+/// Runs the applications on global and shared memory, on one node and on two, each checked by its
+/// own oracle.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
 pub fn global_memory(site: &Site) -> Result<StepOutcome> {
-    for app in ["gups", "histo", "indexgather"] {
+    for app in GLOBAL_MEMORY {
         for (nodes, ni) in [("1", "direct"), ("2", "direct"), ("4", "direct"), ("2", "proxy:1")] {
             let words = ["app", app, "-n", "4", "--nodes", nodes, "--ni", ni, "--json"];
             let ended = clump_with(site, &words, &[("CLUMP_NET_LOSS_PPM", "10000")])?;

@@ -93,6 +93,9 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     foreign_symbols(&prefix)
 }
 
+/// Beginnings of the names of functions of the C interface.
+const OURS: [&str; 3] = ["clump_", "AM_", "svm_"];
+
 /// Returns symbols of the installed libraries that are not ours.
 fn foreign_symbols(prefix: &Path) -> Result<Option<String>> {
     for (library, which) in [("libclump.so", "-D"), ("libclump.a", "-g")] {
@@ -101,7 +104,7 @@ fn foreign_symbols(prefix: &Path) -> Result<Option<String>> {
         let ended = command::run_quiet(&mut nm, RUN)?;
         let names = ended.stdout.lines().filter_map(|line| line.split_whitespace().nth(2));
         let (ours, foreign): (Vec<&str>, Vec<&str>) =
-            names.partition(|name| name.starts_with("clump_") || name.starts_with("AM_"));
+            names.partition(|name| OURS.iter().any(|first| name.starts_with(first)));
         if !ended.success || ours.is_empty() || !foreign.is_empty() {
             let some: Vec<_> = foreign.into_iter().take(5).collect();
             return Ok(Some(format!(

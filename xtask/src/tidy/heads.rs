@@ -15,6 +15,7 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("clump-rma", "remote memory"),
     ("clump-svm", "page faults"),
     ("clump-pgas", "global pointers"),
+    ("clump-engines", "libpmix"),
     ("clump-capi", "the C interface"),
     ("clump-ffi", "bindings of other languages"),
     ("clump-am2", "Active Messages II in C"),
