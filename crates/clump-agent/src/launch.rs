@@ -222,7 +222,10 @@ impl Launcher {
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.handle_timeout(clock::now_ns());
+            let agents = &self.agents;
+            let starved =
+                |node: u32| agents.get(node as usize).is_some_and(AgentHandle::is_starved);
+            coordinator.handle_timeout(clock::now_ns(), &starved);
         }
         self.act()?;
         self.clear_up();

@@ -21,6 +21,8 @@
 //!    been asked with it, so that what suffers from one cut is reported at about the same time.
 //! 5. A suspected peer that is heard again is reported.
 
+#[cfg(doc)]
+use crate::membership_arbiter::PUT_OFF;
 use crate::probe_order::{ProbeOrder, random_below};
 use std::collections::VecDeque;
 
@@ -28,6 +30,9 @@ use std::collections::VecDeque;
 pub const BEATS: u64 = 12;
 /// Periods that a peer must be in question before it is suspected.
 pub const MISSED: u64 = 10;
+/// Multiple of [`MISSED`] for which a suspected peer is asked: as long as its eviction may be put
+/// off ([`PUT_OFF`]).
+const ASKED: u64 = 12;
 /// Multiple of the time after which silence counts, for peers that have never been heard.
 pub const STARTING: u64 = 6;
 /// Others that are asked in each period to probe a peer in question.
@@ -279,8 +284,8 @@ impl FailureDetector {
         let needed = MISSED + self.lateness + if alone { ALONE } else { 0 };
         let due = missed >= needed && waited_ns >= self.patience_ns;
         if peer.silent {
-            // For as long as the suspicion is weighed, it may still be answered.
-            if missed >= 2 * MISSED {
+            // For as long as the suspicion may be weighed, it may still be answered.
+            if missed >= ASKED * MISSED {
                 peer.question = None;
                 return false;
             }

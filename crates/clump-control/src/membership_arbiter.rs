@@ -5,16 +5,28 @@
 //! among those that stay. Each turn evicts, of the suspected nodes, the one with which most
 //! suspicions go, by it and of it (a node that is cut off suspects many of which each is suspected
 //! by it alone); of several, the one that most others suspect; of these, the last.
+//!
+//! A node whose agent is known to be *starved* (it could run, but its machine gives it no
+//! processor, or keeps it waiting for a disk) is evicted only when it has been suspected for
+//! [`PUT_OFF`] times as long. One that runs again has time to be heard. A node that only starved
+//! ones suspect is spared as long: they may have heard it since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Multiple of the weighing time for which the eviction of a starved node is put off.
+pub const PUT_OFF: u64 = 30;
+/// Multiple of the weighing time in which a node that was starved is to be heard.
+const RECOVERY: u64 = 3;
 
 /// The standing suspicions, and the nodes to evict for them.
 #[derive(Debug)]
 pub struct MembershipArbiter {
     weighing_ns: u64,
-    /// Reporter, suspected node.
-    suspicions: BTreeSet<(u32, u32)>,
+    /// Reporter and suspected node; the time of the report.
+    suspicions: BTreeMap<(u32, u32), u64>,
     decide_ns: Option<u64>,
+    /// Nodes that are suspected or suspect others, and were starved; when they were so last.
+    starved: BTreeMap<u32, u64>,
 }
 
 /// A node to evict.
@@ -29,14 +41,14 @@ pub struct Eviction {
 impl MembershipArbiter {
     /// Weighs suspicions for `weighing_ns` after the first one.
     pub fn new(weighing_ns: u64) -> Self {
-        Self { weighing_ns, suspicions: BTreeSet::new(), decide_ns: None }
+        Self { weighing_ns, suspicions: BTreeMap::new(), decide_ns: None, starved: BTreeMap::new() }
     }
 
     /// Records that node `reporter` does not hear node `suspected`.
     pub fn handle_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
         debug_assert!(self.decide_ns.is_none_or(|at| at <= now_ns + self.weighing_ns));
         if reporter != suspected {
-            self.suspicions.insert((reporter, suspected));
+            self.suspicions.entry((reporter, suspected)).or_insert(now_ns);
             self.decide_ns.get_or_insert(now_ns + self.weighing_ns);
         }
         self.check_invariants();
@@ -54,7 +66,7 @@ impl MembershipArbiter {
     /// Removes a node that is out of the job, with suspicions by it and of it.
     pub fn handle_gone(&mut self, node: u32) {
         let before = self.suspicions.len();
-        self.suspicions.retain(|&(reporter, suspected)| reporter != node && suspected != node);
+        self.suspicions.retain(|&(reporter, suspected), _| reporter != node && suspected != node);
         debug_assert!(self.suspicions.len() <= before, "a node that is gone adds none");
         if self.suspicions.is_empty() {
             self.decide_ns = None;
@@ -64,7 +76,7 @@ impl MembershipArbiter {
 
     /// Returns true if a suspicion by a node or of it stands.
     pub fn concerns(&self, node: u32) -> bool {
-        self.suspicions.iter().any(|&(reporter, suspected)| reporter == node || suspected == node)
+        self.suspicions.keys().any(|&(reporter, suspected)| reporter == node || suspected == node)
     }
 
     /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
@@ -72,38 +84,74 @@ impl MembershipArbiter {
         self.decide_ns
     }
 
-    /// Returns the nodes to evict now.
-    pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<Eviction> {
+    /// Returns the nodes to evict now; `is_starved` tells of a node whether its agent is starved.
+    pub fn handle_timeout(
+        &mut self,
+        now_ns: u64,
+        is_starved: &dyn Fn(u32) -> bool,
+    ) -> Vec<Eviction> {
         let mut verdicts = Vec::new();
         if self.decide_ns.is_none_or(|at| at > now_ns) {
             return verdicts;
         }
-        while let Some(verdict) = self.worst() {
+        let spared = self.spared(now_ns, is_starved);
+        while let Some(verdict) = self.worst(&spared) {
             debug_assert!(!verdict.reporters.is_empty(), "an eviction has a reason");
             debug_assert!(!verdict.reporters.contains(&verdict.node));
             self.handle_gone(verdict.node);
             verdicts.push(verdict);
         }
-        debug_assert!(self.suspicions.is_empty(), "5: those that stay hear each other");
+        debug_assert!(self.suspected().all(|node| spared.contains(&node)), "5: others hear all");
+        self.decide_ns = (!self.suspicions.is_empty()).then_some(now_ns + self.weighing_ns);
         self.check_invariants();
         verdicts
+    }
+
+    fn suspected(&self) -> impl Iterator<Item = u32> {
+        self.suspicions.keys().map(|&(_, suspected)| suspected)
+    }
+
+    /// Returns the suspected nodes that are not to be evicted yet: those that were starved a moment
+    /// ago, or all of whose reporters were, and, if others have waited for these, those that are
+    /// suspected for a moment only.
+    fn spared(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) -> BTreeSet<u32> {
+        let waited = !self.starved.is_empty();
+        let concerned: BTreeSet<u32> = self
+            .suspicions
+            .keys()
+            .flat_map(|&(reporter, suspected)| [reporter, suspected])
+            .collect();
+        self.starved.retain(|node, last| {
+            concerned.contains(node) && now_ns < *last + RECOVERY * self.weighing_ns
+        });
+        let starved_now = concerned.into_iter().filter(|&node| is_starved(node));
+        self.starved.extend(starved_now.map(|node| (node, now_ns)));
+        let suspected: BTreeSet<u32> = self.suspected().collect();
+        let is_spared = |&node: &u32| {
+            let of_it = || self.suspicions.iter().filter(move |&(&(_, of), _)| of == node);
+            let age_ns = now_ns - of_it().map(|(_, &since)| since).min().unwrap_or(now_ns);
+            let excused = self.starved.contains_key(&node)
+                || of_it().all(|(&(by, _), _)| self.starved.contains_key(&by));
+            let soon = waited && age_ns < self.weighing_ns;
+            soon || excused && age_ns < PUT_OFF * self.weighing_ns
+        };
+        suspected.into_iter().filter(is_spared).collect()
     }
 
     /// Asserts what always holds; the number is the crate's invariant.
     pub fn check_invariants(&self) {
         debug_assert_eq!(self.suspicions.is_empty(), self.decide_ns.is_none(), "5: a deadline");
-        debug_assert!(self.suspicions.iter().all(|(by, of)| by != of), "no node suspects itself");
+        debug_assert!(self.suspicions.keys().all(|(by, of)| by != of), "no node suspects itself");
     }
 
-    fn worst(&self) -> Option<Eviction> {
-        let suspected: BTreeSet<u32> =
-            self.suspicions.iter().map(|&(_, suspected)| suspected).collect();
+    fn worst(&self, spared: &BTreeSet<u32>) -> Option<Eviction> {
+        let suspected: BTreeSet<u32> = self.suspected().filter(|n| !spared.contains(n)).collect();
         let against =
-            |node| self.suspicions.iter().filter(|&&(_, suspected)| suspected == node).count();
-        let by = |node| self.suspicions.iter().filter(|&&(reporter, _)| reporter == node).count();
+            |node| self.suspicions.keys().filter(|&&(_, suspected)| suspected == node).count();
+        let by = |node| self.suspicions.keys().filter(|&&(reporter, _)| reporter == node).count();
         let weight = |node: u32| (against(node) + by(node), against(node), node);
         let node = suspected.into_iter().max_by_key(|&node| weight(node))?;
-        let reporters = self.suspicions.iter().filter(|&&(_, suspected)| suspected == node);
+        let reporters = self.suspicions.keys().filter(|&&(_, suspected)| suspected == node);
         debug_assert!(against(node) > 0, "an evicted node is suspected");
         Some(Eviction { node, reporters: reporters.map(|&(reporter, _)| reporter).collect() })
     }
@@ -119,8 +167,8 @@ mod tests {
         for (at, &(reporter, suspected)) in (100..).zip(suspicions) {
             arbiter.handle_silent(reporter, suspected, at);
         }
-        assert!(arbiter.handle_timeout(109).is_empty(), "too early");
-        let verdicts = arbiter.handle_timeout(110);
+        assert!(arbiter.handle_timeout(109, &|_| false).is_empty(), "too early");
+        let verdicts = arbiter.handle_timeout(110, &|_| false);
         assert_eq!(arbiter.next_deadline_ns(), None, "nothing is left to decide");
         verdicts.into_iter().map(|verdict| verdict.node).collect()
     }
@@ -167,10 +215,43 @@ mod tests {
         arbiter.handle_silent(0, 0, 100);
         arbiter.handle_heard(0, 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
-        assert!(arbiter.handle_timeout(200).is_empty());
+        assert!(arbiter.handle_timeout(200, &|_| false).is_empty());
         arbiter.handle_silent(0, 1, 300);
         assert_eq!(arbiter.next_deadline_ns(), Some(310));
         arbiter.handle_gone(1);
-        assert!(arbiter.handle_timeout(400).is_empty());
+        assert!(arbiter.handle_timeout(400, &|_| false).is_empty());
+    }
+
+    #[test]
+    fn a_starved_node_is_given_up_late_and_alone() {
+        let starved = |node| node == 1;
+        let mut arbiter = MembershipArbiter::new(10);
+        arbiter.handle_silent(0, 1, 100);
+        arbiter.handle_silent(0, 2, 100);
+        // The other goes at once.
+        let verdicts = arbiter.handle_timeout(110, &starved);
+        assert_eq!(verdicts, [Eviction { node: 2, reporters: vec![0] }]);
+        let mut now = 110;
+        while let Some(at) = arbiter.next_deadline_ns() {
+            assert_eq!(at, now + 10, "it is asked after again");
+            now = at;
+            let verdicts = arbiter.handle_timeout(now, &starved);
+            assert_eq!(verdicts.is_empty(), now < 100 + 10 * PUT_OFF, "{now}");
+        }
+        assert_eq!(now, 100 + 10 * PUT_OFF);
+        // One that runs again is heard again.
+        arbiter.handle_silent(0, 1, 500);
+        assert!(arbiter.handle_timeout(510, &starved).is_empty());
+        arbiter.handle_heard(0, 1);
+        assert_eq!(arbiter.next_deadline_ns(), None);
+        // One that runs again and is not heard goes, after a while.
+        arbiter.handle_silent(0, 1, 600);
+        assert!(arbiter.handle_timeout(610, &starved).is_empty());
+        assert!(arbiter.handle_timeout(620, &|_| false).is_empty());
+        // One that is suspected meanwhile has as much time as any.
+        arbiter.handle_silent(0, 3, 625);
+        assert!(arbiter.handle_timeout(630, &|_| false).is_empty());
+        assert_eq!(arbiter.handle_timeout(640, &|_| false).len(), 2);
+        assert_eq!(arbiter.next_deadline_ns(), None);
     }
 }

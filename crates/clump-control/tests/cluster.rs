@@ -36,6 +36,8 @@ impl Sequence {
 pub enum Fault {
     /// The agent of this node is stopped: it neither sends nor receives.
     Stop(u32),
+    /// It is stopped, and the launcher knows that the machine keeps it from running.
+    Starve(u32),
     /// It goes on.
     Continue(u32),
     /// The agent of this node is killed; its stream ends.
@@ -67,6 +69,7 @@ struct Agent {
     detector: FailureDetector,
     started: bool,
     stopped: bool,
+    starved: bool,
     alive: bool,
     concluded: bool,
     /// Messages that arrived while it was stopped, or before it had started.
@@ -120,6 +123,7 @@ impl Cluster {
                 detector: FailureDetector::new((node, nodes), TIMEOUT * 3 / 4, seed, start),
                 started: false,
                 stopped: false,
+                starved: false,
                 alive: true,
                 concluded: false,
                 unread: Vec::new(),
@@ -189,7 +193,8 @@ impl Cluster {
             Step::Fault(number) => self.fault(self.faults[number]),
             Step::Launcher => {
                 self.launcher_due = None;
-                self.rules.handle_timeout(self.now);
+                let agents = &self.agents;
+                self.rules.handle_timeout(self.now, &|node| agents[node as usize].starved);
             }
         }
     }
@@ -239,8 +244,13 @@ impl Cluster {
     fn fault(&mut self, fault: Fault) {
         match fault {
             Fault::Stop(node) => self.agents[node as usize].stopped = true,
+            Fault::Starve(node) => {
+                let agent = &mut self.agents[node as usize];
+                (agent.stopped, agent.starved) = (true, true);
+            }
             Fault::Continue(node) => {
-                self.agents[node as usize].stopped = false;
+                let agent = &mut self.agents[node as usize];
+                (agent.stopped, agent.starved) = (false, false);
                 self.at(self.now, Step::Wake(node));
             }
             Fault::Kill(node) => self.kill(node),

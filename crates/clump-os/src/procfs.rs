@@ -46,6 +46,12 @@ impl Process {
         Some(Self { pid, parent, name: OsString::from_vec(name.to_vec()), state, started })
     }
 
+    /// Returns true if it could run but does not, or only now: it has a processor, or waits for one
+    /// or for a disk. One that is stopped, or waits for something to happen, is not.
+    pub fn is_runnable(&self) -> bool {
+        matches!(self.state, 'R' | 'D')
+    }
+
     /// Kills it, unless its number belongs to another process by now.
     ///
     /// # Errors
@@ -199,6 +205,43 @@ mod tests {
         for cut in ["42 (x", "", "42 (x) ", "42 ) (", "x (y) S 1"] {
             assert_eq!(Process::parse(cut.as_bytes()), None, "{cut}");
         }
+    }
+
+    fn own_thread() -> u32 {
+        let link = fs::read_link("/proc/thread-self").unwrap();
+        link.file_name().unwrap().to_str().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_runnable_and_one_that_waits_is_not() {
+        use crate::sync::{AtomicBool, Ordering};
+        let done = AtomicBool::new(false);
+        let (tell, told) = std::sync::mpsc::channel();
+        let runnable = |thread| Process::read(thread).unwrap().is_runnable();
+        std::thread::scope(|scope| {
+            let done = &done;
+            let tell_too = tell.clone();
+            scope.spawn(move || {
+                tell.send(own_thread()).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let spinning = told.recv().unwrap();
+            // As long as it spins it is never anything else, but where its memory is waited for.
+            assert!(runnable(spinning));
+            let (wake, woken) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                tell_too.send(own_thread()).unwrap();
+                let _ = woken.recv();
+            });
+            let waiting = told.recv().unwrap();
+            while runnable(waiting) {
+                std::thread::yield_now();
+            }
+            done.store(true, Ordering::Relaxed);
+            drop(wake);
+        });
     }
 
     #[test]

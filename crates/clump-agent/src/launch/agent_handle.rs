@@ -8,6 +8,7 @@ use crate::stream_watch::StreamWatch;
 use clump_os::clock;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::Exit;
+use clump_os::procfs::Process;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -158,6 +159,12 @@ impl AgentHandle {
     /// Returns the number of the process that stands for it.
     pub(super) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Returns true if it could run but does not: it is on this machine and waits for a processor
+    /// or a disk. One that is stopped, or hangs, is not starved.
+    pub(super) fn is_starved(&self) -> bool {
+        self.machine.is_none() && Process::read(self.pid()).is_some_and(|own| own.is_runnable())
     }
 
     /// Registers it with the poller: the stream under `token`, its end under `end`, its errors
