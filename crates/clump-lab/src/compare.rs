@@ -22,6 +22,7 @@ use implementation::Implementation;
 use peer::Peer;
 use score::Score;
 use serde::Serialize;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -85,12 +86,10 @@ pub fn rank_main(field: &Venue) -> Result<()> {
 /// processors and network of their ranks. Prints a score on rank 1.
 ///
 /// # Errors
-/// Fails if the peer is not installed or does not answer.
-pub fn peer_main(peer: Peer, field: &Venue) -> Result<()> {
+/// Fails if the peer does not start or does not answer.
+pub fn peer_main(peer: Peer, program: &Path, field: &Venue) -> Result<()> {
     let cl = clump::init()?;
     ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
-    let name = peer.program().0;
-    let program = process::find(name).with_context(|| format!("{name} is not installed"))?;
     let mut score = Score::default();
     let suited = |command: Command| {
         if field.netns { process::with_own_sys(&command) } else { command }
@@ -100,7 +99,7 @@ pub fn peer_main(peer: Peer, field: &Venue) -> Result<()> {
         let port = if cl.rank() == 0 { implementation::free_port(&address)? } else { 0 };
         let server = match cl.rank() {
             0 => {
-                Some(process::Guard::start(&mut suited(question.server(&program, &address, port)))?)
+                Some(process::Guard::start(&mut suited(question.server(program, &address, port)))?)
             }
             _ => None,
         };
@@ -112,7 +111,7 @@ pub fn peer_main(peer: Peer, field: &Venue) -> Result<()> {
             Some(server) => drop(server.finish(process::LIMIT).context("the server")?),
             None => {
                 let port = port.parse()?;
-                let client = || suited(question.client(&program, address, port));
+                let client = || suited(question.client(program, address, port));
                 score.join(implementation::ask(&question, client)?);
             }
         }

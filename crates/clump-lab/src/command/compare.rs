@@ -43,8 +43,11 @@ pub struct CompareArgs {
     #[arg(long, hide = true)]
     pub as_rank: bool,
     /// The peer whose programs the ranks run.
-    #[arg(long, hide = true, value_enum)]
+    #[arg(long, hide = true, value_enum, requires = "peer_program")]
     pub peer: Option<Peer>,
+    /// Its program.
+    #[arg(long, hide = true)]
+    pub peer_program: Option<PathBuf>,
 }
 
 /// Runs the command. Returns the exit code.
@@ -53,9 +56,9 @@ pub struct CompareArgs {
 /// Fails if a rank or a peer cannot be run, or if the results cannot be written.
 pub fn run(args: &CompareArgs) -> Result<u8> {
     if args.as_rank {
-        match args.peer {
-            Some(peer) => compare::peer_main(peer, &args.venue())?,
-            None => compare::rank_main(&args.venue())?,
+        match (args.peer, &args.peer_program) {
+            (Some(peer), Some(program)) => compare::peer_main(peer, program, &args.venue())?,
+            _ => compare::rank_main(&args.venue())?,
         }
         return Ok(0);
     }

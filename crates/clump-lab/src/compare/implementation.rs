@@ -3,7 +3,7 @@
 //! Over the network every peer runs as the children of two ranks of a clump job, so that it gets
 //! the same processors, addresses and network namespaces as clump itself.
 
-use super::peer::{Peer, PeerFigure};
+use super::peer::{Peer, PeerFigure, PeerSource};
 use super::process::{self, Guard};
 use super::score::Score;
 use super::{CROWD, Venue, sizes};
@@ -17,7 +17,11 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The program that both MPIs compile and run.
-const MPI_SOURCE: &str = include_str!("../../peers/mpi_bench.c");
+const MPI_SOURCE: PeerSource = PeerSource {
+    file: "mpi_bench.c",
+    text: include_str!("../../peers/mpi_bench.c"),
+    libraries: &[],
+};
 
 /// An implementation that can run workloads.
 #[derive(Debug)]
@@ -117,9 +121,21 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
     let mut missing = Vec::new();
     for &peer in Peer::of(scope) {
         let (program, package) = peer.program();
-        match process::find(program) {
-            Some(program) => here.push(Implementation::Peer { peer, program }),
-            None => missing.push(absent(peer.name(scope), package)),
+        let name = peer.name(scope);
+        let Some(program) = process::find(program) else {
+            missing.push(absent(name, package));
+            continue;
+        };
+        let program = match peer.source() {
+            None => Ok(program),
+            Some(source) => compile(&program, folder, &source, "peer"),
+        };
+        match program {
+            Ok(program) => here.push(Implementation::Peer { peer, program }),
+            Err(why) => {
+                let remedy = format!("does not compile (Debian: {package}): {why:#}");
+                missing.push(Missing { name, remedy });
+            }
         }
     }
     for mpi in [&OPEN_MPI, &MPICH] {
@@ -136,7 +152,7 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
             missing.push(absent(name, packages));
             continue;
         };
-        match compile(&compiler, folder, suffix) {
+        match compile(&compiler, folder, &MPI_SOURCE, suffix) {
             Ok(program) => here.push(Implementation::Mpi { mpi, launcher, program }),
             Err(why) => missing.push(Missing { name, remedy: format!("{why:#}") }),
         }
@@ -148,13 +164,14 @@ fn absent(name: &'static str, packages: &str) -> Missing {
     Missing { name, remedy: format!("not installed (Debian: apt-get install {packages})") }
 }
 
-fn compile(compiler: &Path, folder: &Path, suffix: &str) -> Result<PathBuf> {
-    let source = folder.join("mpi_bench.c");
-    let program = folder.join(format!("mpi_bench.{suffix}"));
-    std::fs::write(&source, MPI_SOURCE).with_context(|| format!("writing {}", source.display()))?;
+fn compile(compiler: &Path, folder: &Path, source: &PeerSource, suffix: &str) -> Result<PathBuf> {
+    let file = folder.join(source.file);
+    let program = file.with_extension(suffix);
+    std::fs::write(&file, source.text).with_context(|| format!("writing {}", file.display()))?;
     // Temporary files of the compiler are to be removed with the folder, too.
     let mut command = Command::new(compiler);
-    command.env("TMPDIR", folder).arg("-O2").arg("-o").arg(&program).arg(&source);
+    command.env("TMPDIR", folder).arg("-O2").arg("-o").arg(&program).arg(&file);
+    command.args(source.libraries);
     process::run(&mut command).with_context(|| format!("compiling with {}", compiler.display()))?;
     Ok(program)
 }
@@ -198,6 +215,7 @@ impl Implementation {
                     let value = peer.to_possible_value().context("every peer has a name")?;
                     let mut command = launch::job(field.shape(2), 0)?;
                     command.args(field.rank_words()).args(["--peer", value.get_name()]);
+                    command.arg("--peer-program").arg(program);
                     Score::parse(&process::run(&mut command)?, 2)
                 }
             },

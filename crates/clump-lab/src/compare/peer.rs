@@ -2,7 +2,7 @@
 
 use super::score::{Score, Workload};
 use crate::pair::Scope;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,14 +15,19 @@ pub enum Peer {
     Libfabric,
     /// `iperf3`, one TCP stream: bandwidth only.
     Iperf,
+    /// OpenSSL, one stream of TLS 1.3 over TCP with clump's cipher: bandwidth only.
+    Tls,
 }
+
+/// The program of [`Peer::Tls`].
+const TLS_SOURCE: &str = include_str!("../../peers/tls_bench.c");
 
 impl Peer {
     /// Returns the peers that support this path.
     pub const fn of(scope: Scope) -> &'static [Peer] {
         match scope {
             Scope::Shm => &[Peer::Ucx],
-            Scope::Net => &[Peer::Ucx, Peer::Libfabric, Peer::Iperf],
+            Scope::Net => &[Peer::Ucx, Peer::Libfabric, Peer::Iperf, Peer::Tls],
         }
     }
 
@@ -33,15 +38,31 @@ impl Peer {
             (Peer::Ucx, Scope::Net) => "UCX tcp",
             (Peer::Libfabric, _) => "ofi tcp",
             (Peer::Iperf, _) => "iperf3",
+            (Peer::Tls, _) => "TLS 1.3",
         }
     }
 
-    /// Returns the program that must be installed, and Debian's package for it.
+    /// Returns the program that must be installed, or the compiler of its source, and Debian's
+    /// packages for it.
     pub const fn program(self) -> (&'static str, &'static str) {
         match self {
             Peer::Ucx => ("ucx_perftest", "ucx-utils"),
             Peer::Libfabric => ("fi_pingpong", "libfabric-bin"),
             Peer::Iperf => ("iperf3", "iperf3"),
+            Peer::Tls => ("cc", "gcc libssl-dev"),
+        }
+    }
+
+    /// Returns the source of a peer that is compiled first: its file's name, its text, and the
+    /// libraries that it needs.
+    pub const fn source(self) -> Option<PeerSource> {
+        match self {
+            Peer::Tls => Some(PeerSource {
+                file: "tls_bench.c",
+                text: TLS_SOURCE,
+                libraries: &["-lssl", "-lcrypto"],
+            }),
+            Peer::Ucx | Peer::Libfabric | Peer::Iperf => None,
         }
     }
 
@@ -51,10 +72,21 @@ impl Peer {
         let workloads: Vec<Workload> = match self {
             Peer::Ucx => [Workload::RoundTrip, Workload::Rate].into_iter().chain(streams).collect(),
             Peer::Libfabric => vec![Workload::RoundTrip],
-            Peer::Iperf => streams.collect(),
+            Peer::Iperf | Peer::Tls => streams.collect(),
         };
         workloads.into_iter().map(|workload| PeerFigure { peer: self, scope, workload }).collect()
     }
+}
+
+/// A program in C that is compiled before it plays.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerSource {
+    /// Name of the file.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// Options of the linker.
+    pub libraries: &'static [&'static str],
 }
 
 /// One figure of one peer: a run of its server and its client.
@@ -73,6 +105,7 @@ impl PeerFigure {
             Peer::Ucx => {}
             Peer::Libfabric => drop(command.args(["-B", &port.to_string()])),
             Peer::Iperf => drop(command.args(["-s", "-1", "--bind", address])),
+            Peer::Tls => drop(command.args(["server", address, &port.to_string()])),
         }
         command
     }
@@ -84,6 +117,9 @@ impl PeerFigure {
             (Peer::Libfabric, _) => drop(command.args(["-P", &port.to_string(), address])),
             (Peer::Iperf, Workload::Bandwidth(bytes)) => {
                 command.args(["-c", address, "-t", "1", "-J", "-l", &bytes.to_string()]);
+            }
+            (Peer::Tls, Workload::Bandwidth(bytes)) => {
+                command.args(["client", address, &port.to_string(), &bytes.to_string()]);
             }
             _ => drop(command.arg(address)),
         }
@@ -110,6 +146,7 @@ impl PeerFigure {
             Peer::Iperf => {
                 command.args(["-p", &port]);
             }
+            Peer::Tls => {}
         }
         command
     }
@@ -153,7 +190,11 @@ impl PeerFigure {
             (Peer::Iperf, Workload::Bandwidth(bytes)) => {
                 score.bandwidth.insert(bytes, iperf_bytes_per_s(text)?);
             }
-            (Peer::Iperf, workload) => bail!("iperf3 does not play {workload}"),
+            (Peer::Tls, Workload::Bandwidth(bytes)) => {
+                score = Score::parse(text, 2)?;
+                ensure!(score.bandwidth.contains_key(&bytes), "tls_bench printed no bandwidth");
+            }
+            (Peer::Iperf | Peer::Tls, workload) => bail!("a stream does not play {workload}"),
         }
         Ok(score)
     }
@@ -231,6 +272,19 @@ mod tests {
         let score = ask(Peer::Iperf, Workload::Bandwidth(4096), json).unwrap();
         assert_eq!(score.bandwidth[&4096], 2e9);
         assert!(ask(Peer::Iperf, Workload::Bandwidth(4096), "{}").is_err());
+    }
+
+    #[test]
+    fn a_stream_of_tls_is_asked_for_each_size() {
+        let questions = Peer::Tls.questions(Scope::Net);
+        assert_eq!(questions.len(), crate::compare::sizes(Scope::Net).len());
+        let command = questions[1].client(Path::new("tls_bench"), "10.0.0.1", 99);
+        let words: Vec<_> = command.get_args().collect();
+        assert_eq!(words, ["client", "10.0.0.1", "99", "65536"]);
+        let score = questions[1].score("bandwidth 65536 1.5e9\n").unwrap();
+        assert_eq!(score.bandwidth[&65536], 1.5e9);
+        assert!(questions[1].score("no figures\n").is_err());
+        assert!(ask(Peer::Tls, Workload::Rate, "").is_err());
     }
 
     #[test]
