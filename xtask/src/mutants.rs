@@ -2,11 +2,13 @@
 //! the test that must fail; a mutant that survives is a hole in the tests.
 
 use crate::{command, host};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const LIST: &str = "xtask/mutants.toml";
@@ -57,11 +59,25 @@ enum Fate {
     Void(String),
 }
 
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caught => f.write_str("caught"),
+            Self::Survived => f.write_str("SURVIVED"),
+            Self::Void(why) => write!(f, "VOID: {why}"),
+        }
+    }
+}
+
+/// Most copies of the tree at once: each has a build of its own, of some gigabytes.
+const MAX_COPIES: usize = 4;
+
 /// Plants every mutant whose name is in `names`, or all, and prints their results; returns false
-/// if one was not caught.
+/// if one was not caught. Each processor, up to [`MAX_COPIES`], works in a copy of its own. Tests
+/// first run once without any bug.
 ///
 /// # Errors
-/// Fails if the list cannot be read, a name is unknown, or the copy cannot be made.
+/// Fails if the list cannot be read, a name is unknown, or a copy cannot be made.
 pub fn run(root: &Path, names: &[String]) -> Result<bool> {
     let text =
         std::fs::read_to_string(root.join(LIST)).with_context(|| format!("reading {LIST}"))?;
@@ -70,19 +86,100 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
         bail!("no mutant is called `{unknown}` in {LIST}");
     }
     let chosen = |m: &&Mutant| names.is_empty() || names.contains(&m.name);
-    let copy = host::target(root).join("mutants");
-    let (mut fates, mut sound) = (Vec::new(), BTreeSet::new());
-    for mutant in list.mutant.iter().filter(chosen) {
-        println!("mutant {}: {}", mutant.name, mutant.why);
-        copy_tree(root, &copy)?;
-        fates.push((mutant, plant(&copy, mutant, &mut sound)?));
-    }
+    let mut mutants: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
+    // Neighbours share most of a build.
+    mutants.sort_by_key(|mutant| (&mutant.test, &mutant.file));
+    let copies = std::thread::available_parallelism().map_or(1, usize::from);
+    let copies: Vec<PathBuf> = (0..copies.clamp(1, MAX_COPIES).min(mutants.len()))
+        .map(|n| host::target(root).join(format!("mutants-{n}")))
+        .collect();
+    copies.iter().try_for_each(|copy| copy_tree(root, copy))?;
+
+    let mut tests: Vec<&Mutant> = mutants.clone();
+    tests.dedup_by_key(|mutant| &mutant.test);
+    let sound = in_copies(&copies, &tests, |copy, mutant| {
+        let sound = baseline(copy, mutant)?;
+        if let Err(why) = &sound {
+            println!("{}: {why}", mutant.test);
+        }
+        Ok((mutant.test.as_str(), sound))
+    })?;
+    let sound: BTreeMap<&str, Result<(), String>> = sound.into_iter().collect();
+
+    let fates = in_copies(&copies, &mutants, |copy, mutant| {
+        let begun = host::now();
+        let fate = match &sound[mutant.test.as_str()] {
+            Ok(()) => {
+                copy_tree(root, copy)?;
+                plant(copy, mutant)?
+            }
+            Err(why) => Fate::Void(why.clone()),
+        };
+        println!("{} ({} s): {fate}: {}", mutant.name, begun.elapsed().as_secs(), mutant.why);
+        Ok((*mutant, fate))
+    })?;
     println!("{}", table(&fates));
     Ok(fates.iter().all(|(_, fate)| *fate == Fate::Caught))
 }
 
-/// Plants one bug in `copy`. `sound` holds the tests that are known to pass without any.
-fn plant(copy: &Path, mutant: &Mutant, sound: &mut BTreeSet<String>) -> Result<Fate> {
+/// Does `work` for every mutant, one at a time in each of `copies`, and returns the results in
+/// the order of `mutants`.
+///
+/// # Errors
+/// Fails as `work` does.
+fn in_copies<'m, T: Send>(
+    copies: &[PathBuf],
+    mutants: &[&'m Mutant],
+    work: impl Fn(&Path, &&'m Mutant) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (next, work) = (AtomicUsize::new(0), &work);
+    let worker = |copy| {
+        let mut done = Vec::new();
+        while let Some((n, mutant)) = {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            mutants.get(n).map(|mutant| (n, mutant))
+        } {
+            done.push((n, work(copy, mutant)?));
+        }
+        Ok(done)
+    };
+    let worker = &worker;
+    let results: Vec<Result<Vec<(usize, T)>>> = std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            copies.iter().map(|copy| scope.spawn(move || worker(copy.as_path()))).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))))
+            .collect()
+    });
+    let mut results: Vec<(usize, T)> =
+        results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    results.sort_by_key(|(n, _)| *n);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Runs a mutant's test without the bug; the inner error says why it proves nothing.
+///
+/// # Errors
+/// Fails if the test cannot be started.
+fn baseline(copy: &Path, mutant: &Mutant) -> Result<Result<(), String>> {
+    let limit = Duration::from_secs(mutant.limit_s) + FIRST_BUILD;
+    let before = command::run(&mut test_command(copy, mutant), limit)?;
+    // A renamed test would let every bug survive.
+    Ok(if !before.success {
+        Err(format!("fails without the bug: {}", before.why))
+    } else if before.stdout.contains("test result: ") && before.counts.passed == 0 {
+        Err(format!("`{}` runs no test", mutant.test))
+    } else {
+        Ok(())
+    })
+}
+
+/// Plants one bug in `copy` and runs its test, which is known to pass without it.
+///
+/// # Errors
+/// Fails if the file cannot be read or written or the test cannot be started.
+fn plant(copy: &Path, mutant: &Mutant) -> Result<Fate> {
     let path = copy.join(&mutant.file);
     let original = std::fs::read_to_string(&path).with_context(|| mutant.file.clone())?;
     let changed = match replaced(&original, mutant) {
@@ -90,20 +187,9 @@ fn plant(copy: &Path, mutant: &Mutant, sound: &mut BTreeSet<String>) -> Result<F
         Err(why) => return Ok(Fate::Void(why)),
     };
     let limit = Duration::from_secs(mutant.limit_s);
-    if !sound.contains(&mutant.test) {
-        let before = command::run(&mut test_command(copy, mutant), limit + FIRST_BUILD)?;
-        if !before.success {
-            return Ok(Fate::Void(format!("fails without the bug: {}", before.why)));
-        }
-        // A renamed test would let every bug survive.
-        if before.stdout.contains("test result: ") && before.counts.passed == 0 {
-            return Ok(Fate::Void(format!("`{}` runs no test", mutant.test)));
-        }
-        sound.insert(mutant.test.clone());
-    }
     std::fs::write(&path, changed)?;
     if words(&mutant.test).iter().any(|word| word == "cargo") {
-        let built = command::run(&mut with_no_run(copy, mutant), limit)?;
+        let built = command::run(&mut with_no_run(copy, mutant), limit + FIRST_BUILD)?;
         if !built.success {
             return Ok(Fate::Void(format!("does not compile: {}", built.why)));
         }
@@ -218,9 +304,8 @@ fn table(fates: &[(&Mutant, Fate)]) -> String {
     let mut text = format!("{:width$}  fate\n", "mutant");
     for (mutant, fate) in fates {
         let fate = match fate {
-            Fate::Caught => "caught".to_owned(),
             Fate::Survived => format!("SURVIVED: `{}` did not notice", mutant.test),
-            Fate::Void(why) => format!("VOID: {why}"),
+            fate => fate.to_string(),
         };
         text.push_str(&format!("{:width$}  {fate}\n", mutant.name));
     }
@@ -232,7 +317,6 @@ fn table(fates: &[(&Mutant, Fate)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn tree(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("clump-mutants-{}-{name}", std::process::id()));
@@ -258,7 +342,10 @@ mod tests {
         let dir = tree("fates");
         let fate = |test: &str, answer: &str| {
             std::fs::write(dir.join("answer"), answer).unwrap();
-            plant(&dir, &mutant(test), &mut BTreeSet::new()).unwrap()
+            match baseline(&dir, &mutant(test)).unwrap() {
+                Ok(()) => plant(&dir, &mutant(test)).unwrap(),
+                Err(why) => Fate::Void(why),
+            }
         };
         assert_eq!(fate("grep -q 42 answer", "42"), Fate::Caught);
         assert_eq!(fate("grep -q 4 answer", "42"), Fate::Survived);
