@@ -7,6 +7,7 @@
 //! a sleep and a wake each.
 
 use clump_boot::Config;
+use clump_os::fence::{self, FenceKind};
 use clump_os::sync::{AtomicU32, Ordering};
 use clump_os::{clock, futex, thread};
 use std::sync::Arc;
@@ -65,6 +66,13 @@ impl SpinPolicy {
             yield_ns: or(config.yield_ns, measured.yield_ns),
         }
     }
+}
+
+/// Returns the fence for `ranks` ranks on `cores` cores. Ranks without a core of their own sleep
+/// and wake all the time, and the asymmetric fence interrupts all processors each time, for one
+/// caller after the other.
+pub fn suited_fence(ranks: usize, cores: usize) -> FenceKind {
+    if ranks > cores { FenceKind::Symmetric } else { fence::register() }
 }
 
 fn yield_cost() -> u64 {
@@ -138,6 +146,13 @@ fn wake_cost() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_without_a_core_of_their_own_interrupt_no_processor() {
+        assert_eq!(suited_fence(16, 2), FenceKind::Symmetric);
+        assert_eq!(suited_fence(2, 1), FenceKind::Symmetric);
+        assert_eq!(suited_fence(2, 2), fence::register());
+    }
 
     #[test]
     fn costs_are_plausible() {

@@ -10,8 +10,9 @@ use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// Time in ns beyond which a yield let another thread run.
 const ALONE_NS: u64 = 1_500;
-/// Time in ns beyond which a yield went to a program that computes.
-const LONG_NS: u64 = 100_000;
+/// Time in ns beyond which a yield went to a program that computes: less than its time slice, and
+/// more than a turn of many ranks that give way to each other, some of which go to sleep.
+const LONG_NS: u64 = 1_000_000;
 /// After a long yield, none follows for this many times its duration: yields cost a fifth of the
 /// time at most, and a processor that was wanted once is found free again soon.
 const FORGONE_TIMES: u64 = 4;
@@ -118,6 +119,14 @@ mod tests {
         assert!(policy.crowded() && !policy.is_worthwhile());
         assert_eq!(policy.note(u64::MAX, 0), Yielded::Long);
         assert_eq!(policy.forgone_until.load(Ordering::Relaxed), policy.most_forgone, "bounded");
+    }
+
+    #[test]
+    fn a_turn_of_many_ranks_is_no_program_that_computes() {
+        let policy = YieldPolicy::new(true);
+        let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
+        assert_eq!(policy.note(cycles(500_000), 1), Yielded::Shared);
+        assert!(policy.is_worthwhile());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::reach;
 use crate::receiving::Receiving;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan};
-use crate::spin_policy::SpinPolicy;
+use crate::spin_policy::{SpinPolicy, suited_fence};
 use crate::stream_watch::StreamWatch;
 use crate::wiring;
 use clump_boot::{Config, NetDriver};
@@ -206,7 +206,8 @@ impl OpenedNode {
         let proxies = if spec.nodes > 1 { proxies } else { 0 };
         // Proxies are as busy as ranks.
         let sharing = (plan.sharing.ranks + proxies * plan.sharing.nodes) as usize;
-        let spin_policy = SpinPolicy::effective(&config, sharing, topology::usable_cores());
+        let cores = topology::usable_cores();
+        let spin_policy = SpinPolicy::effective(&config, sharing, cores);
         let node_of = spec.node_of();
         let node = NodeConfig {
             ranks: spec.ranks as usize,
@@ -218,7 +219,8 @@ impl OpenedNode {
             spin_ns: spin_policy.spin_ns,
             yield_ns: spin_policy.yield_ns,
         };
-        let memory = NodeMemory::create(&node).map_err(|e| {
+        let fence = suited_fence(sharing, cores);
+        let memory = NodeMemory::create_with_fence(&node, fence).map_err(|e| {
             // An impossible layout, or a machine that does not allow it.
             let code = if matches!(e, clump_shm::Error::Os(_)) { 126 } else { 2 };
             Refusal::new(e, code)
