@@ -4,6 +4,7 @@
 use crate::{command, host};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -73,8 +74,8 @@ impl fmt::Display for Fate {
 const MAX_COPIES: usize = 4;
 
 /// Plants every mutant whose name is in `names`, or all, and prints their results; returns false
-/// if one was not caught. Each processor, up to [`MAX_COPIES`], works in a copy of its own. Tests
-/// first run once without any bug.
+/// if one was not caught. Each processor, up to [`MAX_COPIES`], works in a copy of its own, on the
+/// mutants of one package at a time: they share a build.
 ///
 /// # Errors
 /// Fails if the list cannot be read, a name is unknown, or a copy cannot be made.
@@ -86,29 +87,53 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
         bail!("no mutant is called `{unknown}` in {LIST}");
     }
     let chosen = |m: &&Mutant| names.is_empty() || names.contains(&m.name);
-    let mut mutants: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
-    // Neighbours share most of a build.
-    mutants.sort_by_key(|mutant| (&mutant.test, &mutant.file));
+    let mut groups: BTreeMap<String, Vec<&Mutant>> = BTreeMap::new();
+    for mutant in list.mutant.iter().filter(chosen) {
+        groups.entry(built_for(&mutant.test)).or_default().push(mutant);
+    }
+    let mut groups: Vec<Vec<&Mutant>> = groups.into_values().collect();
+    groups.sort_by_key(|group| Reverse(group.len()));
     let copies = std::thread::available_parallelism().map_or(1, usize::from);
-    let copies: Vec<PathBuf> = (0..copies.clamp(1, MAX_COPIES).min(mutants.len()))
+    let copies: Vec<PathBuf> = (0..copies.clamp(1, MAX_COPIES).min(groups.len()))
         .map(|n| host::target(root).join(format!("mutants-{n}")))
         .collect();
-    copies.iter().try_for_each(|copy| copy_tree(root, copy))?;
+    let fates = in_copies(&copies, &groups, |copy, group| try_group(root, copy, group))?;
+    println!("{}", table(&fates));
+    Ok(fates.iter().all(|(_, fate)| *fate == Fate::Caught))
+}
 
-    let mut tests: Vec<&Mutant> = mutants.clone();
-    tests.dedup_by_key(|mutant| &mutant.test);
-    let sound = in_copies(&copies, &tests, |copy, mutant| {
-        let sound = baseline(copy, mutant)?;
-        if let Err(why) = &sound {
-            println!("{}: {why}", mutant.test);
+/// Returns the part of a test's command that decides what is built: variables and the package.
+fn built_for(test: &str) -> String {
+    let words = words(test);
+    let variables = words.iter().take_while(|word| word.contains('='));
+    let package = words.iter().skip_while(|word| *word != "--package").take(2);
+    variables.chain(package).cloned().collect::<Vec<_>>().join(" ")
+}
+
+/// Tries mutants whose tests are of one package, first their tests without any bug.
+///
+/// # Errors
+/// Fails if the copy cannot be made or a test cannot be started.
+fn try_group<'m>(
+    root: &Path,
+    copy: &Path,
+    group: &[&'m Mutant],
+) -> Result<Vec<(&'m Mutant, Fate)>> {
+    copy_tree(root, copy)?;
+    let mut sound = BTreeMap::new();
+    for mutant in group {
+        if !sound.contains_key(&mutant.test) {
+            let tested = baseline(copy, mutant)?;
+            if let Err(why) = &tested {
+                println!("{}: {why}", mutant.test);
+            }
+            sound.insert(&mutant.test, tested);
         }
-        Ok((mutant.test.as_str(), sound))
-    })?;
-    let sound: BTreeMap<&str, Result<(), String>> = sound.into_iter().collect();
-
-    let fates = in_copies(&copies, &mutants, |copy, mutant| {
+    }
+    let mut fates = Vec::new();
+    for &mutant in group {
         let begun = host::now();
-        let fate = match &sound[mutant.test.as_str()] {
+        let fate = match &sound[&mutant.test] {
             Ok(()) => {
                 copy_tree(root, copy)?;
                 plant(copy, mutant)?
@@ -116,35 +141,30 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
             Err(why) => Fate::Void(why.clone()),
         };
         println!("{} ({} s): {fate}: {}", mutant.name, begun.elapsed().as_secs(), mutant.why);
-        Ok((*mutant, fate))
-    })?;
-    println!("{}", table(&fates));
-    Ok(fates.iter().all(|(_, fate)| *fate == Fate::Caught))
+        fates.push((mutant, fate));
+    }
+    Ok(fates)
 }
 
-/// Does `work` for every mutant, one at a time in each of `copies`, and returns the results in
-/// the order of `mutants`.
+/// Does `work` for every group, one at a time in each of `copies`, and returns all results.
 ///
 /// # Errors
 /// Fails as `work` does.
 fn in_copies<'m, T: Send>(
     copies: &[PathBuf],
-    mutants: &[&'m Mutant],
-    work: impl Fn(&Path, &&'m Mutant) -> Result<T> + Sync,
+    groups: &[Vec<&'m Mutant>],
+    work: impl Fn(&Path, &[&'m Mutant]) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
     let (next, work) = (AtomicUsize::new(0), &work);
     let worker = |copy| {
         let mut done = Vec::new();
-        while let Some((n, mutant)) = {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            mutants.get(n).map(|mutant| (n, mutant))
-        } {
-            done.push((n, work(copy, mutant)?));
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.extend(work(copy, group)?);
         }
         Ok(done)
     };
     let worker = &worker;
-    let results: Vec<Result<Vec<(usize, T)>>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
         let workers: Vec<_> =
             copies.iter().map(|copy| scope.spawn(move || worker(copy.as_path()))).collect();
         workers
@@ -152,10 +172,7 @@ fn in_copies<'m, T: Send>(
             .map(|worker| worker.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))))
             .collect()
     });
-    let mut results: Vec<(usize, T)> =
-        results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    results.sort_by_key(|(n, _)| *n);
-    Ok(results.into_iter().map(|(_, result)| result).collect())
+    Ok(results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Runs a mutant's test without the bug; the inner error says why it proves nothing.
@@ -386,6 +403,15 @@ mod tests {
         assert!(!copy.join("stale").exists() && !copy.join("target").exists());
         assert!(run(&dir, &["b".into()]).is_err(), "unknown name");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn tests_of_one_package_share_a_build() {
+        let sim = "cargo test --package clump-sim --test all onesided";
+        assert_eq!(built_for(sim), built_for("cargo test --package clump-sim --lib"));
+        assert_ne!(built_for(sim), built_for("cargo test --package clump-net --test all x"));
+        let loom = "'RUSTFLAGS=--cfg loom' cargo test --release --package clump-sim";
+        assert_ne!(built_for(sim), built_for(loom));
     }
 
     #[test]
