@@ -1,28 +1,42 @@
-//! Yields of a proxy that has nothing to do, before it sleeps.
+//! Yields of an interface that has nothing to do, before it sleeps.
 
-use clump_shm::yielding::YieldPolicy;
+use clump_shm::yielding::{YieldPolicy, Yielded};
 
-/// The yields of a proxy.
+/// The yields of an interface.
 #[derive(Debug)]
 pub(crate) struct IdleYields {
     /// Longest idle time with yields, in ns; 0: none.
     max_ns: u64,
+    /// Time without yields after one that went to a program that computes, in ns, beside that of
+    /// [`YieldPolicy`].
+    forgone_ns: u64,
+    /// Time before which there is none.
+    forgone_until_ns: u64,
     yields: YieldPolicy,
 }
 
 impl IdleYields {
-    pub(crate) fn new(max_ns: u64) -> Self {
-        Self { max_ns, yields: YieldPolicy::new(false) }
+    /// Yields for at most `max_ns` of an idle time, and not for `forgone_ns` after a long yield.
+    pub(crate) fn new(max_ns: u64, forgone_ns: u64) -> Self {
+        Self { max_ns, forgone_ns, forgone_until_ns: 0, yields: YieldPolicy::new(false) }
     }
 
-    /// Yields once, unless the proxy has been idle for too long or yields give the processor to a
-    /// program that computes. Returns false when it is time to sleep.
-    pub(crate) fn step(&mut self, idle_ns: u64) -> bool {
-        if idle_ns >= self.max_ns || !self.yields.is_worthwhile() {
+    /// Yields once, unless the interface has been idle for too long or yields give the processor to
+    /// a program that computes. Returns false when it is time to sleep.
+    pub(crate) fn step(&mut self, idle_ns: u64, now_ns: u64) -> bool {
+        let is_forgone = now_ns < self.forgone_until_ns || !self.yields.is_worthwhile();
+        if idle_ns >= self.max_ns || is_forgone {
             return false;
         }
-        self.yields.offer();
+        let yielded = self.yields.offer();
+        self.note(yielded, now_ns);
         true
+    }
+
+    fn note(&mut self, yielded: Yielded, now_ns: u64) {
+        if yielded == Yielded::Long {
+            self.forgone_until_ns = now_ns + self.forgone_ns;
+        }
     }
 }
 
@@ -32,9 +46,19 @@ mod tests {
 
     #[test]
     fn it_yields_for_a_while_then_sleeps() {
-        let mut yield_policy = IdleYields::new(1_000);
-        assert!(yield_policy.step(0));
-        assert!(!yield_policy.step(1_000));
-        assert!(!IdleYields::new(0).step(0));
+        let mut yields = IdleYields::new(1_000, 0);
+        assert!(yields.step(0, 0));
+        assert!(!yields.step(1_000, 0));
+        assert!(!IdleYields::new(0, 0).step(0, 0));
+    }
+
+    #[test]
+    fn a_yield_to_a_program_that_computes_is_the_last_for_long() {
+        let mut yields = IdleYields::new(1_000, 50);
+        yields.note(Yielded::Shared, 100);
+        assert!(yields.step(0, 100));
+        yields.note(Yielded::Long, 100);
+        assert!(!yields.step(0, 149));
+        assert!(yields.step(0, 150));
     }
 }

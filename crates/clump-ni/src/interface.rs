@@ -1,8 +1,9 @@
 //! A running network interface: the thread that runs the turns of a [`Server`].
 //!
-//! When nothing arrives for a while it sleeps on its socket and its alarm at once. A proxy yields
-//! before, for ranks that wait for it are likely to have the processor; but not where they compute
-//! ([`IdleYields`]).
+//! When nothing arrives for a while it sleeps on its socket and its alarm. It yields before, but
+//! not where others compute ([`IdleYields`]): ranks that wait for a proxy are likely to have the
+//! processor, and a page fault or a lock passes two interfaces several times, each of which would
+//! cost a wake-up.
 
 use crate::idle_yields::IdleYields;
 use crate::server::Server;
@@ -12,10 +13,18 @@ use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_rma::service::Services;
 use clump_shm::node::NodeMemory;
+use clump_shm::waiter::CROWDED_SPIN_NS;
 use clump_transport::{MachineClock, NetworkResources, Result};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+
+/// Longest time in ns for which an idle interface that is no proxy yields: a request to another
+/// interface is mostly answered within it.
+const LINGER_NS: u64 = 100_000;
+/// Time in ns without yields of one that is no proxy, after a rank has computed during one: what
+/// arrives meanwhile would wait for that rank's time slice, while a sleeper gets the processor.
+const FORGONE_NS: u64 = 1_000_000_000;
 
 /// A running network interface; ends when dropped.
 #[derive(Debug)]
@@ -48,8 +57,8 @@ impl NetworkInterface {
         let server = Server::new(memory, which, services, MachineClock, |wiring| {
             seat.into_stack(memory, wiring.me, wiring.peers, wiring.endpoints)
         })?;
-        let yields_ns = if memory.proxies() != 0 { memory.spin_policy_ns().1 } else { 0 };
-        let spin_policy = (spin_ns, IdleYields::new(yields_ns));
+        let yields = suited_yields(memory.proxies() != 0, memory.spin_policy_ns());
+        let spin_policy = (spin_ns, yields);
         let ending = Arc::new(AtomicBool::new(false));
         let (over, bell) = (ending.clone(), alarm.clone());
         let thread = std::thread::Builder::new().name(format!("clump-ni-{which}"));
@@ -60,6 +69,17 @@ impl NetworkInterface {
             })
             .map_err(|e| refused(&format!("no thread for it: {e}")))?;
         Ok(Self { ending, alarm, thread: Some(thread) })
+    }
+}
+
+/// Returns the yields of an interface where ranks spin and yield for so long, in ns. With more
+/// ranks than cores, one that is no proxy sleeps at once: its yields would take part in the ranks'
+/// turns.
+fn suited_yields(is_proxy: bool, (rank_spin_ns, rank_yields_ns): (u64, u64)) -> IdleYields {
+    match (is_proxy, rank_spin_ns <= CROWDED_SPIN_NS) {
+        (true, _) => IdleYields::new(rank_yields_ns, 0),
+        (false, true) => IdleYields::new(0, 0),
+        (false, false) => IdleYields::new(LINGER_NS, FORGONE_NS),
     }
 }
 
@@ -88,7 +108,7 @@ impl Drop for NetworkInterface {
 
 fn serve(
     mut server: Server<MachineClock>,
-    (spin_ns, mut yield_policy): (u64, IdleYields),
+    (spin_ns, mut yields): (u64, IdleYields),
     alarm: &Alarm,
     ending: &AtomicBool,
 ) {
@@ -103,7 +123,7 @@ fn serve(
         }
         let now = clock::ticked_ns();
         let idle_ns = now - *idle_since.get_or_insert(now);
-        if idle_ns >= spin_ns && !yield_policy.step(idle_ns - spin_ns) {
+        if idle_ns >= spin_ns && !yields.step(idle_ns - spin_ns, now) {
             server.housekeeping();
             let nap = server.before_sleep();
             if let Some(bed) = server.announce() {
@@ -128,6 +148,16 @@ mod tests {
         });
         let _ = thread.join();
         ENDED.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn an_interface_lingers_where_cores_are_left() {
+        let lasts = |is_proxy, policy, idle_ns| suited_yields(is_proxy, policy).step(idle_ns, 0);
+        let (roomy, crowded) = ((20_000, 5_000), (CROWDED_SPIN_NS, 40_000));
+        assert!(lasts(false, roomy, LINGER_NS - 1) && !lasts(false, roomy, LINGER_NS));
+        assert!(!lasts(false, crowded, 0));
+        assert!(lasts(true, roomy, 4_999) && !lasts(true, roomy, 5_000));
+        assert!(lasts(true, crowded, 39_999));
     }
 
     #[test]

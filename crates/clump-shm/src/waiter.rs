@@ -11,8 +11,9 @@ use clump_os::clock;
 
 /// Polls before the clock is read.
 const BUSY_LOOKS: u32 = 48;
-/// Longest spin, in ns, of a job that starts as a crowded one: it yields at once.
-const CROWDED_SPIN_NS: u64 = 1_000;
+/// Longest spin, in ns, of a job that starts as a crowded one, with more ranks than cores: it
+/// yields at once.
+pub const CROWDED_SPIN_NS: u64 = 1_000;
 
 /// Spin policy of a rank, learnt from its yields; shared by its threads.
 #[derive(Debug)]
