@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 const LINGER_NS: u64 = 100_000;
 /// Time in ns without yields of one that is no proxy, after a rank has computed during one: what
 /// arrives meanwhile would wait for that rank's time slice, while a sleeper gets the processor.
-const FORGONE_NS: u64 = 1_000_000_000;
+const FORGONE_NS: u64 = 100_000_000;
 
 /// A running network interface; ends when dropped.
 #[derive(Debug)]
