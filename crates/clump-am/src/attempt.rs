@@ -216,10 +216,14 @@ impl HandlerContext {
             return Ok(Handover::Full(if remote { Counter::NetFull } else { Counter::LaneFull }));
         };
         // Interfaces know no stamps; what is added to the latency is added to their answers.
+        let sent_ns = stamped.sent_ns;
         let stamped = stamped.message(message);
         let handover = send(if to_interface { message } else { &stamped })?;
         if !matches!(handover, Handover::Full(_)) {
             self.note_sent();
+        }
+        if matches!(handover, Handover::Accepted { .. }) && !to_interface {
+            self.note_traced_send(to, message, (false, remote), sent_ns);
         }
         Ok(handover)
     }

@@ -3,14 +3,16 @@
 
 use crate::emulation::Interfaces;
 use crate::error::{ErrorKind, Result};
+use crate::thread_number::this_track;
 use clump_boot::Dispatch;
+use clump_os::clock;
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, WaitReason};
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
 use clump_shm::waiter::SpinPolicy;
-use clump_trace::Counters;
+use clump_trace::{Counters, EventKind, Recorder};
 use clump_transport::{Network, NetworkResources};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,6 +46,7 @@ pub struct RankContext {
     settings: Settings,
     network: Option<Network>,
     interfaces: Interfaces,
+    trace: Option<Recorder>,
 }
 
 impl RankContext {
@@ -71,6 +74,7 @@ impl RankContext {
             settings,
             network,
             interfaces,
+            trace: None,
         })
     }
 
@@ -147,6 +151,29 @@ impl RankContext {
     /// Returns the times for which this rank spins and yields before it sleeps.
     pub fn spin_policy(&self) -> &SpinPolicy {
         &self.spin_policy
+    }
+
+    /// Notes all events of this rank's endpoints with `recorder`; before any is opened.
+    #[must_use]
+    pub fn traced(mut self, recorder: Option<Recorder>) -> Self {
+        debug_assert!(self.trace.is_none(), "a rank has one trace");
+        self.trace = recorder;
+        self
+    }
+
+    /// Returns the rank's trace, if it is traced.
+    #[inline]
+    pub fn trace(&self) -> Option<&Recorder> {
+        self.trace.as_ref()
+    }
+
+    /// Notes an event of this thread, if the rank is traced. `of`: the other rank, details, a
+    /// value; [`clump_trace::TraceEvent`] says what they mean.
+    #[inline]
+    pub fn note(&self, kind: EventKind, of: (u32, u8, u32)) {
+        if let Some(trace) = &self.trace {
+            trace.note(clock::now_ns(), kind, this_track(), of);
+        }
     }
 
     /// Returns the interfaces that messages delayed on purpose seem to go through.

@@ -66,7 +66,7 @@ impl Core {
             segment: ExportedSegment::default(),
             max_medium: context.node().geometry().max_medium(),
             name: inbox.name(),
-            emulates: false,
+            emulates: context.trace().is_some(),
             emulation: None,
         };
         debug_assert!(handler_context.name.rank() == context.rank(), "another rank's endpoint");

@@ -3,7 +3,7 @@
 
 use crate::arrived_message::ArrivedMessage;
 use crate::core::Core;
-use crate::emulation::{Delayed, Emulation, LocalMessage, StampedWords};
+use crate::emulation::{Delayed, Emulation, Hidden, LocalMessage, StampedWords};
 use crate::error::Result;
 use crate::handler_context::HandlerContext;
 use crate::handling::Handling;
@@ -12,6 +12,7 @@ use crate::payload::Payload;
 use crate::reason::Reason;
 use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
+use crate::tracing::HandlerRun;
 use clump_loggp::KnobScope;
 use clump_net::{ArrivedMessage as NetMessage, Disposition, QueuedMessage};
 use clump_os::clock;
@@ -51,11 +52,11 @@ impl Core {
         debug_assert!(self.handler_context.backlog.busy, "polls look for what is due");
         debug_assert!(self.handler_context.emulation.is_some(), "messages wait");
         while let Some(emulation) = &mut self.handler_context.emulation
-            && let Some((due_ns, message)) = emulation.take_due()
+            && let Some((due_ns, hidden)) = emulation.take_due()
         {
-            match self.handle_delayed(message) {
+            match self.handle_hidden(hidden) {
                 Ok(None) => handled += 1,
-                Ok(Some(message)) => kept.push((due_ns, message)),
+                Ok(Some(hidden)) => kept.push((due_ns, hidden)),
                 Err(error) => {
                     failure = Some(error);
                     break;
@@ -64,7 +65,7 @@ impl Core {
         }
         if let Some(emulation) = &mut self.handler_context.emulation {
             // They are due at once when their reply path has room again.
-            kept.into_iter().for_each(|(due_ns, message)| emulation.keep(due_ns, message));
+            kept.into_iter().for_each(|(due_ns, hidden)| emulation.keep(due_ns, hidden));
         }
         self.handler_context.note_delayed();
         self.handler_context.backlog.check_invariants();
@@ -75,6 +76,19 @@ impl Core {
             network.flush();
         }
         failure.map_or(Ok(handled), Err)
+    }
+
+    /// Handles a message that is due, and notes that in the rank's trace; returns it if it has to
+    /// wait longer.
+    fn handle_hidden(&mut self, Hidden { message, sent }: Hidden) -> Result<Option<Hidden>> {
+        let traced = sent.filter(|_| self.handler_context.context.trace().is_some());
+        let run =
+            traced.map(|sent| HandlerRun::begin(message.from().rank(), message.class(), sent));
+        let left = self.handle_delayed(message)?;
+        if let (Some(run), None) = (run, &left) {
+            run.end(&self.handler_context.context);
+        }
+        Ok(left.map(|message| Hidden { message, sent }))
     }
 
     /// Handles a message that is due; returns it if it has to wait longer.
@@ -289,7 +303,7 @@ impl LocalMessage {
 }
 
 impl HandlerContext {
-    /// Returns true if messages are delayed on purpose.
+    /// Returns true if messages carry stamps: they are delayed on purpose, or traced.
     #[inline(always)]
     pub(crate) fn emulates(&self) -> bool {
         self.emulates
@@ -303,7 +317,7 @@ impl HandlerContext {
         }
         let emulation = self.emulation.get_or_insert_default();
         let changed = emulation.refresh(job);
-        self.emulates = emulation.on;
+        self.emulates = emulation.on || self.context.trace().is_some();
         debug_assert!(self.emulation.is_some(), "its state is kept");
         changed
     }
@@ -344,6 +358,10 @@ impl HandlerContext {
         debug_assert!(!remote || self.context.network().is_some(), "another node, no network");
         let Self { context, emulation, .. } = self;
         let emulation = emulation.get_or_insert_default();
+        if !emulation.on {
+            // The rank is traced; nothing is slower.
+            return Some(StampedWords::of(message, 0));
+        }
         emulation.send(context.interfaces(), message, scope, (to_interface, true))
     }
 
@@ -359,6 +377,9 @@ impl HandlerContext {
         debug_assert!(!remote || self.context.network().is_some(), "another node, no network");
         let Self { context, emulation, .. } = self;
         let emulation = emulation.get_or_insert_default();
+        if !emulation.on {
+            return StampedWords::of(message, 0);
+        }
         let stamped = emulation.reply(context.interfaces(), message, scope);
         emulation.sent();
         stamped

@@ -107,6 +107,14 @@ impl Core {
                 continue;
             };
             let Some(handler) = table.find(header.handler()) else {
+                if header.handler() == 0 && handler_context.only_traces() {
+                    let mut parts = Handling { table, handler_context, on_returned };
+                    match take_from_slots(lane, &mut parts, remote)? {
+                        SlotFate::Stays => break,
+                        fate => handled += usize::from(fate == SlotFate::Done),
+                    }
+                    continue;
+                }
                 match end_without_handler(lane, handler_context, header)? {
                     SlotFate::Stays => break,
                     fate => handled += usize::from(fate == SlotFate::Done),
@@ -224,7 +232,7 @@ fn settle(
     remote: &mut Option<Box<Remote>>,
     (from, header, words, payload): (Name, Header, &SlotWords, SharedBytes),
     (request, lane): (bool, Option<usize>),
-    link: Option<&mut ReplyQueue>,
+    mut link: Option<&mut ReplyQueue>,
 ) -> Result<SlotFate> {
     debug_assert!(request == link.is_some(), "requests have a path back, replies have none");
     if header.kind() == SlotKind::Forwarded {
@@ -233,6 +241,13 @@ fn settle(
         return Ok(SlotFate::Forwarded);
     }
     let message = ArrivedMessage::of_slot(from, request, header, words, payload)?;
+    if message.handler == 0 {
+        // Requests have a path back that is not stuck; so it can be handled now.
+        let back = ReplyTo::to(link.as_deref_mut());
+        if let Some(done) = parts.handle_traced(&message, back) {
+            return Ok(if done? { SlotFate::Done } else { SlotFate::Stays });
+        }
+    }
     if message.handler == 0
         && let Some(hidden) = parts.handler_context.delay_local(&message, lane)
     {

@@ -64,18 +64,20 @@ impl Interfaces {
 pub(crate) struct StampedWords {
     words: [u64; MAX_WORDS],
     count: usize,
+    /// Time of the stamp.
+    pub(crate) sent_ns: u64,
 }
 
 impl StampedWords {
     /// Stamps a message that leaves its sender's interface at `end_ns`.
-    fn of(message: &OutgoingMessage<'_>, end_ns: u64) -> Self {
+    pub(crate) fn of(message: &OutgoingMessage<'_>, end_ns: u64) -> Self {
         let now = clock::now_ns();
         let stamp = Stamp::new(now, end_ns.saturating_sub(now), message.handler.0);
         let mut words = [0; MAX_WORDS];
         let given = message.words.iter().copied().chain([stamp.to_word()]);
         words.iter_mut().zip(given).for_each(|(to, word)| *to = word);
         debug_assert!(message.words.len() < MAX_WORDS, "two slots hold a message and its stamp");
-        Self { words, count: message.words.len() + 1 }
+        Self { words, count: message.words.len() + 1, sent_ns: now }
     }
 
     /// Returns `message` as it is sent.
@@ -85,6 +87,13 @@ impl StampedWords {
         debug_assert_eq!(words.len(), message.words.len() + 1, "the stamp comes last");
         OutgoingMessage { handler: Handler(0), words, ..*message }
     }
+}
+
+/// A message that waits until it is due, and the time in its stamp; interfaces give none.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    pub(crate) message: Delayed,
+    pub(crate) sent: Option<u32>,
 }
 
 /// A message that waits until it is due.
@@ -144,7 +153,7 @@ pub(crate) struct Emulation {
     /// True if a knob is turned; messages may wait although none is any more.
     pub(crate) on: bool,
     /// By time and number.
-    waiting: BTreeMap<(u64, u64), Delayed>,
+    waiting: BTreeMap<(u64, u64), Hidden>,
     /// Requests among them.
     requests: usize,
     numbered: u64,
@@ -241,7 +250,7 @@ impl Emulation {
         let clock = self.clocks.entry(from).or_default();
         let due_ns = clock.due_ns(stamp, clock::now_ns(), latency_ns, Some(most_ns));
         debug_assert!(due_ns >= latency_ns, "it is due after its latency");
-        self.keep(due_ns, message);
+        self.keep(due_ns, Hidden { message, sent: Some(stamp.sent_units()) });
         debug_assert!(self.is_waiting(), "it waits, or is due at once");
         true
     }
@@ -257,35 +266,37 @@ impl Emulation {
         let due_ns = now.saturating_add(2 * knobs.latency_ns).saturating_add(extra_ns);
         self.answered_ns = due_ns.max(self.answered_ns.saturating_add(knobs.gap_ns));
         debug_assert!(self.answered_ns >= now, "no answer is due before it has come");
-        self.keep(self.answered_ns, Delayed::Remote(answer));
+        self.keep(self.answered_ns, Hidden { message: Delayed::Remote(answer), sent: None });
     }
 
     /// Keeps a message until `due_ns`.
-    pub(crate) fn keep(&mut self, due_ns: u64, message: Delayed) {
-        self.requests += usize::from(message.is_request());
+    pub(crate) fn keep(&mut self, due_ns: u64, hidden: Hidden) {
+        self.requests += usize::from(hidden.message.is_request());
         self.numbered += 1;
-        let before = self.waiting.insert((due_ns, self.numbered), message);
+        let before = self.waiting.insert((due_ns, self.numbered), hidden);
         debug_assert!(before.is_none(), "numbers are given once");
     }
 
     /// Returns the next message that is due.
-    pub(crate) fn take_due(&mut self) -> Option<(u64, Delayed)> {
+    pub(crate) fn take_due(&mut self) -> Option<(u64, Hidden)> {
         let entry = self.waiting.first_entry()?;
         let due_ns = entry.key().0;
         if due_ns > clock::now_ns() {
             return None;
         }
-        let message = entry.remove();
-        debug_assert!(self.requests >= usize::from(message.is_request()), "it was counted");
-        self.requests -= usize::from(message.is_request());
+        let hidden = entry.remove();
+        let request = usize::from(hidden.message.is_request());
+        debug_assert!(self.requests >= request, "it was counted");
+        self.requests -= request;
         debug_assert!(self.requests <= self.waiting.len(), "requests are some of all");
-        Some((due_ns, message))
+        Some((due_ns, hidden))
     }
 
     /// Takes all messages that wait.
     pub(crate) fn take_all(&mut self) -> Vec<Delayed> {
         self.requests = 0;
-        let all: Vec<_> = std::mem::take(&mut self.waiting).into_values().collect();
+        let waiting = std::mem::take(&mut self.waiting).into_values();
+        let all: Vec<_> = waiting.map(|hidden| hidden.message).collect();
         debug_assert!(!self.is_waiting(), "all are taken");
         all
     }
@@ -330,6 +341,10 @@ mod tests {
     use super::*;
     use crate::message::split_stamp;
 
+    fn hidden(request: bool, handler: u8) -> Hidden {
+        Hidden { message: local(request, handler), sent: None }
+    }
+
     fn local(request: bool, handler: u8) -> Delayed {
         let (kind, words, payload) = (MessageKind::Short, vec![1], Vec::new());
         let from = Name::new(1, 0, 1);
@@ -340,12 +355,13 @@ mod tests {
     fn messages_come_out_when_they_are_due_and_in_their_order() {
         let mut emulation = Emulation::default();
         let now = clock::now_ns();
-        emulation.keep(now, local(true, 2));
-        emulation.keep(now, local(true, 3));
-        emulation.keep(now.saturating_sub(1), local(false, 1));
-        emulation.keep(u64::MAX, local(true, 4));
+        emulation.keep(now, hidden(true, 2));
+        emulation.keep(now, hidden(true, 3));
+        emulation.keep(now.saturating_sub(1), hidden(false, 1));
+        emulation.keep(u64::MAX, hidden(true, 4));
         let mut handlers = Vec::new();
-        while let Some((_, Delayed::Local(message))) = emulation.take_due() {
+        while let Some((_, taken)) = emulation.take_due() {
+            let Delayed::Local(message) = taken.message else { panic!("of this node") };
             handlers.push(message.handler);
         }
         assert_eq!(handlers, [1, 2, 3]);

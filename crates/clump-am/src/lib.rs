@@ -65,6 +65,7 @@ mod send_sampler;
 mod short;
 mod thread_number;
 mod token;
+mod tracing;
 mod translation_table;
 mod upkeep;
 mod vain;

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use clump_shm::rank::{RankState, WaitReason};
 use clump_shm::waiter::{WaitStep, Waiter};
-use clump_trace::{Counter, Counters};
+use clump_trace::{Counter, Counters, EventKind};
 use clump_transport::Network;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -295,6 +295,10 @@ pub fn block_on(
         return Ok(());
     }
     debug_assert!(!mine.in_bundle() || mine.polls_bundle(), "a bundle is polled as a whole");
+    let waits_for = context.trace().map(|_| what.waiting().number());
+    if let Some(number) = waits_for {
+        context.note(EventKind::Wait, (0, number, 0));
+    }
     let mut waiter = Waiter::new(context.spin_policy());
     let network = context.network();
     if let Some(network) = network {
@@ -347,6 +351,9 @@ pub fn block_on(
             break Err(error);
         }
     };
+    if let Some(number) = waits_for {
+        context.note(EventKind::WaitEnd, (0, number, 0));
+    }
     let counters = Counters::over(context.block().counters());
     counters.bump(Counter::Waits);
     if yields > 0 {

@@ -73,6 +73,7 @@ impl<'a> ReplyTo<'a> {
         let remote = matches!(self, ReplyTo::Remote(_));
         debug_assert!(handler_context.emulates(), "replies are delayed");
         let stamped = handler_context.delay_reply(message, remote);
+        handler_context.note_traced_send(to, message, (true, remote), stamped.sent_ns);
         self.pass(handler_context, to, &stamped.message(message), message)
     }
 

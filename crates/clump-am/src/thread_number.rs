@@ -18,6 +18,13 @@ pub fn this_thread() -> u64 {
     }
 }
 
+/// Returns the number of this thread in traces, from 0; threads beyond 255 share the last one.
+pub(crate) fn this_track() -> u8 {
+    let thread = this_thread();
+    debug_assert!(thread > 0, "threads are numbered from 1");
+    u8::try_from(thread - 1).unwrap_or(u8::MAX)
+}
+
 #[cold]
 fn number_this_thread() -> u64 {
     let number = THREADS.fetch_add(1, Ordering::Relaxed) + 1;

@@ -206,12 +206,14 @@ settings! {
         "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
     svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
+    trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",
+        "Events that a rank's trace has room for, of 16 bytes each; later ones are counted only.";
     net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
         "Decides which packets those are.";
 }
 
 /// Settings that are texts; empty by default.
-pub static TEXT_KEYS: [Key; 3] = [
+pub static TEXT_KEYS: [Key; 4] = [
     text_key(
         "emu",
         "CLUMP_EMU",
@@ -226,6 +228,11 @@ pub static TEXT_KEYS: [Key; 3] = [
         "agent",
         "CLUMP_AGENT",
         "The clump that agents of ranks started by others run; by default beside the program, else in PATH.",
+    ),
+    text_key(
+        "trace",
+        "CLUMP_TRACE",
+        "The folder into which each rank writes a trace of its messages, waits and barriers; none if empty.",
     ),
 ];
 
@@ -339,6 +346,12 @@ impl Config {
     /// Returns the path of the clump that agents of ranks started by others run, if one is named.
     pub fn agent(&self) -> Option<PathBuf> {
         let named = &self.texts[2].0;
+        (!named.is_empty()).then(|| named.into())
+    }
+
+    /// Returns the folder for the ranks' traces, if they are traced.
+    pub fn trace(&self) -> Option<PathBuf> {
+        let named = &self.texts[3].0;
         (!named.is_empty()).then(|| named.into())
     }
 

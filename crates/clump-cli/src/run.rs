@@ -2,6 +2,7 @@
 
 use crate::layout::{self, Layout};
 use crate::wrong_command::WrongCommand;
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
 use clump_os::console;
@@ -10,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Binding of ranks to CPUs.
@@ -73,6 +74,10 @@ pub struct RunArgs {
     /// Write what is known of the ranks' communication into this file, for `clump lab report`
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
+    /// Write a trace of each rank's messages, waits and barriers into this folder, for
+    /// `clump lab trace`; CLUMP_TRACE_EVENTS is the number of events that each has room for
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
     /// Offer the ranks' counters to collectors (OpenMetrics) while the job runs, at this port of
     /// this machine or of an address; each further virtual node has the next port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
@@ -114,6 +119,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     strange(program)?;
     args.layout.apply(&mut spec)?;
     spec.variables = variables(&args.env)?;
+    if let Some(folder) = &args.trace {
+        spec.variables.push(("CLUMP_TRACE".into(), prepared(folder)?.into()));
+    }
     spec.verbose = args.verbose;
     spec.metrics = args.metrics;
     if args.dry_run {
@@ -146,6 +154,20 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let outcome = crate::job::launch_here(spec, &display)?;
     Ok(ExitCode::from(outcome.code))
+}
+
+/// Creates the folder for traces, and removes those of an earlier job. Returns its path from the
+/// root.
+fn prepared(folder: &Path) -> anyhow::Result<PathBuf> {
+    let of = |what: &str| format!("{what} the folder for traces, {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(|| of("creating"))?;
+    for entry in std::fs::read_dir(folder).with_context(|| of("reading"))? {
+        let path = entry.with_context(|| of("reading"))?.path();
+        if clump_trace::trace_file::is_trace(&path) {
+            std::fs::remove_file(&path).with_context(|| of("clearing"))?;
+        }
+    }
+    std::path::absolute(folder).with_context(|| of("finding"))
 }
 
 /// Reads a port of this machine, or an address with a port.

@@ -10,7 +10,7 @@ use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
 use clump_shm::rank::WaitReason;
-use clump_trace::{Counter, Counters, histogram};
+use clump_trace::{Counter, Counters, EventKind, histogram};
 use std::sync::{Arc, Mutex};
 
 /// The team of all ranks.
@@ -114,9 +114,12 @@ impl Team {
     pub fn barrier(&self) -> Result<()> {
         let started = clock::cycles();
         let mut state = lock(&self.state);
+        self.note_barrier(EventKind::Barrier, state.seq);
         let TeamState { barrier: Some(barrier), seq } = &mut *state else {
+            let number = state.seq;
             drop(state);
             self.together(Counter::Barriers, |seq| self.meet(seq))?;
+            self.note_barrier(EventKind::BarrierEnd, number);
             self.count_barrier_wait(started);
             return Ok(());
         };
@@ -127,9 +130,18 @@ impl Team {
             let done = self.post.endpoint.block_on(&mut wait);
             self.heed(done, *seq + 1)?;
         }
+        self.note_barrier(EventKind::BarrierEnd, *seq);
         self.count(Counter::Barriers, 1);
         self.count_barrier_wait(started);
         Ok(())
+    }
+
+    /// Notes a barrier of this team in the rank's trace. Barriers of a team follow each other, so
+    /// that the team's number tells those of several teams apart.
+    fn note_barrier(&self, kind: EventKind, seq: u64) {
+        let ranks = u32::try_from(self.nranks()).unwrap_or(u32::MAX);
+        let number = (self.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ seq;
+        self.context.note(kind, (ranks, 0, number as u32));
     }
 
     /// Runs a dissemination barrier: in round k every rank hears of the one 2^k before it.

@@ -157,6 +157,7 @@ impl From<clump::Error> for Fault {
             E::Engine(ref engine) => of_engine(engine),
             E::Memory(ref memory) => of_memory(memory),
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
+            E::Trace(_) => S::CLUMP_ERR_SYSTEM,
         };
         Self::caused(status, &error)
     }

@@ -40,6 +40,11 @@ impl Stamp {
         Self { sent: units(now_ns), held_ns: held_ns.min(MAX_HELD_NS), handler }
     }
 
+    /// Returns the time of sending in units of 16 ns; it wraps after 68 s.
+    pub fn sent_units(self) -> u32 {
+        self.sent
+    }
+
     /// Returns it as a word.
     pub fn to_word(self) -> u64 {
         let held = (self.held_ns / UNIT_NS) << (SENT_BITS + 8);

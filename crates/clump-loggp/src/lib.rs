@@ -33,6 +33,7 @@ pub mod methods;
 pub mod models;
 pub mod parameters;
 pub mod prtt;
+pub mod replay;
 
 pub use burst::{Burst, Signature};
 pub use estimate::{Bulk, Estimate, EstimateError, Measurement};
@@ -43,3 +44,4 @@ pub use methods::MethodRow;
 pub use models::{AddedTimes, Model, Workload};
 pub use parameters::Parameters;
 pub use prtt::Prtt;
+pub use replay::{Moment, PathCounts, Replay, Step, Steps, replay};

@@ -7,6 +7,7 @@
 //! ([`DiskFile::is_direct`]).
 
 use crate::error::{OsError, Result};
+use crate::map::Mapping;
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -177,6 +178,15 @@ impl DiskFile {
     /// The kernel refuses, for example because of a limit of file sizes.
     pub fn truncate(&self, bytes: u64) -> Result<()> {
         rustix::fs::ftruncate(&self.fd, bytes).map_err(|e| self.error("sizing", e))
+    }
+
+    /// Maps the first `bytes` bytes, which must be there: an access beyond the end of the file is
+    /// a signal.
+    ///
+    /// # Errors
+    /// Address space has run out, or the file may not be mapped.
+    pub fn map(&self, bytes: usize) -> Result<Mapping> {
+        Mapping::shared(&self.fd, 0, bytes)
     }
 
     /// Waits until contents and length are on the device.

@@ -4,6 +4,7 @@
 //! with the last descriptor (memfd_create(2)).
 
 use crate::error::{OsError, Result};
+use crate::sync::AtomicU64;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -169,6 +170,14 @@ impl Mapping {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.region.bytes
+    }
+
+    /// Returns the mapping as words that any process may change at any time.
+    pub fn words(&self) -> &[AtomicU64] {
+        let base = self.region.base.cast::<AtomicU64>();
+        // SAFETY: the mapping begins on a page and lasts as long as `self`; all access to it is
+        // atomic, or a raw copy (invariant 1).
+        unsafe { std::slice::from_raw_parts(base.as_ptr(), self.region.bytes / 8) }
     }
 
     /// Sets what this process may do with `[offset, offset + bytes)` of the mapping; both are

@@ -14,7 +14,7 @@ use crate::grid::NodeGrid;
 use clump_am::RankContext;
 use clump_os::clock;
 use clump_rma::{Rma, SegmentName, SpreadUpdate, Target, Update};
-use clump_trace::Counter;
+use clump_trace::{Counter, EventKind};
 use std::cell::{OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -347,6 +347,8 @@ impl Aggregator {
         let counters = self.context.counters();
         counters.add(Counter::PgasCollected, closed.updates.len() as u64);
         counters.bump(counter_of(cause));
+        let updates = u32::try_from(closed.updates.len()).unwrap_or(u32::MAX);
+        self.context.note(EventKind::Batch, (slot, 0, updates));
         let sent = send(&closed);
         batches.borrow_mut().keep(slot, closed.updates);
         sent

@@ -45,6 +45,11 @@ pub struct EncodedRequest {
 }
 
 impl EncodedRequest {
+    /// Returns the cookie of the request, or 0 if no answer names it.
+    pub fn cookie(&self) -> u64 {
+        cookie_of(self.handler, self.words()).1
+    }
+
     /// Encodes up to seven words, and the number of requests that come before it, if it is ordered.
     fn new(handler: u8, words: &[u64], after: Option<u64>) -> Self {
         let (mut all, mut count, mut handler) = ([0; 8], words.len(), handler);

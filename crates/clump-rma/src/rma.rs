@@ -11,6 +11,7 @@ use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
 use clump_shm::rank::WaitReason;
+use clump_trace::EventKind;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -218,7 +219,11 @@ fn equip(
 ) -> clump_am::Result<()> {
     for number in tell::VALUE..=tell::NEXT {
         let books = books.clone();
-        endpoint.set_handler(Handler(number), move |_, words, payload| {
+        let context = endpoint.context().clone();
+        endpoint.set_handler(Handler(number), move |token, words, payload| {
+            let node = token.from().rank().saturating_sub(interfaces);
+            let cookie = words.first().copied().unwrap_or(0);
+            context.note(EventKind::Answer, (node, 0, cookie as u32));
             books.borrow_mut().on_answer(number, words, |to| payload.copy_to(to));
         })?;
     }
@@ -256,15 +261,26 @@ impl Inner {
         };
         if sent.is_err() {
             self.books.borrow_mut().unsend(node);
+        } else {
+            self.note_ask(node, &encoded);
         }
         Ok(sent?)
+    }
+
+    /// Notes a request that is answered in the rank's trace.
+    fn note_ask(&self, node: u32, encoded: &EncodedRequest) {
+        if self.context.trace().is_some() && encoded.cookie() != 0 {
+            self.context.note(EventKind::Ask, (node, 0, encoded.cookie() as u32));
+        }
     }
 
     /// Sends an encoded request.
     fn send_bare(&self, node: u32, encoded: &EncodedRequest) -> Result<()> {
         debug_assert_ne!(encoded.handler & ask::AFTER, 0, "it comes after all requests before it");
         let handler = Handler(encoded.handler);
-        Ok(self.endpoint.request(self.node_route(node)?, handler, encoded.words())?)
+        self.endpoint.request(self.node_route(node)?, handler, encoded.words())?;
+        self.note_ask(node, encoded);
+        Ok(())
     }
 
     /// Returns the destination of a node's interface, mapped first if need be.

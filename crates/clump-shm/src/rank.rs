@@ -54,6 +54,11 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
+    /// Returns the number of the reason in traces, as `clump_trace::event::waits_for` reads it.
+    pub fn number(self) -> u8 {
+        (self.pack().0 >> 32) as u8
+    }
+
     fn pack(self) -> (u64, u64) {
         let (bits, detail) = match self {
             WaitReason::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),

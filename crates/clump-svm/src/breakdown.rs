@@ -1,8 +1,10 @@
 //! Counters and times of one rank: what it waited for (paper 003, figure 3).
 
+use clump_am::RankContext;
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
-use clump_trace::{Counter, Counters};
+use clump_trace::{Counter, Counters, EventKind};
+use std::sync::Arc;
 
 /// Parts of a rank's time that are not its own computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +29,39 @@ pub(crate) struct Sums {
     count: [AtomicU64; PARTS],
     ns: [AtomicU64; PARTS],
     stores: AtomicU64,
+    /// Its rank, for the trace; `None` in tests.
+    context: Option<Arc<RankContext>>,
 }
 
 impl Sums {
+    /// Creates sums of zero for the rank of `context`.
+    pub(crate) fn of(context: &Arc<RankContext>) -> Self {
+        Self { context: Some(context.clone()), ..Self::default() }
+    }
+
+    /// Notes the beginning or end of a part in the rank's trace; barriers note themselves.
+    fn note(&self, part: Part, ends: bool) {
+        let kind = match part {
+            Part::Data => EventKind::Fault,
+            Part::Lock => EventKind::Lock,
+            Part::Release | Part::Barrier | Part::Protection => return,
+        };
+        let kind = if ends { kind.end().unwrap_or(kind) } else { kind };
+        if let Some(context) = &self.context {
+            context.note(kind, (0, 0, 0));
+        }
+    }
+
     /// Runs `work`, and adds its time.
     #[inline]
     pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
+        self.note(part, false);
         let began = clock::ticked_ns();
         let outcome = work();
         let ns = clock::ticked_ns().saturating_sub(began);
         self.count[part as usize].fetch_add(1, Ordering::Relaxed);
         self.ns[part as usize].fetch_add(ns, Ordering::Relaxed);
+        self.note(part, true);
         outcome
     }
 

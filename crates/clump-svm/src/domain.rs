@@ -68,7 +68,7 @@ impl Domain {
         let rights = RightsTable::new(view.bytes() / PAGE)?;
         let context = context.clone();
         let (changing, publishing) = (HandlerLock::default(), HandlerLock::default());
-        let sums = Sums::default();
+        let sums = Sums::of(&context);
         let opened_ns = clock::now_ns();
         let domain = Self {
             context,

@@ -149,7 +149,7 @@ impl Svm {
         let coherence = if nnodes == 1 {
             let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
             let view = view(context, team, heap, heap_bytes)?;
-            let (sums, opened_ns) = (Sums::default(), clock::now_ns());
+            let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
             Coherence::Hardware { locks, view, sums, opened_ns }
         } else {
             region(context, TWIN_REGION, heap_bytes)?;

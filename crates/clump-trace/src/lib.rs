@@ -30,23 +30,29 @@
 
 pub mod block;
 pub mod counter;
+pub mod event;
 pub mod gauge;
 pub mod histogram;
 pub mod monitor;
 pub mod openmetrics;
 pub mod profile;
+pub mod recorder;
 pub mod sampler;
 pub mod shared_memory;
 pub mod snapshot;
 pub mod summary;
 pub mod text;
+pub mod trace_file;
 
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
+pub use event::{EventKind, MessageClass, TraceEvent};
 pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
 pub use histogram::Histogram;
 pub use monitor::{Monitor, SMALL};
 pub use profile::{Intervals, PairTraffic, Profile};
+pub use recorder::Recorder;
 pub use sampler::Sampler;
 pub use snapshot::Snapshot;
 pub use summary::Summary;
+pub use trace_file::RankTrace;

@@ -28,6 +28,9 @@ pub enum Error {
     /// The job's memory.
     #[error(transparent)]
     Memory(#[from] clump_shm::Error),
+    /// The rank's trace cannot be written.
+    #[error("the trace of this rank cannot be written: {0}; choose another folder (CLUMP_TRACE)")]
+    Trace(clump_os::error::OsError),
     /// Another process joined as this rank.
     #[error(
         "process {0} has already joined as this rank; only one process of a rank may call init"

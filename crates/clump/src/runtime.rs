@@ -11,6 +11,7 @@ use clump_pgas::{Pgas, PgasOptions};
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_svm::{Svm, SvmOptions};
+use clump_trace::Recorder;
 use clump_transport::{NetworkResources, NetworkTuning};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,9 @@ pub fn init() -> Result<Clump> {
         Some(boot) => seated(boot)?,
         None => {
             let config = clump_boot::Config::load()?;
-            let context = RankContext::new(&alone()?, 0, settings(&config))?;
+            let node = alone()?;
+            let context = RankContext::new(&node, 0, settings(&config))?;
+            let context = context.traced(recorder(&config, &node, 0)?);
             (context, None, pgas_options(&config))
         }
     };
@@ -95,13 +98,14 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
     let (settings, pgas) = (settings(&config), pgas_options(&config));
     let alarms = alarms.into_iter().map(|(rank, fd)| (rank, Alarm::from_fd(fd)));
     node.set_alarms(alarms.collect());
+    let trace = recorder(&config, &node, rank)?;
     let Some(net) = net else {
         let context = if node.proxies() == 0 {
             RankContext::new(&node, rank, settings)?
         } else {
             RankContext::with_proxies(&node, rank, settings, config.net_dispatch)?
         };
-        return Ok((context, Some(control), pgas));
+        return Ok((context.traced(trace), Some(control), pgas));
     };
     let seat = NetworkResources {
         sockets: net.sockets,
@@ -111,7 +115,16 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
         polling: (small(config.net_poll_min), small(config.net_poll_max)),
         tuning: NetworkTuning::configured(&config),
     };
-    Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control), pgas))
+    let context = RankContext::with_network(&node, rank, settings, seat)?;
+    Ok((context.traced(trace), Some(control), pgas))
+}
+
+/// Creates the trace of a rank, if the job is traced.
+fn recorder(config: &Config, node: &NodeMemory, rank: u32) -> Result<Option<Recorder>> {
+    let Some(folder) = config.trace() else { return Ok(None) };
+    let ranks = u32::try_from(node.ranks()).unwrap_or(u32::MAX);
+    let of = (rank, ranks, node.node());
+    Recorder::create(&folder, of, config.trace_events).map(Some).map_err(Error::Trace)
 }
 
 fn settings(config: &Config) -> Settings {
@@ -440,6 +453,9 @@ impl Drop for Leave {
         // A child by `fork` has a copy of this, and is no rank that could leave.
         if !std::thread::panicking() && !clump_os::forked::is_child() {
             self.0.close_network();
+            if let Some(trace) = self.0.trace() {
+                trace.conclude();
+            }
             self.0.block().finalize();
         }
     }

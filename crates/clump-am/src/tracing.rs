@@ -1,0 +1,127 @@
+//! Events of messages in the trace of a rank (docs/adr/0043).
+//!
+//! A traced rank stamps its messages as one whose network is slower on purpose does
+//! (docs/adr/0038), so that the paths of others cost nothing. A message is known by its sender and
+//! the time in its stamp.
+
+use crate::arrived_message::ArrivedMessage;
+use crate::context::RankContext;
+use crate::emulation::Delayed;
+use crate::error::Result;
+use crate::handler_context::HandlerContext;
+use crate::handling::Handling;
+use crate::message::{MessageKind, OutgoingMessage, split_stamp};
+use crate::reply_to::ReplyTo;
+use crate::thread_number::this_track;
+use clump_net::Disposition;
+use clump_os::clock;
+use clump_shm::name::Name;
+use clump_trace::{EventKind, MessageClass};
+use clump_wire::frame::FrameKind;
+
+/// A handler that runs, of a message with a stamp.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HandlerRun {
+    from: u32,
+    class: MessageClass,
+    sent: u32,
+    begun_ns: u64,
+}
+
+impl HandlerRun {
+    /// Begins with a message of rank `from`; `sent`: the time in its stamp.
+    pub(crate) fn begin(from: u32, class: MessageClass, sent: u32) -> Self {
+        Self { from, class, sent, begun_ns: clock::now_ns() }
+    }
+
+    /// Notes beginning and end.
+    pub(crate) fn end(self, context: &RankContext) {
+        let Some(trace) = context.trace() else { return };
+        let Self { from, class, sent, begun_ns } = self;
+        let now_ns = clock::now_ns();
+        debug_assert!(begun_ns <= now_ns, "it ends after it began");
+        let (track, of) = (this_track(), (from, class.to_detail(), sent));
+        trace.note(begun_ns, EventKind::Handle, track, of);
+        trace.note(now_ns, EventKind::HandleEnd, track, of);
+    }
+}
+
+impl Delayed {
+    /// Returns the sender.
+    pub(crate) fn from(&self) -> Name {
+        match self {
+            Delayed::Local(message) => message.from,
+            Delayed::Remote(message) => Name::from_bits(message.arrival().route.from),
+        }
+    }
+
+    /// Returns the class of the message in traces.
+    pub(crate) fn class(&self) -> MessageClass {
+        match self {
+            Delayed::Local(message) => {
+                let bulk = message.kind != MessageKind::Short;
+                MessageClass { reply: !message.request, remote: false, bulk }
+            }
+            Delayed::Remote(message) => {
+                let short = matches!(message.sort, Disposition::Message(FrameKind::Short));
+                MessageClass { reply: message.reply, remote: true, bulk: !short }
+            }
+        }
+    }
+}
+
+impl HandlerContext {
+    /// Returns true if messages carry stamps for the trace alone: none is delayed.
+    pub(crate) fn only_traces(&self) -> bool {
+        self.emulates()
+            && self.context.trace().is_some()
+            && self.emulation.as_ref().is_none_or(|knobs| !knobs.on && !knobs.is_waiting())
+    }
+
+    /// Notes a message that is on its way to `to` since `sent_ns`, the time in its stamp.
+    pub(crate) fn note_traced_send(
+        &self,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+        (reply, remote): (bool, bool),
+        sent_ns: u64,
+    ) {
+        let Some(trace) = self.context.trace() else { return };
+        debug_assert!(sent_ns <= clock::now_ns(), "it was stamped before");
+        let class = MessageClass { reply, remote, bulk: message.kind != MessageKind::Short };
+        let bytes = message.words.len() * 8 + message.payload.len();
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let of = (to.rank(), class.to_detail(), bytes);
+        trace.note(sent_ns, EventKind::Send, this_track(), of);
+    }
+}
+
+impl Handling<'_> {
+    /// Handles a message of this node at once whose stamp serves the trace alone. `None`: it has
+    /// no stamp, or may be delayed.
+    ///
+    /// # Errors
+    /// As [`Handling::handle`].
+    #[cold]
+    pub(crate) fn handle_traced(
+        &mut self,
+        message: &ArrivedMessage<'_>,
+        back: ReplyTo<'_>,
+    ) -> Option<Result<bool>> {
+        if !self.handler_context.only_traces() {
+            return None;
+        }
+        let (stamp, words) = split_stamp(message.kind, message.words)?;
+        let bulk = message.kind != MessageKind::Short;
+        let class = MessageClass { reply: !message.request, remote: message.remote, bulk };
+        let run = HandlerRun::begin(message.from.rank(), class, stamp.sent_units());
+        let payload = message.payload.reborrow();
+        let message = ArrivedMessage { handler: stamp.handler, words, payload, ..*message };
+        debug_assert!(message.handler != 0, "its stamp named a handler");
+        let done = self.handle(&message, back);
+        if !matches!(done, Ok(false)) {
+            run.end(&self.handler_context.context);
+        }
+        Some(done)
+    }
+}

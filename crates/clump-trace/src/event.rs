@@ -1,0 +1,209 @@
+//! One event of a rank's trace: two words.
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A message was handed to its path. `peer`: its target; `value`: bytes of words and payload.
+    Send = 1,
+    /// A handler begins. `peer`: the sender; `value`: the time of sending, as [`send_key`] has it.
+    Handle = 2,
+    /// It ends.
+    HandleEnd = 3,
+    /// The rank begins to wait: it polls, yields or sleeps. `detail`: as [`waits_for`] reads it.
+    Wait = 4,
+    /// It has what it waited for.
+    WaitEnd = 5,
+    /// The rank enters a barrier. `peer`: the ranks that meet; `value`: the number of the barrier.
+    Barrier = 6,
+    /// It leaves the barrier.
+    BarrierEnd = 7,
+    /// A request to the interface of node `peer`. `value`: its number.
+    Ask = 8,
+    /// The answer of the interface of node `peer` was taken. `value`: the number of the request.
+    Answer = 9,
+    /// A page fault of shared virtual memory begins.
+    Fault = 10,
+    /// It ends.
+    FaultEnd = 11,
+    /// The rank asks for a lock, or waits for a flag.
+    Lock = 12,
+    /// It has it.
+    LockEnd = 13,
+    /// A batch of operations leaves. `peer`: its slot in the rank; `value`: the operations in it.
+    Batch = 14,
+}
+
+impl EventKind {
+    /// All kinds, by their number from 1.
+    pub const ALL: [Self; 14] = [
+        Self::Send,
+        Self::Handle,
+        Self::HandleEnd,
+        Self::Wait,
+        Self::WaitEnd,
+        Self::Barrier,
+        Self::BarrierEnd,
+        Self::Ask,
+        Self::Answer,
+        Self::Fault,
+        Self::FaultEnd,
+        Self::Lock,
+        Self::LockEnd,
+        Self::Batch,
+    ];
+
+    /// Returns the kind with this number.
+    pub fn of_number(number: u8) -> Option<Self> {
+        let kind = Self::ALL.get(usize::from(number).checked_sub(1)?).copied();
+        debug_assert!(kind.is_none_or(|kind| kind as u8 == number), "kinds are in order");
+        kind
+    }
+
+    /// Returns the kind of event that ends what this one begins.
+    pub fn end(self) -> Option<Self> {
+        Some(match self {
+            Self::Handle => Self::HandleEnd,
+            Self::Wait => Self::WaitEnd,
+            Self::Barrier => Self::BarrierEnd,
+            Self::Fault => Self::FaultEnd,
+            Self::Lock => Self::LockEnd,
+            _ => return None,
+        })
+    }
+
+    /// Returns true if it ends what another began.
+    pub fn is_end(self) -> bool {
+        Self::ALL.iter().any(|kind| kind.end() == Some(self))
+    }
+
+    /// Returns its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Handle | Self::HandleEnd => "handler",
+            Self::Wait | Self::WaitEnd => "wait",
+            Self::Barrier | Self::BarrierEnd => "barrier",
+            Self::Ask => "ask",
+            Self::Answer => "answer",
+            Self::Fault | Self::FaultEnd => "page fault",
+            Self::Lock | Self::LockEnd => "lock",
+            Self::Batch => "batch",
+        }
+    }
+}
+
+/// Returns the event that a wait is for, by the detail of [`EventKind::Wait`].
+pub fn waits_for(detail: u8) -> &'static str {
+    const EVENTS: [&str; 6] =
+        ["barrier", "condition", "message", "room", "collective", "leaving the job"];
+    let known = usize::from(detail).checked_sub(1).and_then(|at| EVENTS.get(at));
+    known.copied().unwrap_or("something")
+}
+
+/// Properties of a message, the detail of [`EventKind::Send`] and [`EventKind::Handle`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageClass {
+    /// It is a reply.
+    pub reply: bool,
+    /// It goes to another node.
+    pub remote: bool,
+    /// It has a payload.
+    pub bulk: bool,
+}
+
+impl MessageClass {
+    /// Returns it as the detail of an event.
+    pub fn to_detail(self) -> u8 {
+        u8::from(self.reply) | u8::from(self.remote) << 1 | u8::from(self.bulk) << 2
+    }
+
+    /// Reads [`MessageClass::to_detail`].
+    pub fn of_detail(detail: u8) -> Self {
+        Self { reply: detail & 1 != 0, remote: detail & 2 != 0, bulk: detail & 4 != 0 }
+    }
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceEvent {
+    /// Time since the beginning of the rank's trace, in ns.
+    pub at_ns: u64,
+    /// Its kind.
+    pub kind: EventKind,
+    /// Number of the thread; beyond 255 threads share numbers.
+    pub track: u8,
+    /// Properties of the message, or the reason of a wait.
+    pub detail: u8,
+    /// Another rank; a number.
+    pub peer: u32,
+    /// A number; its meaning depends on the kind.
+    pub value: u32,
+}
+
+/// Bits of a time: a trace lasts three days at most.
+const TIME_BITS: u32 = 48;
+/// Bits of a rank's number.
+const PEER_BITS: u32 = 24;
+/// Longest time of an event, in ns.
+pub const MAX_NS: u64 = (1 << TIME_BITS) - 1;
+
+impl TraceEvent {
+    /// Returns the event as two words; the first is never 0.
+    pub fn to_words(self) -> [u64; 2] {
+        let time = self.at_ns.min(MAX_NS) << (64 - TIME_BITS);
+        let first = time | u64::from(self.kind as u8) << 8 | u64::from(self.track);
+        let peer = u64::from(self.peer & ((1 << PEER_BITS) - 1)) << (64 - PEER_BITS);
+        let second = peer | u64::from(self.detail) << 32 | u64::from(self.value);
+        debug_assert_ne!(first, 0, "0 is no event");
+        [first, second]
+    }
+
+    /// Reads [`TraceEvent::to_words`]; `None`: they are no event.
+    pub fn of_words([first, second]: [u64; 2]) -> Option<Self> {
+        let kind = EventKind::of_number((first >> 8) as u8)?;
+        Some(Self {
+            at_ns: first >> (64 - TIME_BITS),
+            kind,
+            track: first as u8,
+            detail: (second >> 32) as u8,
+            peer: (second >> (64 - PEER_BITS)) as u32,
+            value: second as u32,
+        })
+    }
+}
+
+/// Nanoseconds of a unit of [`send_key`].
+pub const KEY_UNIT_NS: u64 = 16;
+
+/// Returns the time of sending by which a receiver names a message: in units, wrapping after 68 s.
+/// `now_ns`: of the sender's clock, not of its trace.
+pub fn send_key(now_ns: u64) -> u32 {
+    (now_ns / KEY_UNIT_NS) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_back_and_nonsense_is_none() {
+        for (at, kind) in EventKind::ALL.into_iter().enumerate() {
+            let event = TraceEvent {
+                at_ns: MAX_NS - at as u64,
+                kind,
+                track: 255,
+                detail: 7,
+                peer: 0x00ff_fffe,
+                value: u32::MAX,
+            };
+            assert_eq!(TraceEvent::of_words(event.to_words()), Some(event));
+            assert_eq!(kind as usize, at + 1);
+            assert!(kind.end().is_none_or(EventKind::is_end));
+        }
+        assert_eq!(TraceEvent::of_words([0, 1]), None);
+        assert_eq!(TraceEvent::of_words([u64::MAX, 0]), None);
+        let class = MessageClass { reply: true, remote: false, bulk: true };
+        assert_eq!(MessageClass::of_detail(class.to_detail()), class);
+    }
+}
