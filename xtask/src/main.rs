@@ -39,7 +39,7 @@ usage: cargo xtask TASK
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   machines up N|down|check                machines with an sshd each on this machine, as root; check sorts on four of them
   tsan                                    the queue stress test under ThreadSanitizer
-  mutants [NAME...]                       planted bugs that the tests must find
+  mutants [--fresh] [NAME...]             planted bugs that the tests must find; --fresh: also caught ones
 ";
 
 fn main() -> ExitCode {

@@ -1,8 +1,13 @@
 //! `cargo xtask mutants`: bugs planted by hand, one at a time, in a copy of the tree. Each names
-//! the test that must fail; a mutant that survives is a hole in the tests.
+//! the test that must fail; a mutant that survives is a hole in the tests. One that was caught is
+//! not planted again before something changes that its test depends on ([`verdicts`]).
+
+mod mutant;
+mod verdicts;
 
 use crate::{command, host};
 use anyhow::{Context, Result, anyhow, bail};
+use mutant::{Mutant, words};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use verdicts::Verdicts;
 
 const LIST: &str = "xtask/mutants.toml";
 /// Time of the first build in the copy on top of a test's own limit.
@@ -24,46 +30,30 @@ struct List {
     mutant: Vec<Mutant>,
 }
 
-/// One planted bug.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Mutant {
-    /// Its name on the command line.
-    name: String,
-    /// File to change, from the root.
-    file: String,
-    /// Text that occurs exactly once in it.
-    find: String,
-    /// Its replacement.
-    replace: String,
-    /// Command that must fail: words, run in the root of the copy.
-    test: String,
-    /// The effect of the bug on a user.
-    why: String,
-    /// Time limit of the command; a test that hangs has caught the bug too.
-    #[serde(default = "default_limit_s")]
-    limit_s: u64,
-}
-
-fn default_limit_s() -> u64 {
-    300
-}
-
 /// The result of one mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The test failed, as it must.
     Caught,
+    /// It did in an earlier run, of sources that the test cannot tell from these.
+    CaughtBefore,
     /// The test passed: the bug was not caught.
     Survived,
     /// The change did not compile or the test did not pass before it: no result.
     Void(String),
 }
 
+impl Fate {
+    fn is_caught(&self) -> bool {
+        matches!(self, Self::Caught | Self::CaughtBefore)
+    }
+}
+
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caught => f.write_str("caught"),
+            Self::CaughtBefore => f.write_str("caught before, in the same sources"),
             Self::Survived => f.write_str("SURVIVED"),
             Self::Void(why) => write!(f, "VOID: {why}"),
         }
@@ -74,32 +64,42 @@ impl fmt::Display for Fate {
 const MAX_COPIES: usize = 4;
 
 /// Plants every mutant whose name is in `names`, or all, and prints their results; returns false
-/// if one was not caught. Each processor, up to [`MAX_COPIES`], works in a copy of its own, on the
-/// mutants of one package at a time: they share a build.
+/// if one was not caught. `--fresh` among the names: also those that were caught before. Each
+/// processor, up to [`MAX_COPIES`], works in a copy of its own, on the mutants of one package at a
+/// time: they share a build.
 ///
 /// # Errors
 /// Fails if the list cannot be read, a name is unknown, or a copy cannot be made.
-pub fn run(root: &Path, names: &[String]) -> Result<bool> {
+pub fn run(root: &Path, words: &[String]) -> Result<bool> {
+    let (flags, names): (Vec<_>, Vec<_>) = words.iter().cloned().partition(|w| w == "--fresh");
     let text =
         std::fs::read_to_string(root.join(LIST)).with_context(|| format!("reading {LIST}"))?;
     let list: List = toml::from_str(&text).with_context(|| format!("reading {LIST}"))?;
     if let Some(unknown) = names.iter().find(|n| list.mutant.iter().all(|m| m.name != **n)) {
         bail!("no mutant is called `{unknown}` in {LIST}");
     }
+    let verdicts = Verdicts::open(root, host::target(root).join("mutants.json"))?;
     let chosen = |m: &&Mutant| names.is_empty() || names.contains(&m.name);
+    let (kept, chosen): (Vec<_>, Vec<_>) = list
+        .mutant
+        .iter()
+        .filter(chosen)
+        .partition(|mutant| flags.is_empty() && verdicts.holds(mutant));
     let mut groups: BTreeMap<String, Vec<&Mutant>> = BTreeMap::new();
-    for mutant in list.mutant.iter().filter(chosen) {
+    for mutant in chosen {
         groups.entry(built_for(&mutant.test)).or_default().push(mutant);
     }
     let mut groups: Vec<Vec<&Mutant>> = groups.into_values().collect();
     groups.sort_by_key(|group| Reverse(group.len()));
     let copies = std::thread::available_parallelism().map_or(1, usize::from);
-    let copies: Vec<PathBuf> = (0..copies.clamp(1, MAX_COPIES).min(groups.len()))
+    let copies: Vec<PathBuf> = (0..copies.min(MAX_COPIES).min(groups.len()))
         .map(|n| host::target(root).join(format!("mutants-{n}")))
         .collect();
-    let fates = in_copies(&copies, &groups, |copy, group| try_group(root, copy, group))?;
+    let tried = in_copies(&copies, &groups, |copy, group| try_group(root, copy, group, &verdicts))?;
+    let kept = kept.into_iter().map(|mutant| (mutant, Fate::CaughtBefore));
+    let fates: Vec<_> = kept.chain(tried).collect();
     println!("{}", table(&fates));
-    Ok(fates.iter().all(|(_, fate)| *fate == Fate::Caught))
+    Ok(fates.iter().all(|(_, fate)| fate.is_caught()))
 }
 
 /// Returns the part of a test's command that decides what is built: variables and the package.
@@ -118,6 +118,7 @@ fn try_group<'m>(
     root: &Path,
     copy: &Path,
     group: &[&'m Mutant],
+    verdicts: &Verdicts,
 ) -> Result<Vec<(&'m Mutant, Fate)>> {
     copy_tree(root, copy)?;
     let mut sound = BTreeMap::new();
@@ -141,6 +142,9 @@ fn try_group<'m>(
             Err(why) => Fate::Void(why.clone()),
         };
         println!("{} ({} s): {fate}: {}", mutant.name, begun.elapsed().as_secs(), mutant.why);
+        if fate == Fate::Caught {
+            verdicts.keep(mutant)?;
+        }
         fates.push((mutant, fate));
     }
     Ok(fates)
@@ -259,19 +263,6 @@ fn assemble(copy: &Path, words: &[String]) -> Command {
     command
 }
 
-/// Splits a command into words; text in single quotes is one word.
-fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (n, part) in line.split('\'').enumerate() {
-        if n % 2 == 1 {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_whitespace().map(str::to_owned));
-        }
-    }
-    words
-}
-
 /// Brings `copy` up to date with the sources of `root`, its build output left in place. Unchanged
 /// files are not touched, so that only the planted bug is built again.
 fn copy_tree(root: &Path, copy: &Path) -> Result<()> {
@@ -326,7 +317,7 @@ fn table(fates: &[(&Mutant, Fate)]) -> String {
         };
         text.push_str(&format!("{:width$}  {fate}\n", mutant.name));
     }
-    let caught = fates.iter().filter(|(_, fate)| *fate == Fate::Caught).count();
+    let caught = fates.iter().filter(|(_, fate)| fate.is_caught()).count();
     text.push_str(&format!("mutants: {caught} of {} caught", fates.len()));
     text
 }
@@ -412,11 +403,5 @@ mod tests {
         assert_ne!(built_for(sim), built_for("cargo test --package clump-net --test all x"));
         let loom = "'RUSTFLAGS=--cfg loom' cargo test --release --package clump-sim";
         assert_ne!(built_for(sim), built_for(loom));
-    }
-
-    #[test]
-    fn commands_are_split_into_words() {
-        assert_eq!(words("cargo test 'a b' c"), ["cargo", "test", "a b", "c"]);
-        assert_eq!(words("'RUSTFLAGS=--cfg loom' cargo"), ["RUSTFLAGS=--cfg loom", "cargo"]);
     }
 }
