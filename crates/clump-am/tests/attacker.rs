@@ -15,9 +15,13 @@ use std::sync::Arc;
 
 const TAG: Tag = Tag(0x5eed);
 const ROUNDS: u64 = 3_000;
-const PACKETS: u64 = 500_000;
 /// Packets of the job that the attacker keeps to send them again.
 const KEPT: usize = 64;
+
+/// Returns the number of packets that the attacker sends at least.
+fn packets() -> u64 {
+    clump_test_tier::pick(50_000, 500_000)
+}
 
 /// An attacker on the path of all packets to a rank: passes them on, sends them again later, and
 /// adds its own.
@@ -52,8 +56,8 @@ impl Attack {
 
     /// Sends as many packets as were asked for, and goes on as long as it is wanted.
     fn run(mut self, wanted: impl Fn() -> bool) {
-        let mut at = 0;
-        while self.sent.load(Acquire) < PACKETS || wanted() {
+        let (mut at, packets) = (0, packets());
+        while self.sent.load(Acquire) < packets || wanted() {
             for trick in Trick::ALL {
                 let packet = self.attacker.packet(trick);
                 self.send(&packet);
@@ -146,7 +150,7 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
     }
     ep.poll_until(|| asked.get() == ROUNDS).unwrap();
     // As long as the attack goes on, no memory grows.
-    ep.poll_until(|| sent.load(Acquire) >= PACKETS).unwrap();
+    ep.poll_until(|| sent.load(Acquire) >= packets()).unwrap();
     ep.drain().unwrap();
     let after = context.network().unwrap().memory_bytes();
     assert!(after <= before + (64 << 10), "from {before} to {after} bytes");

@@ -206,7 +206,7 @@ impl Player {
                 self.waiting = false;
             }
             Step::Send { to, key, bytes, row } => {
-                self.send((me, to, key), bytes, row, knobs, world)
+                self.send((me, to, key), bytes, row, knobs, world);
             }
             Step::Receive { from, key, transit_ns } => {
                 let Some(sent) = world.messages.remove(&(from, me, key)) else {

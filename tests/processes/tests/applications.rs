@@ -18,7 +18,7 @@ fn verified(words: &str) -> Vec<Value> {
         assert_eq!(report["ranks"], ranks, "{line}");
         report
     };
-    first_of(3, &SHAPES).iter().map(run).collect()
+    first_of(2, &SHAPES).iter().map(run).collect()
 }
 
 /// Returns a count of a report.

@@ -25,6 +25,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "clippy", what: "no lint fires in any target", tiers: FROM_MERGE, run: clippy },
     Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
     Step {
+        name: "elsewhere",
+        what: "ranks on other machines start and end as documented, by ssh, Slurm and engines",
+        tiers: FROM_MERGE,
+        run: elsewhere,
+    },
+    Step {
         name: "c",
         what: "programs in C, C++ and for Active Messages II do as documented",
         tiers: FROM_MERGE,
@@ -191,6 +197,11 @@ fn clippy(site: &Site) -> Result<StepOutcome> {
 
 fn tests(site: &Site) -> Result<StepOutcome> {
     Ok(outcome(command::run(&mut site.tests(&["test", "--workspace"])?, BUILD)?))
+}
+
+/// Runs what needs other machines, or what starts ranks there.
+fn elsewhere(site: &Site) -> Result<StepOutcome> {
+    process_tests(site, "elsewhere")
 }
 
 /// Runs the C interface by whole programs, most of whose time is that of compilers.
