@@ -1,16 +1,19 @@
 //! Nightly steps: those that take too long for a merge.
 
 use super::steps::{BUILD, RUN, plain};
-use super::{Site, StepOutcome};
+use super::{Site, StepOutcome, apps};
 use crate::command::{self, cargo};
 use crate::{attack, mutants, tsan};
 use anyhow::Result;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Duration of attacks, in seconds.
 const ATTACK_SECONDS: &str = "900";
 /// Random kills: of ranks on one node and on two, and of ranks and nodes that contend for locks.
 const KILLS: &str = "200";
+/// Agents that watch each other beside computing processors, and for how many seconds.
+const AGENTS: [&str; 2] = ["200", "600"];
 /// Starts of jobs after which no shared memory may be left.
 const STARTS: &str = "1000";
 
@@ -48,6 +51,31 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
         }
     }
     Ok(plain(true, ""))
+}
+
+/// Lets many agents watch each other on processors that compute: none may be given up.
+///
+/// # Errors
+/// Fails if the program cannot be started.
+pub fn many_agents(site: &Site) -> Result<StepOutcome> {
+    let [agents, seconds] = AGENTS;
+    let words = ["run", "-n", agents, "--nodes", agents, "--stats", "sleep", seconds];
+    let ended = AtomicBool::new(false);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let ended = std::thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let job = apps::clump(site, &words);
+        ended.store(true, Ordering::Relaxed);
+        job
+    })?;
+    // A node that is given up ends the job.
+    Ok(plain(ended.success, &ended.why))
 }
 
 /// Plants every bug.

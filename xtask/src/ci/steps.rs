@@ -139,6 +139,12 @@ pub const STEPS: &[Step] = &[
         run: night::sanitizer,
     },
     Step {
+        name: "agents",
+        what: "two hundred agents on processors that compute give none of them up",
+        tiers: NIGHT,
+        run: night::many_agents,
+    },
+    Step {
         name: "mutants",
         what: "every planted bug is found by a test",
         tiers: NIGHT,
