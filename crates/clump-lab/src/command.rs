@@ -1,6 +1,7 @@
 //! The commands of the laboratory: options, jobs, printing. What they measure is in the other
 //! modules of this crate, which know no command line.
 
+pub mod applications;
 pub mod calibrate;
 pub mod compare;
 pub mod flood;
@@ -35,17 +36,14 @@ pub enum Command {
     Steps(steps::StepsArgs),
     /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
     Compare(compare::CompareArgs),
+    /// Comparison of applications with the same work in MPI: sorts of keys, and FFTW's transform
+    Applications(applications::ApplicationsArgs),
     /// Cost of lost packets and of many senders at once between nodes
     Loss(loss::LossArgs),
     /// Loss of throughput of a job between nodes under an attacker's flood of packets
     Flood(flood::FloodArgs),
     /// Cost of small messages and locks between nodes during bulk transfers
     Urgent(urgent::UrgentArgs),
-}
-
-/// Returns a parser of numbers other than 0 on the command line: with no turns nothing is measured.
-fn some() -> clap::builder::RangedU64ValueParser<usize> {
-    clap::builder::RangedU64ValueParser::new().range(1..)
 }
 
 /// Runs a command. Returns the exit code for the program.
@@ -62,6 +60,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Study(args) => study::run(args),
         Command::Steps(args) => steps::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Applications(args) => applications::run(args),
         Command::Loss(args) => loss::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Urgent(args) => urgent::run(args),

@@ -20,6 +20,7 @@
 //! 3. Other programs run one at a time, within a time limit, and do not outlive the command.
 #![forbid(unsafe_code)]
 
+pub mod applications;
 pub mod bare;
 pub mod baseline;
 pub mod calibrate;
@@ -43,6 +44,7 @@ pub mod page;
 pub mod pair;
 pub mod plan;
 pub mod plot;
+pub mod positive;
 pub mod render;
 pub mod report;
 pub mod schema;

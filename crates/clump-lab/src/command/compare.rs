@@ -31,7 +31,7 @@ pub struct CompareArgs {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every implementation; figures are medians over them.
-    #[arg(long, default_value = "5", value_parser = super::some())]
+    #[arg(long, default_value = "5", value_parser = crate::positive::positive())]
     pub rounds: usize,
     /// One JSON object instead of text.
     #[arg(long)]

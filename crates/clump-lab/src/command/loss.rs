@@ -27,7 +27,7 @@ pub struct LossArgs {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with loss and without; figures are medians over them
-    #[arg(long, default_value = "5", value_parser = super::some())]
+    #[arg(long, default_value = "5", value_parser = crate::positive::positive())]
     pub rounds: usize,
     /// Chooses the packets that are lost
     #[arg(long, default_value_t = 1)]

@@ -21,7 +21,7 @@ pub struct UrgentArgs {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with control ahead and without; figures are medians over them
-    #[arg(long, default_value = "7", value_parser = super::some())]
+    #[arg(long, default_value = "7", value_parser = crate::positive::positive())]
     pub rounds: usize,
     /// One JSON object instead of text
     #[arg(long)]

@@ -64,7 +64,8 @@ pub struct Mpi {
     crowds: bool,
 }
 
-const OPEN_MPI: Mpi = Mpi {
+/// Open MPI.
+pub const OPEN_MPI: Mpi = Mpi {
     names: ["Open MPI", "OMPI tcp"],
     suffix: "openmpi",
     packages: "openmpi-bin libopenmpi-dev",
@@ -75,7 +76,8 @@ const OPEN_MPI: Mpi = Mpi {
     ),
     crowds: true,
 };
-const MPICH: Mpi = Mpi {
+/// MPICH.
+pub const MPICH: Mpi = Mpi {
     names: ["MPICH", "MPICH tcp"],
     suffix: "mpich",
     packages: "mpich libmpich-dev",
@@ -86,14 +88,35 @@ const MPICH: Mpi = Mpi {
 };
 
 impl Mpi {
-    const fn name(&self, scope: Scope) -> &'static str {
+    /// Returns the name in tables.
+    pub const fn name(&self, scope: Scope) -> &'static str {
         match scope {
             Scope::Shm => self.names[0],
             Scope::Net => self.names[1],
         }
     }
 
-    fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
+    /// Returns its compiler and its launcher, if it is installed.
+    pub fn programs(&self) -> Option<(PathBuf, PathBuf)> {
+        let find = |program: &str| process::find(&format!("{program}.{}", self.suffix));
+        Some((find("mpicc")?, find("mpirun")?))
+    }
+
+    /// Returns an entry for a table of what is not installed.
+    pub fn absent(&self, scope: Scope) -> Missing {
+        absent(self.name(scope), self.packages)
+    }
+
+    /// Compiles a program of it into `folder`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written, or does not compile.
+    pub fn compile(&self, compiler: &Path, folder: &Path, source: &PeerSource) -> Result<PathBuf> {
+        compile(compiler, folder, source, self.suffix)
+    }
+
+    /// Returns the command that starts `ranks` ranks; the program follows.
+    pub fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
         let mut command = Command::new(launcher);
         command.args(self.flags).args(["-n", &ranks.to_string()]);
         if scope == Scope::Net {
@@ -139,20 +162,17 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
         }
     }
     for mpi in [&OPEN_MPI, &MPICH] {
-        let Mpi { suffix, packages, .. } = *mpi;
         let name = mpi.name(scope);
         if field.netns {
             let remedy = "its launcher does not start ranks in other network namespaces".into();
             missing.push(Missing { name, remedy });
             continue;
         }
-        let compiler = process::find(&format!("mpicc.{suffix}"));
-        let launcher = process::find(&format!("mpirun.{suffix}"));
-        let (Some(compiler), Some(launcher)) = (compiler, launcher) else {
-            missing.push(absent(name, packages));
+        let Some((compiler, launcher)) = mpi.programs() else {
+            missing.push(mpi.absent(scope));
             continue;
         };
-        match compile(&compiler, folder, &MPI_SOURCE, suffix) {
+        match mpi.compile(&compiler, folder, &MPI_SOURCE) {
             Ok(program) => here.push(Implementation::Mpi { mpi, launcher, program }),
             Err(why) => missing.push(Missing { name, remedy: format!("{why:#}") }),
         }
