@@ -6,6 +6,10 @@
 //! suspicions go, by it and of it (a node that is cut off suspects many of which each is suspected
 //! by it alone); of several, the one that most others suspect; of these, the last.
 //!
+//! A node is *new* if it has been part of a suspicion for less than that time: it may only have
+//! paused, and is not evicted yet. Then a node that is not new goes in its place if one that nobody
+//! suspects suspects it; if only suspected ones do, it may be the new one that is to blame.
+//!
 //! A node whose agent is known to be *starved* (it could run, but its machine gives it no
 //! processor, or keeps it waiting for a disk) is evicted only when it has been suspected for
 //! [`PUT_OFF`] times as long. One that runs again has time to be heard. A node that only starved
@@ -15,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Multiple of the weighing time for which the eviction of a starved node is put off.
 pub const PUT_OFF: u64 = 30;
-/// Multiple of the weighing time in which a node that was starved is to be heard.
-const RECOVERY: u64 = 3;
+/// Multiple of the weighing time in which a node that was starved is to be heard. One that suspects
+/// it may die before it hears it; that is known by then.
+const RECOVERY: u64 = 6;
 
 /// The standing suspicions, and the nodes to evict for them.
 #[derive(Debug)]
@@ -25,6 +30,9 @@ pub struct MembershipArbiter {
     /// Reporter and suspected node; the time of the report.
     suspicions: BTreeMap<(u32, u32), u64>,
     decide_ns: Option<u64>,
+    /// Time of a report since which nobody has looked whether its nodes are starved: one that runs
+    /// again would seem to have been idle.
+    look_ns: Option<u64>,
     /// Nodes that are suspected or suspect others, and were starved; when they were so last.
     starved: BTreeMap<u32, u64>,
 }
@@ -41,7 +49,8 @@ pub struct Eviction {
 impl MembershipArbiter {
     /// Weighs suspicions for `weighing_ns` after the first one.
     pub fn new(weighing_ns: u64) -> Self {
-        Self { weighing_ns, suspicions: BTreeMap::new(), decide_ns: None, starved: BTreeMap::new() }
+        let (suspicions, starved) = (BTreeMap::new(), BTreeMap::new());
+        Self { weighing_ns, suspicions, decide_ns: None, look_ns: None, starved }
     }
 
     /// Records that node `reporter` does not hear node `suspected`.
@@ -50,6 +59,7 @@ impl MembershipArbiter {
         if reporter != suspected {
             self.suspicions.entry((reporter, suspected)).or_insert(now_ns);
             self.decide_ns.get_or_insert(now_ns + self.weighing_ns);
+            self.look_ns.get_or_insert(now_ns);
         }
         self.check_invariants();
     }
@@ -58,7 +68,7 @@ impl MembershipArbiter {
     pub fn handle_heard(&mut self, reporter: u32, suspected: u32) {
         self.suspicions.remove(&(reporter, suspected));
         if self.suspicions.is_empty() {
-            self.decide_ns = None;
+            (self.decide_ns, self.look_ns) = (None, None);
         }
         self.check_invariants();
     }
@@ -69,7 +79,7 @@ impl MembershipArbiter {
         self.suspicions.retain(|&(reporter, suspected), _| reporter != node && suspected != node);
         debug_assert!(self.suspicions.len() <= before, "a node that is gone adds none");
         if self.suspicions.is_empty() {
-            self.decide_ns = None;
+            (self.decide_ns, self.look_ns) = (None, None);
         }
         self.check_invariants();
     }
@@ -81,7 +91,7 @@ impl MembershipArbiter {
 
     /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        self.decide_ns
+        self.look_ns.or(self.decide_ns)
     }
 
     /// Returns the nodes to evict now; `is_starved` tells of a node whether its agent is starved.
@@ -91,18 +101,27 @@ impl MembershipArbiter {
         is_starved: &dyn Fn(u32) -> bool,
     ) -> Vec<Eviction> {
         let mut verdicts = Vec::new();
+        if self.look_ns.take().is_some() {
+            self.note_starved(now_ns, is_starved);
+        }
         if self.decide_ns.is_none_or(|at| at > now_ns) {
             return verdicts;
         }
-        let spared = self.spared(now_ns, is_starved);
-        while let Some(verdict) = self.worst(&spared) {
+        self.note_starved(now_ns, is_starved);
+        let spared = self.spared(now_ns);
+        while let Some(verdict) = self.worst(&spared, now_ns) {
             debug_assert!(!verdict.reporters.is_empty(), "an eviction has a reason");
             debug_assert!(!verdict.reporters.contains(&verdict.node));
             self.handle_gone(verdict.node);
             verdicts.push(verdict);
         }
-        debug_assert!(self.suspected().all(|node| spared.contains(&node)), "5: others hear all");
-        self.decide_ns = (!self.suspicions.is_empty()).then_some(now_ns + self.weighing_ns);
+        // New ones are decided about as soon as they are not, spared ones asked after again.
+        let new = self.suspected().filter(|node| !spared.contains(node));
+        let due = new.filter_map(|node| Some(self.since_ns(node, &spared)? + self.weighing_ns));
+        let due_ns = due.filter(|&at| at > now_ns).min();
+        self.decide_ns = (!self.suspicions.is_empty()).then(|| {
+            due_ns.map_or(now_ns + self.weighing_ns, |at| at.min(now_ns + self.weighing_ns))
+        });
         self.check_invariants();
         verdicts
     }
@@ -111,29 +130,28 @@ impl MembershipArbiter {
         self.suspicions.keys().map(|&(_, suspected)| suspected)
     }
 
-    /// Returns the suspected nodes that are not to be evicted yet: those that were starved a moment
-    /// ago, or all of whose reporters were, and, if others have waited for these, those that are
-    /// suspected for a moment only.
-    fn spared(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) -> BTreeSet<u32> {
-        let waited = !self.starved.is_empty();
-        let concerned: BTreeSet<u32> = self
-            .suspicions
-            .keys()
-            .flat_map(|&(reporter, suspected)| [reporter, suspected])
-            .collect();
+    /// Notes the nodes of suspicions that are starved; forgets those that have had time to recover.
+    fn note_starved(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
+        let nodes = self.suspicions.keys().flat_map(|&(reporter, suspected)| [reporter, suspected]);
+        let concerned: BTreeSet<u32> = nodes.collect();
         self.starved.retain(|node, last| {
             concerned.contains(node) && now_ns < *last + RECOVERY * self.weighing_ns
         });
         let starved_now = concerned.into_iter().filter(|&node| is_starved(node));
         self.starved.extend(starved_now.map(|node| (node, now_ns)));
+        debug_assert!(self.starved.keys().all(|&node| self.concerns(node)), "of suspicions");
+    }
+
+    /// Returns the suspected nodes that are not to be evicted yet: those that were starved a moment
+    /// ago, or all of whose reporters were.
+    fn spared(&self, now_ns: u64) -> BTreeSet<u32> {
         let suspected: BTreeSet<u32> = self.suspected().collect();
         let is_spared = |&node: &u32| {
             let of_it = || self.suspicions.iter().filter(move |&(&(_, of), _)| of == node);
             let age_ns = now_ns - of_it().map(|(_, &since)| since).min().unwrap_or(now_ns);
             let excused = self.starved.contains_key(&node)
                 || of_it().all(|(&(by, _), _)| self.starved.contains_key(&by));
-            let soon = waited && age_ns < self.weighing_ns;
-            soon || excused && age_ns < PUT_OFF * self.weighing_ns
+            excused && age_ns < PUT_OFF * self.weighing_ns
         };
         suspected.into_iter().filter(is_spared).collect()
     }
@@ -142,18 +160,34 @@ impl MembershipArbiter {
     pub fn check_invariants(&self) {
         debug_assert_eq!(self.suspicions.is_empty(), self.decide_ns.is_none(), "5: a deadline");
         debug_assert!(self.suspicions.keys().all(|(by, of)| by != of), "no node suspects itself");
+        debug_assert!(self.look_ns.is_none() || self.decide_ns.is_some(), "5: looks at suspicions");
     }
 
-    fn worst(&self, spared: &BTreeSet<u32>) -> Option<Eviction> {
-        let suspected: BTreeSet<u32> = self.suspected().filter(|n| !spared.contains(n)).collect();
-        let against =
-            |node| self.suspicions.keys().filter(|&&(_, suspected)| suspected == node).count();
-        let by = |node| self.suspicions.keys().filter(|&&(reporter, _)| reporter == node).count();
-        let weight = |node: u32| (against(node) + by(node), against(node), node);
-        let node = suspected.into_iter().max_by_key(|&node| weight(node))?;
-        let reporters = self.suspicions.keys().filter(|&&(_, suspected)| suspected == node);
-        debug_assert!(against(node) > 0, "an evicted node is suspected");
-        Some(Eviction { node, reporters: reporters.map(|&(reporter, _)| reporter).collect() })
+    /// Returns the time since which a node is part of a suspicion, by it or of it. That it suspects
+    /// a node that is spared says nothing against it.
+    fn since_ns(&self, node: u32, spared: &BTreeSet<u32>) -> Option<u64> {
+        let part = |&(&(by, of), _): &(&(u32, u32), &u64)| {
+            of == node || by == node && !spared.contains(&of)
+        };
+        self.suspicions.iter().filter(part).map(|(_, &since)| since).min()
+    }
+
+    /// Returns the node to evict next, if there is one.
+    fn worst(&self, spared: &BTreeSet<u32>, now_ns: u64) -> Option<Eviction> {
+        let all: BTreeSet<u32> = self.suspected().collect();
+        let open = || all.iter().copied().filter(|node| !spared.contains(node));
+        let is_new = |&node: &u32| {
+            self.since_ns(node, spared).is_none_or(|since| now_ns < since + self.weighing_ns)
+        };
+        let of = |node: u32| self.suspicions.keys().filter(move |&&(_, of)| of == node);
+        let by = |node: u32| self.suspicions.keys().filter(move |&&(by, _)| by == node);
+        let weight = |&node: &u32| (of(node).count() + by(node).count(), of(node).count(), node);
+        let node = open().max_by_key(weight).filter(|node| !is_new(node)).or_else(|| {
+            let trusted = |&node: &u32| of(node).any(|(reporter, _)| !all.contains(reporter));
+            open().filter(|node| !is_new(node) && trusted(node)).max_by_key(weight)
+        })?;
+        debug_assert!(of(node).count() > 0, "an evicted node is suspected");
+        Some(Eviction { node, reporters: of(node).map(|&(reporter, _)| reporter).collect() })
     }
 }
 
@@ -168,9 +202,13 @@ mod tests {
             arbiter.handle_silent(reporter, suspected, at);
         }
         assert!(arbiter.handle_timeout(109, &|_| false).is_empty(), "too early");
-        let verdicts = arbiter.handle_timeout(110, &|_| false);
-        assert_eq!(arbiter.next_deadline_ns(), None, "nothing is left to decide");
-        verdicts.into_iter().map(|verdict| verdict.node).collect()
+        let mut nodes = Vec::new();
+        while let Some(at) = arbiter.next_deadline_ns() {
+            assert!(at < 100 + suspicions.len() as u64 + 10, "new ones wait no longer than others");
+            let verdicts = arbiter.handle_timeout(at, &|_| false);
+            nodes.extend(verdicts.into_iter().map(|verdict| verdict.node));
+        }
+        nodes
     }
 
     #[test]
@@ -205,7 +243,29 @@ mod tests {
 
     #[test]
     fn two_stopped_nodes_are_both_given_up() {
-        assert_eq!(decided(&[(0, 1), (0, 3), (2, 1), (2, 3)]), [3, 1]);
+        assert_eq!(decided(&[(0, 1), (0, 3), (2, 1), (2, 3)]), [1, 3]);
+    }
+
+    #[test]
+    fn one_that_paused_is_not_given_up_with_one_that_died() {
+        let mut arbiter = MembershipArbiter::new(10);
+        arbiter.handle_silent(0, 1, 100);
+        arbiter.handle_silent(0, 2, 108);
+        arbiter.handle_silent(3, 2, 109);
+        // Two suspect the one that paused; the one that died is known all the same.
+        let verdicts = arbiter.handle_timeout(110, &|_| false);
+        assert_eq!(verdicts, [Eviction { node: 1, reporters: vec![0] }]);
+        assert_eq!(arbiter.next_deadline_ns(), Some(118));
+        arbiter.handle_heard(0, 2);
+        arbiter.handle_heard(3, 2);
+        assert_eq!(arbiter.next_deadline_ns(), None);
+        // That a node suspects one that starves does not make it one for long.
+        arbiter.handle_silent(4, 5, 200);
+        assert!(arbiter.handle_timeout(210, &|node| node == 5).is_empty());
+        arbiter.handle_silent(0, 4, 215);
+        assert!(arbiter.handle_timeout(220, &|node| node == 5).is_empty());
+        let verdicts = arbiter.handle_timeout(225, &|node| node == 5);
+        assert_eq!(verdicts, [Eviction { node: 4, reporters: vec![0] }]);
     }
 
     #[test]
@@ -217,6 +277,8 @@ mod tests {
         assert_eq!(arbiter.next_deadline_ns(), None);
         assert!(arbiter.handle_timeout(200, &|_| false).is_empty());
         arbiter.handle_silent(0, 1, 300);
+        assert_eq!(arbiter.next_deadline_ns(), Some(300), "it may be starved");
+        assert!(arbiter.handle_timeout(300, &|_| false).is_empty());
         assert_eq!(arbiter.next_deadline_ns(), Some(310));
         arbiter.handle_gone(1);
         assert!(arbiter.handle_timeout(400, &|_| false).is_empty());
@@ -246,12 +308,14 @@ mod tests {
         assert_eq!(arbiter.next_deadline_ns(), None);
         // One that runs again and is not heard goes, after a while.
         arbiter.handle_silent(0, 1, 600);
-        assert!(arbiter.handle_timeout(610, &starved).is_empty());
-        assert!(arbiter.handle_timeout(620, &|_| false).is_empty());
+        assert!(arbiter.handle_timeout(600, &starved).is_empty());
+        for now in (610..660).step_by(10) {
+            assert!(arbiter.handle_timeout(now, &|_| false).is_empty(), "{now}");
+        }
         // One that is suspected meanwhile has as much time as any.
-        arbiter.handle_silent(0, 3, 625);
-        assert!(arbiter.handle_timeout(630, &|_| false).is_empty());
-        assert_eq!(arbiter.handle_timeout(640, &|_| false).len(), 2);
+        arbiter.handle_silent(0, 3, 655);
+        assert_eq!(arbiter.handle_timeout(660, &|_| false).len(), 1);
+        assert_eq!(arbiter.handle_timeout(665, &|_| false).len(), 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
     }
 }

@@ -128,7 +128,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(ProptestConfig::with_cases(clump_test_tier::pick(2, 8)))]
 
     #[test]
     fn of_many_nodes_only_the_dead_are_evicted_though_others_pause(

@@ -202,6 +202,7 @@ fn a_node_that_nobody_hears_is_cut_off_and_named() {
     let mut c = running(OnDeath::End);
     c.handle_frame(0, Frame::Event(Event::Silent(1)), 1500 * MS);
     assert_eq!(effects(&mut c), []);
+    assert_eq!(next(&mut c), (1500, vec![]), "it may be starved");
     assert_eq!(next(&mut c), (1900, vec![Effect::CutOff(1)]), "within two seconds");
     c.handle_lost(1, "was killed by signal 9", 1751 * MS);
     next(&mut c);
