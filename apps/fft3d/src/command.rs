@@ -4,10 +4,12 @@ use crate::check::errors;
 use crate::decomposition::Decomposition;
 use crate::input::number;
 use crate::serial;
-use crate::transform::{ComplexWords, Exchanges, along_x, along_y, along_z, complex};
+use crate::transform::{
+    ComplexWords, Exchanges, along_x, along_y, along_z, complex, own_numbers, spread,
+};
 use anyhow::Result;
 use clap::Args;
-use clump::pgas::{Layout, Pgas, Spread};
+use clump::pgas::{Pgas, Spread};
 use clump_app_frame::{AppRun, InputSize};
 use rustfft::num_complex::Complex64;
 use std::process::ExitCode;
@@ -57,9 +59,10 @@ pub fn run(args: &Fft3dArgs) -> Result<ExitCode> {
     let most = parts.sides[0].div_ceil(parts.grid[0])
         * parts.sides[1].div_ceil(parts.grid[1])
         * parts.sides[2];
-    let result = gas.spread::<ComplexWords>(most * cl.nranks(), Layout::Block)?;
+    let result = spread(&gas, most * cl.nranks())?;
     let mut traffic = run.traffic();
-    run.phase("along x, and exchange", || along_x(&parts, &exchanges, &mut traffic))?;
+    let own = own_numbers(&parts);
+    run.phase("along x, and exchange", || along_x(&parts, own, &exchanges, &mut traffic))?;
     run.phase("along y, and exchange", || along_y(&parts, &exchanges, &mut traffic))?;
     run.phase("along z", || along_z(&parts, &result, &exchanges))?;
     gas.all_store_sync()?;

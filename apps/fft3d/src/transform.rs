@@ -8,13 +8,16 @@
 use crate::decomposition::Decomposition;
 use crate::input::number;
 use anyhow::Result;
-use clump::pgas::{GlobalPtr, Layout, Pgas, Spread};
+use clump::pgas::{GlobalPtr, Layout, LocalPart, Pgas, Spread};
 use clump_app_frame::Traffic;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
+use std::ops::Range;
 
 /// Numbers of a bulk store: 4 KiB.
 const STORED: usize = 256;
+/// Lines and columns that are transposed at a time.
+const TILE: usize = 16;
 
 /// Number as it lies in global memory.
 pub type ComplexWords = [f64; 2];
@@ -40,8 +43,26 @@ impl Exchanges {
         let [_, y, z] = parts.sides;
         let to_y = most(&|it| it.x().len() * y * it.z().len());
         let to_z = most(&|it| it.x().len() * it.y_of_z_lines().len() * z);
-        Ok(Self { to_y: gas.spread(to_y, Layout::Block)?, to_z: gas.spread(to_z, Layout::Block)? })
+        Ok(Self { to_y: spread(gas, to_y)?, to_z: spread(gas, to_z)? })
     }
+}
+
+/// Spreads numbers, and touches all pages of this rank's: phases are not to wait for the kernel.
+///
+/// # Errors
+/// Fails if memory has run out, or if a rank is lost.
+pub fn spread(gas: &Pgas, count: usize) -> Result<Spread<ComplexWords>> {
+    let spread = gas.spread(count, Layout::Block)?;
+    let local = spread.local();
+    (0..local.len()).step_by(STORED).try_for_each(|at| local.set(at, [0.0; 2]))?;
+    Ok(spread)
+}
+
+/// Returns the numbers of this rank's lines along x, plane by plane.
+pub fn own_numbers(parts: &Decomposition) -> Vec<Complex64> {
+    let [x, y, _] = parts.sides;
+    let rows = |z: usize| parts.y_of_x_lines().map(move |row| x * (row + y * z));
+    parts.z().flat_map(rows).flat_map(|first| (first..first + x).map(number)).collect()
 }
 
 /// Transforms this rank's lines along x, plane by plane, and sends each plane to the ranks that
@@ -49,21 +70,22 @@ impl Exchanges {
 ///
 /// # Errors
 /// Fails if a rank is lost.
-pub fn along_x(parts: &Decomposition, exchanges: &Exchanges, traffic: &mut Traffic) -> Result<()> {
-    let [x, y, _] = parts.sides;
+pub fn along_x(
+    parts: &Decomposition,
+    mut numbers: Vec<Complex64>,
+    exchanges: &Exchanges,
+    traffic: &mut Traffic,
+) -> Result<()> {
+    let x = parts.sides[0];
     let (own_y, own_z) = (parts.y_of_x_lines(), parts.z());
     let fft = FftPlanner::new().plan_fft_forward(x);
+    let mut scratch = vec![Complex64::default(); fft.get_inplace_scratch_len()];
     let mut block = Vec::new();
-    for (plane, z) in own_z.clone().enumerate() {
-        let places = own_y.clone().flat_map(|row| (0..x).map(move |n| n + x * (row + y * z)));
-        let mut lines: Vec<Complex64> = places.map(number).collect();
-        fft.process(&mut lines);
+    for (plane, lines) in numbers.chunks_mut((own_y.len() * x).max(1)).enumerate() {
+        fft.process_with_scratch(lines, &mut scratch);
         for first in 0..parts.grid[0] {
             let other = parts.of([first, parts.at[1]]);
-            block.clear();
-            for column in other.x() {
-                block.extend((0..own_y.len()).map(|row| pair(lines[row * x + column])));
-            }
+            transpose(lines, x, other.x(), &mut block);
             // Blocks of the senders before this one have their share of y, of each plane.
             let before = own_y.start * own_z.len() + own_y.len() * plane;
             let rank = parts.rank(other.at);
@@ -81,29 +103,25 @@ pub fn along_x(parts: &Decomposition, exchanges: &Exchanges, traffic: &mut Traff
 pub fn along_y(parts: &Decomposition, exchanges: &Exchanges, traffic: &mut Traffic) -> Result<()> {
     let y = parts.sides[1];
     let (own_x, own_z) = (parts.x(), parts.z());
-    let got = exchanges.to_y.local().to_vec()?;
+    let got = exchanges.to_y.local();
     let fft = FftPlanner::new().plan_fft_forward(y);
+    let mut scratch = vec![Complex64::default(); fft.get_inplace_scratch_len()];
     let mut lines = vec![Complex64::default(); y * own_z.len()];
-    let mut block = Vec::new();
+    let (mut block, mut run) = (Vec::new(), Vec::new());
     for column in 0..own_x.len() {
         for first in 0..parts.grid[0] {
             let rows = parts.of([first, parts.at[1]]).y_of_x_lines();
             for plane in 0..own_z.len() {
                 let before = rows.start * own_z.len() + rows.len() * plane;
                 let from = before * own_x.len() + column * rows.len();
-                let to = &mut lines[plane * y..][rows.clone()];
-                let both = to.iter_mut().zip(&got[from..from + rows.len()]);
-                both.for_each(|(to, from)| *to = complex(*from));
+                take(got, from, &mut lines[plane * y..][rows.clone()], &mut run)?;
             }
         }
-        fft.process(&mut lines);
+        fft.process_with_scratch(&mut lines, &mut scratch);
         for second in 0..parts.grid[1] {
             let other = parts.of([parts.at[0], second]);
             let rows = other.y_of_z_lines();
-            block.clear();
-            for row in rows.clone() {
-                block.extend((0..own_z.len()).map(|plane| pair(lines[plane * y + row])));
-            }
+            transpose(&lines, y, rows.clone(), &mut block);
             let before = own_z.start * own_x.len() + own_z.len() * column;
             let rank = parts.rank(other.at);
             send(&exchanges.to_z, rank, before * rows.len(), &block, traffic)?;
@@ -123,28 +141,61 @@ pub fn along_z(
 ) -> Result<()> {
     let z = parts.sides[2];
     let (own_x, own_y) = (parts.x(), parts.y_of_z_lines());
-    let got = exchanges.to_z.local().to_vec()?;
+    let (got, to) = (exchanges.to_z.local(), result.local());
     let fft = FftPlanner::new().plan_fft_forward(z);
+    let mut scratch = vec![Complex64::default(); fft.get_inplace_scratch_len()];
     let mut lines = vec![Complex64::default(); own_y.len() * z];
-    let gas = result.pgas();
+    let mut run = Vec::new();
     for column in 0..own_x.len() {
         for second in 0..parts.grid[1] {
             let planes = parts.of([parts.at[0], second]).z();
             let before = planes.start * own_x.len() + planes.len() * column;
             for row in 0..own_y.len() {
                 let from = before * own_y.len() + row * planes.len();
-                let to = &mut lines[row * z..][planes.clone()];
-                let both = to.iter_mut().zip(&got[from..from + planes.len()]);
-                both.for_each(|(to, from)| *to = complex(*from));
+                take(got, from, &mut lines[row * z..][planes.clone()], &mut run)?;
             }
         }
-        fft.process(&mut lines);
-        let numbers: Vec<ComplexWords> = lines.iter().copied().map(pair).collect();
-        if let Some(to) = result.on(gas.rank()).filter(|_| !numbers.is_empty()) {
-            gas.bulk_put(to.offset_by((column * lines.len()) as isize), &numbers)?;
-        }
+        fft.process_with_scratch(&mut lines, &mut scratch);
+        run.clear();
+        run.extend(lines.iter().copied().map(pair));
+        to.copy_from(column * lines.len(), &run)?;
     }
     Ok(())
+}
+
+/// Takes numbers of this rank's memory into `to`, by way of `run`.
+fn take(
+    got: LocalPart<'_, ComplexWords>,
+    from: usize,
+    to: &mut [Complex64],
+    run: &mut Vec<ComplexWords>,
+) -> Result<()> {
+    run.resize(to.len(), [0.0; 2]);
+    got.copy_to(from, run)?;
+    to.iter_mut().zip(run).for_each(|(to, from)| *to = complex(*from));
+    Ok(())
+}
+
+/// Fills `block` with columns of lines of `length`, one after the other; a few lines and columns at
+/// a time, so that what is read and written stays in the cache.
+fn transpose(
+    lines: &[Complex64],
+    length: usize,
+    columns: Range<usize>,
+    block: &mut Vec<ComplexWords>,
+) {
+    let height = lines.len() / length.max(1);
+    block.resize(height * columns.len(), [0.0; 2]);
+    for rows in (0..height).step_by(TILE) {
+        for first in columns.clone().step_by(TILE) {
+            for column in first..columns.end.min(first + TILE) {
+                let to = &mut block[(column - columns.start) * height..][..height];
+                for row in rows..height.min(rows + TILE) {
+                    to[row] = pair(lines[row * length + column]);
+                }
+            }
+        }
+    }
 }
 
 /// Stores a block in pieces.

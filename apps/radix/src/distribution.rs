@@ -12,6 +12,25 @@ pub fn digit(key: u32, pass: u32) -> usize {
     (key >> (16 * pass)) as usize & (DIGITS - 1)
 }
 
+/// Sorts keys by a digit; equal ones stay in their order. By one half of the digit after the other:
+/// so many places as a digit has values would each be in a page of its own.
+fn sort_by_digit(keys: &mut Vec<u32>, pass: u32) {
+    let mut other = vec![0; keys.len()];
+    for half in 0..2 {
+        let value = |key: u32| (digit(key, pass) >> (8 * half)) & 0xff;
+        let mut next = [0_usize; 256];
+        keys.iter().for_each(|&key| next[value(key)] += 1);
+        let mut before = 0;
+        next.iter_mut().for_each(|place| before += std::mem::replace(place, before));
+        for &key in keys.iter() {
+            let place = &mut next[value(key)];
+            other[*place] = key;
+            *place += 1;
+        }
+        std::mem::swap(keys, &mut other);
+    }
+}
+
 /// Stores every key by itself.
 ///
 /// # Errors
@@ -58,7 +77,9 @@ pub fn in_bulk(
     let gas = to.pgas();
     let block = to.layout().block();
     let mut next: Vec<_> = places.begins.iter().zip(&places.before).map(|(a, b)| a + b).collect();
-    let mut parts = vec![Vec::new(); cl.nranks()];
+    // About as many for each rank; exactly as many would take another look at all keys.
+    let room = keys.len() / cl.nranks() * 9 / 8;
+    let mut parts: Vec<_> = (0..cl.nranks()).map(|_| Vec::with_capacity(room)).collect();
     for &key in keys {
         let place = &mut next[digit(key, pass)];
         parts[*place as usize / block].push(key);
@@ -78,13 +99,29 @@ pub fn in_bulk(
     }
     gas.store_sync(inbox.local().len() * size_of::<u32>())?;
 
-    let first = (cl.rank() * block) as u64;
-    let mut next: Vec<u64> = places.begins.iter().map(|&begin| begin.max(first)).collect();
-    let local = to.local();
-    for key in inbox.local().to_vec()? {
-        let place = &mut next[digit(key, pass)];
-        local.set((*place - first) as usize, key)?;
-        *place += 1;
-    }
+    // All keys of these places are here, in the order of ranks: a sort that keeps it places them.
+    let mut keys = inbox.local().to_vec()?;
+    sort_by_digit(&mut keys, pass);
+    to.local().copy_from(0, &keys)?;
     Ok(gas.all_store_sync()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{digit, sort_by_digit};
+    use clump_app_frame::random::Random;
+
+    #[test]
+    fn keys_are_in_the_order_of_a_digit_and_otherwise_in_theirs() {
+        for (pass, count) in [(0, 0), (0, 1), (0, 30_000), (1, 30_000)] {
+            let mut random = Random::from(7, pass.into());
+            // Few values of each digit: many keys are equal in it.
+            let mut keys: Vec<u32> =
+                (0..count).map(|_| random.number() as u32 & 0x0301_0705).collect();
+            let mut expected = keys.clone();
+            expected.sort_by_key(|&key| digit(key, pass));
+            sort_by_digit(&mut keys, pass);
+            assert_eq!(keys, expected);
+        }
+    }
 }

@@ -79,10 +79,41 @@ impl<'a, T: Element> LocalPart<'a, T> {
         Ok(all)
     }
 
+    /// Copies the elements from `local` on into `to`.
+    ///
+    /// # Errors
+    /// Fails if there are fewer.
+    pub fn copy_to(&self, local: usize, to: &mut [T]) -> Result<()> {
+        let Some(part) = self.range(local, to.len())? else { return Ok(()) };
+        let offset = (local * size_of::<T>()) as u64;
+        Ok(part.target.get_bytes(offset, to.as_mut_bytes())?)
+    }
+
+    /// Changes the elements from `local` on to those of `from`.
+    ///
+    /// # Errors
+    /// Fails if there are fewer.
+    pub fn copy_from(&self, local: usize, from: &[T]) -> Result<()> {
+        let Some(part) = self.range(local, from.len())? else { return Ok(()) };
+        Ok(part.target.put_bytes((local * size_of::<T>()) as u64, from.as_bytes())?)
+    }
+
+    /// Returns the memory of `count` elements from `local` on; `None` of no elements.
+    fn range(&self, local: usize, count: usize) -> Result<Option<&'a PeerSegment>> {
+        match local.checked_add(count) {
+            Some(end) if end <= self.len() && count == 0 => Ok(None),
+            Some(end) if end <= self.len() => self.element(end - 1).map(Some),
+            _ => Err(self.missing(local.saturating_add(count)).into()),
+        }
+    }
+
+    fn missing(&self, index: usize) -> ErrorKind {
+        ErrorKind::NoSuchElement { index, len: self.len() }
+    }
+
     #[inline(always)]
     fn element(&self, local: usize) -> Result<&'a PeerSegment> {
-        let missing = || ErrorKind::NoSuchElement { index: local, len: self.len() };
         let part = self.part.filter(|_| local < self.len());
-        part.ok_or_else(|| missing().into())
+        part.ok_or_else(|| self.missing(local).into())
     }
 }
