@@ -202,7 +202,7 @@ settings! {
         "Nodes from which on batches travel over a grid of nodes, by way of another; 0: never.";
     pgas_combine: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_COMBINE",
         "Whether proxies combine the batches of their node's ranks, by destination node.";
-    svm_faults: SvmFaults = 0 in 0..=3, "", "CLUMP_SVM_FAULTS",
+    svm_faults: SvmFaults = 0 in 0..=4, "", "CLUMP_SVM_FAULTS",
         "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
     svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";

@@ -15,13 +15,17 @@ pub enum SvmFaults {
     Userfault,
     /// Faults of single pages, and stores found by scans at releases (Linux 6.7).
     Scan,
+    /// Faults of single pages, and stores found by scans of the rank alone, none of its interface.
+    #[serde(rename = "scan-own")]
+    ScanOwn,
 }
 
 impl SvmFaults {
     /// All, by number.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Protect, Self::Userfault, Self::Scan];
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::Protect, Self::Userfault, Self::Scan, Self::ScanOwn];
     /// Their names.
-    pub const NAMES: [&str; 4] = ["auto", "protect", "userfault", "scan"];
+    pub const NAMES: [&str; 5] = ["auto", "protect", "userfault", "scan", "scan-own"];
 
     /// Returns its name as users write it.
     pub fn name(self) -> &'static str {

@@ -37,6 +37,7 @@ const UFFDIO_CONTINUE: libc::c_ulong = request(0xaa, 7, size_of::<[u64; 4]>());
 const PAGEMAP_SCAN: libc::c_ulong = request(b'f', 16, size_of::<[u64; 12]>());
 const SCAN_WP_MATCHING: u64 = 1;
 const SCAN_CHECK_WPASYNC: u64 = 2;
+const IS_WP_ALLOWED: u64 = 1;
 const IS_WRITTEN: u64 = 2;
 
 /// Ranges that one call of a scan returns at most.
@@ -56,8 +57,16 @@ pub enum StoreDetection {
 pub struct UserFaults {
     fd: OwnedFd,
     view: Mapping,
-    /// The page table of this process, where stores are found by scans.
-    pagemap: Option<OwnedFd>,
+    /// Finds stores, if not by signals.
+    scanner: Option<StoreScanner>,
+}
+
+/// Scans of one mapping of a process for stores, by the page table of that process.
+#[derive(Debug)]
+pub struct StoreScanner {
+    pagemap: OwnedFd,
+    base: u64,
+    bytes: usize,
 }
 
 /// Result of mapping a page.
@@ -107,13 +116,9 @@ impl UserFaults {
         let (start, bytes) = (view.base().addr().get() as u64, view.bytes() as u64);
         call(&fd, UFFDIO_REGISTER, &mut [start, bytes, mode, 0])
             .map_err(|e| OsError::new("registering a mapping with userfaultfd", e))?;
-        let pagemap = scans.then(|| std::fs::File::open("/proc/self/pagemap")).transpose();
-        let pagemap = pagemap.map_err(|e| OsError::of("opening /proc/self/pagemap", &e))?;
-        let faults = Self { fd, view: view.clone(), pagemap: pagemap.map(OwnedFd::from) };
-        if scans {
-            faults.scan(0, PAGE, |_, _| {})?;
-        }
-        Ok(faults)
+        let (address, bytes) = (view.base().addr().get(), view.bytes());
+        let scanner = scans.then(|| StoreScanner::open("self", address, bytes)).transpose()?;
+        Ok(Self { fd, view: view.clone(), scanner })
     }
 
     fn at(&self, offset: usize) -> u64 {
@@ -168,9 +173,53 @@ impl UserFaults {
             .map_err(|e| OsError::new("dropping pages", e))
     }
 
+    /// Scans for stores ([`StoreScanner::scan`]), where they are found so.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn scan(&self, offset: usize, bytes: usize, each: impl FnMut(usize, usize)) -> Result<()> {
+        self.scanner.as_ref().map_or(Ok(()), |scanner| scanner.scan(offset, bytes, each))
+    }
+}
+
+impl StoreScanner {
+    /// Opens the scans of another process, which has registered `bytes` bytes at `address` with
+    /// [`StoreDetection::Scan`].
+    ///
+    /// # Errors
+    /// The kernel does not permit it, or there is no such mapping.
+    pub fn of_process(pid: u32, address: usize, bytes: usize) -> Result<Self> {
+        Self::open(&pid.to_string(), address, bytes)
+    }
+
+    /// Opens the scans of a process, by its name under `/proc`; the first page counts as scanned.
+    fn open(process: &str, address: usize, bytes: usize) -> Result<Self> {
+        debug_assert!(address.is_multiple_of(PAGE) && bytes >= PAGE, "pages");
+        let pagemap = std::fs::File::open(format!("/proc/{process}/pagemap"));
+        let pagemap = pagemap.map_err(|e| OsError::of("opening a page table", &e))?.into();
+        let scanner = Self { pagemap, base: address as u64, bytes };
+        if !scanner.is_there()? {
+            return Err(OsError::new("scanning for written pages", Errno::SRCH));
+        }
+        scanner.scan(0, PAGE, |_, _| {})?;
+        Ok(scanner)
+    }
+
+    /// Returns true if the mapping exists; false once its process has ended. A scan before it has
+    /// found all stores if it does.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn is_there(&self) -> Result<bool> {
+        let mut ranges = [[0_u64; 3]; 1];
+        let kind = (IS_WP_ALLOWED, 0);
+        self.request((self.base, self.base + PAGE as u64), kind, &mut ranges)
+            .map(|(found, _)| found > 0)
+    }
+
     /// Calls `each` with the offset and length of ranges that were written since they were mapped
     /// or scanned, within `[offset, offset + bytes)`, and detects stores to them anew. Pages that
-    /// were never mapped may be among them.
+    /// were never mapped may be among them. Of a process that has ended there is none.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -180,27 +229,38 @@ impl UserFaults {
         bytes: usize,
         mut each: impl FnMut(usize, usize),
     ) -> Result<()> {
-        let Some(pagemap) = &self.pagemap else { return Ok(()) };
-        let base = self.at(0);
-        let (mut start, end) = (self.at(offset), base + (offset + bytes) as u64);
+        debug_assert!(offset + bytes <= self.bytes, "pages of the mapping");
+        let base = self.base;
+        let (mut start, end) = (base + offset as u64, base + (offset + bytes) as u64);
         while start < end {
             let mut ranges = [[0_u64; 3]; SCAN_RANGES];
-            let flags = SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC;
-            let (vec, len) = (ranges.as_mut_ptr() as u64, SCAN_RANGES as u64);
-            let size = size_of::<[u64; 12]>() as u64;
-            let mut words = [size, flags, start, end, 0, vec, len, 0, 0, IS_WRITTEN, 0, IS_WRITTEN];
-            let found = call(pagemap, PAGEMAP_SCAN, &mut words)
-                .map_err(|e| OsError::new("scanning for written pages", e))?;
-            for [first, behind, _] in ranges.iter().take(found.unsigned_abs() as usize) {
+            let kind = (IS_WRITTEN, SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC);
+            let (found, walked) = self.request((start, end), kind, &mut ranges)?;
+            for [first, behind, _] in ranges.iter().take(found) {
                 each((first - base) as usize, (behind - first) as usize);
             }
-            let walked = words[4];
             if walked <= start {
                 break;
             }
             start = walked;
         }
         Ok(())
+    }
+
+    /// Asks for the ranges of pages of a category. Returns how many there are, and the address up
+    /// to which the kernel has looked.
+    fn request<const RANGES: usize>(
+        &self,
+        (start, end): (u64, u64),
+        (category, flags): (u64, u64),
+        ranges: &mut [[u64; 3]; RANGES],
+    ) -> Result<(usize, u64)> {
+        let (vec, len) = (ranges.as_mut_ptr() as u64, RANGES as u64);
+        let size = size_of::<[u64; 12]>() as u64;
+        let mut words = [size, flags, start, end, 0, vec, len, 0, 0, category, 0, category];
+        let found = call(&self.pagemap, PAGEMAP_SCAN, &mut words)
+            .map_err(|e| OsError::new("scanning for written pages", e))?;
+        Ok((found.unsigned_abs() as usize, words[4]))
     }
 }
 
@@ -258,6 +318,28 @@ mod tests {
         faults.unmap(0, PAGE).unwrap();
         assert_eq!(faults.map_page(0, false).unwrap(), PageMapping::Mapped);
         assert_eq!(byte(&plain, 6).load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_scanner_finds_stores_by_the_number_of_a_process() {
+        let Some((view, faults, plain)) = four_pages(StoreDetection::Scan) else { return };
+        assert_eq!(faults.map_page(0, false).unwrap(), PageMapping::Mapped);
+        let address = |map: &Mapping| map.base().addr().get();
+        let own = crate::process::own_pid();
+        let scanner = StoreScanner::of_process(own, address(&view), 4 * PAGE).unwrap();
+        let stores = || {
+            let mut found = 0;
+            scanner.scan(0, PAGE, |_, _| found += 1).unwrap();
+            found
+        };
+        assert_eq!(stores(), 0);
+        byte(&view, 9).store(1, Ordering::Relaxed);
+        assert_eq!((stores(), stores()), (1, 0));
+        assert!(StoreScanner::of_process(own, address(&plain), 4 * PAGE).is_err());
+        assert!(StoreScanner::of_process(u32::MAX, address(&view), 4 * PAGE).is_err());
+        assert!(scanner.is_there().unwrap());
+        drop((faults, view));
+        assert!(!scanner.is_there().unwrap(), "the mapping is gone");
     }
 
     #[test]

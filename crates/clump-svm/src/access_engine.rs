@@ -32,7 +32,7 @@ impl AccessEngine {
         match choice {
             SvmFaults::Protect => Ok(protection()?),
             SvmFaults::Userfault => Ok(faults()?),
-            SvmFaults::Scan => Ok(scans()?),
+            SvmFaults::Scan | SvmFaults::ScanOwn => Ok(scans()?),
             SvmFaults::Auto => {
                 let best = if level >= 2 { scans().ok() } else { None };
                 let best = best.or_else(|| if level >= 1 { faults().ok() } else { None });

@@ -3,9 +3,11 @@
 use crate::error::{ErrorKind, Result};
 use crate::kept_locks::{KeptLock, word_offset};
 use crate::mailbox::{
-    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, log_place, op, result, state,
+    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, is_scanned, log_place, op,
+    result, state, turn_place,
 };
 use crate::protocol_step::REQUEST_KINDS;
+use crate::scan_turn::ScanTurn;
 use crate::woken_counts::WokenCounts;
 use crate::written_log::WrittenLog;
 use clump_am::RankContext;
@@ -58,6 +60,31 @@ impl Drop for Held<'_> {
             futex::wake_all(self.0);
         }
     }
+}
+
+/// Turn of this rank at the scans of its stores, where the interface of its node scans, too.
+#[derive(Debug)]
+pub(crate) struct HeldTurn<'a> {
+    caller: &'a Caller,
+    turn: ScanTurn<'a>,
+}
+
+impl Drop for HeldTurn<'_> {
+    fn drop(&mut self) {
+        if self.turn.end_as_rank() {
+            self.caller.ring();
+        }
+    }
+}
+
+/// Publication of what a rank has written: from when it takes written pages until the interface
+/// handles the call that tells of them.
+#[derive(Debug)]
+pub(crate) struct Publication<'a> {
+    /// Towards other threads of this rank.
+    pub(crate) one: Held<'a>,
+    /// Towards the interface, which ends it with that call.
+    pub(crate) turn: Option<HeldTurn<'a>>,
 }
 
 /// Reason why a call failed; small, because it is returned inside signal handlers.
@@ -143,6 +170,28 @@ impl Caller {
         written.is_empty() || log.is_some_and(|log| log.append(written))
     }
 
+    /// Returns true if the interface finds this rank's stores by itself, when it takes a lock back.
+    pub(crate) fn is_scanned(&self) -> bool {
+        is_scanned(&self.cells, self.local_rank)
+    }
+
+    /// Begins this rank's turn at the scans of its stores, if the interface scans, too. None is
+    /// needed once a rank has died.
+    pub(crate) fn scan_turn(&self) -> Option<HeldTurn<'_>> {
+        let turn = ScanTurn::over(&self.cells, turn_place(self.local_rank));
+        let turn = turn.filter(|_| self.is_scanned())?;
+        let is_over = || check_deaths(&self.context).is_err();
+        turn.begin_as_rank(is_over).then_some(HeldTurn { caller: self, turn })
+    }
+
+    /// Has the interface look for calls of this rank.
+    fn ring(&self) {
+        self.interface.mark_called(self.context.rank());
+        if let Some(alarm) = &self.alarm {
+            alarm.ring();
+        }
+    }
+
     /// Returns true once a second thread of the rank has called.
     pub(crate) fn has_threads(&self) -> bool {
         let me = thread::pointer();
@@ -171,13 +220,13 @@ impl Caller {
     }
 
     /// Calls the interface, tells it of pages that were written, at most as many as fit, waits for
-    /// the answer, and carries out its steps, those of earlier answers first. Gives `gate` back as
+    /// the answer, and carries out its steps, those of earlier answers first. Ends `publication` as
     /// soon as the interface handles the call. Takes no lock but that of the mailbox, and allocates
     /// nothing.
     pub(crate) fn call(
         &self,
         (call, written): (Call, &[RightsStep]),
-        gate: Option<Held<'_>>,
+        publication: Option<Publication<'_>>,
         step: impl FnMut(RightsStep),
     ) -> std::result::Result<(), CallFailure> {
         let (slot, _one) = self.slot(call.op);
@@ -186,15 +235,15 @@ impl Caller {
         let mailbox =
             Mailbox::over(&self.cells, place).ok_or(CallFailure::Result(result::MISUSE))?;
         slot.announce(&self.cells, self.local_rank);
-        let (mut call, mut written, mut gate) = (call, written, gate);
+        let (mut call, mut written) = (call, written);
+        let (mut gate, mut turn) = publication.map_or((None, None), |p| (Some(p.one), p.turn));
         let threads = self.has_threads();
         loop {
-            mailbox.leave(&call, written, threads && gate.is_some());
+            mailbox.leave(&call, written, (threads && gate.is_some(), turn.is_some()));
+            // The interface ends it.
+            std::mem::forget(turn.take());
             written = &[];
-            self.interface.mark_called(self.context.rank());
-            if let Some(alarm) = &self.alarm {
-                alarm.ring();
-            }
+            self.ring();
             self.wait(&mailbox, &mut gate)?;
             let number = mailbox.answer_number() as u32;
             self.await_turn(number)?;

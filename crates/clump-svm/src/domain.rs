@@ -8,7 +8,7 @@
 
 use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, Sums, WokenRequests};
-use crate::caller::{CallFailure, Caller, HandlerLock, Held, checked};
+use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
 use crate::error::{ErrorKind, Result};
 use crate::kept_locks::KeptState;
 use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
@@ -115,18 +115,28 @@ impl Domain {
 
     /// Calls the interface, and publishes what this rank has written before.
     pub(crate) fn release(&self, op: u64, words: [u64; 4]) -> Result<()> {
-        let gate = self.publishing.lock();
+        let publication = self.publication();
         let written = self.take_written();
-        self.release_written(Call { op, words }, &written, gate)
+        self.release_written(Call { op, words }, &written, publication)
     }
 
-    fn release_written(&self, call: Call, written: &[RightsStep], gate: Held<'_>) -> Result<()> {
+    /// Begins to publish what this rank has written.
+    fn publication(&self) -> Publication<'_> {
+        Publication { one: self.publishing.lock(), turn: self.caller.scan_turn() }
+    }
+
+    fn release_written(
+        &self,
+        call: Call,
+        written: &[RightsStep],
+        publication: Publication<'_>,
+    ) -> Result<()> {
         let mut rest = written;
         while let Some((part, behind)) = rest.split_at_checked(MAX_STEPS) {
             self.call_with((Call { op: op::WRITTEN, words: [0; 4] }, part), None)?;
             rest = behind;
         }
-        self.call_with((call, rest), Some(gate))
+        self.call_with((call, rest), Some(publication))
     }
 
     /// Acquires a lock: without a call if this rank was the last to have it, and nobody has wanted
@@ -151,25 +161,30 @@ impl Domain {
         if state == KeptState::Kept {
             return Err(ErrorKind::Misuse.into());
         }
-        if !self.engine.scans() && kept.is_some_and(|kept| kept.keep()) {
-            // The interface knows which pages this rank may write.
+        let scans_here = self.engine.scans() && !self.caller.is_scanned();
+        if !scans_here && kept.is_some_and(|kept| kept.keep()) {
+            // The interface knows which pages this rank may write, or finds those that it has
+            // written.
             return Ok(());
         }
         self.sums.time(Part::Release, || {
-            let gate = self.publishing.lock();
+            let publication = self.publication();
             let written = self.take_written();
-            let told =
-                state == KeptState::Had && self.engine.scans() && self.caller.log_written(&written);
+            let told = state == KeptState::Had && scans_here && self.caller.log_written(&written);
             if told && kept.is_some_and(|kept| kept.keep()) {
                 return Ok(());
             }
             let call = Call { op: op::RELEASE, words: [lock, 0, 0, 0] };
-            self.release_written(call, &written, gate)
+            self.release_written(call, &written, publication)
         })
     }
 
-    fn call_with(&self, told: (Call, &[RightsStep]), gate: Option<Held<'_>>) -> Result<()> {
-        checked(self.caller.call(told, gate, |step| self.change(step)))
+    fn call_with(
+        &self,
+        told: (Call, &[RightsStep]),
+        publication: Option<Publication<'_>>,
+    ) -> Result<()> {
+        checked(self.caller.call(told, publication, |step| self.change(step)))
     }
 
     /// Takes the right to write from this rank: what it writes from now on is found anew. Returns
@@ -214,8 +229,13 @@ impl Domain {
             Some(PageAccess::Read) => Rights::Read,
             Some(PageAccess::Write) => Rights::Write,
         };
+        // The interface does not scan while a page is scanned and taken away here.
+        let taken = rights == Rights::None && self.engine.scans();
+        let turn = if taken { self.caller.scan_turn() } else { None };
         let _one = self.changing.lock();
-        if rights == Rights::None && self.engine.scans() {
+        if taken && turn.is_some() {
+            self.log_stores((first, pages));
+        } else if taken {
             // What was written is told with the next release.
             let note = |first: u32, pages: u32| {
                 let granted = |page: &u32| self.rights.get(*page) != Rights::None;
@@ -231,6 +251,26 @@ impl Domain {
         }
         self.rights.set(first, pages, rights);
         self.grant((first, pages), rights);
+    }
+
+    /// Scans pages that are about to be taken away, and logs those that were written: the interface
+    /// reads the log as it takes a lock back, and before each call.
+    fn log_stores(&self, (first, pages): (u32, u32)) {
+        let mut found = 0;
+        let all = RightsStep { first, pages, access: MAYBE_WRITTEN };
+        let mut step = all;
+        let note = |first: u32, pages: u32| {
+            found += 1;
+            // One entry for each step: else the log might be full.
+            step = if found == 1 { RightsStep { first, pages, access: None } } else { all };
+        };
+        self.protected(first, || self.engine.scan((first, pages), note));
+        if self.caller.has_threads() {
+            // Another thread may write between the scan and the end of its right.
+            (found, step) = (1, all);
+        }
+        let logged = found == 0 || self.caller.log_written(&[step]);
+        debug_assert!(logged, "the log has room for the steps of all answers");
     }
 
     fn grant(&self, pages: (u32, u32), rights: Rights) {

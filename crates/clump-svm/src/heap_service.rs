@@ -43,7 +43,7 @@ pub fn services(memory: &NodeMemory) -> Services {
     };
     let service = HeapService {
         memory: memory.clone(),
-        protocol: Arc::new(Mutex::new(NodeProtocol::new(place))),
+        protocol: Arc::new(Mutex::new(NodeProtocol::new(place, memory.clone()))),
         thread: None,
         partial: PartialMessages::default(),
         ready: VecDeque::new(),

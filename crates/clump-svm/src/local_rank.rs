@@ -2,6 +2,7 @@
 //! is still to be told of.
 
 use crate::mailbox::{Call, MAX_STEPS, Mailbox, RightsStep, Slot, op, result};
+use crate::rank_stores::RankStores;
 use crate::read_ahead::ReadAhead;
 use clump_hlrc::{PageAccess, RankWait};
 use std::collections::{HashSet, VecDeque};
@@ -19,6 +20,10 @@ pub(crate) struct LocalRank {
     waits: Vec<(Slot, RankWait)>,
     /// Locks that it has, keeps, or waits for.
     pub(crate) locks: HashSet<u64>,
+    /// Locks that others want, to be asked for when its turn at scans has ended.
+    pub(crate) postponed: Vec<u64>,
+    /// Its stores, where the interface finds them.
+    pub(crate) stores: RankStores,
     /// Steps that it has not been told of, in their order.
     untold: VecDeque<RightsStep>,
     /// Results of calls whose last step has not been told.
@@ -30,6 +35,9 @@ pub(crate) struct LocalRank {
 impl LocalRank {
     /// Notes a change of its rights, which it carries out before its next call returns.
     pub(crate) fn tell(&mut self, page: u32, access: Option<PageAccess>) {
+        if access.is_some() {
+            self.stores.note_given(page);
+        }
         let extended = self.untold.back_mut().is_some_and(|last| last.extend(page, access));
         if !extended {
             self.untold.push_back(RightsStep { first: page, pages: 1, access });

@@ -60,11 +60,30 @@ impl Slot {
     }
 }
 
+/// Notes, at the interface, if it scans the stores of a rank.
+pub(crate) fn set_scanned(cells: &Cells, local_rank: u32, scanned: bool) {
+    if let Some(word) = cells.half(Mailbox::place(local_rank, Slot::FAULT) + SCANNED_AT) {
+        // The answer to the rank publishes it.
+        word.store(u32::from(scanned), Ordering::Relaxed);
+    }
+}
+
+/// Returns true if the interface scans the stores of a rank.
+pub(crate) fn is_scanned(cells: &Cells, local_rank: u32) -> bool {
+    let word = cells.half(Mailbox::place(local_rank, Slot::FAULT) + SCANNED_AT);
+    word.is_some_and(|word| word.load(Ordering::Relaxed) != 0)
+}
+
 /// Place, in the first mailbox of a rank, of the last one that it uses.
 const USED_AT: u64 = 80;
+/// Places there of the word of turns, and of the one that says if the interface scans.
+const TURN_AT: u64 = 88;
+const SCANNED_AT: u64 = 96;
 
+/// Pages of a rank's log of written pages: room for all steps of answers under way.
+pub(crate) const LOG_PAGES: u64 = Slot::COUNT as u64;
 /// Pages of a rank: its mailboxes, and its log of written pages.
-const RANK_PAGES: u64 = Slot::COUNT as u64 + 1;
+const RANK_PAGES: u64 = Slot::COUNT as u64 + LOG_PAGES;
 
 /// Returns the bytes of the pages of all ranks of a node. Words of locks lie behind them.
 pub(crate) fn control_bytes(ranks: u32) -> u64 {
@@ -74,6 +93,11 @@ pub(crate) fn control_bytes(ranks: u32) -> u64 {
 /// Returns the place of a rank's log of written pages.
 pub(crate) fn log_place(local_rank: u32) -> u64 {
     Mailbox::place(local_rank, Slot(Slot::COUNT - 1)) + MAILBOX_BYTES
+}
+
+/// Returns the place of the word that says whose turn it is to scan a rank's stores.
+pub(crate) fn turn_place(local_rank: u32) -> u64 {
+    Mailbox::place(local_rank, Slot::FAULT) + TURN_AT
 }
 
 /// State of a mailbox.
@@ -242,12 +266,17 @@ impl<'a> Mailbox<'a> {
     }
 
     /// Leaves a call, and pages that were written. The caller rings the interface, which wakes it
-    /// as it takes the call, too, if `watched`.
-    pub(crate) fn leave(&self, call: &Call, written: &[RightsStep], watched: bool) {
+    /// as it takes the call, too, if `watched`, and ends its turn at scans if it `publishes`.
+    pub(crate) fn leave(
+        &self,
+        call: &Call,
+        written: &[RightsStep],
+        (watched, publishes): (bool, bool),
+    ) {
         debug_assert_ne!(self.state(), state::CALLED, "one call at a time");
         debug_assert!(written.len() <= MAX_STEPS, "they fit");
         self.set(1, call.op);
-        self.set(9, u64::from(watched));
+        self.set(9, u64::from(watched) | u64::from(publishes) << 1);
         self.set_steps(written);
         (2..).zip(call.words).for_each(|(at, word)| self.set(at, word));
         self.set_state(state::CALLED);
@@ -261,10 +290,16 @@ impl<'a> Mailbox<'a> {
         let words = std::array::from_fn(|at| self.get(2 + at as u64));
         let op = self.get(1);
         self.set_state(state::TAKEN);
-        if self.get(9) != 0 {
+        if self.get(9) & 1 != 0 {
             self.wake();
         }
         Some(Call { op, words })
+    }
+
+    /// Returns true if the call that was taken ends the rank's turn at scans.
+    pub(crate) fn publishes(&self) -> bool {
+        debug_assert_eq!(self.state(), state::TAKEN, "a call was taken");
+        self.get(9) & 2 != 0
     }
 
     fn set_steps(&self, steps: &[RightsStep]) {

@@ -1,25 +1,27 @@
 //! The protocol of one node, driven by its interface: calls of its ranks and messages of other
 //! nodes go in, pages change, answers and messages come out.
 
-use crate::kept_locks::{KeptLock, word_bytes, word_offset};
+mod recalls;
+
 use crate::local_rank::LocalRank;
 use crate::mailbox::{
     CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
-    log_place, op, result,
+    op, result, turn_place,
 };
 use crate::node_pages::{NodePages, PageFailure};
 use crate::node_regions::NodeRegions;
 use crate::page_fault;
 use crate::protocol_step::{self, RequestExecutor, RequestKind};
+use crate::scan_turn::ScanTurn;
 use crate::settings::{ProtocolSettings, place_rule};
 use crate::woken_counts::WokenCounts;
-use crate::written_log::WrittenLog;
 use clump_hlrc::{
     Action, Config, Message, MessageLimits, NodeState, PageAccess, Placement, PlacementTable,
     RankWait, TwinTime,
 };
 use clump_rma::SegmentName;
 use clump_shm::cells::Cells;
+use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 
 /// Write notices that a node keeps before its ranks apply them early.
@@ -45,6 +47,7 @@ pub(crate) struct NodePlace {
 #[derive(Debug)]
 pub(crate) struct NodeProtocol {
     place: NodePlace,
+    memory: NodeMemory,
     control: SegmentName,
     pages: NodePages,
     /// None before the first rank has opened the heap.
@@ -58,12 +61,13 @@ pub(crate) struct NodeProtocol {
 }
 
 impl NodeProtocol {
-    pub(crate) fn new(place: NodePlace) -> Self {
+    pub(crate) fn new(place: NodePlace, memory: NodeMemory) -> Self {
         debug_assert!(place.node < place.nodes && place.ranks > 0, "a node has ranks");
         debug_assert!(place.all_ranks >= u32::from(place.ranks), "its own among them");
         let node = u32::from(place.node);
         Self {
             place,
+            memory,
             control: SegmentName::of_node(node, CONTROL_REGION),
             pages: NodePages::new(node),
             state: None,
@@ -85,18 +89,6 @@ impl NodeProtocol {
         context.segment(self.control, 0, bytes).ok().cloned()
     }
 
-    /// Runs `change` on the word of a lock, as it concerns a rank.
-    fn with_kept<R>(
-        &self,
-        (rank, lock): (u16, u64),
-        context: &mut dyn NodeRegions,
-        change: impl FnOnce(KeptLock<'_>) -> R,
-    ) -> Option<R> {
-        let at = control_bytes(self.ranks.len() as u32) + word_offset(lock)?;
-        let cells = context.segment(self.control, at, word_bytes()).ok()?;
-        KeptLock::over(cells, at, u32::from(rank)).map(change)
-    }
-
     /// Handles the calls that ranks have left: of each rank whose bit, modulo 64, is set.
     pub(crate) fn handle_calls(&mut self, calls: u64, first: u32, context: &mut dyn NodeRegions) {
         let Some(cells) = self.control(context) else { return };
@@ -109,20 +101,39 @@ impl NodeProtocol {
                 let found =
                     mailbox.and_then(|mailbox| mailbox.take_call().map(|call| (mailbox, call)));
                 if let Some((mailbox, call)) = found {
-                    if slot != Slot::FAULT {
-                        self.note_logged(rank as u16, context, &cells);
-                    }
-                    if call.op == op::RELEASE {
-                        let of = (rank as u16, call.words[0]);
-                        self.with_kept(of, context, |kept| kept.forget());
-                    }
-                    self.handle_call((rank as u16, slot), (&mailbox, &call), context);
-                    self.carry_out(context, &cells);
-                    if slot == Slot::FAULT {
-                        self.answer_early(rank as u16, &mailbox);
-                    }
+                    self.take_in((rank as u16, slot), (&mailbox, &call), context, &cells);
                 }
             }
+            if let Some(local) = self.ranks.get_mut(rank as usize) {
+                let postponed = local.postponed.drain(..).map(|lock| (rank as u16, lock));
+                self.asked.extend(postponed);
+                self.carry_out(context, &cells);
+            }
+        }
+    }
+
+    /// Handles one call.
+    fn take_in(
+        &mut self,
+        (rank, slot): (u16, Slot),
+        (mailbox, call): (&Mailbox<'_>, &Call),
+        context: &mut dyn NodeRegions,
+        cells: &Cells,
+    ) {
+        let publishes = mailbox.publishes();
+        self.note_logged(rank, context, cells);
+        if call.op == op::RELEASE {
+            self.with_kept((rank, call.words[0]), context, |kept| kept.forget());
+        }
+        self.handle_call((rank, slot), (mailbox, call), context);
+        let turn = ScanTurn::over(cells, turn_place(u32::from(rank)));
+        if let Some(turn) = turn.filter(|_| publishes) {
+            // What the rank has found is noted. Locks that waited for it are asked for below.
+            turn.end_as_rank();
+        }
+        self.carry_out(context, cells);
+        if slot == Slot::FAULT {
+            self.answer_early(rank, mailbox);
         }
     }
 
@@ -143,7 +154,11 @@ impl NodeProtocol {
         };
         let refusal = refusal.or_else(|| {
             self.note_written(rank, mailbox.written(), context);
-            self.begin((rank, slot), call).err()
+            let begun = self.begin((rank, slot), call);
+            if begun.is_ok() && call.op == op::OPEN {
+                self.open_scans(rank, call.words[3], context);
+            }
+            begun.err()
         });
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
         match refusal {
@@ -151,12 +166,6 @@ impl NodeProtocol {
             None if ends_at_once(call.op) => local.answer(mailbox, slot, result::DONE),
             None => {}
         }
-    }
-
-    /// Notes the pages that a rank has written by releases that it told nobody of.
-    fn note_logged(&mut self, rank: u16, context: &mut dyn NodeRegions, cells: &Cells) {
-        let log = WrittenLog::over(cells, log_place(u32::from(rank)));
-        self.note_written(rank, log.map(|log| log.take()).unwrap_or_default(), context);
     }
 
     /// Notes pages as written, as far as they exist.
@@ -364,29 +373,6 @@ impl NodeProtocol {
                 Err(PageFailure::Malformed) => result::BAD_MESSAGE,
             };
             self.give_up(why, cells);
-        }
-    }
-
-    /// Takes a lock that others want from a rank that keeps it. One that has it tells of its
-    /// release.
-    fn ask_for_lock(
-        &mut self,
-        (rank, lock): (u16, u64),
-        context: &mut dyn NodeRegions,
-        cells: &Cells,
-    ) {
-        let Some(local) = self.ranks.get(usize::from(rank)) else { return };
-        // A rank that is about to enter is told of the wish with its entry.
-        let has = local.locks.contains(&lock) && !local.awaits(RankWait::Lock(lock));
-        if !has || self.with_kept((rank, lock), context, |kept| kept.ask()) != Some(true) {
-            return;
-        }
-        self.note_logged(rank, context, cells);
-        if let (Some(local), Some((_, state))) =
-            (self.ranks.get_mut(usize::from(rank)), self.state.as_mut())
-        {
-            local.locks.remove(&lock);
-            state.take_lock_back(rank, lock);
         }
     }
 

@@ -177,7 +177,9 @@ impl Svm {
             let (consistency, move_after) = (Consistency::Plain, options.move_after);
             let [pages, rest] =
                 ProtocolSettings { pages, consistency, move_after, scans, step }.pack();
-            domain.call(op::OPEN, [pages, team.nranks() as u64, rest, 0])?;
+            // Where the interface of the node finds this rank's stores.
+            let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
+            domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
             Coherence::Interface(domain)
         };
         team.barrier()?;

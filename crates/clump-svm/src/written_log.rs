@@ -1,14 +1,14 @@
-//! Pages that a rank has found written at releases that it told nobody of: a ring in memory of the
-//! node, filled by the rank, emptied by the interface.
+//! Pages that a rank has found written and told nobody of, at releases without a call and as pages
+//! were taken from it: a ring in memory of the node, filled by the rank, emptied by the interface.
 
-use crate::mailbox::{MAILBOX_BYTES, RightsStep};
+use crate::mailbox::{LOG_PAGES, MAILBOX_BYTES, RightsStep};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
 /// Words before the entries: how many were written, and how many were taken.
 const HEAD: usize = 2;
 /// Entries of the ring.
-const ENTRIES: u64 = MAILBOX_BYTES / 8 - HEAD as u64;
+const ENTRIES: u64 = LOG_PAGES * MAILBOX_BYTES / 8 - HEAD as u64;
 
 /// Log of one rank, as either side sees it.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ impl<'a> WrittenLog<'a> {
     /// Returns the log at a place, if the region is mapped there.
     pub(crate) fn over(cells: &'a Cells, at: u64) -> Option<Self> {
         debug_assert!(at.is_multiple_of(MAILBOX_BYTES), "logs are pages");
-        cells.words(at, (MAILBOX_BYTES / 8) as usize).map(|words| Self { words })
+        cells.words(at, HEAD + ENTRIES as usize).map(|words| Self { words })
     }
 
     fn entry(&self, at: u64) -> &AtomicU64 {
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn pages_come_out_once_and_never_overflow() {
-        let words: Vec<_> = (0..MAILBOX_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<_> = (0..LOG_PAGES * MAILBOX_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         let log = WrittenLog { words: &words };
         let step = |first| RightsStep { first, pages: 2, access: None };
         let mut next = 0;
         for round in 0..40 {
-            let steps: Vec<_> = (next..next + 100 + round).map(step).collect();
+            let steps: Vec<_> = (next..next + 1000 + round).map(step).collect();
             assert!(log.append(&steps[..50]) && log.append(&steps[50..]));
             assert_eq!(log.take(), steps);
             assert!(log.take().is_empty());
-            next += 100 + round;
+            next += 1000 + round;
         }
         let all: Vec<_> = (0..ENTRIES as u32).map(step).collect();
         assert!(log.append(&all) && !log.append(&all[..1]), "full");

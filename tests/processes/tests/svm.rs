@@ -14,7 +14,7 @@ fn svm(options: &str, words: &str) -> Job {
 const ENGINES: [&str; 2] = ["auto", "protect"];
 
 /// Ways of finding accesses for which the kernel has to permit something.
-const OPTIONAL_ENGINES: [&str; 2] = ["userfault", "scan"];
+const OPTIONAL_ENGINES: [&str; 3] = ["userfault", "scan", "scan-own"];
 
 /// Runs a job with a way of finding accesses; `None` where this machine does not permit it.
 fn with_engine(options: &str, words: &str, engine: &str) -> Option<Finished> {
@@ -55,6 +55,18 @@ fn locks_that_ranks_keep_carry_what_was_written_under_them() {
         }
     }
     expect_said(&svm("-n 2", "keep 20").finish(), "kept locks lost nothing");
+}
+
+#[test]
+fn locks_are_taken_from_ranks_that_publish_or_have_ended() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2"] {
+            let rounds = pick(300, 3000);
+            let words = format!("take-back {rounds}");
+            let Some(ended) = with_engine(options, &words, engine) else { break };
+            expect_said(&ended, "locks that were taken back lost nothing");
+        }
+    }
 }
 
 #[test]
@@ -394,7 +406,8 @@ fn scattered_accesses_take_few_mappings() {
         ended.expect_clean();
         let count = ended.out.split(' ').next().and_then(|count| count.parse::<u32>().ok());
         assert!(count.is_some_and(|count| count <= 2), "{}", ended.out);
-        assert!(ended.out.contains(&format!("mappings by {engine}")), "{}", ended.out);
+        let named = engine.trim_end_matches("-own");
+        assert!(ended.out.contains(&format!("mappings by {named}")), "{}", ended.out);
     }
     let ended = with_engine("-n 2 --nodes 2", "scatter 400", "protect");
     ended.expect("protection works everywhere").expect_clean();
@@ -404,7 +417,9 @@ fn scattered_accesses_take_few_mappings() {
 fn an_engine_that_does_not_exist_is_named() {
     let ended = with_engine("-n 2 --nodes 2", "count 1", "magic").expect("it is no skip");
     assert_ne!(ended.code, 0);
-    assert!(ended.err.contains("CLUMP_SVM_FAULTS") && ended.err.contains("userfault, scan"));
+    assert!(
+        ended.err.contains("CLUMP_SVM_FAULTS") && ended.err.contains("userfault, scan, scan-own")
+    );
 }
 
 #[test]
