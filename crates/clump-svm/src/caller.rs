@@ -1,5 +1,6 @@
 //! A rank's side of its mailboxes: calls, and the wait for their answers.
 
+use crate::barrier_period::BarrierPeriod;
 use crate::error::{ErrorKind, Result};
 use crate::kept_locks::{KeptLock, word_offset};
 use crate::mailbox::{
@@ -162,6 +163,17 @@ impl Caller {
     pub(crate) fn woken(&self) -> [u64; REQUEST_KINDS.len()] {
         let first = self.local_rank == 0;
         if first { WokenCounts::over(&self.cells).read() } else { REQUEST_KINDS.map(|_| 0) }
+    }
+
+    /// Returns the words of the period since the last barrier.
+    pub(crate) fn period(&self) -> BarrierPeriod<'_> {
+        BarrierPeriod::over(&self.cells)
+    }
+
+    /// Returns true if the interface knows of all pages that this rank has logged.
+    pub(crate) fn is_log_empty(&self) -> bool {
+        let log = WrittenLog::over(&self.cells, log_place(self.local_rank));
+        log.is_some_and(|log| log.is_empty())
     }
 
     /// Notes written pages for the interface. Returns false if it is to be told by a call.

@@ -15,6 +15,7 @@ use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
 use crate::rights_table::RightsTable;
 use clump_am::RankContext;
 use clump_boot::SvmProtocol;
+use clump_coll::{Max, Team};
 use clump_hlrc::PageAccess;
 use clump_os::access_fault::{self, AccessFault};
 use clump_os::error::Errno;
@@ -137,6 +138,33 @@ impl Domain {
             rest = behind;
         }
         self.call_with((call, rest), Some(publication))
+    }
+
+    /// Passes a barrier of all ranks: one of messages if no rank of any node has anything to tell.
+    /// That is tried where it was so at the barrier before, which all ranks know.
+    pub(crate) fn barrier(&self, team: &Team, pages_move: bool) -> Result<()> {
+        if !pages_move && self.caller.period().was_last_unchanged() {
+            let changed = self.tell_changes()?;
+            if team.all_reduce(u64::from(changed), Max)? == 0 {
+                return Ok(());
+            }
+        }
+        self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0])
+    }
+
+    /// Publishes what this rank has written. Returns true if it has, or if its node has anything
+    /// that others have not seen.
+    fn tell_changes(&self) -> Result<bool> {
+        let publication = self.publication();
+        let noted = !self.rights.is_nothing_noted();
+        let written = self.take_written();
+        if noted || !written.is_empty() || !self.caller.is_log_empty() {
+            let fence = Call { op: op::FENCE, words: [0; 4] };
+            self.release_written(fence, &written, publication)?;
+            return Ok(true);
+        }
+        // Nobody waits in the barrier while it has a turn that a lock of others waits for.
+        Ok(!self.caller.period().is_unchanged())
     }
 
     /// Acquires a lock: without a call if this rank was the last to have it, and nobody has wanted

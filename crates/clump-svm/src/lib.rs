@@ -28,6 +28,7 @@
 mod access_engine;
 mod alone;
 mod array;
+mod barrier_period;
 mod breakdown;
 mod caller;
 mod condvar;

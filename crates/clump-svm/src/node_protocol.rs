@@ -1,6 +1,7 @@
 //! The protocol of one node, driven by its interface: calls of its ranks and messages of other
 //! nodes go in, pages change, answers and messages come out.
 
+mod periods;
 mod recalls;
 
 use crate::local_rank::LocalRank;
@@ -17,7 +18,7 @@ use crate::settings::{ProtocolSettings, place_rule};
 use crate::woken_counts::WokenCounts;
 use clump_hlrc::{
     Action, Config, Message, MessageLimits, NodeState, PageAccess, Placement, PlacementTable,
-    RankWait, TwinTime,
+    RankWait, TwinTime, VectorTime,
 };
 use clump_rma::SegmentName;
 use clump_shm::cells::Cells;
@@ -56,6 +57,8 @@ pub(crate) struct NodeProtocol {
     outgoing: VecDeque<Outgoing>,
     /// Locks that others want, of local ranks.
     asked: Vec<(u16, u64)>,
+    /// Number and time of the last barrier of all ranks.
+    last_barrier: Option<(u32, VectorTime)>,
     /// Result of all calls from now on.
     broken: Option<u64>,
 }
@@ -74,6 +77,7 @@ impl NodeProtocol {
             ranks: (0..place.ranks).map(|_| LocalRank::default()).collect(),
             outgoing: VecDeque::new(),
             asked: Vec::new(),
+            last_barrier: None,
             broken: None,
         }
     }
@@ -157,6 +161,9 @@ impl NodeProtocol {
             let begun = self.begin((rank, slot), call);
             if begun.is_ok() && call.op == op::OPEN {
                 self.open_scans(rank, call.words[3], context);
+            }
+            if let Some(cells) = self.control(context) {
+                self.note_period(&cells);
             }
             begun.err()
         });
@@ -360,6 +367,7 @@ impl NodeProtocol {
 
     /// Carries out what the state asks for.
     fn carry_out(&mut self, context: &mut dyn NodeRegions, cells: &Cells) {
+        self.note_period(cells);
         while self.broken.is_none() {
             let Some((_, state)) = &mut self.state else { return };
             let Some(action) = state.poll_action() else {

@@ -150,6 +150,11 @@ impl RightsTable {
         }
     }
 
+    /// Returns true if no page is noted as written.
+    pub(crate) fn is_nothing_noted(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
     /// Forgets the pages that were noted, and calls `each` with them, and with true for those that
     /// only may have been written.
     pub(crate) fn take_noted(&self, mut each: impl FnMut(u32, bool)) {

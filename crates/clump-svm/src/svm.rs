@@ -79,6 +79,8 @@ struct Inner {
     dynamic: OnceLock<DynamicPart>,
     thread_locks: ThreadLocks,
     nnodes: usize,
+    /// True if pages move to their sole writers at barriers.
+    pages_move: bool,
 }
 
 // SAFETY: the base is an address; what lies there is accessed through raw pointers alone.
@@ -201,6 +203,7 @@ impl Svm {
             dynamic: OnceLock::new(),
             thread_locks: ThreadLocks::default(),
             nnodes,
+            pages_move: options.move_after != 0,
         };
         let svm = Self { inner: Arc::new(inner) };
         if dynamic_pages > 0 {
@@ -399,13 +402,12 @@ impl Svm {
     /// # Errors
     /// Fails if a rank died, or if a page could not be kept.
     pub fn barrier(&self) -> Result<()> {
-        if let Coherence::Hardware { sums, .. } = &self.inner.coherence {
-            let done = sums.time(Part::Barrier, || self.inner.team.barrier());
-            self.publish();
-            return Ok(done?);
-        }
-        let call = (op::BARRIER, [0, self.nranks() as u64, 0, 0]);
-        self.sync(Part::Barrier, call, |_| Ok(()))
+        let done = self.sums().time(Part::Barrier, || match &self.inner.coherence {
+            Coherence::Hardware { .. } => Ok(self.inner.team.barrier()?),
+            Coherence::Interface(domain) => domain.barrier(&self.inner.team, self.inner.pages_move),
+        });
+        self.publish();
+        done
     }
 
     /// Publishes what this rank has written: for ranks that learn of it by other means than locks,

@@ -44,6 +44,12 @@ impl<'a> WrittenLog<'a> {
         true
     }
 
+    /// Returns true if the interface has taken all pages.
+    pub(crate) fn is_empty(&self) -> bool {
+        // SYNC 32: pairs with take
+        self.words[0].load(Ordering::Relaxed) == self.words[1].load(Ordering::Acquire)
+    }
+
     /// Takes all pages, as the interface, which trusts nothing in the log.
     pub(crate) fn take(&self) -> Vec<RightsStep> {
         // SYNC 33: pairs with append

@@ -70,6 +70,21 @@ fn locks_are_taken_from_ranks_that_publish_or_have_ended() {
 }
 
 #[test]
+fn barriers_show_what_was_written_behind_any_number_without() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let words = format!("periods {}", pick(300, 3000));
+            let Some(ended) = with_engine(options, &words, engine) else { break };
+            expect_said(&ended, "every period was seen");
+        }
+    }
+    let job = svm("-n 4 --nodes 3", "periods 60").with(|command| {
+        command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_REORDER_PPM", "50000");
+    });
+    expect_said(&job.finish(), "every period was seen");
+}
+
+#[test]
 fn single_ranks_allocate_free_and_wait_for_conditions() {
     for engine in ENGINES {
         let shapes = ["-n 4 --nodes 2", "-n 2", "-n 2 --nodes 2", "-n 3 --nodes 3", "-n 1"];

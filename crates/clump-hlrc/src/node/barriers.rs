@@ -13,6 +13,21 @@ impl<P> NodeState<P> {
         self.config.all_ranks
     }
 
+    /// Returns the number of barriers of all ranks that this node has passed, and the time of the
+    /// last, which is the same at all nodes.
+    pub fn last_barrier(&self) -> (u32, &VectorTime) {
+        (self.epoch, &self.last_barrier)
+    }
+
+    /// Returns true if this node has nothing that others lack since the last barrier of all ranks,
+    /// and has seen nothing of others since. If that is so at all nodes, and no rank has written
+    /// anything that its node was not told of, then a barrier by [`NodeState::arrive`] would change
+    /// nothing.
+    pub fn is_unchanged(&self) -> bool {
+        let written = self.ranks.iter().any(|rank| !rank.written().is_empty());
+        !written && self.unpublished.is_empty() && self.seen == self.last_barrier
+    }
+
     /// Handles a rank that arrives at a barrier of `members` ranks of the job. The last of a node
     /// speaks for all of them if the barrier is one of all ranks.
     pub fn arrive(&mut self, rank: u16, barrier: u64, members: u32) {

@@ -92,6 +92,8 @@ impl NodeProtocol {
             self.note_logged(rank, context, cells);
             self.note_scanned(rank, context);
         }
+        // What was found counts before the rank looks.
+        self.note_period(cells);
         if let Some(turn) = turn {
             turn.end_as_interface();
         }
@@ -100,6 +102,7 @@ impl NodeProtocol {
         {
             local.locks.remove(&lock);
             state.take_lock_back(rank, lock);
+            self.note_period(cells);
         }
     }
 }

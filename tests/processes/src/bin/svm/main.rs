@@ -1,6 +1,7 @@
 //! Programs on the shared heap, for tests of shared virtual memory.
 #![forbid(unsafe_code)]
 
+mod publishing;
 mod random;
 
 use clump::Sum;
@@ -32,7 +33,8 @@ fn run(what: &[String]) -> Result<()> {
         ["alone"] => alone(),
         ["ladder"] => ladder(),
         ["keep", rounds] => keep(rounds.parse()?),
-        ["take-back", rounds] => take_back(rounds.parse()?),
+        ["take-back", rounds] => publishing::take_back(rounds.parse()?),
+        ["periods", rounds] => publishing::periods(rounds.parse()?),
         ["random", seed, phases] => random::run(seed.parse()?, phases.parse()?, 1),
         ["threads", seed, phases, threads] => {
             random::run(seed.parse()?, phases.parse()?, threads.parse()?)
@@ -238,53 +240,6 @@ fn keep(rounds: u64) -> Result<()> {
     if rank == 0 {
         println!("kept locks lost nothing");
     }
-    Ok(())
-}
-
-/// Ranks keep locks, and publish by a fence just behind each release, while others take the locks;
-/// then all but rank 0 leave with locks that they keep.
-fn take_back(rounds: u64) -> Result<()> {
-    let cl = clump::init()?;
-    let svm = cl.svm()?;
-    let (ranks, rank) = (cl.nranks(), cl.rank());
-    let locks = svm.locks(ranks)?;
-    // Under lock `l`: word `l` of some pages at home and not, which are equal.
-    let words = svm.array::<u64>(512 * 4 * ranks, Home::Cyclic)?;
-    let add = |lock: usize| -> Result<u64> {
-        let held = locks.lock(lock)?;
-        let before = words.get(lock);
-        for page in 0..4 * ranks {
-            let at = 512 * page + lock;
-            assert_eq!(words.get(at), before, "page {page} under lock {lock} at rank {rank}");
-            words.set(at, before + 1);
-        }
-        held.release()?;
-        Ok(before)
-    };
-    for round in 0..rounds {
-        // Mostly its own lock.
-        let other = round % 8 == 7;
-        add(if other { (rank + 1 + round as usize / 8) % ranks } else { rank })?;
-        if round % 2 == 0 {
-            svm.fence()?;
-        }
-    }
-    svm.barrier()?;
-    // Nothing publishes these.
-    (0..4).try_for_each(|_| add(rank).map(drop))?;
-    if rank > 0 {
-        return Ok(());
-    }
-    for other in 1..ranks {
-        let block = cl.node().rank(other as u32).ok_or("its block")?;
-        while block.state() != RankState::Finalized {
-            clock::yield_now();
-        }
-    }
-    let counts: Result<Vec<u64>> = (0..ranks).map(add).collect();
-    let total: u64 = counts?.iter().sum();
-    assert_eq!(total, (rounds + 4) * ranks as u64, "every addition counts");
-    println!("locks that were taken back lost nothing: {total} additions");
     Ok(())
 }
 
