@@ -30,7 +30,8 @@ use clump_boot::boot::{self, SeatNews};
 use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
 use clump_ni::NetworkInterface;
 use clump_os::epoll::{Interest, Poller};
-use clump_os::process::{ChildEvent, ChildEvents};
+use clump_os::oom::OomCounters;
+use clump_os::process::{ChildEvent, ChildEvents, Exit};
 use clump_os::procfs::{self, Process};
 use clump_os::signal::{self, Signals};
 use clump_os::writer::say_within;
@@ -123,6 +124,8 @@ struct Agent {
     interfaces: Vec<NetworkInterface>,
     spec: JobSpec,
     ranks: Vec<Rank>,
+    /// Tells ranks that the kernel killed for memory from others.
+    oom: OomCounters,
     started_ns: u64,
     ended_ns: u64,
     /// Activity of every rank when the job was told to end.
@@ -240,6 +243,7 @@ impl Agent {
                     self.outputs.add(&self.poller, (number, stream), pipe, token::PIPE)?;
                 }
             }
+            self.oom.watch(rank.child.pid);
             self.ranks.push(rank);
         }
         for bytes in std::mem::take(&mut self.early_input) {
@@ -417,7 +421,7 @@ impl Agent {
                 ChildEvent::Ended(exit) if self.ranks[at].end.is_none() => {
                     self.poller.remove(&self.ranks[at].child.pidfd)?;
                     let standing = rank_state::status_of(&self.node.memory, rank);
-                    let end = rank_state::end_of(exit);
+                    let end = self.end_of(at, exit);
                     self.ranks[at].end = Some((end, rank_state::state_of(standing)));
                     self.tell(Event::Ended { rank, end, standing })?;
                     self.act()?;
@@ -434,6 +438,16 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Returns the end of the process of the rank at index `at`.
+    fn end_of(&mut self, at: usize, exit: Exit) -> ProcessEnd {
+        let pid = self.ranks[at].child.pid;
+        let is_killed = exit == Exit::Signal(signal::KILL) && !self.killing;
+        if is_killed && self.oom.account(pid) {
+            return ProcessEnd::OutOfMemory;
+        }
+        rank_state::end_of(exit)
     }
 
     /// Records the activity of every rank of the node, at the first call only.

@@ -5,8 +5,9 @@
 //! standard input and output on, adopts orphans, and kills what is left when the agent is gone. If
 //! the keeper is killed, the remote shell ends the streams, and with them the agent its ranks.
 
-use crate::sweep;
+use crate::{rank_state, sweep};
 use clump_os::epoll::{Interest, Poller};
+use clump_os::oom::OomCounters;
 use clump_os::process::{self, ChildEvent, ChildEvents, Exit, Program};
 use clump_os::signal;
 use clump_os::standard_streams;
@@ -29,6 +30,8 @@ pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let program = Program::new(&own, [AGENT_COMMAND, KEPT].map(OsString::from));
     let agent = process::start(&program)?;
+    let mut oom = OomCounters::default();
+    oom.watch(agent.pid);
     // Streams end when all their holders are gone.
     drop(standard_streams::take()?);
     let poller = Poller::new()?;
@@ -39,6 +42,7 @@ pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
             break exit;
         }
     };
+    let is_oom = exit == Exit::Signal(signal::KILL) && oom.account(agent.pid);
     sweep::sweep(&[], SWEEP_NS);
     if staged {
         remove_folder(&own);
@@ -47,8 +51,8 @@ pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
         Exit::Code(code) => code,
         Exit::Signal(n) => {
             // The remote shell shows it to the launcher.
-            let text = format!("its agent was killed by signal {n} {}", signal::name(n));
-            clump_os::console::err(text.trim_end());
+            let how = rank_state::describe(exit, is_oom);
+            clump_os::console::err(&format!("its agent {how}"));
             128_u8.saturating_add(n)
         }
     })

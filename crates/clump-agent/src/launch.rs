@@ -383,9 +383,13 @@ impl Launcher {
         let pid = agent.map_or(0, |link| link.pid());
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
         let signal = agent.and_then(|link| link.signal());
+        let out_of_memory = agent.is_some_and(AgentHandle::is_out_of_memory);
         let machine = agent.and_then(AgentHandle::machine).map(str::to_owned);
         let ending = match machine {
-            None => JobEnd::AgentLost { pid, how, signal, ranks: self.spec.ranks, killed },
+            None => {
+                let ranks = self.spec.ranks;
+                JobEnd::AgentLost { pid, how, signal, out_of_memory, ranks, killed }
+            }
             Some(host) => JobEnd::NodeLost(Box::new(LossReport {
                 node: 0,
                 host,

@@ -186,6 +186,8 @@ pub enum JobEnd {
         how: String,
         /// The signal that killed it, if one did.
         signal: Option<u8>,
+        /// True if the kernel killed it for memory.
+        out_of_memory: bool,
         /// Ranks of the job.
         ranks: u32,
         /// Number of processes that were still there and had to be killed.

@@ -3,6 +3,7 @@
 
 use clump_control::{DeathManner, ProcessEnd, RankStatus};
 use clump_os::process::Exit;
+use clump_os::signal;
 use clump_shm::job::DeathCause;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankState;
@@ -35,10 +36,23 @@ pub(crate) fn end_of(exit: Exit) -> ProcessEnd {
     }
 }
 
+/// Describes the end of a process, as follows its name; `is_oom`: the kernel killed it for memory.
+pub(crate) fn describe(exit: Exit, is_oom: bool) -> String {
+    match exit {
+        Exit::Signal(_) if is_oom => DeathCause::OutOfMemory.to_string(),
+        Exit::Code(code) => format!("exited with code {code}"),
+        Exit::Signal(n) => {
+            let text = format!("was killed by signal {n} {}", signal::name(n));
+            text.trim_end().into()
+        }
+    }
+}
+
 /// Returns the cause of a death as the job block has it.
 pub(crate) fn cause_of(manner: DeathManner) -> DeathCause {
     match manner {
         DeathManner::Signal(n) => DeathCause::Signal(n),
+        DeathManner::OutOfMemory => DeathCause::OutOfMemory,
         DeathManner::Exit(code) => DeathCause::Exit(code),
         DeathManner::NoFinalize => DeathCause::NoFinalize,
         DeathManner::NeverJoined => DeathCause::NeverJoined,

@@ -41,12 +41,12 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
              else keeps this machine busy"
                 .to_owned(),
         ],
-        JobEnd::AgentLost { pid, how, signal, ranks, killed } => vec![
+        JobEnd::AgentLost { pid, how, signal, out_of_memory, ranks, killed } => vec![
             format!(
                 "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"
             ),
             format!("  {killed} processes were still there and have been killed; nothing is left"),
-            format!("  next: {}", remedy_of_agent(*signal)),
+            format!("  next: {}", remedy_of_agent(*signal, *out_of_memory)),
         ],
         JobEnd::Refused { why, .. } => vec![why.clone()],
     };
@@ -113,7 +113,10 @@ fn of_loss(program: &str, loss: &LossReport) -> Vec<String> {
 }
 
 /// Returns a remedy for an agent that is gone, by the signal that killed it, if one did.
-fn remedy_of_agent(signal: Option<u8>) -> &'static str {
+fn remedy_of_agent(signal: Option<u8>, is_oom: bool) -> &'static str {
+    if is_oom {
+        return "ranks and agent need less memory: fewer ranks, less in each, or a higher limit (cgroup memory.max)";
+    }
     signal.and_then(limit::behind_signal).unwrap_or(
         "if nobody killed the agent, look whether the machine ran out of memory (dmesg | grep -i oom)",
     )
@@ -133,7 +136,11 @@ fn remedy(death: &DeathReport) -> String {
     let rank = death.rank;
     match death.manner {
         DeathManner::Signal(9) => format!(
-            "somebody killed rank {rank} from outside; if nobody did, memory ran out (dmesg | grep -i oom)"
+            "somebody killed rank {rank} from outside (the kernel's OOM killer did not, by its count)"
+        ),
+        DeathManner::OutOfMemory => format!(
+            "node {} needs less: fewer ranks or less memory in each there, or a higher limit (cgroup memory.max)",
+            death.node
         ),
         DeathManner::Signal(4 | 6 | 7 | 8 | 11) => format!(
             "a fault in the program: see what rank {rank} said last (--label); `ulimit -c unlimited` keeps a core"

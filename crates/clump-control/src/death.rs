@@ -25,6 +25,8 @@ pub enum ProcessEnd {
     Exit(u8),
     /// By this signal.
     Signal(u8),
+    /// By the kernel's out-of-memory killer.
+    OutOfMemory,
     /// Not at all: it could not be killed.
     Unknown,
 }
@@ -35,6 +37,8 @@ pub enum ProcessEnd {
 pub enum DeathManner {
     /// Killed by this signal.
     Signal(u8),
+    /// Killed by the kernel's out-of-memory killer.
+    OutOfMemory,
     /// Exited with this code.
     Exit(u8),
     /// Left without finalizing.
@@ -58,7 +62,7 @@ impl DeathManner {
             DeathManner::Signal(n) => SIGNAL_CODE.saturating_add(n),
             DeathManner::Exit(code) => code,
             DeathManner::NoFinalize | DeathManner::NeverJoined | DeathManner::Replaced => 1,
-            DeathManner::Stopped => SIGNAL_CODE + KILL,
+            DeathManner::Stopped | DeathManner::OutOfMemory => SIGNAL_CODE + KILL,
             // As timeout(1) says it.
             DeathManner::Lingered => 124,
             // As when clump itself fails: no rank did anything wrong.

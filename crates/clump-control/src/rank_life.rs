@@ -58,6 +58,7 @@ impl RankLife {
         match (end, status) {
             _ if self.replaced => Some(DeathManner::Replaced),
             (ProcessEnd::Signal(signal), _) => Some(DeathManner::Signal(signal)),
+            (ProcessEnd::OutOfMemory, _) => Some(DeathManner::OutOfMemory),
             (ProcessEnd::Exit(0), RankStatus::Finalized(_)) => None,
             (ProcessEnd::Exit(0), _) if joined => Some(DeathManner::NoFinalize),
             (ProcessEnd::Exit(0), _) if others_joined => Some(DeathManner::NeverJoined),

@@ -6,10 +6,14 @@
 
 use crate::error::{Error, Result};
 use crate::key_store::KeyStore;
+use clump_os::process;
+use clump_os::procfs::{self, Process};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 /// The name of the library: of the interface, not of a release.
-const LIBRARY: &CStr = c"libpmix.so.2";
+const LIBRARY: &str = "libpmix.so.2";
+/// Most processes between a rank and the engine that started it: shells, wrappers.
+const MAX_WRAPPERS: usize = 4;
 /// Bytes of a name space, with the zero behind it (`PMIX_MAX_NSLEN`).
 const SPACE_BYTES: usize = 256;
 /// The number that means all processes (`PMIX_RANK_WILDCARD`).
@@ -80,18 +84,35 @@ fn function(library: *mut c_void, name: &CStr) -> std::result::Result<*mut c_voi
     }
 }
 
+/// Returns the files that may be the library, the best first: what the engine above this process
+/// has loaded itself, since releases that differ understand each other less well; then what the
+/// system finds by the name.
+fn candidates() -> Vec<CString> {
+    let above = |pid: &u32| Process::read(*pid).map(|process| process.parent);
+    let ancestors = std::iter::successors(Some(process::parent_pid()), above).take(MAX_WRAPPERS);
+    let own = ancestors.filter(|&pid| pid > 1).find_map(|pid| procfs::mapped_file(pid, LIBRARY));
+    let own = own.map(|file| file.into_os_string().into_encoded_bytes());
+    own.into_iter()
+        .chain([LIBRARY.as_bytes().to_vec()])
+        .filter_map(|name| CString::new(name).ok())
+        .collect()
+}
+
 impl Functions {
     fn load() -> std::result::Result<Self, String> {
-        // SAFETY: the name ends with a zero; the library's own start-up code runs, as in every
-        // program that is linked with it.
-        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if library.is_null() {
+        let open = |file: CString| {
+            // SAFETY: the name ends with a zero; the library's own start-up code runs, as in every
+            // program that is linked with it.
+            let library = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            (!library.is_null()).then_some(library)
+        };
+        let Some(library) = candidates().into_iter().find_map(open) else {
             return Err(
                 "libpmix.so.2 cannot be loaded: install it (Debian: libpmix2), or name its \
                         folder (LD_LIBRARY_PATH)"
                     .into(),
             );
-        }
+        };
         let of = |name| function(library, name);
         // SAFETY: each address is the function of that name, whose parameters `pmix.h` declares so
         // in all versions from 2 on.

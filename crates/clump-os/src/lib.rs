@@ -44,6 +44,7 @@ pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod netns;
+pub mod oom;
 pub mod packet;
 pub mod printable;
 pub mod probe;

@@ -12,15 +12,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The smallest unit of a mapping, in bytes.
+/// The smallest unit of a mapping, in bytes. Offsets in memory files are multiples of it, so a
+/// kernel with larger pages is refused ([`sealed_memory`]).
 pub const PAGE: usize = 4096;
 
 /// Creates a sparse, sealed memory file of exactly `bytes`; `label` shows up in `/proc/PID/fd`
 /// only.
 ///
 /// # Errors
-/// The kernel refuses, for example because of a limit of file sizes or descriptors.
+/// The kernel refuses, for example because of a limit of file sizes or descriptors, or has pages
+/// that are larger than [`PAGE`].
 pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
+    check_pages(crate::process::page_bytes())?;
     let fd = rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .map_err(|e| OsError::new("memfd_create", e))?;
     rustix::fs::ftruncate(&fd, bytes)
@@ -28,6 +31,18 @@ pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     rustix::fs::fcntl_add_seals(&fd, seals).map_err(|e| OsError::new("sealing a memfd", e))?;
     Ok(fd)
+}
+
+/// Checks that memory can be mapped in units of [`PAGE`] where pages have so many bytes.
+fn check_pages(bytes: u64) -> Result<()> {
+    if bytes <= PAGE as u64 {
+        return Ok(());
+    }
+    let text = format!(
+        "this kernel has pages of {bytes} bytes, and clump's memory layout takes {PAGE} (getconf \
+         PAGESIZE): boot a kernel with pages of {PAGE} bytes"
+    );
+    Err(OsError::new(text, Errno::NOTSUP))
 }
 
 /// Returns the size in bytes of `fd` if it is a memory file that no process can shrink under a
@@ -220,5 +235,20 @@ impl Mapping {
         let Region { base, bytes, .. } = *self.region;
         // SAFETY: advice on a range that this mapping owns; contents do not change.
         let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, advice) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_with_larger_pages_is_refused_in_one_line() {
+        assert!(check_pages(crate::process::page_bytes()).is_ok());
+        for pages in [16 << 10, 64 << 10] {
+            let said = check_pages(pages).unwrap_err().to_string();
+            assert!(said.contains(&format!("pages of {pages} bytes")), "{said}");
+            assert!(said.contains("boot a kernel") && !said.contains('\n'), "{said}");
+        }
     }
 }

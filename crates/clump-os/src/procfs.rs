@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str;
 
 /// A process as `/proc/PID/stat` shows it.
@@ -122,6 +122,18 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     None
 }
 
+/// Returns the file that process `pid` has mapped and whose name begins with `name`; `None` if
+/// there is none or the process may not be inspected.
+pub fn mapped_file(pid: u32, name: &str) -> Option<PathBuf> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    maps.split(|&byte| byte == b'\n').find_map(|line| {
+        let at = line.iter().position(|&byte| byte == b'/')?;
+        let path = Path::new(OsStr::from_bytes(&line[at..]));
+        let file = path.file_name()?.as_bytes();
+        file.starts_with(name.as_bytes()).then(|| path.to_owned())
+    })
+}
+
 /// Returns true if process `pid` has the memory file named `label` mapped; `None` when it is gone
 /// or about to be, has memory of no kind any more, or may not be inspected.
 pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
@@ -183,6 +195,14 @@ fn pids() -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
     use crate::process::{ChildEvent, ChildEvents, Exit, Program, own_pid};
+
+    #[test]
+    fn a_library_that_is_mapped_is_found_by_the_beginning_of_its_name() {
+        let found = mapped_file(own_pid(), "libc.so").unwrap();
+        assert!(found.is_file(), "{}", found.display());
+        assert_eq!(mapped_file(own_pid(), "libnone.so"), None);
+        assert_eq!(mapped_file(0, "libc.so"), None);
+    }
 
     #[test]
     fn names_of_any_bytes_are_read() {

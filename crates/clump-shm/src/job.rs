@@ -8,6 +8,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 pub enum DeathCause {
     /// Killed by this signal.
     Signal(u8),
+    /// Killed by the kernel's out-of-memory killer.
+    OutOfMemory,
     /// Exited with this code, not zero.
     Exit(u8),
     /// Exited with code 0 after it had joined, without finalizing.
@@ -35,6 +37,7 @@ impl DeathCause {
             DeathCause::Lingered => (6, 0),
             DeathCause::NodeLost => (7, 0),
             DeathCause::Replaced => (8, 0),
+            DeathCause::OutOfMemory => (9, 0),
         };
         let bits = kind << 8 | u64::from(code);
         debug_assert_eq!(Self::unpack(bits), Some(self), "a cause is read as it was written");
@@ -52,6 +55,7 @@ impl DeathCause {
             6 => DeathCause::Lingered,
             7 => DeathCause::NodeLost,
             8 => DeathCause::Replaced,
+            9 => DeathCause::OutOfMemory,
             _ => return None,
         })
     }
@@ -61,6 +65,9 @@ impl std::fmt::Display for DeathCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             DeathCause::Signal(n) => write!(f, "was killed by signal {n}{}", signal_name(*n)),
+            DeathCause::OutOfMemory => {
+                write!(f, "was killed by the kernel: out of memory (SIGKILL)")
+            }
             DeathCause::Exit(code) => write!(f, "exited with code {code}"),
             DeathCause::NoFinalize => write!(f, "left without finalizing (exit code 0)"),
             DeathCause::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),

@@ -21,6 +21,8 @@ pub mod checkers;
 pub mod far;
 pub mod hung;
 pub mod lock_storm;
+pub mod memory_group;
+pub mod open_mpi_wheel;
 pub mod slurm;
 pub mod sshd_machines;
 pub mod stall;

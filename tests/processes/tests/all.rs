@@ -15,6 +15,7 @@ mod loopback;
 mod metrics;
 mod nodes;
 mod onesided;
+mod out_of_memory;
 mod profile;
 mod proxies;
 mod regions;

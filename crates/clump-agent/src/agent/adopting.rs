@@ -138,6 +138,7 @@ impl Agent {
                 self.poller.add(&pidfd, token::STARTER | u64::from(parent), Interest::Read)?;
                 adoption.starters.push((parent, pidfd));
             }
+            self.oom.watch(caller.pid);
             self.ranks.push(rank);
         }
         self.release_network()
@@ -154,7 +155,7 @@ impl Agent {
         let standing = rank_state::status_of(&self.node.memory, rank);
         // Where the kernel does not tell, the engine does: what is left is how far the rank came.
         let exit = foreign_process::end_of(child.pid, &child.pidfd).unwrap_or(Exit::Code(0));
-        let end = rank_state::end_of(exit);
+        let end = self.end_of(at, exit);
         let first =
             self.ranks.iter().all(|rank| matches!(rank.end, None | Some((ProcessEnd::Exit(0), _))));
         self.ranks[at].end = Some((end, rank_state::state_of(standing)));

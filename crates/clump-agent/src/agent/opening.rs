@@ -25,6 +25,7 @@ use crate::wiring;
 use clump_boot::{Config, NetDriver};
 use clump_control::{OnDeath, RankSupervisor};
 use clump_os::epoll::{Interest, Poller};
+use clump_os::oom::OomCounters;
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, interface_address, process, topology};
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -118,6 +119,7 @@ impl AgentSetup {
             interfaces: Vec::new(),
             spec,
             ranks: Vec::new(),
+            oom: OomCounters::default(),
             started_ns,
             ended_ns: 0,
             scene: None,

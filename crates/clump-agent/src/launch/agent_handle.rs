@@ -4,11 +4,14 @@ use super::agent_starter::{AgentProcess, StartedAgent};
 use crate::control_streams::ControlStreams;
 use crate::frame::{Assembler, Frame, Key, write_key};
 use crate::hello::{Heard, Hello, HelloReader};
+use crate::rank_state;
 use crate::stream_watch::StreamWatch;
 use clump_os::clock;
 use clump_os::epoll::{Interest, Poller};
+use clump_os::oom::OomCounters;
 use clump_os::process::Exit;
 use clump_os::procfs::Process;
+use clump_os::signal;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -50,6 +53,9 @@ pub(super) struct AgentHandle {
     /// Description of its process's end, and the signal that ended it.
     ended: Option<String>,
     exit: Option<Exit>,
+    /// Tells a kill for memory from others, if it is on this machine.
+    oom: OomCounters,
+    is_out_of_memory: bool,
     /// Bytes of consumed output not acknowledged to it yet.
     owed: u32,
     /// Signs of life, once it has a job, if it is on another machine.
@@ -71,6 +77,10 @@ impl AgentHandle {
         let StartedAgent { mut process, streams } = started;
         streams.set_nonblocking(true)?;
         let errors = process.take_errors().map(File::from);
+        let mut oom = OomCounters::default();
+        if machine.is_none() {
+            oom.watch(process.pid());
+        }
         Ok(Self {
             process,
             streams,
@@ -90,6 +100,8 @@ impl AgentHandle {
             heard_all: false,
             ended: None,
             exit: None,
+            oom,
+            is_out_of_memory: false,
             owed: 0,
             life: None,
             is_cut: false,
@@ -325,6 +337,8 @@ impl AgentHandle {
         if self.ended.is_some() {
             return Ok(());
         }
+        let is_killed = exit == Exit::Signal(signal::KILL);
+        self.is_out_of_memory = is_killed && self.oom.account(self.process.pid());
         (self.ended, self.exit) = (Some(self.describe(exit)), Some(exit));
         if self.machine.is_some() {
             // Nothing reaches an agent without the client that stood for it.
@@ -340,7 +354,7 @@ impl AgentHandle {
 
     /// Describes its end, as follows "its agent".
     fn describe(&self, exit: Exit) -> String {
-        let how = AgentProcess::describe(exit);
+        let how = rank_state::describe(exit, self.is_out_of_memory);
         let Some(machine) = &self.machine else { return how };
         if self.is_cut {
             return format!(
@@ -362,6 +376,11 @@ impl AgentHandle {
     pub(super) fn signal(&self) -> Option<u8> {
         let Exit::Signal(signal) = self.exit? else { return None };
         Some(signal)
+    }
+
+    /// Returns true if the kernel killed it for memory.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.is_out_of_memory
     }
 
     /// Ends the stream to it, so that it ends its ranks.

@@ -11,7 +11,7 @@
 //! input and output, and may itself be killed at any time.
 
 use crate::control_streams::ControlStreams;
-use clump_os::process::{self, Child, Exit};
+use clump_os::process::{self, Child};
 use clump_os::signal;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -75,16 +75,5 @@ impl AgentProcess {
     /// Kills it. Its streams end then, so an agent elsewhere ends as well.
     pub(super) fn kill(&self) {
         let _ = process::signal_by_fd(&self.0.pidfd, signal::KILL);
-    }
-
-    /// Describes its end, as follows "the agent".
-    pub(super) fn describe(exit: Exit) -> String {
-        match exit {
-            Exit::Code(code) => format!("exited with code {code}"),
-            Exit::Signal(n) => {
-                let text = format!("was killed by signal {n} {}", signal::name(n));
-                text.trim_end().into()
-            }
-        }
     }
 }

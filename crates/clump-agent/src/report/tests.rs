@@ -38,7 +38,7 @@ fn a_death_is_explained() {
         "others: ranks 0, 3: in barrier 7, for rank 2 to arrive (since 0.020 s)",
         "rank 1: computing",
         "1 of the others ended with errors of their own, 2 were killed",
-        "oom",
+        "by its count",
         "exit code 137",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
@@ -51,6 +51,7 @@ fn a_thousand_ranks_fit_in_fifteen_short_lines() {
         (0..1000).map(|r| doing(r, &format!("for room in the queue of rank {}", r % 97), 5));
     for manner in [
         DeathManner::Signal(11),
+        DeathManner::OutOfMemory,
         DeathManner::Exit(3),
         DeathManner::NoFinalize,
         DeathManner::NeverJoined,

@@ -27,6 +27,8 @@ enum What {
     Die { signal: u8, rank: usize },
     /// One rank exits with a code; the others are in a barrier.
     Exit { code: u8, rank: usize },
+    /// One rank takes memory until it is killed; the others are in a barrier.
+    Hoard { rank: usize },
     /// One rank leaves without finalizing.
     Leave { rank: usize },
     /// One rank runs another program after it has joined.
@@ -105,6 +107,7 @@ fn run(what: What) -> Result<()> {
         }
         What::Die { signal, rank } => one_ends(rank, || die(signal))?,
         What::Exit { code, rank } => one_ends(rank, || std::process::exit(i32::from(code)))?,
+        What::Hoard { rank } => one_ends(rank, hoard)?,
         What::Leave { rank } => one_ends(rank, || std::process::exit(0))?,
         What::Replace { rank } => one_ends(rank, || {
             Err(Command::new("sleep").arg("9999").exec()).context("running sleep")
@@ -280,6 +283,14 @@ fn await_stopped(pid: u32) -> Result<()> {
 fn die(signal: u8) -> Result<()> {
     loop {
         process::signal(process::own_pid(), signal)?;
+    }
+}
+
+/// Takes memory, and writes to all of it, until the kernel ends this process.
+fn hoard() -> Result<()> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    loop {
+        all.push(std::hint::black_box(vec![1; 1 << 20]));
     }
 }
 
