@@ -176,7 +176,8 @@ mod tests {
         let fd = sealed_memory("of a test", PAGE as u64).unwrap();
         let _mapping = Mapping::shared(&fd, 0, PAGE).unwrap();
         // SAFETY: fork as the kernel has it; the child makes one system call.
-        let fork = || unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
+        let fork =
+            || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as libc::pid_t;
         assert_eq!(child_says(fork, || u8::from(is_child())), 1);
     }
 
