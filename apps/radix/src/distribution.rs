@@ -5,6 +5,10 @@ use anyhow::Result;
 use clump::pgas::Spread;
 use clump::{Clump, Sum};
 use clump_app_frame::{Manner, Traffic};
+use std::collections::HashMap;
+
+/// Keys that are taken from the inbox at a time.
+const TAKEN: usize = 4096;
 
 /// Returns the digit of a key in a pass.
 #[inline]
@@ -12,23 +16,19 @@ pub fn digit(key: u32, pass: u32) -> usize {
     (key >> (16 * pass)) as usize & (DIGITS - 1)
 }
 
-/// Sorts keys by a digit; equal ones stay in their order. By one half of the digit after the other:
-/// so many places as a digit has values would each be in a page of its own.
-fn sort_by_digit(keys: &mut Vec<u32>, pass: u32) {
-    let mut other = vec![0; keys.len()];
-    for half in 0..2 {
-        let value = |key: u32| (digit(key, pass) >> (8 * half)) & 0xff;
-        let mut next = [0_usize; 256];
-        keys.iter().for_each(|&key| next[value(key)] += 1);
-        let mut before = 0;
-        next.iter_mut().for_each(|place| before += std::mem::replace(place, before));
-        for &key in keys.iter() {
-            let place = &mut next[value(key)];
-            other[*place] = key;
-            *place += 1;
-        }
-        std::mem::swap(keys, &mut other);
-    }
+/// Owner of a digit whose places are at several ranks.
+const SEVERAL: u32 = u32::MAX;
+
+/// Returns for each digit the rank at which all places of its keys are, of `count` in all and
+/// `block` at a rank.
+fn owners(begins: &[u64], count: usize, block: usize) -> Vec<u32> {
+    let ends = begins.iter().skip(1).copied().chain([count as u64]);
+    let owner = |place: u64| (place as usize / block.max(1)) as u32;
+    let of = |(&begin, end): (&u64, u64)| match owner(begin) {
+        first if end <= begin || owner(end - 1) == first => first,
+        _ => SEVERAL,
+    };
+    begins.iter().zip(ends).map(of).collect()
 }
 
 /// Stores every key by itself.
@@ -43,8 +43,7 @@ pub fn by_key(
     (manner, traffic): (Manner, &mut Traffic),
 ) -> Result<()> {
     let mut next: Vec<_> = places.begins.iter().zip(&places.before).map(|(a, b)| a + b).collect();
-    let mut stored = vec![0; to.pgas().nranks()];
-    let block = to.layout().block();
+    let begins = next.clone();
     for &key in keys {
         let place = &mut next[digit(key, pass)];
         let at = to.at(*place as usize);
@@ -53,11 +52,30 @@ pub fn by_key(
             Manner::Single => at.now().store(key)?,
             Manner::Blocking => at.write(key)?,
         }
-        stored[*place as usize / block] += 1;
         *place += 1;
     }
+    let stored = stored(begins.iter().zip(&next), to.layout().block() as u64, to.pgas().nranks());
     stored.iter().enumerate().for_each(|(rank, &count)| traffic.writes(rank, count, 4));
     Ok(to.pgas().all_store_sync()?)
+}
+
+/// Returns the number of places at each rank, of ranges of places, `block` at a rank.
+fn stored<'a>(
+    ranges: impl Iterator<Item = (&'a u64, &'a u64)>,
+    block: u64,
+    ranks: usize,
+) -> Vec<u64> {
+    let mut counts = vec![0; ranks];
+    for (&begin, &end) in ranges {
+        let mut place = begin;
+        while place < end {
+            let rank = place / block;
+            let next = end.min((rank + 1) * block);
+            counts[rank as usize] += next - place;
+            place = next;
+        }
+    }
+    counts
 }
 
 /// Sends each rank the keys whose places are there, in one message, and puts those that come to
@@ -76,14 +94,23 @@ pub fn in_bulk(
 ) -> Result<()> {
     let gas = to.pgas();
     let block = to.layout().block();
-    let mut next: Vec<_> = places.begins.iter().zip(&places.before).map(|(a, b)| a + b).collect();
+    let first_of = |digit: usize| places.begins[digit] + places.before[digit];
     // About as many for each rank; exactly as many would take another look at all keys.
     let room = keys.len() / cl.nranks() * 9 / 8;
     let mut parts: Vec<_> = (0..cl.nranks()).map(|_| Vec::with_capacity(room)).collect();
+    let owners = owners(&places.begins, to.len(), block);
+    let mut next: HashMap<usize, u64> = HashMap::new();
     for &key in keys {
-        let place = &mut next[digit(key, pass)];
-        parts[*place as usize / block].push(key);
-        *place += 1;
+        let digit = digit(key, pass);
+        let owner = match owners[digit] {
+            SEVERAL => {
+                let place = next.entry(digit).or_insert_with(|| first_of(digit));
+                *place += 1;
+                (*place - 1) as usize / block
+            }
+            owner => owner as usize,
+        };
+        parts[owner].push(key);
     }
     // Keys of the ranks before this one come first.
     let mut begins: Vec<u64> = parts.iter().map(|part| part.len() as u64).collect();
@@ -99,29 +126,39 @@ pub fn in_bulk(
     }
     gas.store_sync(inbox.local().len() * size_of::<u32>())?;
 
-    // All keys of these places are here, in the order of ranks: a sort that keeps it places them.
-    let mut keys = inbox.local().to_vec()?;
-    sort_by_digit(&mut keys, pass);
-    to.local().copy_from(0, &keys)?;
+    let first = (cl.rank() * block) as u64;
+    // Places of this rank, which are fewer than 2^32.
+    let here = |begin: u64| u32::try_from(begin.saturating_sub(first)).unwrap_or(u32::MAX);
+    let mut next: Vec<u32> = places.begins.iter().map(|&begin| here(begin)).collect();
+    let (got, local) = (inbox.local(), to.local());
+    let mut piece = [0; TAKEN];
+    for begin in (0..got.len()).step_by(TAKEN) {
+        let piece = &mut piece[..TAKEN.min(got.len() - begin)];
+        got.copy_to(begin, piece)?;
+        for &mut key in piece {
+            let place = &mut next[digit(key, pass)];
+            local.set(*place as usize, key)?;
+            *place += 1;
+        }
+    }
     Ok(gas.all_store_sync()?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{digit, sort_by_digit};
-    use clump_app_frame::random::Random;
+    use super::{SEVERAL, owners, stored};
 
     #[test]
-    fn keys_are_in_the_order_of_a_digit_and_otherwise_in_theirs() {
-        for (pass, count) in [(0, 0), (0, 1), (0, 30_000), (1, 30_000)] {
-            let mut random = Random::from(7, pass.into());
-            // Few values of each digit: many keys are equal in it.
-            let mut keys: Vec<u32> =
-                (0..count).map(|_| random.number() as u32 & 0x0301_0705).collect();
-            let mut expected = keys.clone();
-            expected.sort_by_key(|&key| digit(key, pass));
-            sort_by_digit(&mut keys, pass);
-            assert_eq!(keys, expected);
-        }
+    fn digits_whose_places_are_at_several_ranks_have_no_owner() {
+        // Places 0 and 1, 2 to 6, none, 7 to 9; three at each rank.
+        assert_eq!(owners(&[0, 2, 7, 7], 10, 3), [0, SEVERAL, 2, SEVERAL]);
+        assert_eq!(owners(&[0, 1, 2], 3, 1), [0, 1, 2]);
+        assert_eq!(owners(&[0, 0], 0, 0), [0, 0]);
+    }
+
+    #[test]
+    fn places_are_counted_at_their_ranks() {
+        let (begins, ends) = ([0, 2, 7, 9], [2, 7, 7, 10]);
+        assert_eq!(stored(begins.iter().zip(&ends), 3, 4), [3, 3, 1, 1]);
     }
 }

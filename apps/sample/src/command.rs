@@ -6,7 +6,7 @@ use clap::Args;
 use clump::pgas::{Layout, Spread};
 use clump::{Clump, Sum};
 use clump_app_frame::keys::{KeyKind, Keys};
-use clump_app_frame::{AppRun, InputSize, Manner, Traffic, sort_keys, wrong_keys};
+use clump_app_frame::{AppRun, InputSize, Manner, sort_keys, wrong_keys};
 use std::process::ExitCode;
 
 /// Options of `clump app sample`.
@@ -57,13 +57,15 @@ pub fn run(args: &SampleArgs) -> Result<ExitCode> {
     let mine: Vec<u32> = keys.of(me).collect();
     let mut traffic = run.traffic();
     let splitters = run.phase("splitters", || splitters(&cl, &keys, args.oversample as usize))?;
-    let place = |keys: &[u32]| -> Vec<usize> {
-        keys.iter().zip(first..).map(|(&key, index)| splitters.rank(key, index)).collect()
-    };
     let (owners, begins, held, sorted) = run.phase("places", || {
-        let owners = place(&mine);
         let mut counts = vec![0_u64; cl.nranks()];
-        owners.iter().for_each(|&owner| counts[owner] += 1);
+        let owner = |(&key, index)| {
+            let owner = splitters.rank(key, index);
+            counts[owner] += 1;
+            owner as u32
+        };
+        let owners: Vec<u32> = mine.iter().zip(first..).map(owner).collect();
+        counts.iter().enumerate().for_each(|(rank, &count)| traffic.writes(rank, count, 4));
         let mut begins = counts.clone();
         // Rank 0 has none before it; the scan leaves its slice as it is.
         cl.exclusive_scan_slice(&mut begins, Sum)?;
@@ -79,19 +81,19 @@ pub fn run(args: &SampleArgs) -> Result<ExitCode> {
     run.phase("distribution", || {
         let mut next: Vec<_> = begins.iter().map(|&begin| begin as usize).collect();
         for (&key, &owner) in mine.iter().zip(&owners) {
+            let owner = owner as usize;
             store(&sorted, owner * longest + next[owner], key, args.manner)?;
             next[owner] += 1;
         }
-        count_stores(&owners, &mut traffic, cl.nranks());
         // Every key that this rank gets has landed: no barrier.
         Ok(gas.store_sync(held[cl.rank()] as usize * size_of::<u32>())?)
     })?;
     run.phase("local sort", || {
         let local = sorted.local();
-        let mut got = local.to_vec()?;
-        got.truncate(held[cl.rank()] as usize);
+        let mut got = vec![0; held[cl.rank()] as usize];
+        local.copy_to(0, &mut got)?;
         sort_keys(&mut got);
-        Ok(sorted.on(cl.rank()).map_or(Ok(()), |to| gas.bulk_put(to, &got))?)
+        Ok(local.copy_from(0, &got)?)
     })?;
     gas.all_store_sync()?;
     run.report_traffic(&traffic)?;
@@ -138,12 +140,6 @@ fn store(to: &Spread<u32>, place: usize, key: u32, manner: Manner) -> clump::Res
         }
     }
     Ok(())
-}
-
-fn count_stores(owners: &[usize], traffic: &mut Traffic, ranks: usize) {
-    let mut counts = vec![0; ranks];
-    owners.iter().for_each(|&owner| counts[owner] += 1);
-    counts.iter().enumerate().for_each(|(rank, &count)| traffic.writes(rank, count, 4));
 }
 
 /// Returns the most that the fullest rank may have over the average: the share of a rank is that of
