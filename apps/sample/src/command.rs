@@ -1,9 +1,10 @@
 //! `clump app sample`.
 
+use crate::outgoing::OutgoingKeys;
 use crate::splitters::{Splitters, sample};
 use anyhow::Result;
 use clap::Args;
-use clump::pgas::{Layout, Spread};
+use clump::pgas::Layout;
 use clump::{Clump, Sum};
 use clump_app_frame::keys::{KeyKind, Keys};
 use clump_app_frame::{AppRun, InputSize, Manner, sort_keys, wrong_keys};
@@ -28,6 +29,9 @@ pub struct SampleArgs {
     /// Manner of the stores, one for each key
     #[arg(long, value_enum, default_value = "aggregated")]
     pub manner: Manner,
+    /// Store the keys for one rank at once instead
+    #[arg(long, conflicts_with = "manner")]
+    pub packed: bool,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -50,22 +54,17 @@ pub fn run(args: &SampleArgs) -> Result<ExitCode> {
     run.report().count("keys", count);
     run.report().count("keys drawn by each rank", args.oversample.into());
     run.report().choice("input", args.input.name());
-    run.report().choice("manner", args.manner.name());
+    let manner = (!args.packed).then_some(args.manner);
+    run.report().choice("manner", manner.map_or("packed", Manner::name));
 
     let me = cl.rank() as u64;
     let first = keys.part(me).start;
     let mine: Vec<u32> = keys.of(me).collect();
     let mut traffic = run.traffic();
     let splitters = run.phase("splitters", || splitters(&cl, &keys, args.oversample as usize))?;
-    let (owners, begins, held, sorted) = run.phase("places", || {
-        let mut counts = vec![0_u64; cl.nranks()];
-        let owner = |(&key, index)| {
-            let owner = splitters.rank(key, index);
-            counts[owner] += 1;
-            owner as u32
-        };
-        let owners: Vec<u32> = mine.iter().zip(first..).map(owner).collect();
-        counts.iter().enumerate().for_each(|(rank, &count)| traffic.writes(rank, count, 4));
+    let (outgoing, begins, held, sorted) = run.phase("places", || {
+        let (outgoing, mut counts) =
+            OutgoingKeys::of(&mine, first, (&splitters, cl.nranks()), manner);
         let mut begins = counts.clone();
         // Rank 0 has none before it; the scan leaves its slice as it is.
         cl.exclusive_scan_slice(&mut begins, Sum)?;
@@ -75,16 +74,11 @@ pub fn run(args: &SampleArgs) -> Result<ExitCode> {
         cl.all_reduce_slice(&mut counts, Sum)?;
         let longest = counts.iter().max().copied().unwrap_or(0);
         let sorted = gas.spread::<u32>(longest as usize * cl.nranks(), Layout::Block)?;
-        Ok((owners, begins, counts, sorted))
+        Ok((outgoing, begins, counts, sorted))
     })?;
     let longest = sorted.len() / cl.nranks();
     run.phase("distribution", || {
-        let mut next: Vec<_> = begins.iter().map(|&begin| begin as usize).collect();
-        for (&key, &owner) in mine.iter().zip(&owners) {
-            let owner = owner as usize;
-            store(&sorted, owner * longest + next[owner], key, args.manner)?;
-            next[owner] += 1;
-        }
+        outgoing.store(&sorted, (longest, &begins), &mut traffic)?;
         // Every key that this rank gets has landed: no barrier.
         Ok(gas.store_sync(held[cl.rank()] as usize * size_of::<u32>())?)
     })?;
@@ -130,18 +124,6 @@ fn splitters(cl: &Clump, keys: &Keys, oversample: usize) -> Result<Splitters> {
 
 /// Stores a key at its place.
 #[inline(always)]
-fn store(to: &Spread<u32>, place: usize, key: u32, manner: Manner) -> clump::Result<()> {
-    match manner {
-        Manner::Aggregated => to.at(place).store(key)?,
-        Manner::Single => to.at(place).now().store(key)?,
-        Manner::Blocking => {
-            to.at(place).store(key)?;
-            to.pgas().sync()?;
-        }
-    }
-    Ok(())
-}
-
 /// Returns the most that the fullest rank may have over the average: the share of a rank is that of
 /// `oversample` stretches of the sample, whose deviation is the root of that; six of them, and the
 /// rounding of few keys.

@@ -13,4 +13,5 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod outgoing;
 pub mod splitters;

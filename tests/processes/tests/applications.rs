@@ -38,6 +38,9 @@ fn sample_sort_of_every_input() {
     for input in ["uniform", "gaussian", "zero", "bucket"] {
         verified(&format!("sample --keys 20011 --input {input}"));
     }
+    for report in verified("sample --keys 20011 --input staggered --packed") {
+        assert_eq!(report["choices"]["manner"], "packed");
+    }
     for input in ["g-group", "staggered", "worst-load", "duplicates"] {
         verified(&format!("sample --keys 9973 --input {input} --manner single"));
     }

@@ -67,8 +67,10 @@ impl Task {
     /// Returns the words of `clump app`, without ranks and nodes.
     pub fn words(self, size: TaskSize) -> Vec<String> {
         let option = if self == Self::Fft3d { "--sides" } else { "--keys" };
-        let words = [&self.to_string(), option, &self.amount(size), "--json"];
-        words.map(str::to_owned).into()
+        let packed = (self == Self::Sample).then_some("--packed");
+        let (name, amount) = (self.to_string(), self.amount(size));
+        let words = [&*name].into_iter().chain(packed).chain([option, &amount, "--json"]);
+        words.map(str::to_owned).collect()
     }
 
     /// Returns the program for an MPI.
