@@ -11,6 +11,7 @@ pub mod report;
 pub mod steps;
 pub mod study;
 pub mod sweep;
+pub mod trace;
 pub mod urgent;
 pub mod verify;
 
@@ -32,6 +33,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Paper 001 on this machine: calibration, sweeps of its applications, report
     Study(study::StudyArgs),
+    /// Times, messages and longest waits of a traced job; its events for Perfetto
+    Trace(trace::TraceArgs),
     /// Steps of a send and of a receive, with their costs
     Steps(steps::StepsArgs),
     /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
@@ -58,6 +61,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Sweep(args) => sweep::run(args),
         Command::Report(args) => report::run(args),
         Command::Study(args) => study::run(args),
+        Command::Trace(args) => trace::run(args),
         Command::Steps(args) => steps::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Applications(args) => applications::run(args),

@@ -53,6 +53,7 @@ pub mod study;
 pub mod svg;
 pub mod sweep;
 pub mod time_limit;
+pub mod traces;
 pub mod urgent;
 pub mod verify;
 pub mod wire;

@@ -43,6 +43,7 @@ pub mod snapshot;
 pub mod summary;
 pub mod text;
 pub mod trace_file;
+pub mod trace_reader;
 
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
@@ -55,4 +56,5 @@ pub use recorder::Recorder;
 pub use sampler::Sampler;
 pub use snapshot::Snapshot;
 pub use summary::Summary;
-pub use trace_file::RankTrace;
+pub use trace_file::{TraceError, TraceFault, TraceHeader};
+pub use trace_reader::{FileReader, TraceReader};

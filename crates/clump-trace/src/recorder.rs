@@ -131,8 +131,14 @@ impl TraceHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace_file::RankTrace;
+    use crate::trace_reader::FileReader;
     use clump_os::scratch::Scratch;
+
+    fn read(path: &Path) -> (Vec<TraceEvent>, TraceHeader, u64) {
+        let mut file = FileReader::open(path).unwrap();
+        let events = std::iter::from_fn(|| file.next_event().unwrap()).collect();
+        (events, *file.reader().header(), file.reader().dropped())
+    }
 
     #[test]
     fn what_is_noted_is_read_and_what_has_no_room_is_counted() {
@@ -143,19 +149,19 @@ mod tests {
             recorder.note(start + n, EventKind::Send, 1, (2, 4, n as u32));
         }
         let path = folder.path().join(file_name(3));
-        let running = RankTrace::read(&path).unwrap();
-        assert_eq!((running.events.len(), running.header.end_ns), (2, 0));
+        let (running, header, _) = read(&path);
+        assert_eq!((running.len(), header.end_ns), (2, 0));
         recorder.conclude();
         drop(recorder);
-        let trace = RankTrace::read(&path).unwrap();
-        assert_eq!((trace.header.rank, trace.header.ranks, trace.header.node), (3, 4, 1));
-        assert!(trace.header.end_ns > 0 && trace.dropped() == 1);
-        let sent: Vec<_> = trace.events.iter().map(|e| (e.at_ns, e.peer, e.value)).collect();
+        let (events, header, dropped) = read(&path);
+        assert_eq!((header.rank, header.ranks, header.node), (3, 4, 1));
+        assert!(header.end_ns > 0 && dropped == 1);
+        let sent: Vec<_> = events.iter().map(|e| (e.at_ns, e.peer, e.value)).collect();
         assert_eq!(sent, [(0, 2, 0), (1, 2, 1)]);
         let bytes = std::fs::metadata(&path).unwrap().len();
         assert_eq!(bytes, HEADER_WORDS as u64 * 8 + 2 * 16, "no more than was used");
         drop(Recorder::create(folder.path(), (3, 4, 1), 2).unwrap());
-        assert!(RankTrace::read(&path).unwrap().events.is_empty(), "an older trace is replaced");
+        assert!(read(&path).0.is_empty(), "an older trace is replaced");
         let nowhere = Recorder::create(&path, (0, 1, 0), 2).unwrap_err();
         assert!(nowhere.to_string().contains("creating"), "{nowhere}");
     }

@@ -1,0 +1,16 @@
+//! Traces of a job (`clump run --trace`): one axis of time for all ranks, sends matched with their
+//! handlers, the summary, the export to Perfetto, and the run played again on a slower network.
+
+pub mod clock_offsets;
+pub mod matcher;
+pub mod perfetto;
+pub mod protobuf;
+pub mod summary;
+pub mod summary_tables;
+pub mod timeline;
+pub mod track_times;
+
+pub use clock_offsets::{ClockOffset, LeastTimes};
+pub use matcher::{Matcher, MessageName};
+pub use summary::TraceSummary;
+pub use timeline::{Timeline, TimelineEvent};
