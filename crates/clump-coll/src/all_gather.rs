@@ -1,6 +1,10 @@
 //! All-gather: the values of all ranks, for all ranks.
 
-use crate::team::{check_bytes, copy_of};
+use crate::choice::Operation;
+use crate::parcel::{pack, unpack};
+use crate::stage::call::StagedCall;
+use crate::stage::group::StageGroup;
+use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -12,6 +16,15 @@ impl Team {
     /// Fails if a rank died or left, or gave a value of another size.
     pub fn all_gather<T: Plain>(&self, value: T) -> Result<Vec<T>> {
         let lengths = vec![size_of::<T>(); self.nranks()];
+        if let Some(group) = self.stage_for(Operation::AllGather, None) {
+            let length = Some(size_of::<T>());
+            let gather = |seq| self.gather_staged(group, (seq, length), value.as_bytes());
+            let all = self.together(Counter::AllGathers, gather)?;
+            let values: Vec<T> =
+                all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect();
+            self.check_one_each(values.len())?;
+            return Ok(values);
+        }
         let all = self.gather_all(value.as_bytes().to_vec(), &lengths)?;
         Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
     }
@@ -21,6 +34,11 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left.
     pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if let Some(group) = self.stage_for(Operation::AllGather, None) {
+            check_bytes(mine.len() as u64)?;
+            let gather = |seq| self.gather_staged(group, (seq, None), mine);
+            return self.together(Counter::AllGathers, gather);
+        }
         let lengths = self.all_gather(mine.len() as u64)?;
         // All ranks know the same lengths, so all refuse, or none.
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
@@ -39,7 +57,7 @@ impl Team {
     fn gather_in(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
         if !self.layout.is_spread() {
             let members: Vec<usize> = (0..self.nranks()).collect();
-            return self.pass_round(seq, &members, mine, lengths);
+            return self.pass_round((seq, step::BETWEEN), &members, mine, lengths);
         }
         let (leader, local) = (self.layout.leader(), self.layout.local());
         let mut whole = None;
@@ -51,28 +69,67 @@ impl Team {
             let of_nodes = self.layout.nodes().iter();
             let of_nodes: Vec<usize> =
                 of_nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
-            whole = Some(self.pass_round(seq, &self.layout.leaders(), part, &of_nodes)?.concat());
+            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
+            whole = Some(self.pass_round(key, &leaders, part, &of_nodes)?.concat());
         } else {
             self.send(leader, (seq, step::UP), &mine)?;
         }
         let local: Vec<usize> = local.collect();
         let bytes = lengths.iter().sum();
         let whole = self.hand_down((seq, step::DOWN), &local, leader, whole, bytes)?;
-        let mut rest = whole.as_slice();
-        let cut = |&len: &usize| {
-            let (part, behind) = rest.split_at(len);
-            rest = behind;
-            part.to_vec()
-        };
-        Ok(lengths.iter().map(cut).collect())
+        Ok(cut(&whole, lengths).into_iter().map(<[u8]>::to_vec).collect())
+    }
+
+    /// Gathers in the memory of each node, and between the lowest ranks by messages; `length`: that
+    /// of all contributions, if it is known.
+    fn gather_staged(
+        &self,
+        group: &StageGroup,
+        (seq, length): (u64, Option<usize>),
+        mine: &[u8],
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut call = StagedCall::new(self, group, seq)?;
+        if !self.layout.is_spread() {
+            return call.collect(None, mine);
+        }
+        let own = call.collect(Some(0), mine)?;
+        call.next_phase();
+        let mut whole = None;
+        if call.me() == 0 {
+            let lengths = match length {
+                Some(length) => vec![length; self.nranks()],
+                None => self.pass_lengths(seq, &own)?,
+            };
+            check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len as u64)))?;
+            let of_nodes = self.layout.nodes().iter();
+            let of_nodes: Vec<usize> =
+                of_nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
+            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
+            let bytes = self.pass_round(key, &leaders, own.concat(), &of_nodes)?.concat();
+            whole = Some(pack(&cut(&bytes, &lengths))?);
+        }
+        let whole = call.spread_any(0, whole)?;
+        unpack(&whole, self.nranks(), (self.member(self.layout.leader()), seq)).map_err(failed)
+    }
+
+    /// For the lowest rank of a node: tells the others the lengths of its node's contributions.
+    /// Returns those of all.
+    fn pass_lengths(&self, seq: u64, own: &[Vec<u8>]) -> Result<Vec<usize>> {
+        let words = own.iter().flat_map(|part| (part.len() as u64).to_le_bytes()).collect();
+        let bytes = self.layout.nodes().iter().map(|ranks| ranks.len() * size_of::<u64>());
+        let (key, leaders) = ((seq, step::LENGTHS), self.layout.leaders());
+        let all = self.pass_round(key, &leaders, words, &bytes.collect::<Vec<_>>())?.concat();
+        let word = |word: &[u8; 8]| usize::try_from(u64::from_le_bytes(*word));
+        let lengths = all.as_chunks().0.iter().map(|it| word(it).unwrap_or(usize::MAX));
+        Ok(lengths.collect())
     }
 
     /// Runs Bruck's all-gather: in round k every member passes on what it knows to the one 2^k
     /// before it, so it takes ceil(log2 N) rounds at any N. Contributions and `lengths` are in the
     /// order of `members`.
-    fn pass_round(
+    pub(crate) fn pass_round(
         &self,
-        seq: u64,
+        (seq, mut round): (u64, u64),
         members: &[usize],
         mine: Vec<u8>,
         lengths: &[usize],
@@ -81,7 +138,6 @@ impl Team {
         let me = members.iter().position(|&member| member == self.rank()).unwrap_or(0);
         // known[i] is the contribution of member me + i.
         let mut known = vec![mine];
-        let mut round = step::BETWEEN;
         while known.len() < n {
             let have = known.len();
             let take = have.min(n - have);
@@ -101,4 +157,16 @@ impl Team {
         known.rotate_right(me % n);
         Ok(known)
     }
+}
+
+/// Cuts bytes into parts of these lengths.
+fn cut<'a>(bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
+    debug_assert_eq!(bytes.len(), lengths.iter().sum::<usize>(), "as many as were asked for");
+    let mut rest = bytes;
+    let next = |&len: &usize| {
+        let (part, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+        rest = behind;
+        part
+    };
+    lengths.iter().map(next).collect()
 }

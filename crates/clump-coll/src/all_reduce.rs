@@ -1,5 +1,10 @@
 //! All-reduce: the values of all ranks combined, for all ranks.
 
+use crate::choice::{Algorithm, Operation};
+use crate::fold::{Fold, copy_in};
+use crate::stage::call::StagedCall;
+use crate::stage::group::StageGroup;
+use crate::staged_values::fold_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
@@ -26,11 +31,74 @@ impl Team {
     /// Fails if a rank died or left, or gave another number of values.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
         check_bytes(size_of_val(values) as u64)?;
-        let even = self.layout.even().filter(|_| self.layout.is_spread());
-        self.together(Counter::AllReduces, |seq| match even {
-            Some(each) => self.reduce_by_node::<T, O>(seq, values, each),
-            None => self.reduce_by_rank::<T, O>(seq, values),
+        let algorithm = self.choose(Operation::AllReduce, Some(size_of_val(values)));
+        let each = self.layout.local().len();
+        self.together(Counter::AllReduces, |seq| match (algorithm, self.stage()) {
+            _ if values.is_empty() => Ok(()),
+            (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
+                let mut call = StagedCall::new(self, group, seq)?;
+                self.all_reduce_staged::<T, O>(&mut call, seq, values, algorithm)
+            }
+            (Algorithm::Everything, Some(group)) => {
+                let mut all = self.everything(group, seq, values)?;
+                fold_rows::<T, O>(&mut all, self.nranks());
+                values.copy_from_slice(&all[..values.len()]);
+                Ok(())
+            }
+            (Algorithm::Leaders, _) => self.reduce_by_node::<T, O>(seq, values, each),
+            _ => self.reduce_by_rank::<T, O>(seq, values),
         })
+    }
+
+    /// Combines in the memory of each node, between the lowest ranks by doubling, and spreads the
+    /// result in the memory of each node.
+    fn all_reduce_staged<T: Number, O: Op<T>>(
+        &self,
+        call: &mut StagedCall<'_>,
+        seq: u64,
+        values: &mut [T],
+        algorithm: Algorithm,
+    ) -> Result<()> {
+        let root = self.layout.is_spread().then_some(0);
+        match algorithm {
+            Algorithm::Shares => call.combine_shares::<T, O>(root, values)?,
+            _ => call.combine::<T, O>(root, values)?,
+        }
+        if root.is_none() {
+            return Ok(());
+        }
+        call.next_phase();
+        if call.me() == 0 {
+            let (me, each, n) = (self.rank(), self.layout.local().len(), self.nranks());
+            self.double::<T, O>(seq, values, me, (each, n), |at| at)?;
+        }
+        call.spread(0, values.as_mut_bytes())
+    }
+
+    /// Returns the values of all ranks, in rank order.
+    pub(crate) fn everything<T: Number>(
+        &self,
+        group: &StageGroup,
+        seq: u64,
+        values: &[T],
+    ) -> Result<Vec<T>> {
+        let (bytes, nodes) = (size_of_val(values), self.layout.nodes());
+        let mut call = StagedCall::new(self, group, seq)?;
+        let own = call.collect(Some(0), values.as_bytes())?;
+        call.next_phase();
+        let mut all = values.repeat(self.nranks());
+        if call.me() == 0 {
+            for (part, member) in own.iter().zip(0..) {
+                call.check_total(member, part.len() as u64, bytes)?;
+            }
+            let of_nodes: Vec<usize> = nodes.iter().map(|ranks| ranks.len() * bytes).collect();
+            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
+            let whole = self.pass_round(key, &leaders, own.concat(), &of_nodes)?.concat();
+            debug_assert_eq!(whole.len(), bytes * self.nranks(), "as many as were asked for");
+            copy_in(&mut all, &whole, |_, new| new);
+        }
+        call.spread(0, all.as_mut_bytes())?;
+        Ok(all)
     }
 
     /// Runs recursive doubling over the positions of a [`Fold`], which is undone afterwards.
@@ -142,53 +210,5 @@ impl Team {
             bit *= 2;
         }
         Ok(())
-    }
-}
-
-/// Fold of N ranks into the largest power of two p <= N positions: of the first 2 (N - p) ranks,
-/// neighbours share one, so that operands stay in rank order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fold {
-    /// The number of positions.
-    pub(crate) power: usize,
-    /// Ranks that share positions.
-    paired: usize,
-}
-
-impl Fold {
-    /// Returns the fold of `ranks` ranks.
-    pub(crate) fn of(ranks: usize) -> Self {
-        debug_assert!(ranks > 0, "a team has ranks");
-        let power = if ranks.is_power_of_two() { ranks } else { ranks.next_power_of_two() / 2 };
-        Self { power, paired: 2 * (ranks - power) }
-    }
-
-    /// Returns true if the rank shares its position with the next one.
-    pub(crate) fn is_paired(self, rank: usize) -> bool {
-        rank < self.paired && rank.is_multiple_of(2)
-    }
-
-    /// Returns the position of a rank; `None` if it shares that of the rank before it.
-    pub(crate) fn position(self, rank: usize) -> Option<usize> {
-        match rank < self.paired {
-            true => rank.is_multiple_of(2).then_some(rank / 2),
-            false => Some(rank - self.paired / 2),
-        }
-    }
-
-    /// Returns the (lower) rank at a position.
-    pub(crate) fn rank_of(self, position: usize) -> usize {
-        debug_assert!(position < self.power, "there is such a position");
-        let half = self.paired / 2;
-        if position < half { position * 2 } else { position + half }
-    }
-}
-
-/// Combines `values` with the values in `bytes`.
-pub(crate) fn copy_in<T: Number>(values: &mut [T], bytes: &[u8], combine: impl Fn(T, T) -> T) {
-    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-        if let Ok(other) = T::read_from_bytes(chunk) {
-            *value = combine(*value, other);
-        }
     }
 }

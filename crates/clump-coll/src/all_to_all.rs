@@ -1,15 +1,14 @@
 //! All-to-all: one value of each rank for each rank.
 
+use crate::choice::{Algorithm, Operation};
 use crate::parcel::{pack, unpack};
+use crate::stage::call::StagedCall;
+use crate::stage::group::StageGroup;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
 use zerocopy::IntoBytes;
-
-/// Maximum bytes of a rank's values for its node to exchange them together: then a message for each
-/// pair of nodes costs less than one for each pair of ranks, although values go by two more ranks.
-const BY_NODE_BYTES: usize = 4096;
 
 impl Team {
     /// Gives `values[i]` to rank `i`, and returns the values that the ranks give to this one, in
@@ -22,10 +21,11 @@ impl Team {
         self.check_one_each(values.len())?;
         let bytes = size_of_val(values);
         check_bytes(bytes as u64)?;
-        let by_node = self.layout.is_spread() && bytes <= BY_NODE_BYTES;
-        self.together(Counter::AllToAlls, |seq| match by_node {
-            true => self.exchange_by_node(seq, values),
-            false => self.exchange_by_rank(seq, values),
+        let algorithm = self.choose(Operation::AllToAll, Some(bytes));
+        self.together(Counter::AllToAlls, |seq| match (algorithm, self.stage()) {
+            (Algorithm::Staged, Some(group)) => self.exchange_staged(group, seq, values),
+            (Algorithm::Leaders, _) => self.exchange_by_node(seq, values),
+            _ => self.exchange_by_rank(seq, values),
         })
     }
 
@@ -38,7 +38,12 @@ impl Team {
         self.check_one_each(parts.len())?;
         let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
         check_bytes(lengths.fold(0, u64::saturating_add))?;
+        let staged = self.stage_for(Operation::AllToAll, None);
         self.together(Counter::AllToAlls, |seq| {
+            if let Some(group) = staged {
+                let parts: Vec<&[u8]> = parts.iter().map(B::as_ref).collect();
+                return StagedCall::new(self, group, seq)?.exchange(&parts);
+            }
             for rank in self.others() {
                 self.send(rank, (seq, step::WITHIN), &pack(&parts[rank..=rank])?)?;
             }
@@ -86,7 +91,7 @@ impl Team {
             let all = self.receive(leader, (seq, step::DOWN), size_of_val(values))?;
             read_into(&mut got, &all);
         } else {
-            let rows = self.exchange_nodes(seq, values)?;
+            let rows = self.exchange_nodes(seq, self.take_rows(seq, values)?)?;
             for (rank, row) in local.clone().zip(&rows) {
                 if rank == leader {
                     got.copy_from_slice(row);
@@ -106,9 +111,49 @@ impl Team {
         Ok(got)
     }
 
-    /// For the lowest rank of a node: exchanges the values of its ranks with other nodes. Returns
-    /// what each of its ranks gets of those; the places of this node's own ranks keep `values`.
-    fn exchange_nodes<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<Vec<T>>> {
+    /// Exchanges values in the memory of the node; where there are several, its lowest rank has all
+    /// its values for others there, and exchanges them with other nodes.
+    fn exchange_staged<T: Plain>(
+        &self,
+        group: &StageGroup,
+        seq: u64,
+        values: &[T],
+    ) -> Result<Vec<T>> {
+        let mut call = StagedCall::new(self, group, seq)?;
+        let mut got = values.to_vec();
+        if !self.layout.is_spread() {
+            let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+            for (value, bytes) in got.iter_mut().zip(call.exchange(&parts)?) {
+                read_into(std::slice::from_mut(value), &bytes);
+            }
+            return Ok(got);
+        }
+        let given = call.collect(Some(0), values.as_bytes())?;
+        call.next_phase();
+        if call.me() != 0 {
+            read_into(&mut got, &call.scatter(0, None)?);
+            return Ok(got);
+        }
+        let to_row = |bytes: &Vec<u8>| {
+            let mut row = values.to_vec();
+            read_into(&mut row, bytes);
+            row
+        };
+        let given: Vec<Vec<T>> = given.iter().map(to_row).collect();
+        let local = self.layout.local();
+        let mut rows = self.exchange_nodes(seq, given.clone())?;
+        for (to, row) in local.clone().zip(&mut rows) {
+            for (from, theirs) in local.clone().zip(&given) {
+                row[from] = theirs[to];
+            }
+        }
+        let parts: Vec<&[u8]> = rows.iter().map(|row| row.as_bytes()).collect();
+        call.scatter(0, Some(&parts))?;
+        Ok(rows.swap_remove(0))
+    }
+
+    /// For the lowest rank of a node: takes the values of its ranks.
+    fn take_rows<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<Vec<T>>> {
         let (me, local) = (self.rank(), self.layout.local());
         let mut given = Vec::with_capacity(local.len());
         for rank in local.clone() {
@@ -119,6 +164,15 @@ impl Team {
             }
             given.push(row);
         }
+        Ok(given)
+    }
+
+    /// For the lowest rank of a node: exchanges the values that its ranks give with other nodes.
+    /// Returns what each of its ranks gets of those; the places of this node's own ranks keep what
+    /// this rank gives.
+    fn exchange_nodes<T: Plain>(&self, seq: u64, given: Vec<Vec<T>>) -> Result<Vec<Vec<T>>> {
+        let (me, local) = (self.rank(), self.layout.local());
+        let values = given.first().cloned().unwrap_or_default();
         let others = self.layout.nodes().iter().filter(|ranks| ranks.start != me);
         for ranks in others.clone() {
             let block: Vec<T> = given.iter().flat_map(|row| &row[ranks.clone()]).copied().collect();
@@ -141,9 +195,7 @@ impl Team {
 /// Reads `values` from bytes.
 fn read_into<T: Plain>(values: &mut [T], bytes: &[u8]) {
     debug_assert_eq!(size_of_val(values), bytes.len(), "as many as were asked for");
-    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>().max(1))) {
-        if let Ok(read) = T::read_from_bytes(chunk) {
-            *value = read;
-        }
+    if size_of_val(values) == bytes.len() {
+        values.as_mut_bytes().copy_from_slice(bytes);
     }
 }

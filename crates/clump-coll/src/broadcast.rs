@@ -1,6 +1,9 @@
 //! Broadcast: one rank's values for all ranks.
 
+use crate::choice::Operation;
 use crate::layout::{binomial, flat};
+use crate::stage::call::StagedCall;
+use crate::stage::group::StageGroup;
 use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
@@ -21,6 +24,10 @@ impl Team {
 
     fn spread<T: Plain>(&self, seq: u64, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = size_of_val(values);
+        let staged = self.stage_for(Operation::Broadcast, Some(bytes));
+        if let Some(group) = staged.filter(|_| bytes > 0) {
+            return self.spread_staged(group, (seq, root), values.as_mut_bytes());
+        }
         let mut data = match self.rank() == root {
             true => Some(copy_of(values.as_bytes())?),
             false => None,
@@ -32,12 +39,26 @@ impl Team {
         let local: Vec<usize> = self.layout.local().collect();
         let speaker = speakers.into_iter().find(|speaker| local.contains(speaker)).unwrap_or(root);
         let data = self.hand_down((seq, step::DOWN), &local, speaker, data, bytes)?;
-        for (value, chunk) in values.iter_mut().zip(data.chunks_exact(size_of::<T>().max(1))) {
-            if let Ok(read) = T::read_from_bytes(chunk) {
-                *value = read;
-            }
-        }
+        copy_whole(values.as_mut_bytes(), &data);
         Ok(())
+    }
+
+    /// Spreads the bytes along a tree over one rank of each node, and in each node's memory.
+    fn spread_staged(
+        &self,
+        group: &StageGroup,
+        (seq, root): (u64, usize),
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let (me, local, speaker) = (self.rank(), self.layout.local(), self.layout.speaker(root));
+        let mut call = StagedCall::new(self, group, seq)?;
+        if self.layout.is_spread() && me == speaker {
+            let data = if me == root { Some(copy_of(bytes)?) } else { None };
+            let speakers = self.layout.speakers(root);
+            let data = self.hand_down((seq, step::BETWEEN), &speakers, root, data, bytes.len())?;
+            copy_whole(bytes, &data);
+        }
+        call.spread(speaker - local.start, bytes)
     }
 
     /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is
@@ -68,5 +89,13 @@ impl Team {
             binomial(me, n).1.try_for_each(send)?;
         }
         Ok(data)
+    }
+}
+
+/// Copies as many bytes as were asked for.
+fn copy_whole(bytes: &mut [u8], data: &[u8]) {
+    debug_assert_eq!(bytes.len(), data.len(), "as many as were asked for");
+    if bytes.len() == data.len() {
+        bytes.copy_from_slice(data);
     }
 }

@@ -1,6 +1,8 @@
 //! Gather: the values of all ranks, for one rank.
 
+use crate::choice::Operation;
 use crate::parcel::{pack, unpack};
+use crate::stage::call::StagedCall;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
@@ -33,15 +35,23 @@ impl Team {
     fn gather_up(&self, seq: u64, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
         let (local, speakers) = (self.layout.local(), self.layout.speakers(root));
         let speaker = self.layout.speaker(root);
+        let staged = self.stage_for(Operation::Gather, None);
+        let mut own = match staged {
+            Some(group) => {
+                StagedCall::new(self, group, seq)?.collect(Some(speaker - local.start), mine)?
+            }
+            None => Vec::with_capacity(local.len()),
+        };
         if self.rank() != speaker {
-            self.send(speaker, (seq, step::UP), &pack(&[mine])?)?;
+            if staged.is_none() {
+                self.send(speaker, (seq, step::UP), &pack(&[mine])?)?;
+            }
             return Ok(None);
         }
         let unpack_of = |from: usize, parcel: &[u8], parts: usize| {
             unpack(parcel, parts, (self.members()[from], seq)).map_err(failed)
         };
-        let mut own = Vec::with_capacity(local.len());
-        for rank in local.clone() {
+        for rank in local.filter(|_| staged.is_none()) {
             if rank == self.rank() {
                 own.push(copy_of(mine)?);
             } else {

@@ -16,6 +16,8 @@ pub(crate) struct Layout {
     nodes: Vec<Range<usize>>,
     me: usize,
     node: usize,
+    /// True if ranks that count as one node are of several.
+    mixed: bool,
 }
 
 impl Layout {
@@ -40,12 +42,12 @@ impl Layout {
 
     /// Creates the layout of `ranks` ranks that count as one node.
     fn mixed(ranks: usize, me: usize) -> Self {
-        Self { nodes: std::iter::once(0..ranks).collect(), me, node: 0 }
+        Self { nodes: std::iter::once(0..ranks).collect(), me, node: 0, mixed: true }
     }
 
     fn new(nodes: Vec<Range<usize>>, me: usize) -> Self {
         let node = nodes.iter().position(|ranks| ranks.contains(&me)).unwrap_or(0);
-        Self { nodes, me, node }
+        Self { nodes, me, node, mixed: false }
     }
 
     pub(crate) fn me(&self) -> usize {
@@ -60,6 +62,16 @@ impl Layout {
     /// Returns true if there is more than one node.
     pub(crate) fn is_spread(&self) -> bool {
         self.nodes.len() > 1
+    }
+
+    /// Returns true if the ranks of each of its nodes can have memory in common.
+    pub(crate) fn has_memory(&self) -> bool {
+        !self.mixed
+    }
+
+    /// Returns the number of ranks of the node that has the most.
+    pub(crate) fn most_local(&self) -> usize {
+        self.nodes.iter().map(ExactSizeIterator::len).max().unwrap_or(0)
     }
 
     /// Returns the ranks of this rank's node.

@@ -22,7 +22,10 @@
 mod all_gather;
 mod all_reduce;
 mod all_to_all;
+mod barrier;
 mod broadcast;
+pub mod choice;
+mod fold;
 mod gather;
 mod layout;
 mod mailbox;
@@ -35,6 +38,9 @@ mod scan;
 mod scatter;
 mod schedule;
 mod split_phase;
+mod stage;
+mod staged_parts;
+mod staged_values;
 mod team;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
@@ -55,4 +61,6 @@ mod step {
     pub(crate) const DOWN: u64 = 2;
     /// The first round between nodes, or between all ranks; others follow.
     pub(crate) const BETWEEN: u64 = 3;
+    /// The first round in which nodes tell each other lengths.
+    pub(crate) const LENGTHS: u64 = 64;
 }

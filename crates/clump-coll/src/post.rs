@@ -2,6 +2,7 @@
 
 use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId};
 use crate::schedule::{Outgoing, Schedule};
+use crate::stage::pool::StagePool;
 use clump_am::{
     Dest, Endpoint, Handler, Name, RankContext, Result, SendAttempt, SharedEndpoint, Tag, Token,
 };
@@ -40,6 +41,8 @@ pub(crate) struct Post {
     mailbox: Arc<Mutex<Mailbox>>,
     /// Numbers of teams that this rank has proposed.
     proposed: AtomicU64,
+    /// Memory for the stages of teams.
+    stages: Mutex<StagePool>,
 }
 
 impl Post {
@@ -81,12 +84,21 @@ impl Post {
         // reports it.
         endpoint.on_returned(|_| ())?;
         let proposed = AtomicU64::new(0);
-        Ok(Self { endpoint, block, tag, dests, running, unsent, mailbox, proposed })
+        let stages = StagePool::new(context)?;
+        // Ranks of this node look there for it.
+        block.set_segment(stages.region().name());
+        let stages = Mutex::new(stages);
+        Ok(Self { endpoint, block, tag, dests, running, unsent, mailbox, proposed, stages })
     }
 
     /// Returns what has arrived.
     pub(crate) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
         lock(&self.mailbox)
+    }
+
+    /// Returns the memory for the stages of this rank's teams.
+    pub(crate) fn stages(&self) -> MutexGuard<'_, StagePool> {
+        lock(&self.stages)
     }
 
     /// Returns a number for a team of which `rank`, this one, is the first member. No other team of

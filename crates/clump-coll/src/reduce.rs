@@ -1,6 +1,9 @@
 //! Reduce: the values of all ranks combined, for one rank.
 
-use crate::all_reduce::{Fold, copy_in};
+use crate::choice::{Algorithm, Operation};
+use crate::fold::{Fold, copy_in};
+use crate::stage::call::StagedCall;
+use crate::staged_values::fold_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
@@ -32,22 +35,75 @@ impl Team {
     ) -> Result<()> {
         self.check_rank(root)?;
         check_bytes(size_of_val(values) as u64)?;
-        self.together(Counter::Reduces, |seq| {
-            let result = self.combine_at_first::<T, O>(seq, values)?;
-            let bytes = size_of_val(values);
-            match (result, self.rank() == root) {
-                (Some(result), true) => values.copy_from_slice(&result),
-                (Some(result), false) => {
-                    self.send(root, (seq, step::DOWN), result.as_bytes())?;
-                }
-                (None, true) => {
-                    let result = self.receive(0, (seq, step::DOWN), bytes)?;
-                    copy_in(values, &result, |_, new| new);
-                }
-                (None, false) => {}
+        let algorithm = self.choose(Operation::Reduce, Some(size_of_val(values)));
+        self.together(Counter::Reduces, |seq| match (algorithm, self.stage()) {
+            _ if values.is_empty() => Ok(()),
+            (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
+                let mut call = StagedCall::new(self, group, seq)?;
+                self.reduce_staged::<T, O>(&mut call, (seq, root), values, algorithm)
             }
-            Ok(())
+            (Algorithm::Everything, Some(group)) => {
+                let mut all = self.everything(group, seq, values)?;
+                if self.rank() == root {
+                    fold_rows::<T, O>(&mut all, self.nranks());
+                    values.copy_from_slice(&all[..values.len()]);
+                }
+                Ok(())
+            }
+            _ => {
+                let result = self.combine_at_first::<T, O>(seq, values)?;
+                self.pass_result((seq, root), result, values)
+            }
         })
+    }
+
+    /// Combines in the memory of each node, and along a tree over the lowest ranks.
+    fn reduce_staged<T: Number, O: Op<T>>(
+        &self,
+        call: &mut StagedCall<'_>,
+        (seq, root): (u64, usize),
+        values: &mut [T],
+        algorithm: Algorithm,
+    ) -> Result<()> {
+        let spread = self.layout.is_spread();
+        let place = if spread { Some(0) } else { Some(root) };
+        // Values of ranks other than the root stay as they are.
+        let mut mine = if spread { values.to_vec() } else { Vec::new() };
+        let into = if spread { &mut mine[..] } else { &mut *values };
+        match algorithm {
+            Algorithm::Shares => call.combine_shares::<T, O>(place, into)?,
+            _ => call.combine::<T, O>(place, into)?,
+        }
+        if !spread {
+            return Ok(());
+        }
+        let each = self.layout.local().len();
+        let result = match call.me() {
+            0 => self.combine_lower::<T, O>(seq, (self.rank(), each, self.nranks()), mine)?,
+            _ => None,
+        };
+        self.pass_result((seq, root), result, values)
+    }
+
+    /// Passes the result on from the first rank, which has it, to the root.
+    fn pass_result<T: Number>(
+        &self,
+        (seq, root): (u64, usize),
+        result: Option<Vec<T>>,
+        values: &mut [T],
+    ) -> Result<()> {
+        match (result, self.rank() == root) {
+            (Some(result), true) => values.copy_from_slice(&result),
+            (Some(result), false) => {
+                self.send(root, (seq, step::DOWN), result.as_bytes())?;
+            }
+            (None, true) => {
+                let result = self.receive(0, (seq, step::DOWN), size_of_val(values))?;
+                copy_in(values, &result, |_, new| new);
+            }
+            (None, false) => {}
+        }
+        Ok(())
     }
 
     /// Combines along the tree of the all-reduce, up to rank 0, which gets the result.
@@ -66,8 +122,20 @@ impl Team {
             let higher = self.receive(me + 1, (seq, step::UP), bytes)?;
             copy_in(&mut mine, &higher, O::combine);
         }
-        let mut bit = 1;
-        while bit < fold.power {
+        self.combine_lower::<T, O>(seq, (position, 1, fold.power), mine)
+    }
+
+    /// Combines over the bits `from..below` (powers of two) of `position`, up to position 0, which
+    /// gets the result. Positions are those of a fold of all ranks.
+    fn combine_lower<T: Number, O: Op<T>>(
+        &self,
+        seq: u64,
+        (position, from, below): (usize, usize, usize),
+        mut mine: Vec<T>,
+    ) -> Result<Option<Vec<T>>> {
+        let (fold, bytes) = (Fold::of(self.nranks()), size_of_val(&mine[..]));
+        let mut bit = from;
+        while bit < below {
             let key = (seq, step::BETWEEN + u64::from(bit.ilog2()));
             let partner = fold.rank_of(position ^ bit);
             if position & bit != 0 {
@@ -78,7 +146,7 @@ impl Team {
             copy_in(&mut mine, &higher, O::combine);
             bit *= 2;
         }
-        debug_assert_eq!(me, 0, "the lowest rank has the result");
+        debug_assert_eq!(position, 0, "the lowest rank has the result");
         Ok(Some(mine))
     }
 }

@@ -1,6 +1,10 @@
 //! Scan: the values of all ranks up to each, combined.
 
-use crate::all_reduce::copy_in;
+use crate::choice::{Algorithm, Operation};
+use crate::fold::copy_in;
+use crate::stage::call::StagedCall;
+use crate::stage::group::StageGroup;
+use crate::staged_values::scan_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
@@ -25,7 +29,13 @@ impl Team {
     /// Fails if a rank died or left, or gave another number of values.
     pub fn scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
         check_bytes(size_of_val(values) as u64)?;
-        self.together(Counter::Scans, |seq| self.scan_up::<T, O>(seq, values))
+        let bytes = Some(size_of_val(values));
+        self.together(Counter::Scans, |seq| match self.scan_memory(bytes) {
+            Some((group, algorithm)) => {
+                self.scan_staged::<T, O>((group, algorithm), seq, values, true)
+            }
+            None => self.scan_up::<T, O>(seq, values),
+        })
     }
 
     /// Combines the values of all ranks before this one, in rank order; `None` at the first.
@@ -50,7 +60,11 @@ impl Team {
     ) -> Result<()> {
         check_bytes(size_of_val(values) as u64)?;
         let (me, n) = (self.rank(), self.nranks());
+        let bytes = Some(size_of_val(values));
         self.together(Counter::Scans, |seq| {
+            if let Some(of) = self.scan_memory(bytes) {
+                return self.scan_staged::<T, O>(of, seq, values, false);
+            }
             let mut through = values.to_vec();
             self.scan_up::<T, O>(seq, &mut through)?;
             if me + 1 < n {
@@ -62,6 +76,38 @@ impl Team {
             }
             Ok(())
         })
+    }
+
+    /// Returns the ranks of this node and the algorithm, if a scan uses the memory of nodes.
+    fn scan_memory(&self, bytes: Option<usize>) -> Option<(&StageGroup, Algorithm)> {
+        let algorithm = self.choose(Operation::Scan, bytes);
+        let is_staged = matches!(algorithm, Algorithm::Staged | Algorithm::Everything);
+        self.stage().filter(|_| is_staged).map(|group| (group, algorithm))
+    }
+
+    /// Combines what ranks before this one have given in the memory of the node, or what all have
+    /// given on all nodes.
+    fn scan_staged<T: Number, O: Op<T>>(
+        &self,
+        (group, algorithm): (&StageGroup, Algorithm),
+        seq: u64,
+        values: &mut [T],
+        inclusive: bool,
+    ) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        if algorithm == Algorithm::Staged {
+            return StagedCall::new(self, group, seq)?.combine_before::<T, O>(values, inclusive);
+        }
+        let mut all = self.everything(group, seq, values)?;
+        let count = self.rank() + usize::from(inclusive);
+        if count > 0 {
+            let rows = &mut all[..count * values.len()];
+            scan_rows::<T, O>(rows, count);
+            values.copy_from_slice(&rows[(count - 1) * values.len()..]);
+        }
+        Ok(())
     }
 
     /// Runs Hillis and Steele's scan: in round k every rank combines with what the one 2^k before

@@ -1,6 +1,8 @@
 //! Scatter: one value of a rank for each rank.
 
+use crate::choice::Operation;
 use crate::parcel::{pack, unpack};
+use crate::stage::call::StagedCall;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
@@ -41,16 +43,27 @@ impl Team {
     fn scatter_down<B: AsRef<[u8]>>(&self, seq: u64, root: usize, parts: &[B]) -> Result<Vec<u8>> {
         let local = self.layout.local();
         let speaker = self.layout.speaker(root);
+        let mut staged = match self.stage_for(Operation::Scatter, None) {
+            Some(group) => Some(StagedCall::new(self, group, seq)?),
+            None => None,
+        };
         if self.rank() == root {
             for (ranks, to) in self.layout.nodes().iter().zip(self.layout.speakers(root)) {
                 if to != root {
                     self.send(to, (seq, step::BETWEEN), &pack(&parts[ranks.clone()])?)?;
                 }
             }
+            if let Some(call) = &mut staged {
+                let parts: Vec<&[u8]> = parts[local.clone()].iter().map(B::as_ref).collect();
+                return call.scatter(root - local.start, Some(&parts));
+            }
             for rank in local.filter(|&rank| rank != root) {
                 self.send(rank, (seq, step::DOWN), &pack(&parts[rank..=rank])?)?;
             }
             return copy_of(parts[root].as_ref());
+        }
+        if let Some(call) = staged.as_mut().filter(|_| self.rank() != speaker) {
+            return call.scatter(speaker - local.start, None);
         }
         let (from, key, count) = match self.rank() == speaker {
             true => (root, (seq, step::BETWEEN), local.len()),
@@ -62,6 +75,10 @@ impl Team {
             return Ok(got.pop().unwrap_or_default());
         }
         debug_assert_eq!(got.len(), local.len(), "one for each rank of this node");
+        if let Some(call) = &mut staged {
+            let parts: Vec<&[u8]> = got.iter().map(Vec::as_slice).collect();
+            return call.scatter(speaker - local.start, Some(&parts));
+        }
         let mut mine = Vec::new();
         for (rank, part) in local.zip(got) {
             if rank == speaker {

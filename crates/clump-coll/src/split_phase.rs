@@ -1,7 +1,7 @@
 //! Collectives in two phases: begun by `start_...`, waited for later. Several may be under way at
 //! one time. They go on whenever the rank polls or waits for anything: handlers take them on.
 
-use crate::all_reduce::{Fold, copy_in};
+use crate::fold::{Fold, copy_in};
 use crate::schedule::{Schedule, Step, Taken};
 use crate::team::{check_bytes, failed};
 use crate::{Number, Op, Plain, Team, step};

@@ -1,16 +1,17 @@
 //! Teams: ranks of a job that execute collectives together.
 
+use crate::choice::{self, Algorithm, Operation, TeamShape};
 use crate::layout::Layout;
 use crate::mailbox::{Broken, PartId, PartMismatch};
-use crate::meeting::AtBarrier;
 use crate::post::{PART, Post, lock};
-use crate::step;
+use crate::stage::area::MAX_MEMBERS;
+use crate::stage::group::StageGroup;
+use crate::stage::pool::last_of;
 use clump_am::{AsContext, ErrorKind, RankContext, Result, WaitFor};
-use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
 use clump_shm::rank::WaitReason;
-use clump_trace::{Counter, Counters, EventKind, histogram};
+use clump_trace::{Counter, Counters};
 use std::sync::{Arc, Mutex};
 
 /// The team of all ranks.
@@ -27,17 +28,35 @@ pub struct Team {
     /// Ranks of the job, by rank of the team.
     members: Vec<u32>,
     pub(crate) layout: Layout,
-    state: Mutex<TeamState>,
+    /// The ranks of this node, and this rank's area, if they have memory in common.
+    stage: Option<(Arc<StageGroup>, u32)>,
+    pub(crate) state: Mutex<TeamState>,
     /// End of the last barrier in cycles of the clock; 0 before the first.
-    last_barrier: AtomicU64,
+    pub(crate) last_barrier: AtomicU64,
+    /// Position of the preferred algorithm, from 1; 0 for none.
+    preferred: AtomicU64,
 }
 
 #[derive(Debug)]
-struct TeamState {
+pub(crate) struct TeamState {
     /// The barrier by shared lines, which the team of all ranks has.
-    barrier: Option<Barrier>,
-    seq: u64,
+    pub(crate) barrier: Option<Barrier>,
+    pub(crate) seq: u64,
 }
+
+/// A team to be made.
+struct NewTeam {
+    id: u64,
+    members: Vec<u32>,
+    /// This rank's place.
+    me: usize,
+    /// Areas by member; none where not every member has one.
+    areas: Option<Vec<u32>>,
+    barrier: Option<Barrier>,
+}
+
+/// Says in a split that a rank has no area left.
+const NO_AREA: u64 = u64::MAX;
 
 impl Team {
     /// Opens this rank's endpoint for collectives and waits until all ranks have. It must be the
@@ -48,25 +67,31 @@ impl Team {
     pub fn form(context: &Arc<RankContext>) -> Result<Self> {
         let barrier = Barrier::new(context.node(), context.rank())?;
         let post = Arc::new(Post::open(context, &barrier)?);
+        let area = post.stages().take();
+        debug_assert_eq!(area, Some(0), "each rank's first area is that of all ranks");
         let members: Vec<u32> = (0..context.node().ranks() as u32).collect();
-        let team = Self::of(context, &post, (ALL, members), context.rank() as usize, Some(barrier));
+        let (me, barrier) = (context.rank() as usize, Some(barrier));
+        let areas = Some(vec![0; members.len()]);
+        let team = Self::of(context, &post, NewTeam { id: ALL, members, me, areas, barrier });
         team.barrier()?;
         Ok(team)
     }
 
-    fn of(
-        context: &Arc<RankContext>,
-        post: &Arc<Post>,
-        (id, members): (u64, Vec<u32>),
-        me: usize,
-        barrier: Option<Barrier>,
-    ) -> Self {
+    fn of(context: &Arc<RankContext>, post: &Arc<Post>, new: NewTeam) -> Self {
+        let NewTeam { id, members, me, areas, barrier } = new;
         debug_assert_eq!(members.get(me), Some(&context.rank()), "this rank is at its place");
         let layout = Layout::of(context.node(), &members, me);
+        let staged = layout.has_memory() && layout.most_local() <= MAX_MEMBERS;
+        let stage = areas.filter(|_| staged).map(|areas| {
+            let local = layout.local();
+            let of_group = (members[local.clone()].to_vec(), areas[local.clone()].to_vec());
+            let group = StageGroup::new(context.node(), id, of_group, me - local.start);
+            (Arc::new(group), areas[me])
+        });
         let state = Mutex::new(TeamState { barrier, seq: 0 });
         let (context, post) = (context.clone(), post.clone());
-        let last_barrier = AtomicU64::new(0);
-        Self { context, post, id, members, layout, state, last_barrier }
+        let (last_barrier, preferred) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { context, post, id, members, layout, stage, state, last_barrier, preferred }
     }
 
     /// Divides the team: ranks that give the same `color` form a team, in the order of their
@@ -78,17 +103,90 @@ impl Team {
     pub fn split(&self, color: Option<u64>, key: u64) -> Result<Option<Self>> {
         let proposal = self.post.propose(self.context.rank());
         let is_in = u64::from(color.is_some());
-        let all = self.all_gather([is_in, color.unwrap_or(0), key, proposal])?;
-        let Some(color) = color else { return Ok(None) };
-        let of_color = |(_, given): &(usize, &[u64; 4])| given[0] == 1 && given[1] == color;
+        let area = color.and_then(|_| self.post.stages().take());
+        let given = [is_in, color.unwrap_or(0), key, proposal, area.map_or(NO_AREA, u64::from)];
+        let all = self.all_gather(given);
+        let team = all.map(|all| self.of_color(color, &all));
+        // The new team may have had no use for it.
+        if let Some(area) = area
+            && !matches!(&team, Ok(Some(team)) if team.stage.is_some())
+        {
+            self.post.stages().give_back(area);
+        }
+        team
+    }
+
+    /// Makes the team of a color, of what the ranks gave to a split.
+    fn of_color(&self, color: Option<u64>, all: &[[u64; 5]]) -> Option<Self> {
+        let color = color?;
+        let of_color = |(_, given): &(usize, &[u64; 5])| given[0] == 1 && given[1] == color;
         let mut chosen: Vec<(u64, usize)> =
             all.iter().enumerate().filter(of_color).map(|(at, given)| (given[2], at)).collect();
         chosen.sort_unstable();
         let me = chosen.iter().position(|&(_, at)| at == self.rank());
         debug_assert!(me.is_some(), "a rank is in the team of its color");
-        let (Some(me), Some(&(_, first))) = (me, chosen.first()) else { return Ok(None) };
+        let (me, &(_, first)) = (me?, chosen.first()?);
         let members = chosen.iter().map(|&(_, at)| self.members[at]).collect();
-        Ok(Some(Self::of(&self.context, &self.post, (all[first][3], members), me, None)))
+        let areas = chosen.iter().map(|&(_, at)| u32::try_from(all[at][4]).ok()).collect();
+        let new = NewTeam { id: all[first][3], members, me, areas, barrier: None };
+        Some(Self::of(&self.context, &self.post, new))
+    }
+
+    /// Returns the algorithm of an operation for contributions of so many bytes.
+    pub fn algorithm(&self, operation: Operation, bytes: usize) -> Algorithm {
+        self.choose(operation, Some(bytes))
+    }
+
+    /// Returns all algorithms of an operation for contributions of so many bytes, the one that is
+    /// chosen first.
+    pub fn algorithms(&self, operation: Operation, bytes: usize) -> Vec<Algorithm> {
+        choice::candidates(operation, Some(bytes), &self.shape())
+    }
+
+    /// Makes the operations of this team use an algorithm, those that have it, or end that. For
+    /// measurements and tests. All ranks of the team call it between the same collectives.
+    pub fn prefer(&self, algorithm: Option<Algorithm>) {
+        let place = |it| Algorithm::ALL.iter().position(|&known| known == it);
+        let place = algorithm.and_then(place).map_or(0, |place| place as u64 + 1);
+        self.preferred.store(place, Ordering::Relaxed);
+    }
+
+    /// Returns the algorithm to use; `bytes`: `None` where ranks need not agree about them.
+    pub(crate) fn choose(&self, operation: Operation, bytes: Option<usize>) -> Algorithm {
+        let shape = self.shape();
+        let preferred = self.preferred.load(Ordering::Relaxed) as usize;
+        if let Some(&preferred) = preferred.checked_sub(1).and_then(|at| Algorithm::ALL.get(at))
+            && choice::candidates(operation, bytes, &shape).contains(&preferred)
+        {
+            return preferred;
+        }
+        choice::choose(operation, bytes, &shape)
+    }
+
+    fn shape(&self) -> TeamShape {
+        TeamShape {
+            ranks: self.nranks(),
+            nodes: self.layout.nodes().len(),
+            even: self.layout.even().is_some(),
+            staged: self.stage.is_some(),
+            lines: self.id == ALL,
+        }
+    }
+
+    /// Returns the ranks of this node, if an operation is to use the memory that they have in
+    /// common, and the algorithm.
+    pub(crate) fn stage_for(
+        &self,
+        operation: Operation,
+        bytes: Option<usize>,
+    ) -> Option<&StageGroup> {
+        let staged = self.choose(operation, bytes) == Algorithm::Staged;
+        self.stage().filter(|_| staged)
+    }
+
+    /// Returns the ranks of this node, if they have memory in common.
+    pub(crate) fn stage(&self) -> Option<&StageGroup> {
+        self.stage.as_ref().map(|(group, _)| &**group)
     }
 
     /// Returns the number of this rank in the team.
@@ -104,68 +202,6 @@ impl Team {
     /// Returns the ranks of the job that form the team, by rank of the team.
     pub fn members(&self) -> &[u32] {
         &self.members
-    }
-
-    /// Returns once all ranks of the team have called it. Messages that ranks of other nodes sent
-    /// before may still be in flight.
-    ///
-    /// # Errors
-    /// Fails if a rank died or left.
-    pub fn barrier(&self) -> Result<()> {
-        let started = clock::cycles();
-        let mut state = lock(&self.state);
-        self.note_barrier(EventKind::Barrier, state.seq);
-        let TeamState { barrier: Some(barrier), seq } = &mut *state else {
-            let number = state.seq;
-            drop(state);
-            self.together(Counter::Barriers, |seq| self.meet(seq))?;
-            self.note_barrier(EventKind::BarrierEnd, number);
-            self.count_barrier_wait(started);
-            return Ok(());
-        };
-        barrier.arrive();
-        if !barrier.complete() {
-            let node = self.context.node();
-            let mut wait = AtBarrier { barrier, post: &self.post, node };
-            let done = self.post.endpoint.block_on(&mut wait);
-            self.heed(done, *seq + 1)?;
-        }
-        self.note_barrier(EventKind::BarrierEnd, *seq);
-        self.count(Counter::Barriers, 1);
-        self.count_barrier_wait(started);
-        Ok(())
-    }
-
-    /// Notes a barrier of this team in the rank's trace. Barriers of a team follow each other, so
-    /// that the team's number tells those of several teams apart.
-    fn note_barrier(&self, kind: EventKind, seq: u64) {
-        let ranks = u32::try_from(self.nranks()).unwrap_or(u32::MAX);
-        let number = (self.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ seq;
-        self.context.note(kind, (ranks, 0, number as u32));
-    }
-
-    /// Runs a dissemination barrier: in round k every rank hears of the one 2^k before it.
-    fn meet(&self, seq: u64) -> Result<()> {
-        let (me, n) = (self.rank(), self.nranks());
-        let (mut distance, mut round) = (1, step::BETWEEN);
-        while distance < n {
-            self.send((me + distance) % n, (seq, round), &[1])?;
-            self.receive((me + n - distance) % n, (seq, round), 1)?;
-            distance *= 2;
-            round += 1;
-        }
-        Ok(())
-    }
-
-    fn count_barrier_wait(&self, started: u64) {
-        let (now, per_us) = (clock::cycles(), clock::cycles_per_us());
-        self.count(Counter::BarrierWait, now.wrapping_sub(started) * 1000 / per_us);
-        let last = self.last_barrier.swap(now, Ordering::Relaxed);
-        if last != 0 {
-            let interval_ns = u128::from(now.wrapping_sub(last)) * 1000 / u128::from(per_us);
-            let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);
-            histogram::record(self.post.block.barrier_intervals(), interval_ns);
-        }
     }
 
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
@@ -312,6 +348,9 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         self.post.forget_schedules(self.id);
+        if let Some((group, area)) = self.stage.take() {
+            self.post.stages().retire(area, group, last_of(lock(&self.state).seq));
+        }
         self.post.mailbox().close(self.id);
     }
 }

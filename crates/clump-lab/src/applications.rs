@@ -94,22 +94,17 @@ fn gather(
     let mut here = vec![Contender::Clump];
     for mpi in [&OPEN_MPI, &MPICH] {
         let scope = plan.venue.scope;
-        let Some((compiler, launcher)) = mpi.programs() else {
-            let known = missing.iter().any(|peer| peer.name == mpi.name(scope));
-            missing.extend((!known).then(|| mpi.absent(scope)));
-            continue;
-        };
         if task == Task::Fft3d && mpi.name(scope) == MPICH.name(scope) {
             let remedy = "Debian's FFTW is built for Open MPI alone".into();
             missing.push(Missing { name: mpi.name(scope), remedy });
             continue;
         }
-        match mpi.compile(&compiler, folder, task.source()) {
-            Ok(program) => here.push(Contender::Mpi { mpi, launcher, program }),
-            Err(why) => {
+        match mpi.compile(scope, folder, task.source()) {
+            Ok((launcher, program)) => here.push(Contender::Mpi { mpi, launcher, program }),
+            Err(peer) => {
                 let packages = if task == Task::Fft3d { " (Debian: libfftw3-mpi-dev)" } else { "" };
-                let remedy = format!("{task} does not compile{packages}: {why:#}");
-                missing.push(Missing { name: mpi.name(scope), remedy });
+                let remedy = format!("{task}{packages}: {}", peer.remedy);
+                missing.push(Missing { remedy, ..peer });
             }
         }
     }

@@ -3,6 +3,7 @@
 
 pub mod applications;
 pub mod calibrate;
+pub mod collectives;
 pub mod compare;
 pub mod flood;
 pub mod logp;
@@ -41,6 +42,8 @@ pub enum Command {
     Compare(compare::CompareArgs),
     /// Comparison of applications with the same work in MPI: sorts of keys, and FFTW's transform
     Applications(applications::ApplicationsArgs),
+    /// Times of the collectives by size, their algorithms, and the installed MPIs beside them
+    Collectives(collectives::CollectivesArgs),
     /// Cost of lost packets and of many senders at once between nodes
     Loss(loss::LossArgs),
     /// Loss of throughput of a job between nodes under an attacker's flood of packets
@@ -65,6 +68,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Steps(args) => steps::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Applications(args) => applications::run(args),
+        Command::Collectives(args) => collectives::run(args),
         Command::Loss(args) => loss::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Urgent(args) => urgent::run(args),

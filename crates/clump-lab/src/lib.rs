@@ -25,6 +25,7 @@ pub mod bare;
 pub mod baseline;
 pub mod calibrate;
 pub mod change;
+pub mod collectives;
 pub mod columns;
 pub mod command;
 pub mod compare;

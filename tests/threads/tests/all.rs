@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
 mod close_handshakes;
+mod collective_algorithms;
 mod collectives;
 mod connection_programs;
 mod connections;

@@ -64,8 +64,7 @@ pub struct Mpi {
     crowds: bool,
 }
 
-/// Open MPI.
-pub const OPEN_MPI: Mpi = Mpi {
+pub(crate) const OPEN_MPI: Mpi = Mpi {
     names: ["Open MPI", "OMPI tcp"],
     suffix: "openmpi",
     packages: "openmpi-bin libopenmpi-dev",
@@ -76,8 +75,7 @@ pub const OPEN_MPI: Mpi = Mpi {
     ),
     crowds: true,
 };
-/// MPICH.
-pub const MPICH: Mpi = Mpi {
+pub(crate) const MPICH: Mpi = Mpi {
     names: ["MPICH", "MPICH tcp"],
     suffix: "mpich",
     packages: "mpich libmpich-dev",
@@ -88,35 +86,36 @@ pub const MPICH: Mpi = Mpi {
 };
 
 impl Mpi {
-    /// Returns the name in tables.
-    pub const fn name(&self, scope: Scope) -> &'static str {
+    /// Compiles a program into `folder`. Returns the launcher and the program.
+    ///
+    /// # Errors
+    /// Returns the peer as missing, with the remedy.
+    pub(crate) fn compile(
+        &self,
+        scope: Scope,
+        folder: &Path,
+        source: &PeerSource,
+    ) -> std::result::Result<(PathBuf, PathBuf), Missing> {
+        let (name, suffix) = (self.name(scope), self.suffix);
+        let compiler = process::find(&format!("mpicc.{suffix}"));
+        let launcher = process::find(&format!("mpirun.{suffix}"));
+        let (Some(compiler), Some(launcher)) = (compiler, launcher) else {
+            return Err(absent(name, self.packages));
+        };
+        let compiled = compile(&compiler, folder, source, suffix);
+        let program = compiled.map_err(|why| Missing { name, remedy: format!("{why:#}") })?;
+        Ok((launcher, program))
+    }
+
+    pub(crate) const fn name(&self, scope: Scope) -> &'static str {
         match scope {
             Scope::Shm => self.names[0],
             Scope::Net => self.names[1],
         }
     }
 
-    /// Returns its compiler and its launcher, if it is installed.
-    pub fn programs(&self) -> Option<(PathBuf, PathBuf)> {
-        let find = |program: &str| process::find(&format!("{program}.{}", self.suffix));
-        Some((find("mpicc")?, find("mpirun")?))
-    }
-
-    /// Returns an entry for a table of what is not installed.
-    pub fn absent(&self, scope: Scope) -> Missing {
-        absent(self.name(scope), self.packages)
-    }
-
-    /// Compiles a program of it into `folder`.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written, or does not compile.
-    pub fn compile(&self, compiler: &Path, folder: &Path, source: &PeerSource) -> Result<PathBuf> {
-        compile(compiler, folder, source, self.suffix)
-    }
-
-    /// Returns the command that starts `ranks` ranks; the program follows.
-    pub fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
+    /// Returns the command of its launcher for so many ranks, to which the program is added.
+    pub(crate) fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
         let mut command = Command::new(launcher);
         command.args(self.flags).args(["-n", &ranks.to_string()]);
         if scope == Scope::Net {
@@ -128,7 +127,7 @@ impl Mpi {
 }
 
 /// A peer that is not installed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Missing {
     /// Its name.
     pub name: &'static str,
@@ -168,13 +167,9 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
             missing.push(Missing { name, remedy });
             continue;
         }
-        let Some((compiler, launcher)) = mpi.programs() else {
-            missing.push(mpi.absent(scope));
-            continue;
-        };
-        match mpi.compile(&compiler, folder, &MPI_SOURCE) {
-            Ok(program) => here.push(Implementation::Mpi { mpi, launcher, program }),
-            Err(why) => missing.push(Missing { name, remedy: format!("{why:#}") }),
+        match mpi.compile(scope, folder, &MPI_SOURCE) {
+            Ok((launcher, program)) => here.push(Implementation::Mpi { mpi, launcher, program }),
+            Err(absent) => missing.push(absent),
         }
     }
     (here, missing)

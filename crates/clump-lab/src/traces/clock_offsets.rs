@@ -69,7 +69,7 @@ impl LeastTimes {
 mod tests {
     use super::*;
     use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     #[test]
     fn known_offsets_are_found_within_the_error_that_is_said() {

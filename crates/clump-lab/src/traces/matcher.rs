@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn ends_meet_in_either_order_and_names_count() {
         let mut matcher = Matcher::default();
-        let name = |from, sent| MessageName::of(from, 9, 16 * sent);
+        let name = |from, sent: u64| MessageName::of(from, 9, 16 * sent);
         assert_eq!(matcher.send(name(1, 5), 100), None);
         assert_eq!(matcher.send(name(1, 5), 101), None, "of another thread, at the same time");
         assert_eq!(matcher.handle(name(2, 5), 70), None, "of another sender");

@@ -1,0 +1,99 @@
+//! Barrier: every rank waits until all have come.
+
+use crate::choice::Operation;
+use crate::meeting::AtBarrier;
+use crate::post::lock;
+use crate::stage::call::StagedCall;
+use crate::team::TeamState;
+use crate::{Team, step};
+use clump_am::{AsContext, Result};
+use clump_os::clock;
+use clump_os::sync::Ordering;
+use clump_trace::{Counter, EventKind, histogram};
+
+impl Team {
+    /// Returns once all ranks of the team have called it. Messages that ranks of other nodes sent
+    /// before may still be in flight.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn barrier(&self) -> Result<()> {
+        let started = clock::cycles();
+        let mut state = lock(&self.state);
+        self.note_barrier(EventKind::Barrier, state.seq);
+        let TeamState { barrier: Some(barrier), seq } = &mut *state else {
+            let number = state.seq;
+            drop(state);
+            self.together(Counter::Barriers, |seq| self.meet(seq))?;
+            self.note_barrier(EventKind::BarrierEnd, number);
+            self.count_barrier_wait(started);
+            return Ok(());
+        };
+        barrier.arrive();
+        if !barrier.complete() {
+            let node = self.context().node();
+            let mut wait = AtBarrier { barrier, post: self.post(), node };
+            let done = self.post().endpoint.block_on(&mut wait);
+            self.heed(done, *seq + 1)?;
+        }
+        self.note_barrier(EventKind::BarrierEnd, *seq);
+        self.count(Counter::Barriers, 1);
+        self.count_barrier_wait(started);
+        Ok(())
+    }
+
+    /// Notes a barrier of this team in the rank's trace. Barriers of a team follow each other, so
+    /// that the team's number tells those of several teams apart.
+    fn note_barrier(&self, kind: EventKind, seq: u64) {
+        let ranks = u32::try_from(self.nranks()).unwrap_or(u32::MAX);
+        let number = (self.id().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ seq;
+        self.context().note(kind, (ranks, 0, number as u32));
+    }
+
+    /// Meets by messages, or in the memory of each node.
+    fn meet(&self, seq: u64) -> Result<()> {
+        let Some(group) = self.stage_for(Operation::Barrier, None) else {
+            return self.disseminate(seq, &(0..self.nranks()).collect::<Vec<_>>());
+        };
+        let mut call = StagedCall::new(self, group, seq)?;
+        call.publish_bytes(&[], 0)?;
+        if !self.layout.is_spread() {
+            return call.others().try_for_each(|member| call.await_chunk(member, 0).map(drop));
+        }
+        if call.me() != 0 {
+            call.read_nothing();
+            call.next_phase();
+            return call.await_chunk(0, 0).map(drop);
+        }
+        call.others().try_for_each(|member| call.await_chunk(member, 0).map(drop))?;
+        call.next_phase();
+        self.disseminate(seq, &self.layout.leaders())?;
+        call.publish_bytes(&[], 0)
+    }
+
+    /// Runs a dissemination barrier among `members`: in round k each hears of the one 2^k before
+    /// it.
+    fn disseminate(&self, seq: u64, members: &[usize]) -> Result<()> {
+        let n = members.len();
+        let me = members.iter().position(|&member| member == self.rank()).unwrap_or(0);
+        let (mut distance, mut round) = (1, step::BETWEEN);
+        while distance < n {
+            self.send(members[(me + distance) % n], (seq, round), &[1])?;
+            self.receive(members[(me + n - distance) % n], (seq, round), 1)?;
+            distance *= 2;
+            round += 1;
+        }
+        Ok(())
+    }
+
+    fn count_barrier_wait(&self, started: u64) {
+        let (now, per_us) = (clock::cycles(), clock::cycles_per_us());
+        self.count(Counter::BarrierWait, now.wrapping_sub(started) * 1000 / per_us);
+        let last = self.last_barrier.swap(now, Ordering::Relaxed);
+        if last != 0 {
+            let interval_ns = u128::from(now.wrapping_sub(last)) * 1000 / u128::from(per_us);
+            let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);
+            histogram::record(self.post().block.barrier_intervals(), interval_ns);
+        }
+    }
+}
