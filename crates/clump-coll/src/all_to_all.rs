@@ -91,7 +91,7 @@ impl Team {
             let all = self.receive(leader, (seq, step::DOWN), size_of_val(values))?;
             read_into(&mut got, &all);
         } else {
-            let rows = self.exchange_nodes(seq, self.take_rows(seq, values)?)?;
+            let rows = self.exchange_nodes(seq, &self.take_rows(seq, values)?)?;
             for (rank, row) in local.clone().zip(&rows) {
                 if rank == leader {
                     got.copy_from_slice(row);
@@ -141,7 +141,7 @@ impl Team {
         };
         let given: Vec<Vec<T>> = given.iter().map(to_row).collect();
         let local = self.layout.local();
-        let mut rows = self.exchange_nodes(seq, given.clone())?;
+        let mut rows = self.exchange_nodes(seq, &given)?;
         for (to, row) in local.clone().zip(&mut rows) {
             for (from, theirs) in local.clone().zip(&given) {
                 row[from] = theirs[to];
@@ -170,7 +170,7 @@ impl Team {
     /// For the lowest rank of a node: exchanges the values that its ranks give with other nodes.
     /// Returns what each of its ranks gets of those; the places of this node's own ranks keep what
     /// this rank gives.
-    fn exchange_nodes<T: Plain>(&self, seq: u64, given: Vec<Vec<T>>) -> Result<Vec<Vec<T>>> {
+    fn exchange_nodes<T: Plain>(&self, seq: u64, given: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let (me, local) = (self.rank(), self.layout.local());
         let values = given.first().cloned().unwrap_or_default();
         let others = self.layout.nodes().iter().filter(|ranks| ranks.start != me);

@@ -1,7 +1,7 @@
 //! Contributions through memory that the ranks of a node have in common.
 //!
 //! Every rank of a group writes its contribution once, into memory of its own or, if it is short,
-//! into a cell that lies beside those of the others; whoever needs it reads it there. So no
+//! into a cell that lies beside those of the others; the ranks that need it read it there. So no
 //! particular rank has to be scheduled for others to go on, and a collective of ranks without cores
 //! of their own costs one turn of all ranks, as a barrier does (ADR 7, 47).
 //!

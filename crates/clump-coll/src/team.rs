@@ -55,7 +55,7 @@ struct NewTeam {
     barrier: Option<Barrier>,
 }
 
-/// Says in a split that a rank has no area left.
+/// Value of a rank in a split that has no area left.
 const NO_AREA: u64 = u64::MAX;
 
 impl Team {

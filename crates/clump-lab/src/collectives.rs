@@ -15,7 +15,7 @@ use crate::compare::process::{self, Guard};
 use crate::launch::{self, JobShape};
 use crate::pair::Scope;
 use anyhow::{Context, Result};
-use cell::{Cell, MeasuredCell};
+use cell::{MeasuredCell, TimedCell};
 use clump_coll::choice::Operation;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,9 +30,9 @@ const MPI_SOURCE: PeerSource = PeerSource {
     libraries: &[],
 };
 
-/// Extent of a measurement.
+/// CollectiveExtent of a measurement.
 #[derive(Debug, Clone)]
-pub struct Extent {
+pub struct CollectiveExtent {
     /// The collectives.
     pub operations: Vec<Operation>,
     /// Bytes of a rank's contribution; for gathers, scatters and all-to-alls those of one part.
@@ -71,7 +71,12 @@ impl MpiPeer {
         self.mpi.name(scope)
     }
 
-    fn play(&self, scope: Scope, ranks: usize, of: (Operation, &Extent)) -> Result<Vec<Cell>> {
+    fn play(
+        &self,
+        scope: Scope,
+        ranks: usize,
+        of: (Operation, &CollectiveExtent),
+    ) -> Result<Vec<TimedCell>> {
         let (operation, extent) = of;
         let mut command = self.mpi.command(&self.launcher, scope, ranks);
         if let Some(folder) = self.program.parent() {
@@ -84,7 +89,7 @@ impl MpiPeer {
     }
 }
 
-impl Extent {
+impl CollectiveExtent {
     /// Returns the sizes at which an operation is measured: a barrier has none.
     pub fn sizes_of(&self, operation: Operation) -> &[usize] {
         if operation == Operation::Barrier { &[8] } else { &self.sizes }
@@ -115,7 +120,7 @@ impl Extent {
 pub fn play(
     shape: JobShape,
     peers: &[MpiPeer],
-    (rounds, extent): (usize, &Extent),
+    (rounds, extent): (usize, &CollectiveExtent),
     mut progress: impl FnMut(&str),
 ) -> Result<(Vec<MeasuredCell>, Vec<String>)> {
     let scope = if shape.nodes > 1 { Scope::Net } else { Scope::Shm };

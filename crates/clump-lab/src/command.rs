@@ -8,6 +8,7 @@ pub mod compare;
 pub mod flood;
 pub mod logp;
 pub mod loss;
+pub mod predict;
 pub mod report;
 pub mod steps;
 pub mod study;
@@ -36,6 +37,8 @@ pub enum Command {
     Study(study::StudyArgs),
     /// Times, messages and longest waits of a traced job; its events for Perfetto
     Trace(trace::TraceArgs),
+    /// A traced run played again on slower networks
+    Predict(predict::PredictArgs),
     /// Steps of a send and of a receive, with their costs
     Steps(steps::StepsArgs),
     /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
@@ -65,6 +68,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Report(args) => report::run(args),
         Command::Study(args) => study::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Steps(args) => steps::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Applications(args) => applications::run(args),

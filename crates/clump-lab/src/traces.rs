@@ -2,6 +2,7 @@
 //! handlers, the summary, the export to Perfetto, and the run played again on a slower network.
 
 pub mod clock_offsets;
+pub mod graph;
 pub mod matcher;
 pub mod perfetto;
 pub mod protobuf;
@@ -11,6 +12,7 @@ pub mod timeline;
 pub mod track_times;
 
 pub use clock_offsets::{ClockOffset, LeastTimes};
+pub use graph::RunGraph;
 pub use matcher::{Matcher, MessageName};
 pub use summary::TraceSummary;
 pub use timeline::{Timeline, TimelineEvent};

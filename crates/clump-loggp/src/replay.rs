@@ -12,6 +12,10 @@ use crate::delay::Injection;
 use crate::knobs::{KnobClass, KnobScope, KnobTable};
 use std::collections::HashMap;
 
+/// Target of messages that no trace says anything of later: operations of an interface, whose
+/// sender waits for a later answer.
+pub const NOBODY: u32 = u32::MAX;
+
 /// A step of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -249,7 +253,9 @@ impl Player {
         left.counts.bytes += u64::from(bulk);
         *free = Moment { ns: plan.free_ns, ..before };
         free.counts.gaps += 1;
-        world.messages.insert(name, Sent { left, row });
+        if name.1 != NOBODY {
+            world.messages.insert(name, Sent { left, row });
+        }
     }
 
     fn receive(&mut self, sent: Sent, transit_ns: u64, knobs: &KnobTable) {

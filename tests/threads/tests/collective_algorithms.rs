@@ -78,9 +78,6 @@ fn step(team: &Team, n: u64) {
     let here = me == root;
     let mine = given(n, me, count);
     let all: Vec<Vec<u64>> = (0..ranks).map(|rank| given(n, rank, count)).collect();
-    let strings = |from: usize| -> Vec<Vec<u8>> {
-        (0..ranks).map(|to| string(n, (from, to), count * 8)).collect()
-    };
     match operation {
         Operation::Barrier => team.barrier().unwrap(),
         Operation::Broadcast => {
@@ -109,6 +106,25 @@ fn step(team: &Team, n: u64) {
             let expected = if me == 0 { mine } else { scanned(&all[..me]) };
             assert!(values == expected, "{algorithm:?}");
         }
+        _ => parts(team, operation, (n, root, count), &mut dice, algorithm),
+    }
+    team.prefer(None);
+}
+
+/// Executes a collective of parts, which have no operation on values.
+fn parts(
+    team: &Team,
+    operation: Operation,
+    (n, root, count): (u64, usize, usize),
+    dice: &mut Dice,
+    algorithm: Algorithm,
+) {
+    let (me, ranks) = (team.rank(), team.nranks());
+    let here = me == root;
+    let strings = |from: usize| -> Vec<Vec<u8>> {
+        (0..ranks).map(|to| string(n, (from, to), count * 8)).collect()
+    };
+    match operation {
         Operation::Gather => {
             let got = team.gather_bytes(root, &strings(me)[0]).unwrap();
             let expected = || (0..ranks).map(|rank| strings(rank).remove(0)).collect();
@@ -136,8 +152,8 @@ fn step(team: &Team, n: u64) {
             let got = team.all_to_all(&row(me)).unwrap();
             assert!(got.iter().enumerate().all(|(from, it)| *it == row(from)[me]));
         }
+        other => unreachable!("{other:?} is one of values"),
     }
-    team.prefer(None);
 }
 
 /// Executes collectives of three teams, some in two phases, some of several teams at one time.

@@ -31,7 +31,7 @@ pub(crate) struct Chunk<'a> {
     header: CellHeader,
 }
 
-/// Where a contribution is written.
+/// The place that a contribution is written into.
 pub(crate) struct Sink<'a> {
     call: &'a StagedCall<'a>,
     slot: usize,
@@ -73,7 +73,7 @@ impl<'a> StagedCall<'a> {
         self.set_taken((self.seq << SEQ_SHIFT | self.phase << PHASE_SHIFT) - 1);
     }
 
-    /// Says that this rank reads nothing of this phase: others need not wait for it.
+    /// Announces that this rank reads nothing of this phase: others need not wait for it.
     pub(crate) fn read_nothing(&self) {
         self.set_taken((self.seq << SEQ_SHIFT | (self.phase + 1) << PHASE_SHIFT) - 1);
     }
@@ -145,7 +145,8 @@ impl<'a> StagedCall<'a> {
         Ok(Chunk { call: self, member, slot, header })
     }
 
-    /// Says that this rank has read the contributions of all members up to `chunk` of this phase.
+    /// Announces that this rank has read the contributions of all members up to `chunk` of this
+    /// phase.
     pub(crate) fn took(&self, chunk: u64) {
         self.set_taken(self.number(chunk));
     }
@@ -220,7 +221,7 @@ impl Sink<'_> {
     }
 }
 
-/// What a rank waits for.
+/// An event that a rank waits for.
 #[derive(Debug, Clone, Copy)]
 enum Awaited {
     /// A contribution of a member.

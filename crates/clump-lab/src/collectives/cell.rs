@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A line that a rank or a peer prints.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct TimedCell {
     /// The operation.
     pub operation: String,
     /// Bytes of a contribution or of a part.
@@ -42,7 +42,7 @@ impl MeasuredCell {
     }
 }
 
-impl Cell {
+impl TimedCell {
     /// Returns the line for it.
     pub fn line(&self) -> String {
         let Self { operation, bytes, algorithm, chosen, ns } = self;
@@ -55,7 +55,7 @@ impl Cell {
 ///
 /// # Errors
 /// Fails on a line that is none.
-pub fn of_clump(text: &str) -> Result<Vec<Cell>> {
+pub fn of_clump(text: &str) -> Result<Vec<TimedCell>> {
     let read = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [operation, bytes, algorithm, chosen, ns] => {
             cell((operation, bytes, ns), (algorithm, chosen == "chosen"))
@@ -69,7 +69,7 @@ pub fn of_clump(text: &str) -> Result<Vec<Cell>> {
 ///
 /// # Errors
 /// Fails on a line that is none.
-pub fn of_peer(text: &str) -> Result<Vec<Cell>> {
+pub fn of_peer(text: &str) -> Result<Vec<TimedCell>> {
     let read = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [operation, bytes, ns] => cell((operation, bytes, ns), ("", true)),
         _ => None,
@@ -80,19 +80,19 @@ pub fn of_peer(text: &str) -> Result<Vec<Cell>> {
 fn cell(
     (operation, bytes, ns): (&str, &str, &str),
     (algorithm, chosen): (&str, bool),
-) -> Option<Cell> {
+) -> Option<TimedCell> {
     let (bytes, ns) = (bytes.parse().ok()?, ns.parse().ok()?);
-    Some(Cell { operation: operation.into(), bytes, algorithm: algorithm.into(), chosen, ns })
+    Some(TimedCell { operation: operation.into(), bytes, algorithm: algorithm.into(), chosen, ns })
 }
 
-fn read_lines(text: &str, read: impl Fn(&str) -> Option<Cell>) -> Result<Vec<Cell>> {
+fn read_lines(text: &str, read: impl Fn(&str) -> Option<TimedCell>) -> Result<Vec<TimedCell>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| read(line).with_context(|| format!("`{line}` is no result"))).collect()
 }
 
 /// Adds the cells of a turn.
-pub fn add(all: &mut Vec<MeasuredCell>, implementation: &str, turn: Vec<Cell>) {
-    for Cell { operation, bytes, algorithm, chosen, ns } in turn {
+pub fn add(all: &mut Vec<MeasuredCell>, implementation: &str, turn: Vec<TimedCell>) {
+    for TimedCell { operation, bytes, algorithm, chosen, ns } in turn {
         let same = |known: &&mut MeasuredCell| {
             known.implementation == implementation
                 && (&known.operation, known.bytes, &known.algorithm)
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_are_written_and_rounds_are_collected() {
-        let cell = Cell {
+        let cell = TimedCell {
             operation: "scan".into(),
             bytes: 8,
             algorithm: "staged".into(),

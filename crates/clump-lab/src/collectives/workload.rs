@@ -1,7 +1,7 @@
 //! Clump's side of the measurement: the calls, and the loops around them.
 
-use super::Extent;
-use super::cell::Cell;
+use super::CollectiveExtent;
+use super::cell::TimedCell;
 use anyhow::Result;
 use clump_coll::choice::{Algorithm, Operation};
 use clump_coll::{Max, Sum, Team};
@@ -15,7 +15,7 @@ const MAX_CALLS: u64 = 2000;
 ///
 /// # Errors
 /// Fails if the job ends.
-pub fn rank_main(extent: &Extent) -> Result<()> {
+pub fn rank_main(extent: &CollectiveExtent) -> Result<()> {
     let cl = clump::init()?;
     let team = cl.team();
     for &operation in &extent.operations {
@@ -41,13 +41,18 @@ pub fn rank_main(extent: &Extent) -> Result<()> {
     Ok(())
 }
 
-fn cell(operation: Operation, bytes: usize, of: (Algorithm, bool), ns: f64) -> Cell {
+fn cell(operation: Operation, bytes: usize, of: (Algorithm, bool), ns: f64) -> TimedCell {
     let (algorithm, chosen) = (of.0.name().to_owned(), of.1);
-    Cell { operation: operation.name().into(), bytes, algorithm, chosen, ns }
+    TimedCell { operation: operation.name().into(), bytes, algorithm, chosen, ns }
 }
 
 /// Returns the time of a call in ns: the median over slices.
-fn measure(team: &Team, operation: Operation, of: &Buffers, extent: &Extent) -> Result<f64> {
+fn measure(
+    team: &Team,
+    operation: Operation,
+    of: &Buffers,
+    extent: &CollectiveExtent,
+) -> Result<f64> {
     #[expect(clippy::cast_precision_loss, reason = "spans are far below 2^53 ns")]
     let calls = |count: u64| -> Result<f64> {
         let start = clock::now_ns();

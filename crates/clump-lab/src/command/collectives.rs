@@ -1,6 +1,6 @@
 //! `clump lab collectives`: options, and the turns.
 
-use crate::collectives::{self, Extent, table, workload};
+use crate::collectives::{self, CollectiveExtent, table, workload};
 use crate::launch::JobShape;
 use crate::pair::Scope;
 use anyhow::Result;
@@ -83,7 +83,7 @@ pub fn run(args: &CollectivesArgs) -> Result<u8> {
     }
 }
 
-fn measure(args: &CollectivesArgs, extent: &Extent, folder: &Path) -> Result<()> {
+fn measure(args: &CollectivesArgs, extent: &CollectiveExtent, folder: &Path) -> Result<()> {
     let scope = if args.nodes > 1 { Scope::Net } else { Scope::Shm };
     let nodes = args.nodes.min(args.n);
     let shape = JobShape { ranks: args.n, nodes, security: args.security, netns: false };
@@ -96,13 +96,13 @@ fn measure(args: &CollectivesArgs, extent: &Extent, folder: &Path) -> Result<()>
     }
     let (cells, failures) = collectives::play(shape, &peers, (args.rounds, extent), console::err)?;
     let report = table::report(&cells, &failures)?.with("ranks", args.n).with("nodes", nodes);
-    super::show(&report.with("rounds", args.rounds), args.json)
+    crate::render::show(&report.with("rounds", args.rounds), args.json)
 }
 
 impl CollectivesArgs {
-    fn extent(&self) -> Extent {
+    fn extent(&self) -> CollectiveExtent {
         let every = || Operation::ALL.to_vec();
-        Extent {
+        CollectiveExtent {
             operations: if self.operations.is_empty() { every() } else { self.operations.clone() },
             sizes: self.sizes.clone(),
             slices: usize::try_from(self.slices).unwrap_or(1),

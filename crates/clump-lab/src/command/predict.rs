@@ -1,0 +1,136 @@
+//! `clump lab predict`: a traced run played again on slower networks (M5).
+
+use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
+use crate::traces::{RunGraph, Timeline};
+use anyhow::{Context, Result};
+use clump_boot::Config;
+use clump_loggp::knobs::settings;
+use clump_loggp::models;
+use clump_loggp::replay::tolerance;
+use clump_loggp::{KnobClass, KnobScope, KnobTable};
+use std::path::PathBuf;
+
+/// Largest latency that is tried for the tolerance, in ns.
+const MAX_NS: u64 = 10_000_000;
+
+/// Options of `clump lab predict`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Plays the run of the traces again with messages that are slower by each setting (M5).\n\n\
+    Examples:\n  \
+    clump run -n 2 --nodes 2 --trace t ./program\n  \
+    clump lab predict t --knob L=+5us..+80us/5 --knob o=+1us,+5us"
+)]
+pub struct PredictArgs {
+    /// The folder that `clump run --trace` wrote
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// A knob and its settings: a list (L=+5us,+10us) or a range (L=+5us..+80us/5)
+    #[arg(long, value_name = "KNOB=SETTINGS")]
+    pub knob: Vec<String>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a setting is none, or if a trace is missing or damaged.
+pub fn run(args: &PredictArgs) -> Result<u8> {
+    let graph = RunGraph::of(&mut Timeline::open(&args.folder)?)?;
+    crate::render::show(&report(&graph, &args.knob)?, args.json)?;
+    Ok(0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times are far below 2^53 ns")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
+    let config = Config::load()?;
+    let base = graph.play(&KnobTable::default());
+    let (ns, counts) = (base.end().ns, base.end().counts);
+    let title = format!("M5: a run of {:.3} ms on slower networks", float(ns) / 1e6);
+    let uses = [counts.overheads, counts.gaps, counts.latencies, counts.bytes];
+    let mut report = InstrumentReport::new("predict", title, &uses)?;
+    let columns = vec![ReportColumn::ours("M5"), ReportColumn::ratio("slowdown").in_unit("", 3)];
+    let columns = columns.into_iter().chain([ReportColumn::baseline("M2e")]).collect();
+    let mut table = ReportTable::new("setting", columns);
+    for knob in knobs {
+        for text in settings(knob).with_context(|| format!("--knob {knob}"))? {
+            let setting = clump_boot::machine::knobs(&config, "--knob", &text)?;
+            let played = graph.play(&setting).end().ns;
+            let slowdown = float(played) / float(ns.max(1));
+            let by_gap = by_gap(graph, &setting).map(|late| Figure::from((float(ns) + late) / 1e6));
+            let m5 = Figure::from(float(played) / 1e6);
+            table.row(text, ("ms", 3), vec![Some(m5), Some(slowdown.into()), by_gap]);
+        }
+    }
+    let residual = float(ns) - float(graph.recorded_ns);
+    table.notes.push(format!(
+        "residual of the replay at no setting: {:+.3} us of {:.3} ms ({:+.3} %)",
+        residual / 1e3,
+        float(graph.recorded_ns) / 1e6,
+        100.0 * residual / float(graph.recorded_ns.max(1))
+    ));
+    table.notes.push(format!(
+        "waits that no message of the traces ended: {:.3} ms of a rank at most; they stay as long",
+        float(graph.unexplained_ns) / 1e6
+    ));
+    if base.unmatched > 0 {
+        table
+            .notes
+            .push(format!("messages and meetings without their other end: {}", base.unmatched));
+    }
+    report.tables = vec![table, sensitivity(graph, uses)];
+    Ok(report)
+}
+
+/// Returns by how much the last message of the rank that is latest leaves later, where a gap
+/// between nodes is set (M2e).
+fn by_gap(graph: &RunGraph, setting: &KnobTable) -> Option<f64> {
+    let gap_ns = setting.get(KnobScope::Net, KnobClass::Short).gap_ns;
+    let late = graph.send_times(KnobScope::Net).into_values();
+    let most = late.map(|times| models::replay(&times, float(gap_ns))).fold(0.0, f64::max);
+    (gap_ns > 0).then_some(most)
+}
+
+/// Returns the derivatives, and the tolerance of the latency.
+fn sensitivity(graph: &RunGraph, [overheads, gaps, latencies, bytes]: [u64; 4]) -> ReportTable {
+    let mut table = ReportTable::new("sensitivity", vec![ReportColumn::ours("value")]);
+    let derivatives = [
+        ("dT/do (o_s and o_r each)", overheads),
+        ("dT/dg", gaps),
+        ("dT/dL", latencies),
+        ("dT/dG, bytes", bytes),
+    ];
+    for (name, uses) in derivatives {
+        table.row(name, ("", 0), vec![Some(float(uses).into())]);
+    }
+    for (percent, slowdown) in [(1, 1.01), (5, 1.05)] {
+        let run = |latency_ns: u64| {
+            let text = format!("L=+{latency_ns}ns");
+            let knobs = KnobTable::parse(&text, &Default::default()).unwrap_or_default();
+            graph.play(&knobs).end().ns
+        };
+        let most = tolerance(slowdown, MAX_NS, run).map(|ns| Figure::from(float(ns) / 1e3));
+        table.row(format!("added L for {percent} % more time"), ("us", 2), vec![most]);
+    }
+    table.notes.push("-: less than that with 10 ms of added latency, too".into());
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::{Command, tests::parse};
+
+    #[test]
+    fn a_folder_without_traces_is_named() {
+        let words = ["lab", "predict", "/nowhere/at/all", "--knob", "L=+1us"];
+        let Command::Predict(args) = parse(&words) else { panic!("another command") };
+        let error = format!("{:#}", super::run(&args).unwrap_err());
+        assert!(error.contains("/nowhere/at/all") && error.contains("--trace"), "{error}");
+    }
+}

@@ -1,0 +1,269 @@
+//! A traced run as steps that can be played again on a slower network (M5, docs/adr/0043).
+
+use crate::traces::matcher::{Matcher, MessageName};
+use crate::traces::timeline::{Timeline, TimelineEvent};
+use clump_loggp::replay::NOBODY;
+use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, Steps, replay};
+use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
+use std::collections::{BTreeMap, HashMap};
+
+/// Bytes of an operation in a batch: where, and its value.
+const OPERATION_BYTES: u32 = 16;
+/// Bit of the names of requests to interfaces: no message has it.
+const TO_INTERFACE: u64 = 1 << 63;
+
+/// The steps of a thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Track {
+    steps: Vec<Step>,
+    /// Time up to which there are steps.
+    until_ns: u64,
+    /// Handlers that have begun, and whether their messages are known.
+    handlers: Vec<bool>,
+    waits: bool,
+    heard: bool,
+    barrier: bool,
+    /// Handlers outside of waits: the steps that began them.
+    at_polls: Vec<usize>,
+}
+
+/// The steps of all threads of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunGraph {
+    tracks: BTreeMap<(u32, u8), Track>,
+    /// Time of the run as it was recorded, in ns.
+    pub recorded_ns: u64,
+    /// Time of all waits that no message in the traces ended, in ns, of the rank with most.
+    pub unexplained_ns: u64,
+}
+
+/// The pass over the events.
+#[derive(Debug, Default)]
+struct Pass {
+    graph: RunGraph,
+    sends: Matcher<u64>,
+    /// Requests to interfaces, by rank and name: their times.
+    asked: HashMap<(u32, u64), u64>,
+    /// The shortest time of a message, by sender and target.
+    least: HashMap<(u32, u32), u64>,
+    /// Of each barrier: the time of the last arrival, and that of each rank how often it met there.
+    arrivals: HashMap<u64, u64>,
+    met: HashMap<(u32, u8, u32), u64>,
+    unexplained: BTreeMap<(u32, u8), u64>,
+}
+
+impl RunGraph {
+    /// Reads all events of a job. Memory: that of its steps, twice the traces.
+    ///
+    /// # Errors
+    /// A trace cannot be read, or is damaged.
+    pub fn of(timeline: &mut Timeline) -> Result<Self, TraceError> {
+        let mut pass = Pass::default();
+        while let Some(event) = timeline.next_event()? {
+            pass.take(timeline, event);
+        }
+        for rank in 0..timeline.files().len() as u32 {
+            let end = timeline.life(rank).1;
+            if let (Some(end), Some(track)) = (end, pass.graph.tracks.get_mut(&(rank, 0))) {
+                track.compute_until(end);
+            }
+        }
+        Ok(pass.conclude())
+    }
+
+    /// Plays the run on a network that is slower by `knobs`.
+    pub fn play(&self, knobs: &KnobTable) -> Replay {
+        let cursors = self.tracks.iter().map(|(&(rank, _), track)| Cursor(rank, &track.steps, 0));
+        replay(&mut cursors.collect::<Vec<_>>(), knobs)
+    }
+
+    /// Returns the times of each rank's sends on a path, in ns, by rank.
+    pub fn send_times(&self, scope: KnobScope) -> BTreeMap<u32, Vec<f64>> {
+        let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (&(rank, _), track) in &self.tracks {
+            let times = all.entry(rank).or_default();
+            let mut now = 0.0;
+            for step in &track.steps {
+                match *step {
+                    #[expect(clippy::cast_precision_loss, reason = "times are below 2^53 ns")]
+                    Step::Compute { ns } => now += ns as f64,
+                    Step::Send { row: (on, _), .. } if on == scope => times.push(now),
+                    _ => {}
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Track {
+    /// Accounts for the time until `at_ns` as computation.
+    fn compute_until(&mut self, at_ns: u64) {
+        let ns = at_ns.saturating_sub(self.until_ns);
+        if ns > 0 {
+            self.steps.push(Step::Compute { ns });
+        }
+        self.until_ns = at_ns.max(self.until_ns);
+    }
+
+    /// Begins a handler of a message that was under way for `transit_ns`.
+    fn receive(&mut self, at_ns: u64, from: u32, key: u64, transit_ns: u64) {
+        if self.waits {
+            self.until_ns = at_ns.max(self.until_ns);
+            self.heard = true;
+        } else {
+            self.compute_until(at_ns);
+            self.at_polls.push(self.steps.len());
+        }
+        self.steps.push(Step::Receive { from, key, transit_ns });
+    }
+}
+
+impl Pass {
+    fn take(&mut self, timeline: &Timeline, TimelineEvent { rank, at_ns, event }: TimelineEvent) {
+        let at = (rank, event.track);
+        self.graph.recorded_ns = self.graph.recorded_ns.max(at_ns);
+        let track = self.graph.tracks.entry(at).or_default();
+        let scope = |other: bool| if other { KnobScope::Net } else { KnobScope::Shm };
+        let node = timeline.header(rank).node;
+        match event.kind {
+            EventKind::Send => {
+                track.compute_until(at_ns);
+                let class = MessageClass::of_detail(event.detail);
+                let kind = if class.bulk { KnobClass::Bulk } else { KnobClass::Short };
+                let Some(name) = timeline.message(rank, &event) else { return };
+                self.sends.send(name, at_ns);
+                let (row, key) = ((scope(class.remote), kind), u64::from(name.sent));
+                track.steps.push(Step::Send { to: event.peer, key, bytes: event.value, row });
+            }
+            EventKind::Handle => {
+                let name = timeline.message(rank, &event);
+                let sent = name.and_then(|name| Some((name, self.sends.handle(name, at_ns)?)));
+                track.handlers.push(sent.is_some());
+                let Some((MessageName { from, sent: key, .. }, sent_ns)) = sent else { return };
+                let transit_ns = at_ns.saturating_sub(sent_ns);
+                let least = self.least.entry((from, rank)).or_insert(transit_ns);
+                *least = transit_ns.min(*least);
+                track.receive(at_ns, from, u64::from(key), transit_ns);
+            }
+            EventKind::HandleEnd => {
+                track.compute_until(at_ns);
+                if track.handlers.pop() == Some(true) {
+                    track.steps.push(Step::Handled);
+                }
+            }
+            EventKind::Ask | EventKind::Batch => {
+                track.compute_until(at_ns);
+                let batch = event.kind == EventKind::Batch;
+                let (to, key, bytes) = if batch {
+                    (NOBODY, 0, event.value.saturating_mul(OPERATION_BYTES))
+                } else {
+                    self.asked.insert((rank, asked(&event)), at_ns);
+                    (rank, asked(&event), 0)
+                };
+                let other = batch || event.peer != node;
+                let row = (scope(other), KnobClass::OneSided);
+                track.steps.push(Step::Send { to, key, bytes, row });
+            }
+            EventKind::Answer => {
+                if let Some(sent_ns) = self.asked.remove(&(rank, asked(&event))) {
+                    track.receive(at_ns, rank, asked(&event), at_ns.saturating_sub(sent_ns));
+                    track.steps.push(Step::Handled);
+                }
+            }
+            _ => self.synchronize(at, at_ns, &event),
+        }
+    }
+
+    /// Takes waits and barriers.
+    fn synchronize(&mut self, at: (u32, u8), at_ns: u64, event: &TraceEvent) {
+        let track = self.graph.tracks.entry(at).or_default();
+        match event.kind {
+            EventKind::Wait => {
+                track.compute_until(at_ns);
+                (track.waits, track.heard) = (true, false);
+                track.steps.push(Step::Wait);
+            }
+            EventKind::WaitEnd => {
+                if !track.heard && !track.barrier {
+                    *self.unexplained.entry(at).or_default() +=
+                        at_ns.saturating_sub(track.until_ns);
+                }
+                track.waits = false;
+                track.steps.push(Step::WaitEnd);
+                if track.heard || !track.barrier {
+                    // It woke up after what it waited for; or that is in no trace.
+                    track.compute_until(at_ns);
+                } else {
+                    track.until_ns = at_ns.max(track.until_ns);
+                }
+            }
+            EventKind::Barrier => {
+                track.compute_until(at_ns);
+                track.barrier = true;
+                // The same ranks meet again and again.
+                *self.met.entry((at.0, at.1, event.value)).or_default() += 1;
+                let key = self.meeting(at, event.value);
+                let latest = self.arrivals.entry(key).or_default();
+                *latest = at_ns.max(*latest);
+                let track = self.graph.tracks.entry(at).or_default();
+                track.steps.push(Step::Meet { key, ranks: event.peer });
+            }
+            EventKind::BarrierEnd => {
+                track.barrier = false;
+                track.until_ns = at_ns.max(track.until_ns);
+                let key = self.meeting(at, event.value);
+                let latest = self.arrivals.get(&key).copied().unwrap_or(at_ns);
+                let after_ns = at_ns.saturating_sub(latest);
+                let track = self.graph.tracks.entry(at).or_default();
+                track.steps.push(Step::Part { key, after_ns });
+            }
+            // Page faults and locks are times of their own; their messages are those of interfaces.
+            _ => track.compute_until(at_ns),
+        }
+    }
+
+    /// Returns the name of the meeting at which a thread is.
+    fn meeting(&self, (rank, number): (u32, u8), value: u32) -> u64 {
+        let times = self.met.get(&(rank, number, value)).copied().unwrap_or(0);
+        times << 32 | u64::from(value)
+    }
+
+    fn conclude(self) -> RunGraph {
+        let Self { mut graph, least, unexplained, .. } = self;
+        for (&(rank, _), track) in &mut graph.tracks {
+            for at in std::mem::take(&mut track.at_polls) {
+                let Step::Receive { from, transit_ns, .. } = &mut track.steps[at] else { continue };
+                // It had come before the rank polled.
+                *transit_ns =
+                    least.get(&(*from, rank)).map_or(*transit_ns, |&l| l.min(*transit_ns));
+            }
+            graph.recorded_ns = graph.recorded_ns.max(track.until_ns);
+        }
+        graph.unexplained_ns = unexplained.into_values().max().unwrap_or(0);
+        graph
+    }
+}
+
+/// Returns the name of a request to an interface.
+fn asked(event: &TraceEvent) -> u64 {
+    TO_INTERFACE | u64::from(event.peer) << 32 | u64::from(event.value)
+}
+
+/// A thread whose steps are played.
+#[derive(Debug)]
+struct Cursor<'a>(u32, &'a [Step], usize);
+
+impl Steps for Cursor<'_> {
+    fn rank(&self) -> u32 {
+        self.0
+    }
+
+    fn peek(&mut self) -> Option<Step> {
+        self.1.get(self.2).copied()
+    }
+
+    fn advance(&mut self) {
+        self.2 += 1;
+    }
+}
