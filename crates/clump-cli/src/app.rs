@@ -159,6 +159,8 @@ built-in applications (clump app NAME --help says more):
   raytrace       trace a picture in shared virtual memory, with queues that ranks steal from
   barnes-svm     move bodies that attract each other in shared virtual memory, by an octree
   volrend        render a volume in shared virtual memory, with queues that ranks steal from
+  tsp            find the shortest round tour in shared virtual memory, by branch and bound
+  unstructured   loop over the edges of an irregular mesh in shared virtual memory
   gensort        make records to sort
   valsort        check that files are sorted and complete
 ";

@@ -11,6 +11,8 @@ use clump_matmul::command::MatmulArgs;
 use clump_ocean::command::OceanArgs;
 use clump_radix_svm::command::RadixSvmArgs;
 use clump_raytrace::command::RaytraceArgs;
+use clump_tsp::command::TspArgs;
+use clump_unstructured::command::UnstructuredArgs;
 use clump_volrend::command::VolrendArgs;
 use clump_water::nsq_command::WaterArgs;
 use clump_water::spatial_command::WaterSpatialArgs;
@@ -117,6 +119,22 @@ pub enum SharedApp {
         #[command(flatten)]
         args: VolrendArgs,
     },
+    /// Find the shortest round tour in shared virtual memory, by branch and bound
+    #[command(after_help = "Example:\n  clump app tsp -n 2 --nodes 2 --instance gr17")]
+    Tsp {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: TspArgs,
+    },
+    /// Loop over the edges of an irregular mesh in shared virtual memory
+    #[command(after_help = "Example:\n  clump app unstructured -n 2 --nodes 2 --adding locks")]
+    Unstructured {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: UnstructuredArgs,
+    },
 }
 
 impl SharedApp {
@@ -140,6 +158,10 @@ impl SharedApp {
             Self::Raytrace { ranks, args } => ranks.job(|| clump_raytrace::command::run(args)),
             Self::BarnesSvm { ranks, args } => ranks.job(|| clump_barnes_svm::command::run(args)),
             Self::Volrend { ranks, args } => ranks.job(|| clump_volrend::command::run(args)),
+            Self::Tsp { ranks, args } => ranks.job(|| clump_tsp::command::run(args)),
+            Self::Unstructured { ranks, args } => {
+                ranks.job(|| clump_unstructured::command::run(args))
+            }
         }
     }
 }

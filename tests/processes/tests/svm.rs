@@ -181,6 +181,8 @@ fn applications_are_exact_on_every_step_of_the_ladder() {
         "fft --log 8",
         "ocean --side 32 --cycles 6",
         "raytrace --side 24 --balls 20 --tile 6",
+        "tsp --cities 8",
+        "unstructured --points 80 --steps 2",
     ];
     for step in STEPS {
         for words in first_of(2, &applications) {
@@ -333,6 +335,21 @@ fn the_application_raytrace_is_verified_on_any_nodes() {
 fn the_application_water_nsq_is_verified_on_any_nodes() {
     verified("water-nsq --molecules 64 --steps 7");
     verified("water-nsq --molecules 27 --steps 6 --forces locks");
+}
+
+#[test]
+fn the_application_tsp_is_verified_on_any_nodes() {
+    for report in verified("tsp --cities 9 --seed 3") {
+        assert_eq!(report["choices"]["checked by"], "held-karp");
+    }
+    // One that finds no room in the queue is completed at once.
+    verified("tsp --instance burma14 --solve-below 9 --queue 20");
+}
+
+#[test]
+fn the_application_unstructured_is_verified_on_any_nodes() {
+    verified("unstructured --points 200 --steps 3");
+    verified("unstructured --points 60 --steps 2 --adding locks --seed 5");
 }
 
 #[test]

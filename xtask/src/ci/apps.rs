@@ -14,7 +14,7 @@ const RECORDS: &str = "200000";
 const KILLS: &str = "20";
 
 /// Applications on global memory.
-const GLOBAL_MEMORY: [&str; 16] = [
+const GLOBAL_MEMORY: [&str; 18] = [
     "gups",
     "histo",
     "indexgather",
@@ -31,6 +31,8 @@ const GLOBAL_MEMORY: [&str; 16] = [
     "water-spatial",
     "barnes-svm",
     "volrend",
+    "tsp",
+    "unstructured",
 ];
 
 /// The parameters of a sort.
