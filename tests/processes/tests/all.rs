@@ -29,3 +29,4 @@ mod storm;
 mod svm;
 mod temporary;
 mod terminal;
+mod traces;

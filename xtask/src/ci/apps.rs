@@ -190,7 +190,10 @@ pub fn clump(site: &Site, words: &[&str]) -> Result<Ended> {
 }
 
 /// Runs the program of this tree with settings.
-fn clump_with(site: &Site, words: &[&str], settings: &[(&str, &str)]) -> Result<Ended> {
+///
+/// # Errors
+/// Fails if it cannot be started.
+pub fn clump_with(site: &Site, words: &[&str], settings: &[(&str, &str)]) -> Result<Ended> {
     let args = [&["run", "--quiet", "--release", "--"], words].concat();
     let mut command = cargo(&site.root, &args);
     command.env("TMPDIR", site.scratch()?).envs(settings.iter().copied());

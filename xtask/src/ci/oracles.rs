@@ -18,7 +18,7 @@ pub fn own(site: &Site) -> Result<StepOutcome> {
     if files(&site.root.join("oracles"), "test_", ".py").is_empty() {
         return Ok(StepOutcome::Skipped("oracles/ holds no test_*.py".into()));
     }
-    let python = match python(site)? {
+    let python = match python(site, "numpy")? {
         Ok(python) => python,
         Err(reason) => return Ok(StepOutcome::Skipped(reason)),
     };
@@ -39,7 +39,7 @@ pub fn own(site: &Site) -> Result<StepOutcome> {
 /// # Errors
 /// Fails if a program cannot be started or a folder cannot be made.
 pub fn judge(site: &Site) -> Result<StepOutcome> {
-    let python = match python(site)? {
+    let python = match python(site, "numpy")? {
         Ok(python) => python,
         Err(reason) => return Ok(StepOutcome::Skipped(reason)),
     };
@@ -80,9 +80,43 @@ fn unittest_counts(report: &str) -> Counts {
     Counts { passed: ran.saturating_sub(failed + ignored), failed, ignored }
 }
 
-/// Returns a Python that has numpy, or the reason why there is none: the one on the path, else an
-/// environment of our own.
-fn python(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
+/// Has the classes that Perfetto generates from its own definitions read traces of this build.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+pub fn traces(site: &Site) -> Result<StepOutcome> {
+    let python = match python(site, "perfetto")? {
+        Ok(python) => python,
+        Err(reason) => return Ok(StepOutcome::Skipped(reason)),
+    };
+    apps::in_folder(site, "traces", |folder| {
+        for app in ["em3d", "sample", "gauss"] {
+            let (traced, written) = (folder.join(app), folder.join(format!("{app}.perfetto")));
+            let [traced, written] = [&traced, &written].map(|path| path.to_string_lossy());
+            let run = ["app", app, "-n", "4", "--nodes", "2", "--json"];
+            let settings = [("CLUMP_TRACE", &*traced), ("CLUMP_TRACE_EVENTS", "100000")];
+            let ended = apps::clump_with(site, &run, &settings)?;
+            if !ended.success {
+                return Ok(plain(false, &format!("{app}, traced: {}", ended.why)));
+            }
+            let ended = apps::clump(site, &["lab", "trace", &traced, "--perfetto", &written])?;
+            if !ended.success {
+                return Ok(plain(false, &format!("traces of {app}: {}", ended.why)));
+            }
+            let mut checker = Command::new(&python);
+            checker.args(["-B", "oracles/check_perfetto.py", &written]).current_dir(&site.root);
+            let ended = command::run(&mut checker, RUN)?;
+            if !ended.success {
+                return Ok(plain(false, &format!("Perfetto and traces of {app}: {}", ended.why)));
+            }
+        }
+        Ok(plain(true, ""))
+    })
+}
+
+/// Returns a Python that has a package, or the reason why there is none: the one on the path, else
+/// an environment of our own.
+fn python(site: &Site, package: &str) -> Result<std::result::Result<PathBuf, String>> {
     let Some(system) = host::program("python3") else {
         return Ok(
             Err("there is no python3 (Debian: apt-get install python3 python3-venv)".into()),
@@ -91,23 +125,23 @@ fn python(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
     let quiet = |program: &Path, args: &[&str], limit| {
         command::run_quiet(Command::new(program).args(args).current_dir(&site.root), limit)
     };
-    let has_numpy = ["-c", "import numpy"];
-    if quiet(&system, &has_numpy, RUN)?.success {
+    let import = format!("import {package}");
+    let has_package = ["-c", &import];
+    if quiet(&system, &has_package, RUN)?.success {
         return Ok(Ok(system));
     }
     let venv = site.target.join("oracles-venv");
     let own = venv.join("bin/python");
-    if own.is_file() && quiet(&own, &has_numpy, RUN)?.success {
+    if own.is_file() && quiet(&own, &has_package, RUN)?.success {
         return Ok(Ok(own));
     }
     let folder = venv.to_string_lossy();
-    if !quiet(&system, &["-m", "venv", "--clear", &folder], RUN)?.success {
+    if !own.is_file() && !quiet(&system, &["-m", "venv", "--clear", &folder], RUN)?.success {
         return Ok(Err("python3 cannot make a venv (Debian: apt-get install python3-venv)".into()));
     }
-    if !quiet(&own, &["-m", "pip", "install", "--quiet", "numpy"], BUILD)?.success {
-        return Ok(
-            Err("pip cannot install numpy: no network, and no numpy on this machine".into()),
-        );
+    if !quiet(&own, &["-m", "pip", "install", "--quiet", package], BUILD)?.success {
+        let missing = format!("pip cannot install {package}: no network, and it is not here");
+        return Ok(Err(missing));
     }
     Ok(Ok(own))
 }

@@ -97,6 +97,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::judge,
     },
     Step {
+        name: "traces",
+        what: "Perfetto's own classes read what traced jobs leave",
+        tiers: FROM_MERGE,
+        run: oracles::traces,
+    },
+    Step {
         name: "logp",
         what: "clump lab logp measures, and says so in JSON",
         tiers: FROM_MERGE,
