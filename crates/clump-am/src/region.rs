@@ -3,6 +3,7 @@
 use crate::context::RankContext;
 use crate::error::{Error, ErrorKind, Result};
 use clump_os::map::PAGE;
+use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::export::{EXPORTS, Extent, SegmentName};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ struct ExportedEntry {
     name: SegmentName,
     offset: u64,
     reserved: u64,
+    /// True if it outlives this rank's part in the job.
+    stays: AtomicBool,
 }
 
 impl Region {
@@ -47,13 +50,21 @@ impl Region {
         drop(space);
         let name = SegmentName::new(context.rank(), index, generation);
         let context = context.clone();
-        let entry = ExportedEntry { context, name, offset, reserved: whole };
+        let stays = AtomicBool::new(false);
+        let entry = ExportedEntry { context, name, offset, reserved: whole, stays };
         Ok(Self { entry: Arc::new(entry) })
     }
 
     /// Returns its name, under which other ranks access it.
     pub fn name(&self) -> SegmentName {
         self.entry.name
+    }
+
+    /// Keeps it exported when its last clone is gone, as long as the node's memory: others may
+    /// still read what this rank gave them last.
+    pub fn outlive_rank(&self) {
+        self.entry.stays.store(true, Ordering::Relaxed);
+        debug_assert!(self.name().rank() == self.entry.context.rank(), "a rank decides on its own");
     }
 
     /// Returns the bytes that it may grow to.
@@ -67,7 +78,7 @@ impl Region {
     /// # Errors
     /// That is more than was reserved; memory has run out; another process overwrote its entry.
     pub fn grow(&self, bytes: u64) -> Result<()> {
-        let ExportedEntry { context, name, offset, reserved } = &*self.entry;
+        let ExportedEntry { context, name, offset, reserved, stays: _ } = &*self.entry;
         if bytes > *reserved {
             return Err(ErrorKind::CannotGrow { asked: bytes, reserved: *reserved }.into());
         }
@@ -93,7 +104,7 @@ pub(crate) fn overwritten() -> Error {
 impl Drop for ExportedEntry {
     fn drop(&mut self) {
         // The memory is the rank's, not its child's by `fork`.
-        if clump_os::forked::is_child() {
+        if clump_os::forked::is_child() || self.stays.load(Ordering::Relaxed) {
             return;
         }
         debug_assert!(self.name.rank() == self.context.rank(), "a rank gives back its own");

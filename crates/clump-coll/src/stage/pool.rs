@@ -3,7 +3,6 @@
 use super::area::{AREA, Front};
 use super::group::StageGroup;
 use clump_am::{ErrorKind, RankContext, Region, Result};
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Teams of a rank that may have stages at one time; others communicate by messages.
@@ -22,7 +21,7 @@ pub(crate) fn last_of(seq: u64) -> u64 {
 pub(crate) struct StagePool {
     context: Arc<RankContext>,
     /// Others may still read it when this rank has left, so it lives as long as the node's memory.
-    region: ManuallyDrop<Region>,
+    region: Region,
     states: Vec<AreaState>,
 }
 
@@ -41,8 +40,8 @@ impl StagePool {
     /// Registers the region, with one area.
     pub(crate) fn new(context: &Arc<RankContext>) -> Result<Self> {
         let region = Region::register(context, AREA, AREA * u64::from(AREAS))?;
-        let context = context.clone();
-        Ok(Self { context, region: ManuallyDrop::new(region), states: Vec::new() })
+        region.outlive_rank();
+        Ok(Self { context: context.clone(), region, states: Vec::new() })
     }
 
     /// Returns the region.
