@@ -32,8 +32,8 @@ pub struct TspArgs {
     /// File of TSPLIB with a symmetric instance of 3 to 32 cities, at every node
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Cities below which what is left of a tour is tried in all orders by one rank [default: 12,
-    /// or three fifths of all cities if that is less]
+    /// Cities below which what is left of a tour is tried in all orders by one rank [default: 13,
+    /// or four fifths of all cities if that is less]
     #[arg(long, value_name = "CITIES",
           value_parser = clap::value_parser!(u32).range(1..=MAX_CITIES as i64))]
     pub solve_below: Option<u32>,
@@ -86,7 +86,7 @@ impl TspInput {
 pub fn run(args: &TspArgs) -> Result<ExitCode> {
     let input = TspInput::chosen(args)?;
     let distances = &input.distances;
-    let usual = 12.min((distances.cities() * 3 / 5).max(1));
+    let usual = 13.min((distances.cities() * 4 / 5).max(1));
     let solve_below = args.solve_below.map_or(usual, |cities| cities as usize);
     let cl = clump::init()?;
     let svm = cl.svm()?;
