@@ -125,3 +125,25 @@ impl Handling<'_> {
         Some(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clump_shm::rank::WaitReason;
+    use clump_trace::event::{AWAITED, waits_for};
+
+    #[test]
+    fn traces_name_each_reason_to_wait() {
+        let reasons = [
+            (WaitReason::Barrier { epoch: 1, missing: 2 }, "barrier"),
+            (WaitReason::Condition, "condition"),
+            (WaitReason::Message, "message"),
+            (WaitReason::Room { peer: 3 }, "room"),
+            (WaitReason::Collective { seq: 4, peer: 5 }, "collective"),
+            (WaitReason::Leave, "leaving the job"),
+        ];
+        assert_eq!(reasons.len() + 1, AWAITED.len(), "each but the unknown one");
+        for (reason, name) in reasons {
+            assert_eq!(waits_for(reason.number()), name, "{reason:?}");
+        }
+    }
+}

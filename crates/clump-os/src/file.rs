@@ -172,6 +172,22 @@ impl DiskFile {
         }
     }
 
+    /// Gives the disk room of `[offset, offset + bytes)` back: it reads as zeros, the length stays,
+    /// and a mapping stays valid. Without effect where the file system cannot.
+    ///
+    /// # Errors
+    /// Another refusal of the kernel.
+    pub fn release(&self, offset: u64, bytes: u64) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.fd, flags, offset, bytes) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(e) => Err(self.error("giving back room of", e)),
+        }
+    }
+
     /// Sets the length to exactly `bytes`.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ pub enum EventKind {
     Wait = 4,
     /// It has what it waited for.
     WaitEnd = 5,
-    /// The rank enters a barrier. `peer`: the ranks that meet; `value`: the number of the barrier.
+    /// The rank enters a barrier. `peer`: the ranks that meet; `value`: a number that is equal on
+    /// all of them. Their n-th entries with it are of one barrier.
     Barrier = 6,
     /// It leaves the barrier.
     BarrierEnd = 7,
@@ -93,12 +94,13 @@ impl EventKind {
     }
 }
 
+/// Events that a wait may be for, by the detail of [`EventKind::Wait`]; 0 is unknown.
+pub const AWAITED: [&str; 7] =
+    ["something", "barrier", "condition", "message", "room", "collective", "leaving the job"];
+
 /// Returns the event that a wait is for, by the detail of [`EventKind::Wait`].
 pub fn waits_for(detail: u8) -> &'static str {
-    const EVENTS: [&str; 6] =
-        ["barrier", "condition", "message", "room", "collective", "leaving the job"];
-    let known = usize::from(detail).checked_sub(1).and_then(|at| EVENTS.get(at));
-    known.copied().unwrap_or("something")
+    AWAITED.get(usize::from(detail)).copied().unwrap_or(AWAITED[0])
 }
 
 /// Properties of a message, the detail of [`EventKind::Send`] and [`EventKind::Handle`].

@@ -87,10 +87,20 @@ impl Recorder {
         words[slot].store(first, Ordering::Release);
     }
 
-    /// Notes that the rank has left the job. Events may follow, of other threads.
+    /// Notes that the rank has left the job, and gives back the disk room behind its last event:
+    /// most processes end without dropping the recorder. Events may follow, of other threads.
     pub fn conclude(&self) {
         let end = clock::now_ns().saturating_sub(self.start_ns).max(1);
         self.memory.words()[HeaderWord::End as usize].store(end, Ordering::Release);
+        let unused = self.used().next_multiple_of(PAGE as u64);
+        let whole = self.memory.words().len() as u64 * 8;
+        // A larger file is no mistake.
+        let _ = self.file.release(unused, whole.saturating_sub(unused));
+    }
+
+    /// Returns the bytes of the header and of all events.
+    fn used(&self) -> u64 {
+        HEADER_WORDS as u64 * 8 + 16 * self.claimed().min(self.capacity)
     }
 
     fn claimed(&self) -> u64 {
@@ -104,9 +114,8 @@ impl Drop for Recorder {
         if clump_os::forked::is_child() {
             return;
         }
-        let used = HEADER_WORDS as u64 * 8 + 16 * self.claimed().min(self.capacity);
         // A longer file is no mistake.
-        let _ = self.file.truncate(used);
+        let _ = self.file.truncate(self.used());
     }
 }
 
@@ -160,6 +169,16 @@ mod tests {
         assert_eq!(sent, [(0, 2, 0), (1, 2, 1)]);
         let bytes = std::fs::metadata(&path).unwrap().len();
         assert_eq!(bytes, HEADER_WORDS as u64 * 8 + 2 * 16, "no more than was used");
+        let large = Recorder::create(folder.path(), (3, 4, 1), 1 << 16).unwrap();
+        large.note(start, EventKind::Send, 1, (2, 4, 7));
+        let on_disk = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
+        let reserved = on_disk();
+        large.conclude();
+        // Of 1 MiB, one page stays; a file system without holes reserves nothing either.
+        assert!(on_disk() < 64 || reserved < 64, "{reserved} blocks, then {}", on_disk());
+        large.note(start, EventKind::Send, 1, (2, 4, 8));
+        assert_eq!(read(&path).0.len(), 2, "another thread may go on");
+        drop(large);
         drop(Recorder::create(folder.path(), (3, 4, 1), 2).unwrap());
         assert!(read(&path).0.is_empty(), "an older trace is replaced");
         let nowhere = Recorder::create(&path, (0, 1, 0), 2).unwrap_err();

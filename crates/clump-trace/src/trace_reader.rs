@@ -155,10 +155,9 @@ pub fn open_folder(folder: &Path) -> Result<Vec<FileReader>, TraceError> {
     if !path.exists() {
         return Err(missing("the trace of rank 0 is missing (clump run --trace DIR)".into()));
     }
-    let first = FileReader::open(&path)?;
-    let ranks = first.reader.header.ranks;
-    let mut all = vec![first];
-    for rank in 1..ranks {
+    let ranks = FileReader::open(&path)?.reader.header.ranks.max(1);
+    let mut all = Vec::new();
+    for rank in 0..ranks {
         let path = folder.join(file_name(rank));
         if !path.exists() {
             return Err(missing(format!(

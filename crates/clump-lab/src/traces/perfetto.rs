@@ -9,7 +9,7 @@ use crate::traces::protobuf::ProtoMessage;
 use crate::traces::timeline::{Timeline, TimelineEvent};
 use crate::traces::track_times::TrackTimes;
 use anyhow::Result;
-use clump_trace::event::waits_for;
+use clump_trace::event::AWAITED;
 use clump_trace::{EventKind, TraceEvent};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,8 +25,6 @@ const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 /// Names of waits, whose numbers begin here.
 const FIRST_WAIT: u64 = 100;
-/// Reasons of waits with a name.
-const WAITS: u8 = 8;
 
 /// The packets that are written, and the state that later ones depend on.
 struct Writer<'a, W> {
@@ -88,8 +86,7 @@ impl<W: Write> Writer<'_, W> {
     fn names(&mut self) -> Result<()> {
         let mut interned = ProtoMessage::new();
         let kinds = EventKind::ALL.map(|kind| (kind as u64, kind.name().to_owned()));
-        let waits = (0..WAITS)
-            .map(|detail| (FIRST_WAIT + u64::from(detail), format!("wait: {}", waits_for(detail))));
+        let waits = (FIRST_WAIT..).zip(AWAITED).map(|(at, event)| (at, format!("wait: {event}")));
         for (number, name) in kinds.into_iter().chain(waits) {
             let mut entry = ProtoMessage::new();
             entry.number(1, number).text(2, &name);
@@ -149,9 +146,8 @@ impl<W: Write> Writer<'_, W> {
         let at = (rank, event.track);
         if !self.tracks.contains_key(&at) {
             self.thread(rank, event.track)?;
-            self.tracks.insert(at, TrackTimes::since(at_ns));
         }
-        let Some(track) = self.tracks.get_mut(&at) else { return Ok(()) };
+        let track = self.tracks.entry(at).or_insert_with(|| TrackTimes::since(at_ns));
         let depth = track.open().len();
         if event.kind.is_end() {
             track.end(at_ns, event.kind);
@@ -219,7 +215,8 @@ impl<W: Write> Writer<'_, W> {
 
 fn name_of(event: &TraceEvent) -> u64 {
     if event.kind == EventKind::Wait {
-        FIRST_WAIT + u64::from(event.detail.min(WAITS - 1))
+        let known = usize::from(event.detail) < AWAITED.len();
+        FIRST_WAIT + if known { u64::from(event.detail) } else { 0 }
     } else {
         event.kind as u64
     }

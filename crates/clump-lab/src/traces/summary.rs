@@ -20,13 +20,15 @@ pub struct TraceSummary {
     /// The ranks.
     pub ranks: Vec<RankSummary>,
     /// Messages by path and class.
-    pub messages: BTreeMap<String, MessageSummary>,
+    pub messages: BTreeMap<&'static str, MessageSummary>,
     /// Messages that were sent, and of which no trace notes a handler.
     pub unhandled: u64,
     /// Handlers of messages whose sending no trace notes.
     pub unsent: u64,
+    /// Ends of messages for which there was no memory while the other end was looked for.
+    pub forgotten: u64,
     /// Waits by what they were for: how often, and for how many ns in all.
-    pub waits: BTreeMap<String, (u64, u64)>,
+    pub waits: BTreeMap<&'static str, (u64, u64)>,
     /// The longest waits, barriers, page faults and locks, the longest first.
     pub longest: Vec<LongWait>,
 }
@@ -40,6 +42,8 @@ pub struct RankSummary {
     pub dropped: u64,
     /// Events that the rank had begun to write when it died.
     pub unfinished: u64,
+    /// Events that lay too far behind their place, and have the time of the event before them.
+    pub late: u64,
     /// Threads with events.
     pub threads: u64,
     /// True if the rank left the job.
@@ -175,21 +179,23 @@ impl Pass {
         heard_from: Option<u32>,
     ) {
         let ns = at_ns.saturating_sub(slice.since_ns);
-        let what = match slice.kind {
-            EventKind::Wait => {
-                let waits = self.summary.waits.entry(waits_for(slice.of.0).into()).or_default();
-                *waits = (waits.0 + 1, waits.1 + ns);
-                format!("wait: {}", waits_for(slice.of.0))
-            }
-            EventKind::Handle => return,
-            EventKind::Barrier => format!("barrier of {} ranks", slice.of.1),
-            kind => kind.name().into(),
-        };
+        if slice.kind == EventKind::Handle {
+            return;
+        }
+        if slice.kind == EventKind::Wait {
+            let waits = self.summary.waits.entry(waits_for(slice.of.0)).or_default();
+            *waits = (waits.0 + 1, waits.1 + ns);
+        }
         let short = self.longest.len() >= LONGEST
             && self.longest.peek().is_some_and(|Reverse(least)| least.ns >= ns);
         if !outermost || short {
             return;
         }
+        let what = match slice.kind {
+            EventKind::Wait => format!("wait: {}", waits_for(slice.of.0)),
+            EventKind::Barrier => format!("barrier of {} ranks", slice.of.1),
+            kind => kind.name().into(),
+        };
         let since_ns = slice.since_ns;
         self.longest.push(Reverse(LongWait { ns, rank, since_ns, what, heard_from }));
         if self.longest.len() > LONGEST {
@@ -210,11 +216,13 @@ impl Pass {
         for (rank, (of, file)) in summary.ranks.iter_mut().zip(timeline.files()).enumerate() {
             let end = timeline.life(rank as u32).1;
             (of.dropped, of.unfinished) = (file.reader().dropped(), file.reader().unfinished());
+            of.late = file.reader().late();
             of.left = end.is_some();
             of.clock_error_ns = timeline.clocks()[rank].error_ns;
             summary.span_ns = summary.span_ns.max(end.unwrap_or(0));
         }
         (summary.unhandled, summary.unsent) = matcher.unmatched();
+        summary.forgotten = matcher.forgotten();
         summary.longest = longest.into_sorted_vec().into_iter().map(|Reverse(wait)| wait).collect();
         debug_assert!(summary.longest.is_sorted_by(|a, b| a.ns >= b.ns), "the longest first");
         summary
@@ -222,9 +230,15 @@ impl Pass {
 }
 
 /// Returns the name of a path and class of messages.
-fn text_of(class: MessageClass) -> String {
-    let path = if class.remote { "net" } else { "shm" };
-    let direction = if class.reply { "reply" } else { "request" };
-    let size = if class.bulk { "bulk" } else { "short" };
-    format!("{path} {direction} {size}")
+fn text_of(MessageClass { remote, reply, bulk }: MessageClass) -> &'static str {
+    match (remote, reply, bulk) {
+        (false, false, false) => "shm request short",
+        (false, false, true) => "shm request bulk",
+        (false, true, false) => "shm reply short",
+        (false, true, true) => "shm reply bulk",
+        (true, false, false) => "net request short",
+        (true, false, true) => "net request bulk",
+        (true, true, false) => "net reply short",
+        (true, true, true) => "net reply bulk",
+    }
 }

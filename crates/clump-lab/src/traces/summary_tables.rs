@@ -65,6 +65,13 @@ fn ranks(summary: &TraceSummary) -> ReportTable {
             )),
         }
     }
+    let late: u64 = summary.ranks.iter().map(|rank| rank.late).sum();
+    if late > 0 {
+        table.notes.push(format!(
+            "{late} events were noted long after they happened, and have the time of the event \
+             before them"
+        ));
+    }
     let dropped: u64 = summary.ranks.iter().map(|rank| rank.dropped).sum();
     if dropped > 0 {
         table.notes.push(format!(
@@ -86,13 +93,20 @@ fn messages(summary: &TraceSummary) -> ReportTable {
             us(count(of.sum_ns) / count(of.handled.max(1))),
             us(count(of.most_ns)),
         ];
-        table.row(name.clone(), ("us", 2), counts.into_iter().chain(times).collect());
+        table.row((*name).to_owned(), ("us", 2), counts.into_iter().chain(times).collect());
     }
     table.notes.push("times are from sending to the beginning of the handler".into());
     if summary.unhandled + summary.unsent > 0 {
         table.notes.push(format!(
             "messages without a handler in a trace: {}, handlers without a sending: {}",
             summary.unhandled, summary.unsent
+        ));
+    }
+    if summary.forgotten > 0 {
+        table.notes.push(format!(
+            "messages are missing from the times: too many were under way at once to remember {} \
+             ends",
+            summary.forgotten
         ));
     }
     table
@@ -102,7 +116,7 @@ fn waits(summary: &TraceSummary) -> ReportTable {
     let columns = vec![ReportColumn::ours("number").in_unit("", 0), ReportColumn::ours("time")];
     let mut table = ReportTable::new("waits for", columns);
     for (what, (number, ns)) in &summary.waits {
-        table.row(what.clone(), ("ms", 3), plain([count(*number), ms(*ns)]));
+        table.row((*what).to_owned(), ("ms", 3), plain([count(*number), ms(*ns)]));
     }
     table
 }

@@ -89,6 +89,7 @@ impl Timeline {
     /// A trace cannot be read, or is damaged.
     pub fn next_event(&mut self) -> Result<Option<TimelineEvent>, TraceError> {
         let Some(Reverse((at_ns, rank))) = self.heads.pop() else { return Ok(None) };
+        debug_assert!(self.events[rank].is_some(), "a head is of an event");
         let Some(event) = self.events[rank] else { return Ok(None) };
         self.refill(rank)?;
         debug_assert!(self.heads.peek().is_none_or(|next| next.0.0 >= at_ns), "by time");
