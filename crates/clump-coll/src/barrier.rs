@@ -58,14 +58,14 @@ impl Team {
         let mut call = StagedCall::new(self, group, seq)?;
         call.publish_bytes(&[], 0)?;
         if !self.layout.is_spread() {
-            return call.others().try_for_each(|member| call.await_chunk(member, 0).map(drop));
+            return call.await_all(0, call.all_others());
         }
         if call.me() != 0 {
             call.read_nothing();
             call.next_phase();
             return call.await_chunk(0, 0).map(drop);
         }
-        call.others().try_for_each(|member| call.await_chunk(member, 0).map(drop))?;
+        call.await_all(0, call.all_others())?;
         call.next_phase();
         self.disseminate(seq, &self.layout.leaders())?;
         call.publish_bytes(&[], 0)

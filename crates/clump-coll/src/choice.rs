@@ -153,29 +153,48 @@ const EVERYTHING: usize = 16 << 10;
 /// message for each pair of nodes costs less than one for each pair of ranks.
 const BY_LEADERS: usize = 4096;
 
-/// Maximum ranks of one node that use its memory for every collective. With more, each contribution
-/// wakes all ranks that sleep: a broadcast of 8 bytes among 16 ranks on two cores takes 350 us in
-/// some runs, and always about 40 us by messages, which wake one rank each.
-const FEW: usize = 8;
-/// Maximum bytes that are combined by messages among more ranks than that.
-const COMBINED_BY_MESSAGES: usize = 1024;
+/// Most algorithms of a case.
+const MOST: usize = 4;
+
+/// Algorithms of a case, the chosen one first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidates {
+    all: [Algorithm; MOST],
+    count: usize,
+}
+
+impl Candidates {
+    fn new(first: &[Algorithm], then: &[Algorithm]) -> Self {
+        let count = first.len() + then.len();
+        debug_assert!((1..=MOST).contains(&count), "every operation has an algorithm");
+        let mut all = [Algorithm::Tree; MOST];
+        all.iter_mut().zip(first.iter().chain(then)).for_each(|(to, from)| *to = *from);
+        Self { all, count: count.min(MOST) }
+    }
+}
+
+impl std::ops::Deref for Candidates {
+    type Target = [Algorithm];
+
+    fn deref(&self) -> &[Algorithm] {
+        &self.all[..self.count]
+    }
+}
 
 /// Returns the algorithm for contributions of `bytes` bytes; `None` where ranks need not agree
 /// about them.
 pub(crate) fn choose(operation: Operation, bytes: Option<usize>, team: &TeamShape) -> Algorithm {
-    let all = candidates(operation, bytes, team);
-    debug_assert!(!all.is_empty(), "every operation has an algorithm");
-    all.first().copied().unwrap_or(Algorithm::Tree)
+    candidates(operation, bytes, team).all[0]
 }
 
-/// Returns all algorithms of a case, the chosen one first.
+/// Returns all algorithms of a case.
 pub(crate) fn candidates(
     operation: Operation,
     bytes: Option<usize>,
     team: &TeamShape,
-) -> Vec<Algorithm> {
+) -> Candidates {
     let one_node = team.nodes <= 1;
-    let staged = team.staged.then_some(Algorithm::Staged);
+    let size = bytes.unwrap_or(0);
     let by_messages: &[Algorithm] = match operation {
         Operation::Barrier => &[Algorithm::Dissemination],
         Operation::Broadcast | Operation::Reduce => &[Algorithm::Tree],
@@ -186,61 +205,42 @@ pub(crate) fn candidates(
         Operation::Gather | Operation::Scatter => &[Algorithm::Linear],
         Operation::AllGather => &[Algorithm::Bruck],
         Operation::AllToAll if one_node || bytes.is_none() => &[Algorithm::Pairwise],
+        Operation::AllToAll if size > BY_LEADERS => &[Algorithm::Pairwise, Algorithm::Leaders],
         Operation::AllToAll => &[Algorithm::Leaders, Algorithm::Pairwise],
     };
-    let by_memory: Vec<Algorithm> = match operation {
-        Operation::Barrier if team.lines => vec![Algorithm::Flags],
-        Operation::Reduce | Operation::AllReduce if team.staged => {
-            combining(bytes.unwrap_or(0), team)
-        }
-        Operation::Scan if team.staged && !one_node => vec![Algorithm::Everything],
-        Operation::AllToAll if !one_node && bytes.is_none() => Vec::new(),
-        _ => staged.into_iter().collect(),
+    let by_memory: &[Algorithm] = match operation {
+        Operation::Barrier if team.lines => &[Algorithm::Flags],
+        _ if !team.staged => &[],
+        Operation::Reduce | Operation::AllReduce => combining(size, team),
+        Operation::Scan if !one_node => &[Algorithm::Everything],
+        Operation::AllToAll if !one_node && bytes.is_none() => &[],
+        _ => &[Algorithm::Staged],
     };
-    let many = one_node && team.ranks > FEW;
-    let messages_first = match operation {
-        _ if many => {
-            let small = bytes.unwrap_or(0) <= COMBINED_BY_MESSAGES;
-            match operation {
-                Operation::Broadcast | Operation::Scan | Operation::Gather | Operation::Scatter => {
-                    true
-                }
-                Operation::AllReduce => small,
-                _ => false,
-            }
-        }
-        Operation::Scan if !one_node => bytes.unwrap_or(0).saturating_mul(team.ranks) > EVERYTHING,
-        Operation::AllToAll if !one_node => bytes.unwrap_or(0) > BY_LEADERS,
-        _ => false,
-    };
-    let mut all = Vec::with_capacity(4);
-    if messages_first {
-        all.extend_from_slice(by_messages);
-        if operation == Operation::AllToAll {
-            // Pairwise before leaders.
-            all.reverse();
-        }
-        all.extend(by_memory);
-    } else {
-        all.extend(by_memory);
-        all.extend_from_slice(by_messages);
+    let messages_first = !one_node
+        && match operation {
+            Operation::Scan => size.saturating_mul(team.ranks) > EVERYTHING,
+            Operation::AllToAll => size > BY_LEADERS,
+            _ => false,
+        };
+    match messages_first {
+        true => Candidates::new(by_messages, by_memory),
+        false => Candidates::new(by_memory, by_messages),
     }
-    all
 }
 
 /// Returns the algorithms with memory in common of a reduce or all-reduce.
-fn combining(bytes: usize, team: &TeamShape) -> Vec<Algorithm> {
+fn combining(bytes: usize, team: &TeamShape) -> &'static [Algorithm] {
     if team.nodes > 1 && !team.even {
         // Trees over ranks that nodes cut somewhere: bits stay the same if all is combined in one
         // place, or along the tree by messages.
         let few = bytes.saturating_mul(team.ranks) <= EVERYTHING;
-        return if few { vec![Algorithm::Everything] } else { Vec::new() };
+        return if few { &[Algorithm::Everything] } else { &[] };
     }
     // Two ranks read one contribution each, and need no second turn.
     if bytes <= COMBINED_BY_ALL || team.ranks <= 2 * team.nodes {
-        vec![Algorithm::Staged, Algorithm::Shares]
+        &[Algorithm::Staged, Algorithm::Shares]
     } else {
-        vec![Algorithm::Shares, Algorithm::Staged]
+        &[Algorithm::Shares, Algorithm::Staged]
     }
 }
 
@@ -268,10 +268,13 @@ mod tests {
         }
         let many = TeamShape { ranks: 16, nodes: 1, even: true, staged: true, lines: true };
         let chosen = |operation, bytes| choose(operation, Some(bytes), &many);
-        assert_eq!(chosen(Operation::Broadcast, 8), Algorithm::Tree);
-        assert_eq!(chosen(Operation::AllReduce, 8), Algorithm::Doubling);
+        assert_eq!(chosen(Operation::Broadcast, 8), Algorithm::Staged);
+        assert_eq!(chosen(Operation::AllReduce, 8), Algorithm::Staged);
         assert_eq!(chosen(Operation::AllReduce, 1 << 15), Algorithm::Shares);
         assert_eq!(chosen(Operation::Barrier, 8), Algorithm::Flags);
+        let spread = TeamShape { nodes: 2, ..many };
+        let all = candidates(Operation::AllToAll, Some(1 << 15), &spread);
+        assert_eq!(*all, [Algorithm::Pairwise, Algorithm::Leaders, Algorithm::Staged]);
         assert_eq!(Operation::parse("scan"), Ok(Operation::Scan));
         assert!(Operation::parse("sum").unwrap_err().contains("all-to-all"));
     }

@@ -9,8 +9,11 @@
 //! 1. Numbers of contributions only grow. A slot is written again after all members have said that
 //!    they read what it held.
 //! 2. A rank that ends a collective, well or not, says that it has read all of it.
+//! 3. A rank that sleeps has written down what it waits for. The rank whose contribution or whose
+//!    reading completes that wakes it; others leave it asleep.
 
 pub(crate) mod area;
 pub(crate) mod call;
 pub(crate) mod group;
+pub(crate) mod numbering;
 pub(crate) mod pool;

@@ -34,6 +34,8 @@ impl StagedCall<'_> {
                 most = parts.iter().map(Vec::len).fold(most, usize::max);
             }
             if reads {
+                let longer = self.others().filter(|&member| parts[member].len() > at);
+                self.await_all(chunk, longer.fold(0, |all, member| all | 1 << member))?;
                 for member in self.others() {
                     let part = &mut parts[member];
                     let end = part.len().min(at + CHUNK);
@@ -54,6 +56,7 @@ impl StagedCall<'_> {
 
     /// Awaits the first chunks of all others, and makes room for their byte strings.
     fn begin_parts(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.await_all(0, self.all_others())?;
         let mut totals = vec![mine.len() as u64; self.len()];
         for member in self.others() {
             totals[member] = self.await_chunk(member, 0)?.total();
@@ -184,6 +187,12 @@ impl StagedCall<'_> {
                 let total = lengths.iter().sum::<u64>() as usize;
                 let fill = |sink: &mut Sink<'_>| row.write(sink, chunk, (&others, &lengths));
                 self.publish((row.bytes(chunk), total), fill)?;
+            }
+            if chunk == 0 {
+                self.await_all(0, self.all_others())?;
+            } else {
+                let longer = self.others().zip(&rows).filter(|(_, row)| row.rounds() > chunk);
+                self.await_all(chunk, longer.fold(0, |all, (member, _)| all | 1 << member))?;
             }
             for member in self.others() {
                 // Of the member's others, the next one is the first.

@@ -61,6 +61,7 @@ impl StagedCall<'_> {
             let combined = rows.get(..mine.len()).unwrap_or_default();
             self.publish_bytes(combined.as_bytes(), total)?;
             if reads {
+                self.await_all(2 * turn + 1, self.all_others())?;
                 piece[mine].copy_from_slice(combined);
                 for member in self.others() {
                     let of = share(piece.len(), n, member);
@@ -114,8 +115,9 @@ impl StagedCall<'_> {
         rows.clear();
         let Some(&any) = own.first() else { return Ok(()) };
         rows.resize(members.len() * width, any);
-        let others = self.others().filter(|member| members.contains(member));
-        for member in others {
+        let others = || self.others().filter(|member| members.contains(member));
+        self.await_all(chunk, others().fold(0, |all, member| all | 1 << member))?;
+        for member in others() {
             let there = self.await_chunk(member, chunk)?;
             self.check_total(member, there.total(), total)?;
             let row = &mut rows[member * width..(member + 1) * width];

@@ -6,7 +6,7 @@ use crate::mailbox::{Broken, PartId, PartMismatch};
 use crate::post::{PART, Post, lock};
 use crate::stage::area::MAX_MEMBERS;
 use crate::stage::group::StageGroup;
-use crate::stage::pool::last_of;
+use crate::stage::numbering::last_of;
 use clump_am::{AsContext, ErrorKind, RankContext, Result, WaitFor};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
@@ -28,6 +28,7 @@ pub struct Team {
     /// Ranks of the job, by rank of the team.
     members: Vec<u32>,
     pub(crate) layout: Layout,
+    shape: TeamShape,
     /// The ranks of this node, and this rank's area, if they have memory in common.
     stage: Option<(Arc<StageGroup>, u32)>,
     pub(crate) state: Mutex<TeamState>,
@@ -88,10 +89,17 @@ impl Team {
             let group = StageGroup::new(context.node(), id, of_group, me - local.start);
             (Arc::new(group), areas[me])
         });
+        let shape = TeamShape {
+            ranks: members.len(),
+            nodes: layout.nodes().len(),
+            even: layout.even().is_some(),
+            staged: stage.is_some(),
+            lines: id == ALL,
+        };
         let state = Mutex::new(TeamState { barrier, seq: 0 });
         let (context, post) = (context.clone(), post.clone());
         let (last_barrier, preferred) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { context, post, id, members, layout, stage, state, last_barrier, preferred }
+        Self { context, post, id, members, layout, shape, stage, state, last_barrier, preferred }
     }
 
     /// Divides the team: ranks that give the same `color` form a team, in the order of their
@@ -140,7 +148,7 @@ impl Team {
     /// Returns all algorithms of an operation for contributions of so many bytes, the one that is
     /// chosen first.
     pub fn algorithms(&self, operation: Operation, bytes: usize) -> Vec<Algorithm> {
-        choice::candidates(operation, Some(bytes), &self.shape())
+        choice::candidates(operation, Some(bytes), &self.shape).to_vec()
     }
 
     /// Makes the operations of this team use an algorithm, those that have it, or end that. For
@@ -153,24 +161,13 @@ impl Team {
 
     /// Returns the algorithm to use; `bytes`: `None` where ranks need not agree about them.
     pub(crate) fn choose(&self, operation: Operation, bytes: Option<usize>) -> Algorithm {
-        let shape = self.shape();
         let preferred = self.preferred.load(Ordering::Relaxed) as usize;
         if let Some(&preferred) = preferred.checked_sub(1).and_then(|at| Algorithm::ALL.get(at))
-            && choice::candidates(operation, bytes, &shape).contains(&preferred)
+            && choice::candidates(operation, bytes, &self.shape).contains(&preferred)
         {
             return preferred;
         }
-        choice::choose(operation, bytes, &shape)
-    }
-
-    fn shape(&self) -> TeamShape {
-        TeamShape {
-            ranks: self.nranks(),
-            nodes: self.layout.nodes().len(),
-            even: self.layout.even().is_some(),
-            staged: self.stage.is_some(),
-            lines: self.id == ALL,
-        }
+        choice::choose(operation, bytes, &self.shape)
     }
 
     /// Returns the ranks of this node, if an operation is to use the memory that they have in

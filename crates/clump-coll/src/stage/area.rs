@@ -4,6 +4,7 @@
 //! Short contributions lie in the cells, so that a rank that reads all of them touches few pages:
 //! after a process switch each costs a page walk (ADR 7).
 
+use super::numbering::slot_of;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
@@ -28,6 +29,11 @@ const CELLS: u64 = TAKEN + (MAX_MEMBERS * LINE) as u64;
 const FRONT: u64 = CELLS + (SLOTS * MAX_MEMBERS * CELL) as u64;
 /// Bytes of an area.
 pub(crate) const AREA: u64 = FRONT + (SLOTS * CHUNK) as u64;
+/// Within a member's line: what it waits for while it sleeps; of which members (a bit each), and
+/// a contribution, 0 if it does not sleep.
+const AWAITED_KIND: u64 = 8;
+const AWAITED_OF: u64 = 16;
+const AWAITED: u64 = 24;
 /// Marks a contribution that lies in a long slot.
 const LONG: u64 = 1 << 63;
 
@@ -46,6 +52,15 @@ pub(crate) struct CellHeader {
     pub(crate) len: usize,
     /// True if it lies in a long slot.
     pub(crate) long: bool,
+}
+
+/// An event that a rank waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Members' contributions of this number.
+    Posted(u64),
+    /// Members to have read everything up to a contribution.
+    Taken(u64),
 }
 
 /// The front of a group, as mapped here.
@@ -92,22 +107,61 @@ impl Front {
         self.with(ASLEEP, |word| word.load(Ordering::Relaxed)) != 0
     }
 
+    /// For the member, before it counts itself asleep: `of`, a bit for each, are missing.
+    pub(crate) fn set_awaited(&self, member: usize, awaited: Awaited, of: u64) {
+        debug_assert!(of >> member & 1 == 0, "nobody waits for itself");
+        let at = Self::taken_at(member);
+        let (kind, number) = match awaited {
+            Awaited::Posted(number) => (0, number),
+            Awaited::Taken(number) => (1, number),
+        };
+        self.with(at + AWAITED_KIND, |word| word.store(kind, Ordering::Relaxed));
+        self.with(at + AWAITED_OF, |word| word.store(of, Ordering::Relaxed));
+        // SYNC 40: pairs with awaited
+        self.with(at + AWAITED, |word| word.store(number, Ordering::Release));
+    }
+
+    /// For the member: it is awake.
+    pub(crate) fn clear_awaited(&self, member: usize) {
+        self.with(Self::taken_at(member) + AWAITED, |word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Returns what a member that sleeps waits for, and of which members.
+    pub(crate) fn awaited(&self, member: usize) -> Option<(Awaited, u64)> {
+        let at = Self::taken_at(member);
+        // SYNC 40: pairs with set_awaited
+        let number = self.with(at + AWAITED, |word| word.load(Ordering::Acquire));
+        (number != 0).then(|| {
+            let kind = self.with(at + AWAITED_KIND, |word| word.load(Ordering::Relaxed));
+            let of = self.with(at + AWAITED_OF, |word| word.load(Ordering::Relaxed));
+            (if kind == 0 { Awaited::Posted(number) } else { Awaited::Taken(number) }, of)
+        })
+    }
+
+    /// Returns true if a member has done what is awaited of it.
+    pub(crate) fn is_done(&self, member: usize, awaited: Awaited) -> bool {
+        match awaited {
+            Awaited::Posted(number) => self.header(member, number).is_some(),
+            Awaited::Taken(number) => self.taken(member) >= number,
+        }
+    }
+
     /// Returns up to which contribution a member has read those of all others.
     pub(crate) fn taken(&self, member: usize) -> u64 {
-        // SYNC 35: pairs with set_taken
+        // SYNC 38: pairs with set_taken
         self.with(Self::taken_at(member), |word| word.load(Ordering::Acquire))
     }
 
     /// For the member: it has read everything up to a contribution.
     pub(crate) fn set_taken(&self, member: usize, number: u64) {
-        // SYNC 35: pairs with taken
+        // SYNC 38: pairs with taken
         self.with(Self::taken_at(member), |word| word.store(number, Ordering::Release));
     }
 
     /// Returns the header of a contribution, if it is there.
-    pub(crate) fn header(&self, (member, slot): (usize, usize), number: u64) -> Option<CellHeader> {
-        let at = Self::cell_at(member, slot);
-        // SYNC 36: pairs with publish
+    pub(crate) fn header(&self, member: usize, number: u64) -> Option<CellHeader> {
+        let at = Self::cell_at(member, slot_of(number));
+        // SYNC 39: pairs with publish
         let there = self.with(at, |word| word.load(Ordering::Acquire)) == number;
         there.then(|| {
             let total = self.with(at + 8, |word| word.load(Ordering::Relaxed));
@@ -117,13 +171,13 @@ impl Front {
     }
 
     /// Makes a contribution known, whose bytes were written.
-    pub(crate) fn publish(&self, (member, slot): (usize, usize), number: u64, header: CellHeader) {
+    pub(crate) fn publish(&self, member: usize, number: u64, header: CellHeader) {
         debug_assert!(header.long || header.len <= INLINE, "a cell holds it");
-        let at = Self::cell_at(member, slot);
+        let at = Self::cell_at(member, slot_of(number));
         let len = header.len as u64 | if header.long { LONG } else { 0 };
         self.with(at + 8, |word| word.store(header.total, Ordering::Relaxed));
         self.with(at + 16, |word| word.store(len, Ordering::Relaxed));
-        // SYNC 36: pairs with header
+        // SYNC 39: pairs with header
         self.with(at, |word| word.store(number, Ordering::Release));
     }
 

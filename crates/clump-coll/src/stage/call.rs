@@ -1,16 +1,13 @@
 //! One collective on a stage: contributions that are made known, awaited and read.
 
-use super::area::{CHUNK, CellHeader, Front, INLINE, SLOTS};
+use super::area::{Awaited, CHUNK, CellHeader, Front, INLINE};
 use super::group::StageGroup;
-use super::pool::{SEQ_SHIFT, last_of};
+use super::numbering::{before_phase, last_of, number_of, slot_of};
 use crate::Team;
 use crate::mailbox::PartMismatch;
 use crate::team::failed;
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::rank::WaitReason;
-
-/// Bits below its phase.
-const PHASE_SHIFT: u32 = 22;
 
 /// A collective on a stage. Its contributions are numbered: collective, phase, chunk. When it ends,
 /// however it does, this rank reads nothing more of it.
@@ -44,7 +41,6 @@ impl<'a> StagedCall<'a> {
     /// # Errors
     /// The memory cannot be mapped.
     pub(crate) fn new(team: &'a Team, group: &'a StageGroup, seq: u64) -> Result<Self> {
-        debug_assert!(seq < 1 << (64 - SEQ_SHIFT), "more collectives than are counted");
         let front = group.front()?;
         Ok(Self { team, group, front, seq, phase: 0, posted: 0 })
     }
@@ -68,23 +64,17 @@ impl<'a> StagedCall<'a> {
     /// Begins the next phase: chunks are counted anew, and those of the last have been read.
     pub(crate) fn next_phase(&mut self) {
         self.phase += 1;
-        debug_assert!(self.phase < 1 << (SEQ_SHIFT - PHASE_SHIFT), "few phases");
         self.posted = 0;
-        self.set_taken((self.seq << SEQ_SHIFT | self.phase << PHASE_SHIFT) - 1);
+        self.set_taken(before_phase(self.seq, self.phase));
     }
 
     /// Announces that this rank reads nothing of this phase: others need not wait for it.
     pub(crate) fn read_nothing(&self) {
-        self.set_taken((self.seq << SEQ_SHIFT | (self.phase + 1) << PHASE_SHIFT) - 1);
+        self.set_taken(before_phase(self.seq, self.phase + 1));
     }
 
     fn number(&self, chunk: u64) -> u64 {
-        debug_assert!(chunk + 1 < 1 << PHASE_SHIFT, "few chunks");
-        self.seq << SEQ_SHIFT | self.phase << PHASE_SHIFT | (chunk + 1)
-    }
-
-    fn slot(&self, chunk: u64) -> usize {
-        ((self.seq + self.phase + chunk) % SLOTS as u64) as usize
+        number_of(self.seq, self.phase, chunk)
     }
 
     fn set_taken(&self, number: u64) {
@@ -102,16 +92,17 @@ impl<'a> StagedCall<'a> {
         fill: impl FnOnce(&mut Sink<'_>) -> Result<()>,
     ) -> Result<()> {
         debug_assert!(len <= CHUNK, "a chunk holds it");
-        let (number, slot) = (self.number(self.posted), self.slot(self.posted));
+        let number = self.number(self.posted);
+        let slot = slot_of(number);
         let before = self.group.written(slot);
         debug_assert!(before < number, "numbers grow");
-        if self.group.lacks(before)?.is_some() {
-            self.wait(Awaited::Read(before))?;
+        if self.group.lacks(before)? != 0 {
+            self.wait(Awaited::Taken(before), self.group.all_others())?;
         }
         self.group.set_written(slot, number);
         fill(&mut Sink { call: self, slot, len })?;
         let header = CellHeader { total: total as u64, len, long: len > INLINE };
-        self.front.publish((self.me(), slot), number, header);
+        self.front.publish(self.me(), number, header);
         self.group.wake(self.front);
         self.posted += 1;
         Ok(())
@@ -122,18 +113,35 @@ impl<'a> StagedCall<'a> {
         self.publish((bytes.len(), total), |sink| sink.put(0, bytes))
     }
 
+    /// Waits for the contributions `chunk` of this phase of some members, a bit for each; of
+    /// several at once: it sleeps once, until all are there.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub(crate) fn await_all(&self, chunk: u64, members: u64) -> Result<()> {
+        let awaited = Awaited::Posted(self.number(chunk));
+        if self.group.missing(self.front, awaited, members) == 0 {
+            return Ok(());
+        }
+        self.wait(awaited, members)
+    }
+
+    /// Returns the bits of all other members.
+    pub(crate) fn all_others(&self) -> u64 {
+        self.group.all_others()
+    }
+
     /// Waits for a member's contribution of this phase.
     ///
     /// # Errors
     /// A rank died or left.
     pub(crate) fn await_chunk(&self, member: usize, chunk: u64) -> Result<Chunk<'_>> {
-        let (number, slot) = (self.number(chunk), self.slot(chunk));
-        let there = self.front.header((member, slot), number);
-        let header = match there {
+        let number = self.number(chunk);
+        let header = match self.front.header(member, number) {
             Some(header) => header,
             None => {
-                self.wait(Awaited::Posted { member, slot, number })?;
-                let there = self.front.header((member, slot), number);
+                self.wait(Awaited::Posted(number), 1 << member)?;
+                let there = self.front.header(member, number);
                 there.ok_or_else(|| self.misfit(member))?
             }
         };
@@ -141,8 +149,8 @@ impl<'a> StagedCall<'a> {
             return Err(self.misfit(member));
         }
         // A member that is here has ended all collectives before.
-        self.group.note_taken(member, (self.seq << SEQ_SHIFT) - 1);
-        Ok(Chunk { call: self, member, slot, header })
+        self.group.note_taken(member, last_of(self.seq - 1));
+        Ok(Chunk { call: self, member, slot: slot_of(number), header })
     }
 
     /// Announces that this rank has read the contributions of all members up to `chunk` of this
@@ -164,8 +172,8 @@ impl<'a> StagedCall<'a> {
         }
     }
 
-    fn wait(&self, what: Awaited) -> Result<()> {
-        self.team.post().endpoint.block_on(&mut StageWait { call: self, what })
+    fn wait(&self, awaited: Awaited, of: u64) -> Result<()> {
+        self.team.post().endpoint.block_on(&mut StageWait { call: self, awaited, of })
     }
 }
 
@@ -221,30 +229,23 @@ impl Sink<'_> {
     }
 }
 
-/// An event that a rank waits for.
-#[derive(Debug, Clone, Copy)]
-enum Awaited {
-    /// A contribution of a member.
-    Posted { member: usize, slot: usize, number: u64 },
-    /// All members to have read everything up to a contribution.
-    Read(u64),
-}
-
+/// Wait of a rank for an event of some members, a bit for each.
 struct StageWait<'a> {
     call: &'a StagedCall<'a>,
-    what: Awaited,
+    awaited: Awaited,
+    of: u64,
 }
 
 impl StageWait<'_> {
-    /// Returns a member that is missing.
-    fn missing(&self) -> Result<Option<usize>> {
-        let StagedCall { front, group, .. } = *self.call;
-        match self.what {
-            Awaited::Posted { member, slot, number } => {
-                Ok(front.header((member, slot), number).is_none().then_some(member))
-            }
-            Awaited::Read(number) => group.lacks(number),
-        }
+    /// Returns the members that are missing.
+    fn missing(&self) -> u64 {
+        self.call.group.missing(self.call.front, self.awaited, self.of)
+    }
+
+    /// Returns the first of them.
+    fn first_missing(&self) -> Option<u32> {
+        let missing = self.missing();
+        (missing != 0).then(|| self.call.group.rank(missing.trailing_zeros() as usize))
     }
 }
 
@@ -252,7 +253,7 @@ impl WaitFor for StageWait<'_> {
     fn done(&mut self) -> Result<bool> {
         let team = self.call.team;
         team.post().send_unsent()?;
-        if self.missing()?.is_none() {
+        if self.missing() == 0 {
             return Ok(true);
         }
         match team.post().mailbox().is_broken(team.id(), self.call.seq) {
@@ -262,21 +263,25 @@ impl WaitFor for StageWait<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        let member = self.missing().ok().flatten().unwrap_or(self.call.me());
-        WaitReason::Collective { seq: self.call.seq, peer: self.call.group.rank(member) }
+        let call = self.call;
+        let peer = self.first_missing().unwrap_or_else(|| call.group.rank(call.me()));
+        WaitReason::Collective { seq: call.seq, peer }
     }
 
     fn depends_on(&self) -> Option<u32> {
         // The death of any member keeps the collective from ending.
-        let missing = || self.missing().ok().flatten().map(|member| self.call.group.rank(member));
-        self.call.team.first_dead().or_else(missing)
+        self.call.team.first_dead().or_else(|| self.first_missing())
     }
 
     fn before_sleep(&mut self) {
-        self.call.front.count_asleep(true);
+        let StagedCall { front, .. } = *self.call;
+        front.set_awaited(self.call.me(), self.awaited, self.missing());
+        front.count_asleep(true);
     }
 
     fn after_sleep(&mut self) {
-        self.call.front.count_asleep(false);
+        let StagedCall { front, .. } = *self.call;
+        front.count_asleep(false);
+        front.clear_awaited(self.call.me());
     }
 }

@@ -1,6 +1,6 @@
 //! The ranks of a team on one node, and the memory by which they give each other contributions.
 
-use super::area::{AREA, Front, SLOTS, long_slot};
+use super::area::{AREA, Awaited, Front, MAX_MEMBERS, SLOTS, long_slot};
 use clump_am::{ErrorKind, Result, Segment};
 use clump_os::fence;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -100,29 +100,55 @@ impl StageGroup {
         self.known[member].fetch_max(number, Ordering::Relaxed);
     }
 
-    /// Returns a member that may not have read a contribution yet.
-    pub(crate) fn lacks(&self, number: u64) -> Result<Option<usize>> {
-        if number == 0 {
-            return Ok(None);
-        }
-        let front = self.front()?;
-        let lacks = |&member: &usize| {
-            if member == self.me || self.known[member].load(Ordering::Relaxed) >= number {
-                return false;
-            }
-            let taken = front.taken(member);
-            self.note_taken(member, taken);
-            taken < number
-        };
-        Ok((0..self.len()).find(lacks))
+    /// Returns the members that may not have read a contribution yet, a bit for each.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped.
+    pub(crate) fn lacks(&self, number: u64) -> Result<u64> {
+        let awaited = Awaited::Taken(number);
+        Ok(if number == 0 { 0 } else { self.missing(self.front()?, awaited, self.all_others()) })
     }
 
-    /// Wakes members that sleep, after something was made known.
+    /// Returns the bits of all other members.
+    pub(crate) fn all_others(&self) -> u64 {
+        u64::MAX >> (MAX_MEMBERS - self.len()) & !(1 << self.me)
+    }
+
+    /// Returns those of `of` that have not done what is awaited of them, a bit for each.
+    pub(crate) fn missing(&self, front: &Front, awaited: Awaited, of: u64) -> u64 {
+        let is_missing = |&member: &usize| match awaited {
+            Awaited::Posted(_) => !front.is_done(member, awaited),
+            Awaited::Taken(number) => {
+                if self.known[member].load(Ordering::Relaxed) >= number {
+                    return false;
+                }
+                let taken = front.taken(member);
+                self.note_taken(member, taken);
+                taken < number
+            }
+        };
+        bits(of).filter(is_missing).fold(0, |all, member| all | 1 << member)
+    }
+
+    /// Wakes members that sleep and that have all they wait for, after this one made something
+    /// known.
     pub(crate) fn wake(&self, front: &Front) {
         fence::light(self.node.fence());
         if front.anyone_asleep() {
-            for &rank in self.ranks.iter().filter(|&&rank| rank != self.ranks[self.me]) {
-                self.node.wake_sleeper(rank);
+            self.wake_complete(front);
+        }
+    }
+
+    #[cold]
+    fn wake_complete(&self, front: &Front) {
+        // Of several members that complete what a sleeper waits for, one sees what all have done.
+        fence::full();
+        for member in bits(self.all_others()) {
+            if let Some((awaited, of)) = front.awaited(member)
+                && of >> self.me & 1 == 1
+                && bits(of).all(|other| front.is_done(other, awaited))
+            {
+                self.node.wake_sleeper(self.ranks[member]);
             }
         }
     }
@@ -137,5 +163,25 @@ impl StageGroup {
         };
         let is_done = |member| front.taken(member) >= last || is_gone(member);
         front.owner() != self.team || (0..self.len()).all(is_done)
+    }
+}
+
+/// Returns the places of the bits that are set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (next < u64::BITS).then_some(next as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_counted_from_the_lowest() {
+        assert_eq!(bits(0).count(), 0);
+        assert_eq!(bits(1 << 63 | 0b101).collect::<Vec<_>>(), [0, 2, 63]);
     }
 }

@@ -8,14 +8,6 @@ use std::sync::Arc;
 /// Teams of a rank that may have stages at one time; others communicate by messages.
 pub(crate) const AREAS: u32 = 16;
 
-/// Bits of a contribution's number below that of its collective.
-pub(crate) const SEQ_SHIFT: u32 = 24;
-
-/// Returns the number behind all contributions of a collective.
-pub(crate) fn last_of(seq: u64) -> u64 {
-    (seq << SEQ_SHIFT) | ((1 << SEQ_SHIFT) - 1)
-}
-
 /// The areas of a rank, in one region.
 #[derive(Debug)]
 pub(crate) struct StagePool {
