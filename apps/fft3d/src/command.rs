@@ -4,13 +4,11 @@ use crate::check::errors;
 use crate::decomposition::Decomposition;
 use crate::input::number;
 use crate::serial;
-use crate::transform::{
-    ComplexWords, Exchanges, along_x, along_y, along_z, complex, own_numbers, spread,
-};
+use crate::transform::{ComplexWords, Exchanges, along_x, along_y, along_z, complex, own_numbers};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Pgas, Spread};
-use clump_app_frame::{AppRun, InputSize};
+use clump_app_frame::{AppRun, InputSize, spread_touched};
 use rustfft::num_complex::Complex64;
 use std::process::ExitCode;
 
@@ -59,7 +57,7 @@ pub fn run(args: &Fft3dArgs) -> Result<ExitCode> {
     let most = parts.sides[0].div_ceil(parts.grid[0])
         * parts.sides[1].div_ceil(parts.grid[1])
         * parts.sides[2];
-    let result = spread(&gas, most * cl.nranks())?;
+    let result = spread_touched(&gas, most * cl.nranks())?;
     let mut traffic = run.traffic();
     let own = own_numbers(&parts);
     run.phase("along x, and exchange", || along_x(&parts, own, &exchanges, &mut traffic))?;

@@ -8,8 +8,8 @@
 use crate::decomposition::Decomposition;
 use crate::input::number;
 use anyhow::Result;
-use clump::pgas::{GlobalPtr, Layout, LocalPart, Pgas, Spread};
-use clump_app_frame::Traffic;
+use clump::pgas::{GlobalPtr, LocalPart, Pgas, Spread};
+use clump_app_frame::{Traffic, spread_touched};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 use std::ops::Range;
@@ -43,19 +43,8 @@ impl Exchanges {
         let [_, y, z] = parts.sides;
         let to_y = most(&|it| it.x().len() * y * it.z().len());
         let to_z = most(&|it| it.x().len() * it.y_of_z_lines().len() * z);
-        Ok(Self { to_y: spread(gas, to_y)?, to_z: spread(gas, to_z)? })
+        Ok(Self { to_y: spread_touched(gas, to_y)?, to_z: spread_touched(gas, to_z)? })
     }
-}
-
-/// Spreads numbers, and touches all pages of this rank's: phases are not to wait for the kernel.
-///
-/// # Errors
-/// Fails if memory has run out, or if a rank is lost.
-pub fn spread(gas: &Pgas, count: usize) -> Result<Spread<ComplexWords>> {
-    let spread = gas.spread(count, Layout::Block)?;
-    let local = spread.local();
-    (0..local.len()).step_by(STORED).try_for_each(|at| local.set(at, [0.0; 2]))?;
-    Ok(spread)
 }
 
 /// Returns the numbers of this rank's lines along x, plane by plane.

@@ -2,26 +2,20 @@
 
 /// Bits of a digit.
 const DIGIT: u32 = 11;
-/// Values of a digit.
-const DIGITS: usize = 1 << DIGIT;
-/// Digits of a key.
-const PASSES: usize = 3;
 
 /// Sorts keys by digits of 11 bits, from the lowest.
 pub fn sort_keys(keys: &mut Vec<u32>) {
-    let digit = |key: u32, pass: usize| (key >> (pass as u32 * DIGIT)) as usize & (DIGITS - 1);
-    let mut places = vec![[0_usize; DIGITS]; PASSES];
-    for &key in keys.iter() {
-        places.iter_mut().enumerate().for_each(|(pass, counts)| counts[digit(key, pass)] += 1);
-    }
     let mut other = vec![0; keys.len()];
-    for (pass, next) in places.iter_mut().enumerate() {
+    for shift in [0, DIGIT, 2 * DIGIT] {
+        let digit = |key: u32| (key >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut next = vec![0_usize; 1 << DIGIT];
+        keys.iter().for_each(|&key| next[digit(key)] += 1);
         let mut before = 0;
-        for place in next.iter_mut() {
+        for place in &mut next {
             before += std::mem::replace(place, before);
         }
         for &key in keys.iter() {
-            let place = &mut next[digit(key, pass)];
+            let place = &mut next[digit(key)];
             other[*place] = key;
             *place += 1;
         }

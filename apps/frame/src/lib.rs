@@ -27,6 +27,7 @@ mod run;
 mod shared_run;
 mod sorted;
 mod task_queues;
+mod touched;
 mod traffic;
 
 pub use key_sort::sort_keys;
@@ -38,4 +39,5 @@ pub use run::AppRun;
 pub use shared_run::SharedRun;
 pub use sorted::wrong_keys;
 pub use task_queues::{TakenTask, TaskQueues};
+pub use touched::spread_touched;
 pub use traffic::Traffic;

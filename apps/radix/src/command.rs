@@ -4,9 +4,8 @@ use crate::distribution::{by_key, digit, in_bulk};
 use crate::ranking::{DIGITS, Ring};
 use anyhow::Result;
 use clap::Args;
-use clump::pgas::{Layout, Spread};
 use clump_app_frame::keys::{KeyKind, Keys};
-use clump_app_frame::{AppRun, InputSize, Manner, sort_keys, wrong_keys};
+use clump_app_frame::{AppRun, InputSize, Manner, sort_keys, spread_touched, wrong_keys};
 use std::process::ExitCode;
 
 /// Options of `clump app radix`.
@@ -76,12 +75,7 @@ fn sort(app: &'static str, args: &RadixInput, manner: Option<Manner>) -> Result<
     run.report().choice("manner", manner.map_or("bulk", Manner::name));
 
     // The keys, the result of the first pass, and what bulk messages are put into.
-    let spread = || -> Result<Spread<u32>> {
-        let spread = gas.spread(count as usize, Layout::Block)?;
-        // Phases are not to wait for the kernel.
-        (0..spread.local().len()).step_by(1024).try_for_each(|at| spread.local().set(at, 0))?;
-        Ok(spread)
-    };
+    let spread = || spread_touched::<u32>(&gas, count as usize);
     let (sorted, other, inbox) = (spread()?, spread()?, spread()?);
     let ring = Ring::new(&gas)?;
     let mut traffic = run.traffic();

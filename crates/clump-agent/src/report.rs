@@ -136,7 +136,7 @@ fn remedy(death: &DeathReport) -> String {
     let rank = death.rank;
     match death.manner {
         DeathManner::Signal(9) => format!(
-            "somebody killed rank {rank} from outside (the kernel's OOM killer did not, by its count)"
+            "somebody killed rank {rank} from outside: the kernel counted no kill for memory (if it counts none here: dmesg | grep -i oom)"
         ),
         DeathManner::OutOfMemory => format!(
             "node {} needs less: fewer ranks or less memory in each there, or a higher limit (cgroup memory.max)",

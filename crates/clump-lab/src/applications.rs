@@ -7,7 +7,8 @@
 pub mod task;
 
 use crate::compare::Venue;
-use crate::compare::implementation::{MPICH, Missing, Mpi, OPEN_MPI};
+use crate::compare::missing::Missing;
+use crate::compare::mpi::{MPICH, MpiProgram, OPEN_MPI};
 use crate::compare::process::Guard;
 use crate::contrast::Contrast;
 use crate::launch;
@@ -16,7 +17,7 @@ use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result};
 use clump_loggp::Median;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use task::{Task, TaskSize};
@@ -43,7 +44,7 @@ pub struct TaskPlan {
 #[derive(Debug)]
 enum Contender {
     Clump,
-    Mpi { mpi: &'static Mpi, launcher: PathBuf, program: PathBuf },
+    Mpi(MpiProgram),
 }
 
 /// Times of one task: a row for each implementation, clump first, with a time for each round.
@@ -100,7 +101,7 @@ fn gather(
             continue;
         }
         match mpi.compile(scope, folder, task.source()) {
-            Ok((launcher, program)) => here.push(Contender::Mpi { mpi, launcher, program }),
+            Ok(program) => here.push(Contender::Mpi(program)),
             Err(peer) => {
                 let packages = if task == Task::Fft3d { " (Debian: libfftw3-mpi-dev)" } else { "" };
                 let remedy = format!("{task}{packages}: {}", peer.remedy);
@@ -115,7 +116,7 @@ impl Contender {
     fn name(&self, scope: Scope) -> &'static str {
         match self {
             Self::Clump => "clump",
-            Self::Mpi { mpi, .. } => mpi.name(scope),
+            Self::Mpi(program) => program.name(scope),
         }
     }
 
@@ -132,12 +133,9 @@ impl Contender {
                 }
                 task.seconds_of_app(&Guard::start(&mut command)?.finish(LIMIT)?)
             }
-            Self::Mpi { mpi, launcher, program } => {
-                let mut command = mpi.command(launcher, plan.venue.scope, plan.ranks);
-                if let Some(folder) = program.parent() {
-                    command.env("TMPDIR", folder);
-                }
-                command.arg(program).args(task.mpi_words(plan.size));
+            Self::Mpi(program) => {
+                let mut command = program.command(plan.venue.scope, plan.ranks);
+                command.args(task.mpi_words(plan.size));
                 task.seconds_of_mpi(&Guard::start(&mut command)?.finish(LIMIT)?)
             }
         }

@@ -9,15 +9,16 @@ pub mod cell;
 pub mod table;
 pub mod workload;
 
-use crate::compare::implementation::{MPICH, Missing, Mpi, OPEN_MPI};
-use crate::compare::peer::PeerSource;
+use crate::compare::missing::Missing;
+use crate::compare::mpi::{MPICH, MpiProgram, OPEN_MPI};
+use crate::compare::peer_source::PeerSource;
 use crate::compare::process::{self, Guard};
 use crate::launch::{self, JobShape};
 use crate::pair::Scope;
 use anyhow::{Context, Result};
 use cell::{MeasuredCell, TimedCell};
 use clump_coll::choice::Operation;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Time limit of one operation's turn: MPIs whose ranks spin without a core take long.
@@ -30,7 +31,7 @@ const MPI_SOURCE: PeerSource = PeerSource {
     libraries: &[],
 };
 
-/// CollectiveExtent of a measurement.
+/// Extent of a measurement.
 #[derive(Debug, Clone)]
 pub struct CollectiveExtent {
     /// The collectives.
@@ -45,48 +46,29 @@ pub struct CollectiveExtent {
     pub all: bool,
 }
 
-/// An MPI that takes part.
-#[derive(Debug)]
-pub struct MpiPeer {
-    mpi: &'static Mpi,
-    launcher: PathBuf,
-    program: PathBuf,
-}
-
 /// Finds the MPIs, and compiles their program into `folder`.
-pub fn peers(scope: Scope, folder: &Path) -> (Vec<MpiPeer>, Vec<Missing>) {
+pub fn peers(scope: Scope, folder: &Path) -> (Vec<MpiProgram>, Vec<Missing>) {
     let (mut here, mut missing) = (Vec::new(), Vec::new());
     for mpi in [&OPEN_MPI, &MPICH] {
         match mpi.compile(scope, folder, &MPI_SOURCE) {
-            Ok((launcher, program)) => here.push(MpiPeer { mpi, launcher, program }),
+            Ok(program) => here.push(program),
             Err(absent) => missing.push(absent),
         }
     }
     (here, missing)
 }
 
-impl MpiPeer {
-    /// Returns its name in tables.
-    pub fn name(&self, scope: Scope) -> &'static str {
-        self.mpi.name(scope)
-    }
-
-    fn play(
-        &self,
-        scope: Scope,
-        ranks: usize,
-        of: (Operation, &CollectiveExtent),
-    ) -> Result<Vec<TimedCell>> {
-        let (operation, extent) = of;
-        let mut command = self.mpi.command(&self.launcher, scope, ranks);
-        if let Some(folder) = self.program.parent() {
-            command.env("TMPDIR", folder);
-        }
-        command.arg(&self.program).arg(operation.name());
-        command.args([extent.slices.to_string(), extent.slice_ns.to_string()]);
-        command.args(extent.sizes_of(operation).iter().map(ToString::to_string));
-        cell::of_peer(&Guard::start(&mut command)?.finish(LIMIT)?)
-    }
+/// Runs a peer's turn of one operation.
+fn play_peer(
+    peer: &MpiProgram,
+    (scope, ranks): (Scope, usize),
+    (operation, extent): (Operation, &CollectiveExtent),
+) -> Result<Vec<TimedCell>> {
+    let mut command = peer.command(scope, ranks);
+    command.arg(operation.name());
+    command.args([extent.slices.to_string(), extent.slice_ns.to_string()]);
+    command.args(extent.sizes_of(operation).iter().map(ToString::to_string));
+    cell::of_peer(&Guard::start(&mut command)?.finish(LIMIT)?)
 }
 
 impl CollectiveExtent {
@@ -119,7 +101,7 @@ impl CollectiveExtent {
 /// Fails if a turn of clump fails.
 pub fn play(
     shape: JobShape,
-    peers: &[MpiPeer],
+    peers: &[MpiProgram],
     (rounds, extent): (usize, &CollectiveExtent),
     mut progress: impl FnMut(&str),
 ) -> Result<(Vec<MeasuredCell>, Vec<String>)> {
@@ -134,7 +116,7 @@ pub fn play(
             cell::add(&mut cells, "clump", cell::of_clump(&text)?);
             for peer in peers {
                 let name = peer.name(scope);
-                match peer.play(scope, shape.ranks, (operation, extent)) {
+                match play_peer(peer, (scope, shape.ranks), (operation, extent)) {
                     Ok(found) => cell::add(&mut cells, name, found),
                     Err(why) => {
                         let failure = format!("left out: {name}, {}: {why:#}", operation.name());

@@ -17,7 +17,6 @@ pub mod trace;
 pub mod urgent;
 pub mod verify;
 
-use crate::schema::InstrumentReport;
 use anyhow::Result;
 
 /// The commands of the laboratory, for `clump lab` to mount.
@@ -79,14 +78,6 @@ pub fn main(command: &Command) -> Result<u8> {
     }
 }
 
-/// Prints a report, as one JSON object or as text.
-///
-/// # Errors
-/// Fails if it cannot be written.
-fn show(report: &InstrumentReport, json: bool) -> Result<()> {
-    crate::render::show(report, json)
-}
-
 #[cfg(test)]
 mod tests {
     use super::Command;
@@ -100,6 +91,11 @@ mod tests {
 
     /// Returns the command of a line that begins with `lab`.
     pub(super) fn parse(words: &[&str]) -> Command {
-        Line::try_parse_from(words).unwrap().command
+        try_parse(words).unwrap()
+    }
+
+    /// Returns the command of a line, or the error that the user is shown.
+    pub(super) fn try_parse(words: &[&str]) -> Result<Command, clap::Error> {
+        Line::try_parse_from(words).map(|line| line.command)
     }
 }

@@ -5,7 +5,10 @@
 //! named with the package that provides them.
 
 pub mod implementation;
+pub mod missing;
+pub mod mpi;
 pub mod peer;
+pub mod peer_source;
 pub mod process;
 pub mod score;
 pub mod table;

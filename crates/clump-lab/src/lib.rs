@@ -49,6 +49,7 @@ pub mod positive;
 pub mod render;
 pub mod report;
 pub mod schema;
+pub mod scratch_run;
 pub mod steps;
 pub mod study;
 pub mod svg;

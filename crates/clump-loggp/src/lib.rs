@@ -44,4 +44,4 @@ pub use methods::MethodRow;
 pub use models::{AddedTimes, Model, Workload};
 pub use parameters::Parameters;
 pub use prtt::Prtt;
-pub use replay::{Moment, PathCounts, Replay, Step, Steps, replay};
+pub use replay::{Moment, PathCounts, Replay, Step, replay};

@@ -4,9 +4,10 @@
 //! Each rank is a list of [`Step`]s. The time of a step is the latest of the times on which it
 //! depends. What a rank computed takes as long as it took; a message arrives when it was sent, and
 //! later by its path; a wait ends when the last message that was handled before its end has been.
-//! Where nothing is slower the recorded times come out. With the time of each step goes the number
-//! of overheads, latencies, gaps and bytes on the longest path to it, so that the time of the run
-//! is known as a function of each parameter (the derivative), until another path is longest.
+//! On a network that is no slower, the run takes as long as it was recorded. With the time of each
+//! step goes the number of overheads, latencies, gaps and bytes on the longest path to it, so that
+//! the time of the run is known as a function of each parameter (the derivative), until another
+//! path is longest.
 
 use crate::delay::Injection;
 use crate::knobs::{KnobClass, KnobScope, KnobTable};
@@ -116,19 +117,11 @@ impl Replay {
     }
 }
 
-/// Steps of a rank, in order.
-pub trait Steps {
-    /// Returns the rank; several threads of a rank have steps of their own.
-    fn rank(&self) -> u32;
-    /// Returns the next step without taking it.
-    fn peek(&mut self) -> Option<Step>;
-    /// Takes the step that [`Steps::peek`] returned.
-    fn advance(&mut self);
-}
-
 /// A rank that is played.
 #[derive(Debug, Default)]
 struct Player {
+    /// Steps that have been played.
+    taken: usize,
     /// Time of its processor.
     now: Moment,
     /// Time at which the last message has been handled.
@@ -166,18 +159,18 @@ enum Played {
     Later,
 }
 
-/// Plays the steps of all ranks on a network that is slower by `knobs`.
+/// Plays runs of steps, each with its rank, on a network that is slower by `knobs`. Threads of a
+/// rank have a run of their own each.
 ///
 /// Memory: the messages under way. Time: one look at each step, and one at each rank whenever no
 /// rank could go on otherwise.
-pub fn replay<S: Steps>(ranks: &mut [S], knobs: &KnobTable) -> Replay {
-    let mut players: Vec<Player> = ranks.iter().map(|_| Player::default()).collect();
+pub fn replay(runs: &[(u32, &[Step])], knobs: &KnobTable) -> Replay {
+    let mut players: Vec<Player> = runs.iter().map(|_| Player::default()).collect();
     let (mut world, mut force) = (World::default(), false);
     loop {
         let (mut moved, mut left) = (false, false);
-        for (steps, player) in ranks.iter_mut().zip(&mut players) {
-            while let Some(step) = steps.peek() {
-                let rank = steps.rank();
+        for (&(rank, steps), player) in runs.iter().zip(&mut players) {
+            while let Some(&step) = steps.get(player.taken) {
                 if player.play(rank, step, knobs, &mut world) == Played::Later {
                     if !std::mem::take(&mut force) {
                         left = true;
@@ -185,7 +178,7 @@ pub fn replay<S: Steps>(ranks: &mut [S], knobs: &KnobTable) -> Replay {
                     }
                     world.unmatched += 1;
                 }
-                steps.advance();
+                player.taken += 1;
                 moved = true;
             }
         }
@@ -316,28 +309,10 @@ mod tests {
 
     const ROW: (KnobScope, KnobClass) = (KnobScope::Net, KnobClass::Short);
 
-    struct List(u32, Vec<Step>, usize);
-
-    impl Steps for List {
-        fn rank(&self) -> u32 {
-            self.0
-        }
-
-        fn peek(&mut self) -> Option<Step> {
-            self.1.get(self.2).copied()
-        }
-
-        fn advance(&mut self) {
-            self.2 += 1;
-        }
-    }
-
     fn play(ranks: &[Vec<Step>], knobs: &str) -> Replay {
         let knobs = KnobTable::parse(knobs, &Default::default()).unwrap();
-        let lists = ranks.iter().enumerate();
-        let mut lists: Vec<_> =
-            lists.map(|(rank, steps)| List(rank as u32, steps.clone(), 0)).collect();
-        replay(&mut lists, &knobs)
+        let runs = (0..).zip(ranks.iter().map(|steps| &steps[..])).collect::<Vec<_>>();
+        replay(&runs, &knobs)
     }
 
     /// Rank 0 asks `rounds` times and waits for each answer; rank 1 waits for each question.

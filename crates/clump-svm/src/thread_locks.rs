@@ -5,8 +5,7 @@ use crate::caller::{CallFailure, check_deaths};
 use crate::mailbox::result;
 use clump_am::RankContext;
 use clump_os::thread;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,29 +23,9 @@ struct Holder {
     held: bool,
 }
 
-/// Hash of a lock's number: locks are entered again in a tenth of a microsecond, of which a hash
-/// that withstands chosen numbers would take most.
-#[derive(Debug, Default)]
-struct LockHasher(u64);
-
-impl Hasher for LockHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The table uses the uppermost bits and the lowest ones.
-        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// Holders by lock.
-type Holders = HashMap<u64, Holder, BuildHasherDefault<LockHasher>>;
+/// Holders by lock. Locks are entered again in a tenth of a microsecond, of which a hash that
+/// withstands chosen numbers would take most.
+type Holders = FxHashMap<u64, Holder>;
 
 #[derive(Debug, Default)]
 struct TablePart {

@@ -1,4 +1,4 @@
-//! Ranks and agents that the kernel kills for memory: told from a kill by somebody.
+//! Ranks and agents that the kernel kills for memory: the report says so, and names no other cause.
 
 use clump_process_tests::memory_group::MemoryGroup;
 use clump_process_tests::{Finished, Folder, Job, Running, signals, until};
@@ -45,7 +45,7 @@ fn a_rank_that_somebody_kills_after_the_kernel_killed_others() {
     job.await_ready(folder.path(), 0..1);
     job.signal(job.rank(1), signals::KILL);
     let ended = job.finish();
-    ended.expect(137, &["rank 1 of `prog` was killed by signal 9", "by its count"]);
+    ended.expect(137, &["rank 1 of `prog` was killed by signal 9", "counted no kill for memory"]);
 }
 
 #[test]

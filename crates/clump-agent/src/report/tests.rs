@@ -38,7 +38,7 @@ fn a_death_is_explained() {
         "others: ranks 0, 3: in barrier 7, for rank 2 to arrive (since 0.020 s)",
         "rank 1: computing",
         "1 of the others ended with errors of their own, 2 were killed",
-        "by its count",
+        "counted no kill for memory",
         "exit code 137",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");

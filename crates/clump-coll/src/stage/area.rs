@@ -4,12 +4,10 @@
 //! Short contributions lie in the cells, so that a rank that reads all of them touches few pages:
 //! after a process switch each costs a page walk (ADR 7).
 
-use super::numbering::slot_of;
+use super::numbering::{SLOTS, slot_of};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
-/// Slots of a rank: contributions that it may be ahead of the slowest reader.
-pub(crate) const SLOTS: usize = 4;
 /// Bytes of a long slot.
 pub(crate) const CHUNK: usize = 128 << 10;
 /// Ranks of a group.

@@ -1,6 +1,7 @@
 //! The ranks of a team on one node, and the memory by which they give each other contributions.
 
-use super::area::{AREA, Awaited, Front, MAX_MEMBERS, SLOTS, long_slot};
+use super::area::{AREA, Awaited, Front, MAX_MEMBERS, long_slot};
+use super::numbering::SLOTS;
 use clump_am::{ErrorKind, Result, Segment};
 use clump_os::fence;
 use clump_os::sync::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! Numbers of contributions: collective, phase, chunk. They only grow.
 
-use super::area::SLOTS;
-
+/// Slots of a rank: contributions that it may be ahead of the slowest reader.
+pub(crate) const SLOTS: usize = 4;
 /// Bits below the number of a collective.
 const SEQ_SHIFT: u32 = 24;
 /// Bits below its phase.

@@ -1,6 +1,6 @@
 //! Work that clump and an MPI do alike: its programs, its sizes, and what they print.
 
-use crate::compare::peer::PeerSource;
+use crate::compare::peer_source::PeerSource;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,7 @@ use crate::applications::{self, TaskPlan};
 use crate::compare::Venue;
 use crate::pair::Scope;
 use anyhow::Result;
-use clump_os::scratch::Scratch;
-use clump_os::{console, signal};
+use clump_os::console;
 use clump_wire::Security;
 use std::path::Path;
 
@@ -41,18 +40,7 @@ pub struct ApplicationsArgs {
 /// # Errors
 /// Fails if a job cannot be run, its answer is wrong, or the results cannot be written.
 pub fn run(args: &ApplicationsArgs) -> Result<u8> {
-    let folder = Scratch::new(&std::env::temp_dir(), "applications")?;
-    let done = measure(args, folder.path());
-    match folder.interrupted() {
-        // Any failure is due to the signal.
-        Some(signal) => {
-            drop(folder);
-            let name = signal::name(signal);
-            console::err(&format!("clump: the comparison was interrupted ({name})"));
-            Ok(128_u8.saturating_add(signal))
-        }
-        None => done.map(|()| 0),
-    }
+    crate::scratch_run::in_scratch("applications", |folder| measure(args, folder))
 }
 
 fn measure(args: &ApplicationsArgs, folder: &Path) -> Result<()> {

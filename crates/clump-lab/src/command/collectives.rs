@@ -5,8 +5,7 @@ use crate::launch::JobShape;
 use crate::pair::Scope;
 use anyhow::Result;
 use clump_coll::choice::Operation;
-use clump_os::scratch::Scratch;
-use clump_os::{console, signal};
+use clump_os::console;
 use clump_wire::Security;
 use std::path::Path;
 
@@ -69,18 +68,7 @@ pub fn run(args: &CollectivesArgs) -> Result<u8> {
         workload::rank_main(&extent)?;
         return Ok(0);
     }
-    let folder = Scratch::new(&std::env::temp_dir(), "collectives")?;
-    let done = measure(args, &extent, folder.path());
-    match folder.interrupted() {
-        // Any failure is due to the signal.
-        Some(signal) => {
-            drop(folder);
-            let name = signal::name(signal);
-            console::err(&format!("clump: the measurement was interrupted ({name})"));
-            Ok(128_u8.saturating_add(signal))
-        }
-        None => done.map(|()| 0),
-    }
+    crate::scratch_run::in_scratch("collectives", |folder| measure(args, &extent, folder))
 }
 
 fn measure(args: &CollectivesArgs, extent: &CollectiveExtent, folder: &Path) -> Result<()> {
@@ -114,15 +102,8 @@ impl CollectivesArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::parse;
+    use super::super::tests::{parse, try_parse};
     use crate::Command;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(subcommand)]
-        command: Command,
-    }
 
     #[test]
     fn operations_and_sizes_are_checked() {
@@ -131,9 +112,8 @@ mod tests {
         assert_eq!((args.extent().operations.len(), args.extent().sizes), (2, vec![8, 64]));
         let Command::Collectives(args) = parse(&["lab", "collectives"]) else { unreachable!() };
         assert_eq!(args.extent().operations.len(), 9);
-        for wrong in [["--sizes", "7"], ["--operations", "sum"], ["--sizes", "0"]] {
-            let line = ["lab", "collectives"].into_iter().chain(wrong);
-            assert!(Line::try_parse_from(line).is_err(), "{wrong:?}");
+        for [option, value] in [["--sizes", "7"], ["--operations", "sum"], ["--sizes", "0"]] {
+            assert!(try_parse(&["lab", "collectives", option, value]).is_err(), "{value}");
         }
     }
 }

@@ -7,8 +7,7 @@ use crate::compare::{self, Venue, implementation};
 use crate::pair::Scope;
 use crate::schema::InstrumentReport;
 use anyhow::{Context, Result};
-use clump_os::scratch::Scratch;
-use clump_os::{console, signal};
+use clump_os::console;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
 
@@ -65,18 +64,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     if let [before, after] = &args.files[..] {
         return compare_files(before, after, args);
     }
-    let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
-    let done = measure(args, folder.path());
-    match folder.interrupted() {
-        // Any failure is due to the signal.
-        Some(signal) => {
-            drop(folder);
-            let name = signal::name(signal);
-            console::err(&format!("clump: the comparison was interrupted ({name})"));
-            Ok(128_u8.saturating_add(signal))
-        }
-        None => done.map(|()| 0),
-    }
+    crate::scratch_run::in_scratch("compare", |folder| measure(args, folder))
 }
 
 fn compare_files(before: &Path, after: &Path, args: &CompareArgs) -> Result<u8> {
@@ -86,7 +74,7 @@ fn compare_files(before: &Path, after: &Path, args: &CompareArgs) -> Result<u8> 
     };
     let of = |file: &Path| read(file).with_context(|| format!("the file {}", file.display()));
     let (report, worse) = change::compare(&of(before)?, &of(after)?, args.tolerance)?;
-    super::show(&report, args.json)?;
+    crate::render::show(&report, args.json)?;
     Ok(u8::from(worse > 0))
 }
 
@@ -101,7 +89,7 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
     if args.markdown {
         return Ok(console::out(&table.markdown())?);
     }
-    super::show(&table.report(&field, &missing, &turns)?, args.json)
+    crate::render::show(&table.report(&field, &missing, &turns)?, args.json)
 }
 
 impl CompareArgs {

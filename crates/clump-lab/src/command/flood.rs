@@ -40,6 +40,6 @@ pub fn run(args: &FloodArgs) -> Result<u8> {
     let text = process::run(&mut command).context(what)?;
     let said: FloodedJob = serde_json::from_str(&text).context(what)?;
     let report = FloodReport::of(args.security.name(), args.rate, &said, prices)?;
-    super::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?, args.json)?;
     Ok(0)
 }

@@ -196,7 +196,7 @@ fn all(args: &LogpArgs) -> Result<u8> {
     };
     let idle_network = Contrast::measure(TURNS, || trip(&multi), || trip(&alone))?;
     let columns = Columns { security: security.name(), columns: table, idle_network };
-    super::show(&columns.report()?, args.json)?;
+    crate::render::show(&columns.report()?, args.json)?;
     Ok(0)
 }
 
@@ -243,7 +243,7 @@ pub fn show(report: &LogpReport, args: &LogpArgs) -> Result<()> {
         std::fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
     }
     let extent = if args.table { Extent::Table } else { Extent::Everything };
-    super::show(&report.report(extent)?, args.json)
+    crate::render::show(&report.report(extent)?, args.json)
 }
 
 #[cfg(test)]

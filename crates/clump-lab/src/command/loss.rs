@@ -68,7 +68,7 @@ pub fn run(args: &LossArgs) -> Result<u8> {
     let tail = Tail::of(&lossy, &lossless)?;
     let incast: IncastFigures = job(args, LossWorkload::Incast, 0, args.seed)?;
     let report = LossReport { security: args.security.name(), goodput, tail, incast };
-    super::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?, args.json)?;
     Ok(0)
 }
 

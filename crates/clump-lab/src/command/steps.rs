@@ -32,7 +32,7 @@ pub fn run(args: &StepsArgs) -> Result<u8> {
         }
         Scope::Net => report_of(&net::measure()?)?,
     };
-    super::show(&report.with("scope", args.scope.text()), args.json)?;
+    crate::render::show(&report.with("scope", args.scope.text()), args.json)?;
     Ok(0)
 }
 

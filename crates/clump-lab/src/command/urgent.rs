@@ -59,7 +59,7 @@ pub fn run(args: &UrgentArgs) -> Result<u8> {
         rows.push(OperationRow::of(what, &turns)?);
     }
     let report = UrgentReport { security: args.security.name(), rows };
-    super::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?, args.json)?;
     Ok(0)
 }
 

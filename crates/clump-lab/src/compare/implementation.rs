@@ -3,7 +3,10 @@
 //! Over the network every peer runs as the children of two ranks of a clump job, so that it gets
 //! the same processors, addresses and network namespaces as clump itself.
 
-use super::peer::{Peer, PeerFigure, PeerSource};
+use super::missing::Missing;
+use super::mpi::{MPICH, MpiProgram, OPEN_MPI};
+use super::peer::{Peer, PeerFigure};
+use super::peer_source::PeerSource;
 use super::process::{self, Guard};
 use super::score::Score;
 use super::{CROWD, Venue, sizes};
@@ -36,103 +39,7 @@ pub enum Implementation {
         program: PathBuf,
     },
     /// One of the two MPIs.
-    Mpi {
-        /// The MPI.
-        mpi: &'static Mpi,
-        /// Its launcher.
-        launcher: PathBuf,
-        /// The compiled program.
-        program: PathBuf,
-    },
-}
-
-/// An MPI: its names in tables by scope, and its programs.
-#[derive(Debug)]
-pub struct Mpi {
-    names: [&'static str; 2],
-    /// Suffix of its programs.
-    suffix: &'static str,
-    /// Its packages in Debian.
-    packages: &'static str,
-    /// Launcher options to run as root and with more ranks than cores.
-    flags: &'static [&'static str],
-    /// Options and variables that keep it off shared memory, as if every rank were on a machine of
-    /// its own.
-    apart: (&'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// True if it runs the crowd's barrier without shared memory: where ranks that spin wait for
-    /// each other over TCP, each takes a good part of a second, and a turn minutes.
-    crowds: bool,
-}
-
-pub(crate) const OPEN_MPI: Mpi = Mpi {
-    names: ["Open MPI", "OMPI tcp"],
-    suffix: "openmpi",
-    packages: "openmpi-bin libopenmpi-dev",
-    flags: &["--allow-run-as-root", "--oversubscribe"],
-    apart: (
-        &["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"],
-        &[],
-    ),
-    crowds: true,
-};
-pub(crate) const MPICH: Mpi = Mpi {
-    names: ["MPICH", "MPICH tcp"],
-    suffix: "mpich",
-    packages: "mpich libmpich-dev",
-    flags: &[],
-    // Over UCX or libfabric, whichever it was built with.
-    apart: (&[], &[("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self"), ("FI_PROVIDER", "tcp")]),
-    crowds: false,
-};
-
-impl Mpi {
-    /// Compiles a program into `folder`. Returns the launcher and the program.
-    ///
-    /// # Errors
-    /// Returns the peer as missing, with the remedy.
-    pub(crate) fn compile(
-        &self,
-        scope: Scope,
-        folder: &Path,
-        source: &PeerSource,
-    ) -> std::result::Result<(PathBuf, PathBuf), Missing> {
-        let (name, suffix) = (self.name(scope), self.suffix);
-        let compiler = process::find(&format!("mpicc.{suffix}"));
-        let launcher = process::find(&format!("mpirun.{suffix}"));
-        let (Some(compiler), Some(launcher)) = (compiler, launcher) else {
-            return Err(absent(name, self.packages));
-        };
-        let compiled = compile(&compiler, folder, source, suffix);
-        let program = compiled.map_err(|why| Missing { name, remedy: format!("{why:#}") })?;
-        Ok((launcher, program))
-    }
-
-    pub(crate) const fn name(&self, scope: Scope) -> &'static str {
-        match scope {
-            Scope::Shm => self.names[0],
-            Scope::Net => self.names[1],
-        }
-    }
-
-    /// Returns the command of its launcher for so many ranks, to which the program is added.
-    pub(crate) fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
-        let mut command = Command::new(launcher);
-        command.args(self.flags).args(["-n", &ranks.to_string()]);
-        if scope == Scope::Net {
-            let (flags, variables) = self.apart;
-            command.args(flags).envs(variables.iter().copied());
-        }
-        command
-    }
-}
-
-/// A peer that is not installed.
-#[derive(Debug, Clone)]
-pub struct Missing {
-    /// Its name.
-    pub name: &'static str,
-    /// The way to install it.
-    pub remedy: String,
+    Mpi(MpiProgram),
 }
 
 /// Finds all implementations; MPI programs are compiled into `folder`, which must exist as long as
@@ -145,12 +52,12 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
         let (program, package) = peer.program();
         let name = peer.name(scope);
         let Some(program) = process::find(program) else {
-            missing.push(absent(name, package));
+            missing.push(Missing::uninstalled(name, package));
             continue;
         };
         let program = match peer.source() {
             None => Ok(program),
-            Some(source) => compile(&program, folder, &source, "peer"),
+            Some(source) => source.compile(&program, folder, "peer"),
         };
         match program {
             Ok(program) => here.push(Implementation::Peer { peer, program }),
@@ -168,27 +75,11 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
             continue;
         }
         match mpi.compile(scope, folder, &MPI_SOURCE) {
-            Ok((launcher, program)) => here.push(Implementation::Mpi { mpi, launcher, program }),
+            Ok(program) => here.push(Implementation::Mpi(program)),
             Err(absent) => missing.push(absent),
         }
     }
     (here, missing)
-}
-
-fn absent(name: &'static str, packages: &str) -> Missing {
-    Missing { name, remedy: format!("not installed (Debian: apt-get install {packages})") }
-}
-
-fn compile(compiler: &Path, folder: &Path, source: &PeerSource, suffix: &str) -> Result<PathBuf> {
-    let file = folder.join(source.file);
-    let program = file.with_extension(suffix);
-    std::fs::write(&file, source.text).with_context(|| format!("writing {}", file.display()))?;
-    // Temporary files of the compiler are to be removed with the folder, too.
-    let mut command = Command::new(compiler);
-    command.env("TMPDIR", folder).arg("-O2").arg("-o").arg(&program).arg(&file);
-    command.args(source.libraries);
-    process::run(&mut command).with_context(|| format!("compiling with {}", compiler.display()))?;
-    Ok(program)
 }
 
 impl Implementation {
@@ -197,7 +88,7 @@ impl Implementation {
         match self {
             Implementation::Clump => "clump",
             Implementation::Peer { peer, .. } => peer.name(scope),
-            Implementation::Mpi { mpi, .. } => mpi.name(scope),
+            Implementation::Mpi(program) => program.name(scope),
         }
     }
 
@@ -210,16 +101,13 @@ impl Implementation {
             Implementation::Clump => both_sizes(|ranks| {
                 process::run(launch::job(field.shape(ranks), 0)?.args(field.rank_words()))
             }),
-            Implementation::Mpi { mpi, launcher, program } => {
+            Implementation::Mpi(program) => {
                 let run = |ranks| {
-                    let mut command = mpi.command(launcher, field.scope, ranks);
-                    if let Some(folder) = program.parent() {
-                        command.env("TMPDIR", folder);
-                    }
-                    command.arg(program).args(sizes(field.scope).iter().map(ToString::to_string));
+                    let mut command = program.command(field.scope, ranks);
+                    command.args(sizes(field.scope).iter().map(ToString::to_string));
                     process::run(&mut command)
                 };
-                if field.scope == Scope::Shm || mpi.crowds {
+                if field.scope == Scope::Shm || program.mpi.crowds {
                     return both_sizes(run);
                 }
                 Score::parse(&run(2)?, 2)
@@ -323,7 +211,7 @@ mod tests {
             let (here, missing) = gather(&field(scope, netns), nowhere);
             assert!(matches!(here[0], Implementation::Clump));
             // A compiler that cannot write its program is a missing peer, not a failure.
-            let mpis = here.iter().filter(|c| matches!(c, Implementation::Mpi { .. })).count();
+            let mpis = here.iter().filter(|c| matches!(c, Implementation::Mpi(_))).count();
             assert_eq!(mpis, 0);
             for mpi in [OPEN_MPI, MPICH] {
                 assert!(missing.iter().any(|m| m.name == mpi.name(scope)));

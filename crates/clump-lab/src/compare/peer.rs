@@ -1,5 +1,6 @@
 //! Peers that consist of two programs, a server and a client: their arguments and their output.
 
+use super::peer_source::PeerSource;
 use super::score::{Score, Workload};
 use crate::pair::Scope;
 use anyhow::{Context, Result, bail, ensure};
@@ -76,17 +77,6 @@ impl Peer {
         };
         workloads.into_iter().map(|workload| PeerFigure { peer: self, scope, workload }).collect()
     }
-}
-
-/// A program in C that is compiled before it plays.
-#[derive(Debug, Clone, Copy)]
-pub struct PeerSource {
-    /// Name of the file.
-    pub file: &'static str,
-    /// Its text.
-    pub text: &'static str,
-    /// Options of the linker.
-    pub libraries: &'static [&'static str],
 }
 
 /// One figure of one peer: a run of its server and its client.

@@ -1,6 +1,6 @@
 //! The comparison as text, Markdown and JSON.
 
-use super::implementation::Missing;
+use super::missing::Missing;
 use super::score::Workload;
 use super::{ImplementationTurns, Venue};
 use crate::contrast::Contrast;

@@ -3,7 +3,7 @@
 use crate::traces::matcher::{Matcher, MessageName};
 use crate::traces::timeline::{Timeline, TimelineEvent};
 use clump_loggp::replay::NOBODY;
-use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, Steps, replay};
+use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, replay};
 use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,8 +73,8 @@ impl RunGraph {
 
     /// Plays the run on a network that is slower by `knobs`.
     pub fn play(&self, knobs: &KnobTable) -> Replay {
-        let cursors = self.tracks.iter().map(|(&(rank, _), track)| Cursor(rank, &track.steps, 0));
-        replay(&mut cursors.collect::<Vec<_>>(), knobs)
+        let runs = self.tracks.iter().map(|(&(rank, _), track)| (rank, &track.steps[..]));
+        replay(&runs.collect::<Vec<_>>(), knobs)
     }
 
     /// Returns the times of each rank's sends on a path, in ns, by rank.
@@ -233,7 +233,9 @@ impl Pass {
         let Self { mut graph, least, unexplained, .. } = self;
         for (&(rank, _), track) in &mut graph.tracks {
             for at in std::mem::take(&mut track.at_polls) {
-                let Step::Receive { from, transit_ns, .. } = &mut track.steps[at] else { continue };
+                let step = &mut track.steps[at];
+                debug_assert!(matches!(step, Step::Receive { .. }), "a message handled at a poll");
+                let Step::Receive { from, transit_ns, .. } = step else { continue };
                 // It had come before the rank polled.
                 *transit_ns =
                     least.get(&(*from, rank)).map_or(*transit_ns, |&l| l.min(*transit_ns));
@@ -248,22 +250,4 @@ impl Pass {
 /// Returns the name of a request to an interface.
 fn asked(event: &TraceEvent) -> u64 {
     TO_INTERFACE | u64::from(event.peer) << 32 | u64::from(event.value)
-}
-
-/// A thread whose steps are played.
-#[derive(Debug)]
-struct Cursor<'a>(u32, &'a [Step], usize);
-
-impl Steps for Cursor<'_> {
-    fn rank(&self) -> u32 {
-        self.0
-    }
-
-    fn peek(&mut self) -> Option<Step> {
-        self.1.get(self.2).copied()
-    }
-
-    fn advance(&mut self) {
-        self.2 += 1;
-    }
 }

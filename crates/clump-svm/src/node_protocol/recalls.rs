@@ -74,6 +74,7 @@ impl NodeProtocol {
         context: &mut dyn NodeRegions,
         cells: &Cells,
     ) {
+        debug_assert!(usize::from(rank) < self.ranks.len(), "a rank of this node");
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
         // A rank that is about to enter is told of the wish with its entry.
         let has = local.locks.contains(&lock) && !local.awaits(RankWait::Lock(lock));
