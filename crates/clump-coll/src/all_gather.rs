@@ -2,12 +2,14 @@
 
 use crate::choice::Operation;
 use crate::parcel::{pack, unpack};
+use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
+use zerocopy::IntoBytes;
 
 impl Team {
     /// Returns all ranks' values, in rank order.
@@ -44,6 +46,27 @@ impl Team {
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
         self.gather_all(copy_of(mine)?, &lengths)
+    }
+
+    /// Writes all ranks' values, of equal numbers, into `all`, in rank order. On one node no other
+    /// memory is needed.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
+    /// many of each rank.
+    pub fn all_gather_slice<T: Plain>(&self, mine: &[T], all: &mut [T]) -> Result<()> {
+        self.check_room(size_of_val(all), size_of_val(mine))?;
+        let (mine, all) = (mine.as_bytes(), all.as_mut_bytes());
+        check_bytes(all.len() as u64)?;
+        let staged = self.stage_for(Operation::AllGather, None).filter(|_| self.is_one_node());
+        if let Some(group) = staged {
+            return self.together(Counter::AllGathers, |seq| {
+                let mut call = StagedCall::new(self, group, seq)?;
+                call.collect(None, mine, &mut EqualParts::of_all(all, self.nranks()))
+            });
+        }
+        let parts = self.all_gather_bytes(mine)?;
+        self.copy_equal(&parts, all)
     }
 
     /// Gathers the contributions of all ranks. On one node all ranks pass them on
@@ -89,10 +112,12 @@ impl Team {
         mine: &[u8],
     ) -> Result<Vec<Vec<u8>>> {
         let mut call = StagedCall::new(self, group, seq)?;
-        if !self.layout.is_spread() {
-            return call.collect(None, mine);
+        let mut own = vec![Vec::new(); call.len()];
+        if self.is_one_node() {
+            call.collect(None, mine, &mut own)?;
+            return Ok(own);
         }
-        let own = call.collect(Some(0), mine)?;
+        call.collect(Some(0), mine, &mut own)?;
         call.next_phase();
         let mut whole = None;
         if call.me() == 0 {

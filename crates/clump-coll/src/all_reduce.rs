@@ -2,6 +2,7 @@
 
 use crate::choice::{Algorithm, Operation};
 use crate::fold::{Fold, copy_in};
+use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::fold_rows;
@@ -84,16 +85,16 @@ impl Team {
     ) -> Result<Vec<T>> {
         let (bytes, nodes) = (size_of_val(values), self.layout.nodes());
         let mut call = StagedCall::new(self, group, seq)?;
-        let own = call.collect(Some(0), values.as_bytes())?;
+        // The others write nothing into theirs.
+        let mut own = vec![0; if call.me() == 0 { call.len() * bytes } else { 0 }];
+        let members = call.len();
+        call.collect(Some(0), values.as_bytes(), &mut EqualParts::of_all(&mut own, members))?;
         call.next_phase();
         let mut all = values.repeat(self.nranks());
         if call.me() == 0 {
-            for (part, member) in own.iter().zip(0..) {
-                call.check_total(member, part.len() as u64, bytes)?;
-            }
             let of_nodes: Vec<usize> = nodes.iter().map(|ranks| ranks.len() * bytes).collect();
             let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
-            let whole = self.pass_round(key, &leaders, own.concat(), &of_nodes)?.concat();
+            let whole = self.pass_round(key, &leaders, own, &of_nodes)?.concat();
             debug_assert_eq!(whole.len(), bytes * self.nranks(), "as many as were asked for");
             copy_in(&mut all, &whole, |_, new| new);
         }

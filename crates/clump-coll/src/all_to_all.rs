@@ -2,6 +2,7 @@
 
 use crate::choice::{Algorithm, Operation};
 use crate::parcel::{pack, unpack};
+use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::team::{check_bytes, copy_of, failed};
@@ -42,7 +43,9 @@ impl Team {
         self.together(Counter::AllToAlls, |seq| {
             if let Some(group) = staged {
                 let parts: Vec<&[u8]> = parts.iter().map(B::as_ref).collect();
-                return StagedCall::new(self, group, seq)?.exchange(&parts);
+                let mut got = vec![Vec::new(); parts.len()];
+                StagedCall::new(self, group, seq)?.exchange(&parts, &mut got)?;
+                return Ok(got);
             }
             for rank in self.others() {
                 self.send(rank, (seq, step::WITHIN), &pack(&parts[rank..=rank])?)?;
@@ -58,6 +61,29 @@ impl Team {
                 })
                 .collect()
         })
+    }
+
+    /// Gives the values of `given` that are for each rank, equally many, in rank order, and writes
+    /// those that the ranks give to this one into `got`. On one node no other memory is needed.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `given` and `got` do not
+    /// have equally many for each rank.
+    pub fn all_to_all_slice<T: Plain>(&self, given: &[T], got: &mut [T]) -> Result<()> {
+        let each = size_of_val(given) / self.nranks();
+        self.check_room(size_of_val(given), each)?;
+        self.check_room(size_of_val(got), each)?;
+        check_bytes(size_of_val(given) as u64)?;
+        let (parts, got) = (equal_parts(given.as_bytes(), self.nranks()), got.as_mut_bytes());
+        let staged = self.stage_for(Operation::AllToAll, None).filter(|_| self.is_one_node());
+        if let Some(group) = staged {
+            return self.together(Counter::AllToAlls, |seq| {
+                let mut call = StagedCall::new(self, group, seq)?;
+                call.exchange(&parts, &mut EqualParts::of_all(got, self.nranks()))
+            });
+        }
+        let theirs = self.all_to_all_bytes(&parts)?;
+        self.copy_equal(&theirs, got)
     }
 
     /// Returns the other ranks, the next one first, so that not all send to the same one.
@@ -121,17 +147,19 @@ impl Team {
     ) -> Result<Vec<T>> {
         let mut call = StagedCall::new(self, group, seq)?;
         let mut got = values.to_vec();
-        if !self.layout.is_spread() {
+        if self.is_one_node() {
             let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-            for (value, bytes) in got.iter_mut().zip(call.exchange(&parts)?) {
-                read_into(std::slice::from_mut(value), &bytes);
-            }
+            let bytes = got.as_mut_bytes();
+            call.exchange(&parts, &mut EqualParts::of_all(bytes, self.nranks()))?;
             return Ok(got);
         }
-        let given = call.collect(Some(0), values.as_bytes())?;
+        let mut given = vec![Vec::new(); call.len()];
+        call.collect(Some(0), values.as_bytes(), &mut given)?;
         call.next_phase();
-        if call.me() != 0 {
-            read_into(&mut got, &call.scatter(0, None)?);
+        let me = call.me();
+        let mut own = EqualParts::of_one(got.as_mut_bytes(), me);
+        if me != 0 {
+            call.scatter(0, None, &mut own)?;
             return Ok(got);
         }
         let to_row = |bytes: &Vec<u8>| {
@@ -148,8 +176,8 @@ impl Team {
             }
         }
         let parts: Vec<&[u8]> = rows.iter().map(|row| row.as_bytes()).collect();
-        call.scatter(0, Some(&parts))?;
-        Ok(rows.swap_remove(0))
+        call.scatter(0, Some(&parts), &mut own)?;
+        Ok(got)
     }
 
     /// For the lowest rank of a node: takes the values of its ranks.

@@ -2,11 +2,13 @@
 
 use crate::choice::Operation;
 use crate::parcel::{pack, unpack};
+use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
+use zerocopy::IntoBytes;
 
 impl Team {
     /// Returns all ranks' values, in rank order, at `root`; `None` elsewhere.
@@ -32,13 +34,42 @@ impl Team {
         self.together(Counter::Gathers, |seq| self.gather_up(seq, root, mine))
     }
 
+    /// Writes all ranks' values, of equal numbers, into `all`, in rank order, at `root`; `all` of
+    /// other ranks is not used. On one node no other memory is needed.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
+    /// many of each rank; there is no such root.
+    pub fn gather_slice<T: Plain>(&self, root: usize, mine: &[T], all: &mut [T]) -> Result<()> {
+        self.check_rank(root)?;
+        let here = self.rank() == root;
+        if here {
+            self.check_room(size_of_val(all), size_of_val(mine))?;
+        }
+        let (mine, all) = (mine.as_bytes(), all.as_mut_bytes());
+        if let Some(group) = self.stage_for(Operation::Gather, None).filter(|_| self.is_one_node())
+        {
+            check_bytes(mine.len() as u64)?;
+            return self.together(Counter::Gathers, |seq| {
+                let mut call = StagedCall::new(self, group, seq)?;
+                let room = if here { all } else { &mut [] };
+                call.collect(Some(root), mine, &mut EqualParts::of_all(room, self.nranks()))
+            });
+        }
+        let parts = self.gather_bytes(root, mine)?;
+        parts.map_or(Ok(()), |parts| self.copy_equal(&parts, all))
+    }
+
     fn gather_up(&self, seq: u64, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
         let (local, speakers) = (self.layout.local(), self.layout.speakers(root));
         let speaker = self.layout.speaker(root);
         let staged = self.stage_for(Operation::Gather, None);
         let mut own = match staged {
             Some(group) => {
-                StagedCall::new(self, group, seq)?.collect(Some(speaker - local.start), mine)?
+                let mut parts = vec![Vec::new(); local.len()];
+                let mut call = StagedCall::new(self, group, seq)?;
+                call.collect(Some(speaker - local.start), mine, &mut parts)?;
+                parts
             }
             None => Vec::with_capacity(local.len()),
         };

@@ -32,6 +32,7 @@ mod mailbox;
 mod meeting;
 mod op;
 mod parcel;
+mod parts_memory;
 mod post;
 mod reduce;
 mod scan;

@@ -2,11 +2,13 @@
 
 use crate::choice::Operation;
 use crate::parcel::{pack, unpack};
+use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
-use clump_am::Result;
+use clump_am::{ErrorKind, Result};
 use clump_trace::Counter;
+use zerocopy::IntoBytes;
 
 impl Team {
     /// Returns this rank's value of those that `root` gives, one for each rank, in rank order.
@@ -18,11 +20,8 @@ impl Team {
     pub fn scatter<T: Plain>(&self, root: usize, values: &[T]) -> Result<T> {
         let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
         let mine = self.scatter_bytes(root, &parts)?;
-        T::read_from_bytes(&mine).map_err(|_| {
-            let (from, seq) = (self.members()[root], 0);
-            let (given, expected) = (mine.len() as u64, size_of::<T>() as u64);
-            failed(crate::mailbox::PartMismatch::Length { from, seq, given, expected })
-        })
+        self.check_given(self.members()[root], mine.len(), size_of::<T>())?;
+        T::read_from_bytes(&mine).map_err(|_| ErrorKind::NoMemory(mine.len()).into())
     }
 
     /// Returns this rank's byte string of those that `root` gives, one for each rank, of any
@@ -40,6 +39,37 @@ impl Team {
         self.together(Counter::Scatters, |seq| self.scatter_down(seq, root, parts))
     }
 
+    /// Writes this rank's values of those that `root` gives, equally many for each rank, in rank
+    /// order, into `mine`. `all` of other ranks is not read. On one node no other memory is needed.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; `root` did not give as many values for each rank as `mine`
+    /// has room for; there is no such root.
+    pub fn scatter_slice<T: Plain>(&self, root: usize, all: &[T], mine: &mut [T]) -> Result<()> {
+        self.check_rank(root)?;
+        let each = size_of_val(mine);
+        let mut parts = Vec::new();
+        if self.rank() == root {
+            self.check_room(size_of_val(all), each)?;
+            check_bytes(size_of_val(all) as u64)?;
+            parts = equal_parts(all.as_bytes(), self.nranks());
+        }
+        let mine = mine.as_mut_bytes();
+        let staged = self.stage_for(Operation::Scatter, None).filter(|_| self.is_one_node());
+        if let Some(group) = staged {
+            return self.together(Counter::Scatters, |seq| {
+                let mut call = StagedCall::new(self, group, seq)?;
+                let mut mine = EqualParts::of_one(mine, call.me());
+                call.scatter(root, (self.rank() == root).then_some(&parts[..]), &mut mine)
+            });
+        }
+        let part = self.scatter_bytes(root, &parts)?;
+        let (from, given) = (self.members()[root], part.len());
+        self.check_given(from, given, each)?;
+        mine.copy_from_slice(&part);
+        Ok(())
+    }
+
     fn scatter_down<B: AsRef<[u8]>>(&self, seq: u64, root: usize, parts: &[B]) -> Result<Vec<u8>> {
         let local = self.layout.local();
         let speaker = self.layout.speaker(root);
@@ -55,7 +85,7 @@ impl Team {
             }
             if let Some(call) = &mut staged {
                 let parts: Vec<&[u8]> = parts[local.clone()].iter().map(B::as_ref).collect();
-                return call.scatter(root - local.start, Some(&parts));
+                return own_part(call, root - local.start, Some(&parts));
             }
             for rank in local.filter(|&rank| rank != root) {
                 self.send(rank, (seq, step::DOWN), &pack(&parts[rank..=rank])?)?;
@@ -63,7 +93,7 @@ impl Team {
             return copy_of(parts[root].as_ref());
         }
         if let Some(call) = staged.as_mut().filter(|_| self.rank() != speaker) {
-            return call.scatter(speaker - local.start, None);
+            return own_part(call, speaker - local.start, None);
         }
         let (from, key, count) = match self.rank() == speaker {
             true => (root, (seq, step::BETWEEN), local.len()),
@@ -77,7 +107,7 @@ impl Team {
         debug_assert_eq!(got.len(), local.len(), "one for each rank of this node");
         if let Some(call) = &mut staged {
             let parts: Vec<&[u8]> = got.iter().map(Vec::as_slice).collect();
-            return call.scatter(speaker - local.start, Some(&parts));
+            return own_part(call, speaker - local.start, Some(&parts));
         }
         let mut mine = Vec::new();
         for (rank, part) in local.zip(got) {
@@ -89,4 +119,11 @@ impl Team {
         }
         Ok(mine)
     }
+}
+
+/// Returns a member's part of those that `root` gives.
+fn own_part(call: &mut StagedCall<'_>, root: usize, parts: Option<&[&[u8]]>) -> Result<Vec<u8>> {
+    let mut mine = vec![Vec::new(); call.len()];
+    call.scatter(root, parts, &mut mine)?;
+    Ok(mine.swap_remove(call.me()))
 }

@@ -1,6 +1,7 @@
 //! Bytes on a stage: gathered, spread, scattered, exchanged. Contributions longer than a chunk go
 //! chunk by chunk, while readers read the chunks before.
 
+use crate::parts_memory::{PartsMemory, zeroed};
 use crate::stage::area::CHUNK;
 use crate::stage::call::{Chunk, Sink, StagedCall};
 use crate::stage::numbering::SLOTS;
@@ -11,18 +12,22 @@ const WORD: usize = size_of::<u64>();
 const _: () = assert!(SLOTS > 1, "a writer goes on while readers read");
 
 impl StagedCall<'_> {
-    /// Returns the byte strings of all members, at `root`, or at all where there is none; elsewhere
-    /// nothing.
+    /// Writes the byte strings of all members into `parts`, at `root`, or at all where there is
+    /// none.
     ///
     /// # Errors
-    /// A rank died or left; no memory.
-    pub(crate) fn collect(&mut self, root: Option<usize>, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    /// A rank died or left, or gave another number of bytes than `parts` has room for; no memory.
+    pub(crate) fn collect(
+        &mut self,
+        root: Option<usize>,
+        mine: &[u8],
+        parts: &mut impl PartsMemory,
+    ) -> Result<()> {
         let me = self.me();
         let (reads, writes) = (root.is_none_or(|root| root == me), root != Some(me));
         if !reads {
             self.read_nothing();
         }
-        let mut parts: Vec<Vec<u8>> = Vec::new();
         let mut most = if writes { mine.len() } else { 0 };
         let mut at = 0;
         for chunk in 0.. {
@@ -30,19 +35,15 @@ impl StagedCall<'_> {
                 let end = mine.len().min(at + CHUNK);
                 self.publish_bytes(&mine[at..end], mine.len())?;
             }
-            if reads && chunk == 0 {
-                parts = self.begin_parts(mine)?;
-                most = parts.iter().map(Vec::len).fold(most, usize::max);
-            }
             if reads {
-                let longer = self.others().filter(|&member| parts[member].len() > at);
-                self.await_all(chunk, longer.fold(0, |all, member| all | 1 << member))?;
-                for member in self.others() {
-                    let part = &mut parts[member];
+                most = if chunk == 0 { self.begin_parts(mine, parts)?.max(most) } else { most };
+                let longer = self.others().filter(|&member| parts.part(member).len() > at);
+                let longer = longer.fold(0, |all, member| all | 1 << member);
+                self.await_all(chunk, longer)?;
+                for member in self.others().filter(|member| longer >> member & 1 == 1) {
+                    let part = parts.part(member);
                     let end = part.len().min(at + CHUNK);
-                    if at < end {
-                        self.await_chunk(member, chunk)?.read(0, &mut part[at..end])?;
-                    }
+                    self.await_chunk(member, chunk)?.read(0, &mut part[at..end])?;
                 }
                 self.took(chunk);
             }
@@ -51,21 +52,26 @@ impl StagedCall<'_> {
                 break;
             }
         }
-        debug_assert!(!reads || parts.len() == self.len(), "one of each");
-        Ok(parts)
+        Ok(())
     }
 
-    /// Awaits the first chunks of all others, and makes room for their byte strings.
-    fn begin_parts(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    /// Awaits the first chunks of all others, and makes room for their byte strings. Returns the
+    /// bytes of the longest.
+    fn begin_parts(&self, mine: &[u8], parts: &mut impl PartsMemory) -> Result<usize> {
         self.await_all(0, self.all_others())?;
         let mut totals = vec![mine.len() as u64; self.len()];
         for member in self.others() {
             totals[member] = self.await_chunk(member, 0)?.total();
+            if let Some(each) = parts.each() {
+                self.check_total(member, totals[member], each)?;
+            }
         }
         check_bytes(totals.iter().fold(0, |all: u64, &total| all.saturating_add(total)))?;
-        let mut parts = totals.into_iter().map(zeroed).collect::<Result<Vec<_>>>()?;
-        parts[self.me()].copy_from_slice(mine);
-        Ok(parts)
+        for (member, &total) in totals.iter().enumerate() {
+            parts.make_room(member, total)?;
+        }
+        parts.part(self.me()).copy_from_slice(mine);
+        Ok(totals.into_iter().max().unwrap_or(0) as usize)
     }
 
     /// Makes the bytes of `root` those of all members, who pass equally many.
@@ -104,22 +110,34 @@ impl StagedCall<'_> {
         Ok(bytes)
     }
 
-    /// Returns this member's part of those that `root` gives: a stream of their lengths and of all
-    /// of them, of which each member reads the chunks that it needs.
+    /// Writes this member's part of those that `root` gives into `mine`: a stream of their lengths
+    /// and of all of them, of which each member reads the chunks that it needs.
     ///
     /// # Errors
-    /// A rank died or left; no memory.
-    pub(crate) fn scatter(&mut self, root: usize, parts: Option<&[&[u8]]>) -> Result<Vec<u8>> {
+    /// A rank died or left, or gave another number of bytes than `mine` has room for; no memory.
+    pub(crate) fn scatter(
+        &mut self,
+        root: usize,
+        parts: Option<&[&[u8]]>,
+        mine: &mut impl PartsMemory,
+    ) -> Result<()> {
+        let me = self.me();
         if let Some(parts) = parts {
-            debug_assert!(self.me() == root && parts.len() == self.len(), "one for each member");
+            debug_assert!(me == root && parts.len() == self.len(), "one for each member");
             self.give_parts(parts)?;
-            return Ok(parts[root].to_vec());
+            mine.make_room(me, parts[me].len() as u64)?;
+            mine.part(me).copy_from_slice(parts[me]);
+            return Ok(());
         }
         let table = self.len() * WORD;
         let first = self.await_chunk(root, 0)?;
         let lengths = read_words(&first, 0, self.len())?;
-        let before = lengths[..self.me()].iter().fold(table as u64, |a, &b| a.saturating_add(b));
-        let mut mine = zeroed(lengths[self.me()])?;
+        let before = lengths[..me].iter().fold(table as u64, |a, &b| a.saturating_add(b));
+        if let Some(each) = mine.each() {
+            self.check_total(root, lengths[me], each)?;
+        }
+        mine.make_room(me, lengths[me])?;
+        let mine = mine.part(me);
         let start = usize::try_from(before).map_err(|_| ErrorKind::NoMemory(mine.len()))?;
         let mut done = 0;
         while done < mine.len() {
@@ -133,7 +151,7 @@ impl StagedCall<'_> {
             done = end;
         }
         self.read_nothing();
-        Ok(mine)
+        Ok(())
     }
 
     fn give_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
@@ -166,17 +184,17 @@ impl StagedCall<'_> {
         Ok(())
     }
 
-    /// Gives `parts[i]` to member `i`; returns what the members give to this one.
+    /// Gives `parts[i]` to member `i`; writes what the members give to this one into `got`.
     ///
     /// # Errors
-    /// A rank died or left; no memory.
-    pub(crate) fn exchange(&mut self, parts: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+    /// A rank died or left, or gave another number of bytes than `got` has room for; no memory.
+    pub(crate) fn exchange(&mut self, parts: &[&[u8]], got: &mut impl PartsMemory) -> Result<()> {
         let (me, n) = (self.me(), self.len());
         debug_assert_eq!(parts.len(), n, "one for each member");
-        let mut got = vec![Vec::new(); n];
-        got[me] = parts[me].to_vec();
+        got.make_room(me, parts[me].len() as u64)?;
+        got.part(me).copy_from_slice(parts[me]);
         if n == 1 {
-            return Ok(got);
+            return Ok(());
         }
         let lengths: Vec<u64> = self.others().map(|member| parts[member].len() as u64).collect();
         let row = Row::of(&lengths);
@@ -201,12 +219,15 @@ impl StagedCall<'_> {
                 if chunk == 0 {
                     let there = self.await_chunk(member, 0)?;
                     let (theirs, len) = Row::read(&there, n - 1, place)?;
-                    got[member] = zeroed(len)?;
+                    if let Some(each) = got.each() {
+                        self.check_total(member, len, each)?;
+                    }
+                    got.make_room(member, len)?;
                     rounds = rounds.max(theirs.rounds());
                     rows.push(theirs);
                 }
                 let theirs = rows[(member + n - me) % n - 1];
-                let (at, part) = theirs.part(chunk, place, &mut got[member]);
+                let (at, part) = theirs.part(chunk, place, got.part(member));
                 if !part.is_empty() {
                     self.await_chunk(member, chunk)?.read(at, part)?;
                 }
@@ -216,7 +237,7 @@ impl StagedCall<'_> {
                 break;
             }
         }
-        Ok(got)
+        Ok(())
     }
 }
 
@@ -305,14 +326,4 @@ fn read_words(chunk: &Chunk<'_>, offset: usize, count: usize) -> Result<Vec<u64>
     let mut bytes = vec![0; count * WORD];
     chunk.read(offset, &mut bytes)?;
     Ok(bytes.as_chunks::<WORD>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
-}
-
-/// Returns so many bytes, or an error where there is no memory for them.
-fn zeroed(len: u64) -> Result<Vec<u8>> {
-    check_bytes(len)?;
-    let len = len as usize;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| ErrorKind::NoMemory(len))?;
-    bytes.resize(len, 0);
-    Ok(bytes)
 }

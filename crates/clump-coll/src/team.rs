@@ -289,6 +289,41 @@ impl Team {
         Err(ErrorKind::NotOneEach { given, ranks }.into())
     }
 
+    /// Returns true if all ranks of the team are of one node, or count so.
+    pub(crate) fn is_one_node(&self) -> bool {
+        !self.layout.is_spread()
+    }
+
+    /// Checks that a rank's memory of `bytes` bytes has `each` bytes for each rank of the team.
+    pub(crate) fn check_room(&self, bytes: usize, each: usize) -> Result<()> {
+        let expected = each.saturating_mul(self.nranks());
+        self.check_given(self.context.rank(), bytes, expected)
+    }
+
+    /// Checks that rank `from` gave as many bytes as are expected.
+    pub(crate) fn check_given(&self, from: u32, given: usize, expected: usize) -> Result<()> {
+        let seq = lock(&self.state).seq;
+        let (given, expected) = (given as u64, expected as u64);
+        match given == expected {
+            true => Ok(()),
+            false => Err(failed(PartMismatch::Length { from, seq, given, expected })),
+        }
+    }
+
+    /// Copies byte strings, one of each rank, one behind the other.
+    ///
+    /// # Errors
+    /// They are not of equal lengths, as many as there is room for.
+    pub(crate) fn copy_equal(&self, parts: &[Vec<u8>], all: &mut [u8]) -> Result<()> {
+        debug_assert_eq!(parts.len(), self.nranks(), "one of each rank");
+        let each = all.len() / self.nranks();
+        for (rank, part) in parts.iter().enumerate() {
+            self.check_given(self.members[rank], part.len(), each)?;
+            all[rank * each..(rank + 1) * each].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
         self.send_to(self.members[to], (seq, step), bytes)

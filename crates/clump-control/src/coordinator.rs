@@ -25,7 +25,7 @@ use std::ops::Range;
 pub const END_NS: u64 = 4_000_000_000;
 /// Part of the node timeout for weighing suspicions: three periods of agents, so that both sides of
 /// a cut have reported it. Agents suspect after three quarters at most.
-const WEIGHING_SHARE: u64 = 5;
+pub(crate) const WEIGHING_SHARE: u64 = 5;
 
 /// Something that the launcher has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -190,6 +190,15 @@ impl Clump {
         Ok(self.inner.team.all_gather_bytes(mine)?)
     }
 
+    /// Writes all ranks' values, equally many of each, into `all`, in rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
+    /// many of each rank.
+    pub fn all_gather_slice<T: Plain>(&self, mine: &[T], all: &mut [T]) -> Result<()> {
+        Ok(self.inner.team.all_gather_slice(mine, all)?)
+    }
+
     /// Makes `values` of `root` the values of all ranks, which must pass equally many.
     ///
     /// # Errors
@@ -285,6 +294,16 @@ impl Clump {
         Ok(self.inner.team.gather_bytes(root, mine)?)
     }
 
+    /// Writes all ranks' values, equally many of each, into `all`, in rank order, at `root`; `all`
+    /// of other ranks is not used.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
+    /// many of each rank; there is no such root.
+    pub fn gather_slice<T: Plain>(&self, root: usize, mine: &[T], all: &mut [T]) -> Result<()> {
+        Ok(self.inner.team.gather_slice(root, mine, all)?)
+    }
+
     /// Returns this rank's value of those that `root` gives, one for each rank. `values` of other
     /// ranks are not read.
     ///
@@ -304,6 +323,16 @@ impl Clump {
         Ok(self.inner.team.scatter_bytes(root, parts)?)
     }
 
+    /// Writes this rank's values of those that `root` gives, equally many for each rank, in rank
+    /// order, into `mine`. `all` of other ranks is not read.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left; `root` did not give as many values for each rank as `mine`
+    /// has room for; there is no such root.
+    pub fn scatter_slice<T: Plain>(&self, root: usize, all: &[T], mine: &mut [T]) -> Result<()> {
+        Ok(self.inner.team.scatter_slice(root, all, mine)?)
+    }
+
     /// Gives `values[i]` to rank `i`, and returns the values that the ranks give to this one, in
     /// rank order.
     ///
@@ -312,6 +341,16 @@ impl Clump {
     /// each rank.
     pub fn all_to_all<T: Plain>(&self, values: &[T]) -> Result<Vec<T>> {
         Ok(self.inner.team.all_to_all(values)?)
+    }
+
+    /// Gives the values of `given` that are for each rank, equally many, in rank order, and writes
+    /// those that the ranks give to this one into `got`.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left, or gave another number of values; `given` and `got` do not
+    /// have equally many for each rank.
+    pub fn all_to_all_slice<T: Plain>(&self, given: &[T], got: &mut [T]) -> Result<()> {
+        Ok(self.inner.team.all_to_all_slice(given, got)?)
     }
 
     /// Gives `parts[i]`, of any length, to rank `i`, and returns the byte strings that the ranks

@@ -121,6 +121,7 @@ fn parts(
 ) {
     let (me, ranks) = (team.rank(), team.nranks());
     let here = me == root;
+    let all = || (0..ranks).map(|rank| given(n, rank, count)).collect::<Vec<_>>();
     let strings = |from: usize| -> Vec<Vec<u8>> {
         (0..ranks).map(|to| string(n, (from, to), count * 8)).collect()
     };
@@ -129,17 +130,34 @@ fn parts(
             let got = team.gather_bytes(root, &strings(me)[0]).unwrap();
             let expected = || (0..ranks).map(|rank| strings(rank).remove(0)).collect();
             assert!(got == here.then(expected), "{algorithm:?}");
+            let mut values = vec![7; if here { ranks * count } else { 0 }];
+            team.gather_slice(root, &given(n, me, count), &mut values).unwrap();
+            assert!(values == if here { all().concat() } else { Vec::new() }, "{algorithm:?}");
         }
         Operation::AllGather => {
             let got = team.all_gather_bytes(&strings(me)[0]).unwrap();
             assert!(got.iter().enumerate().all(|(rank, it)| *it == strings(rank)[0]));
             let words = team.all_gather(given(n, me, 1)[0]).unwrap();
             assert!(words.iter().enumerate().all(|(rank, &it)| it == given(n, rank, 1)[0]));
+            let mut values = vec![7; ranks * count];
+            team.all_gather_slice(&given(n, me, count), &mut values).unwrap();
+            assert!(values == all().concat(), "{algorithm:?}");
         }
         Operation::Scatter => {
             let parts = if here { strings(root) } else { Vec::new() };
             let got = team.scatter_bytes(root, &parts).unwrap();
             assert!(got == strings(root)[me], "{algorithm:?}");
+            let (whole, mut mine) = (all().concat(), vec![7; count]);
+            team.scatter_slice(root, if here { &whole[..] } else { &[] }, &mut mine).unwrap();
+            assert!(mine == given(n, me, count), "{algorithm:?}");
+        }
+        Operation::AllToAll if dice.index(3) == 0 => {
+            let row =
+                |from: usize| (0..ranks).flat_map(move |to| given(n * 97 + from as u64, to, count));
+            let mut got = vec![7; ranks * count];
+            team.all_to_all_slice(&row(me).collect::<Vec<_>>(), &mut got).unwrap();
+            let expected = (0..ranks).flat_map(|from| given(n * 97 + from as u64, me, count));
+            assert!(got == expected.collect::<Vec<_>>(), "{algorithm:?}");
         }
         Operation::AllToAll if dice.index(2) == 0 => {
             let got = team.all_to_all_bytes(&strings(me)).unwrap();

@@ -1,4 +1,6 @@
 use super::*;
+use crate::coordinator::WEIGHING_SHARE;
+use crate::membership_arbiter::PUT_OFF;
 
 const MS: u64 = 1_000_000;
 const SILENCE: u64 = 1200 * MS;
@@ -159,4 +161,30 @@ fn periods_that_all_come_late_make_no_false_alarm() {
         detector.handle_timeout(look * 250 * MS);
     }
     assert!(!actions(&mut detector).contains(&DetectorAction::Silent(1)));
+}
+
+#[test]
+fn a_suspected_peer_is_asked_for_as_long_as_its_eviction_may_be_put_off() {
+    let mut detector = detector(4);
+    assert_eq!(run(&mut detector, &[1, 2, 3], 1_000 * MS), []);
+    let put_off = PUT_OFF * SILENCE / WEIGHING_SHARE;
+    let (mut suspected, mut asked) = (None, 0);
+    while suspected.is_none_or(|at| detector.next_deadline_ns() < at + put_off) {
+        let now = detector.next_deadline_ns();
+        detector.handle_timeout(now);
+        for action in actions(&mut detector) {
+            match action {
+                DetectorAction::Send(3, Heartbeat::Ping) => asked += u64::from(suspected.is_some()),
+                DetectorAction::Send(to, Heartbeat::Ping) => {
+                    detector.handle_probe(to, Heartbeat::Ack, now + 1);
+                }
+                DetectorAction::Silent(3) => suspected = Some(now),
+                _ => {}
+            }
+        }
+    }
+    let periods = put_off / PERIOD;
+    assert!(asked + MISSED >= periods, "asked {asked} times in {periods} periods");
+    detector.handle_probe(3, Heartbeat::Ack, detector.next_deadline_ns());
+    assert!(actions(&mut detector).contains(&DetectorAction::Heard(3)));
 }

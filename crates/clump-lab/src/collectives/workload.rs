@@ -7,6 +7,7 @@ use clump_coll::choice::{Algorithm, Operation};
 use clump_coll::{Max, Sum, Team};
 use clump_loggp::Median;
 use clump_os::clock;
+use std::cell::RefCell;
 
 /// Most calls of a slice, as in `peers/mpi_collectives.c`.
 const MAX_CALLS: u64 = 2000;
@@ -73,42 +74,41 @@ fn measure(
 
 /// Values of one size.
 struct Buffers {
-    bytes: usize,
+    /// A contribution.
     values: Vec<f64>,
-    parts: Vec<Vec<u8>>,
+    /// A part for each rank, or of each.
+    given: Vec<f64>,
+    got: RefCell<Vec<f64>>,
 }
 
 impl Buffers {
     fn new(ranks: usize, bytes: usize) -> Self {
-        Self { bytes, values: vec![1.0; bytes / 8], parts: vec![vec![1; bytes]; ranks] }
+        let count = bytes / size_of::<f64>();
+        let parts = || vec![1.0; count * ranks];
+        Self { values: vec![1.0; count], given: parts(), got: RefCell::new(parts()) }
     }
 
     fn call(&self, team: &Team, operation: Operation, root: usize) -> Result<()> {
-        let word = self.bytes == 8;
-        let here = team.rank() == root;
+        let mut got = self.got.borrow_mut();
+        let count = self.values.len();
         match operation {
             Operation::Barrier => team.barrier()?,
-            Operation::Broadcast => team.broadcast(root, &mut self.values.clone())?,
-            Operation::Reduce => team.reduce_slice(root, &mut self.values.clone(), Sum)?,
-            Operation::AllReduce => team.all_reduce_slice(&mut self.values.clone(), Sum)?,
-            Operation::Scan => team.scan_slice(&mut self.values.clone(), Sum)?,
-            Operation::Gather if word => drop(team.gather(root, 1_u64)?),
-            Operation::Gather => drop(team.gather_bytes(root, &self.parts[0])?),
-            Operation::AllGather if word => drop(team.all_gather(1_u64)?),
-            Operation::AllGather => drop(team.all_gather_bytes(&self.parts[0])?),
-            Operation::Scatter if word => {
-                let values = if here { vec![1_u64; team.nranks()] } else { Vec::new() };
-                team.scatter(root, &values)?;
-            }
-            Operation::Scatter => {
-                let parts = if here { &self.parts[..] } else { &[] };
-                drop(team.scatter_bytes(root, parts)?);
-            }
-            Operation::AllToAll if word => {
-                drop(team.all_to_all(&vec![1_u64; team.nranks()])?);
-            }
-            Operation::AllToAll => drop(team.all_to_all_bytes(&self.parts)?),
+            Operation::Broadcast => team.broadcast(root, &mut got[..count])?,
+            Operation::Reduce => team.reduce_slice(root, self.fresh(&mut got), Sum)?,
+            Operation::AllReduce => team.all_reduce_slice(self.fresh(&mut got), Sum)?,
+            Operation::Scan => team.scan_slice(self.fresh(&mut got), Sum)?,
+            Operation::Gather => team.gather_slice(root, &self.values, &mut got)?,
+            Operation::AllGather => team.all_gather_slice(&self.values, &mut got)?,
+            Operation::Scatter => team.scatter_slice(root, &self.given, &mut got[..count])?,
+            Operation::AllToAll => team.all_to_all_slice(&self.given, &mut got)?,
         }
         Ok(())
+    }
+
+    /// Returns a copy of the contribution: MPI's calls leave the original as it is, too.
+    fn fresh<'a>(&self, got: &'a mut [f64]) -> &'a mut [f64] {
+        let fresh = &mut got[..self.values.len()];
+        fresh.copy_from_slice(&self.values);
+        fresh
     }
 }
