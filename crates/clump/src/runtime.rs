@@ -298,8 +298,7 @@ impl Clump {
     /// of other ranks is not used.
     ///
     /// # Errors
-    /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
-    /// many of each rank; there is no such root.
+    /// As for [`Clump::all_gather_slice`]; there is no such root.
     pub fn gather_slice<T: Plain>(&self, root: usize, mine: &[T], all: &mut [T]) -> Result<()> {
         Ok(self.inner.team.gather_slice(root, mine, all)?)
     }
