@@ -24,13 +24,17 @@ impl IdleYields {
     /// Yields once, unless the interface has been idle for too long or yields give the processor to
     /// a program that computes. Returns false when it is time to sleep.
     pub(crate) fn step(&mut self, idle_ns: u64, now_ns: u64) -> bool {
-        let is_forgone = now_ns < self.forgone_until_ns || !self.yields.is_worthwhile();
-        if idle_ns >= self.max_ns || is_forgone {
-            return false;
+        let yields = self.is_due(idle_ns, now_ns) && self.yields.is_worthwhile();
+        if yields {
+            let yielded = self.yields.offer();
+            self.note(yielded, now_ns);
         }
-        let yielded = self.yields.offer();
-        self.note(yielded, now_ns);
-        true
+        yields
+    }
+
+    /// Returns true if its own limits allow a yield.
+    fn is_due(&self, idle_ns: u64, now_ns: u64) -> bool {
+        idle_ns < self.max_ns && now_ns >= self.forgone_until_ns
     }
 
     fn note(&mut self, yielded: Yielded, now_ns: u64) {
@@ -56,9 +60,9 @@ mod tests {
     fn a_yield_to_a_program_that_computes_is_the_last_for_long() {
         let mut yields = IdleYields::new(1_000, 50);
         yields.note(Yielded::Shared, 100);
-        assert!(yields.step(0, 100));
+        assert!(yields.is_due(0, 100));
         yields.note(Yielded::Long, 100);
-        assert!(!yields.step(0, 149));
-        assert!(yields.step(0, 150));
+        assert!(!yields.is_due(0, 149));
+        assert!(yields.is_due(0, 150));
     }
 }

@@ -60,12 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         first.release()?;
     }
     svm.barrier()?;
-    let (mut money, mut parts) = (0, 0);
-    for at in 0..ACCOUNTS {
-        let account = read(at);
-        money += account.balance;
-        parts += account.transfers;
-    }
+    let add = |sum: (i64, i64), it: Account| (sum.0 + it.balance, sum.1 + it.transfers);
+    let (money, parts) = (0..ACCOUNTS).map(read).fold((0, 0), add);
     assert_eq!(money, BALANCE * ACCOUNTS as i64, "no money is lost");
     assert_eq!(parts, 2 * (transfers as i64) * cl.nranks() as i64, "every transfer has two parts");
     svm.barrier()?;

@@ -6,41 +6,34 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use clump::Max;
 use clump::svm::Home;
-use std::ops::Range;
 
-type Grid = Vec<Vec<f64>>;
-
-/// Returns the grid at the beginning: hot at one edge.
-fn start(n: usize) -> Grid {
-    let value =
-        |row: usize, column: usize| if row == 0 { 1.0 + column as f64 / n as f64 } else { 0.0 };
-    (0..n).map(|row| (0..n).map(|column| value(row, column)).collect()).collect()
+/// Returns a row of the grid at the beginning: hot at one edge.
+fn start(row: usize, n: usize) -> Vec<f64> {
+    (0..n).map(|j| if row == 0 { 1.0 + j as f64 / n as f64 } else { 0.0 }).collect()
 }
 
-/// Computes the row between three others.
-fn relax([above, here, below]: [&[f64]; 3], into: &mut [f64]) -> f64 {
-    let (n, mut change) = (here.len(), 0_f64);
-    into.copy_from_slice(here);
-    for j in 1..n - 1 {
-        into[j] = 0.25 * (above[j] + below[j] + here[j - 1] + here[j + 1]);
-        change = change.max((into[j] - here[j]).abs());
+/// Returns the row between three others, and its largest change.
+fn relax([above, here, below]: [&[f64]; 3]) -> (Vec<f64>, f64) {
+    let (mut new, mut change) = (here.to_vec(), 0_f64);
+    for j in 1..here.len() - 1 {
+        new[j] = 0.25 * (above[j] + below[j] + here[j - 1] + here[j + 1]);
+        change = change.max((new[j] - here[j]).abs());
     }
-    change
+    (new, change)
 }
 
 /// Returns the grid after so many iterations, and its last change.
-fn serial(n: usize, iterations: usize) -> (Grid, f64) {
-    let (mut from, mut to, mut change) = (start(n), start(n), 0.0);
+fn serial(n: usize, iterations: usize) -> (Vec<Vec<f64>>, f64) {
+    let (mut grid, mut last): (Vec<_>, _) = ((0..n).map(|row| start(row, n)).collect(), 0.0);
     for _ in 0..iterations {
-        change = 0_f64;
-        for row in 1..n - 1 {
-            let rows = [&from[row - 1][..], &from[row], &from[row + 1]];
-            change = change.max(relax(rows, &mut to[row]));
-        }
-        std::mem::swap(&mut from, &mut to);
+        let three = |rows: &[Vec<f64>]| relax([&rows[0], &rows[1], &rows[2]]);
+        let (inner, changes): (Vec<_>, Vec<_>) = grid.windows(3).map(three).unzip();
+        grid.splice(1..n - 1, inner);
+        last = changes.into_iter().fold(0.0, f64::max);
     }
-    (from, change)
+    (grid, last)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,50 +45,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Rows lie one behind the other, so that a page may hold the rows of two ranks.
     let mut from = svm.matrix::<f64>(n, n, Home::Block)?;
     let mut to = svm.matrix::<f64>(n, n, Home::Block)?;
-    let largest = svm.mutex::<f64>()?;
-    let rows: Range<usize> = {
-        let at = |rank: usize| 1 + rank * (n - 2) / cl.nranks();
-        at(cl.rank())..at(cl.rank() + 1)
-    };
-    if cl.rank() == 0 {
-        for (row, values) in start(n).iter().enumerate() {
-            from.write_row(row, values);
-            to.write_row(row, values);
-        }
+    let first_row = |rank: usize| 1 + rank * (n - 2) / cl.nranks();
+    let rows = first_row(cl.rank())..first_row(cl.rank() + 1);
+    for row in (0..n).filter(|_| cl.rank() == 0) {
+        from.write_row(row, &start(row, n));
+        to.write_row(row, &start(row, n));
     }
     svm.barrier()?;
-    let (mut above, mut here, mut below) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-    let mut new = vec![0.0; n];
-    for iteration in 0..iterations {
-        let mut change = 0_f64;
-        from.read_row(rows.start - 1, &mut above);
-        from.read_row(rows.start, &mut here);
+    let (mut three, mut change) = ([(); 3].map(|()| vec![0.0; n]), 0_f64);
+    for _ in 0..iterations {
+        change = 0.0;
         for row in rows.clone() {
-            from.read_row(row + 1, &mut below);
-            change = change.max(relax([&above, &here, &below], &mut new));
+            (0..3).for_each(|at| from.read_row(row - 1 + at, &mut three[at]));
+            let (new, most) = relax(three.each_ref().map(|row| &row[..]));
             to.write_row(row, &new);
-            // The row that is read next takes the place of the first.
-            std::mem::swap(&mut above, &mut here);
-            std::mem::swap(&mut here, &mut below);
-        }
-        if iteration + 1 == iterations {
-            let guard = largest.lock()?;
-            guard.set(guard.get().max(change));
-            guard.release()?;
+            change = change.max(most);
         }
         svm.barrier()?;
         std::mem::swap(&mut from, &mut to);
     }
-    let guard = largest.lock()?;
-    let change = guard.get();
-    guard.release()?;
+    let change = cl.all_reduce(change, Max)?;
     if cl.rank() == 0 {
         let (expected, last) = serial(n, iterations);
         assert_eq!(change.to_bits(), last.to_bits(), "the last change");
         for (row, values) in expected.iter().enumerate() {
-            from.read_row(row, &mut here);
-            let same = here.iter().zip(values).all(|(a, b)| a.to_bits() == b.to_bits());
-            assert!(same, "row {row} differs");
+            from.read_row(row, &mut three[0]);
+            assert_eq!(three[0], *values, "row {row}");
         }
         println!("{iterations} iterations of {n} x {n} are those of the serial program");
     }

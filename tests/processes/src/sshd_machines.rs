@@ -279,6 +279,8 @@ impl Machines {
         let words: Vec<String> = words.iter().map(of).collect();
         Job::any(&prefix[0]).with(|command| {
             command.args(&prefix[1..]).arg(clump).args(words);
+            // Ten times what a machine is given elsewhere.
+            command.env("CLUMP_START_TIMEOUT_MS", "80000");
         })
     }
 
