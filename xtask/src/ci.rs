@@ -8,79 +8,23 @@
 //! One list serves all tiers ([`tier::Tier`]): each step names those in which it runs. The default
 //! is the middle one; `--only` selects any step.
 
+mod aarch64;
 mod apps;
 mod c;
 mod net;
 mod night;
 mod oracles;
+mod step;
 mod steps;
 mod tier;
 
-use crate::command::{self, Counts};
+use crate::command::Counts;
 use crate::host;
-use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use anyhow::{Result, bail};
+use std::path::Path;
 use std::time::Duration;
+use step::{Site, Step, StepOutcome};
 use tier::Tier;
-
-/// The tree and the build that steps check.
-#[derive(Debug)]
-pub struct Site {
-    /// Root of the tree.
-    pub root: PathBuf,
-    /// Cargo's target folder.
-    pub target: PathBuf,
-    /// Tier that was asked for: it says how much tests do.
-    pub tier: Tier,
-}
-
-impl Site {
-    /// Returns the folder for temporary files of all steps; it exists.
-    ///
-    /// # Errors
-    /// Fails if the folder cannot be made.
-    pub fn scratch(&self) -> Result<PathBuf> {
-        let folder = self.target.join("ci-scratch");
-        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(folder)
-    }
-
-    /// Returns `cargo ARGS` that runs tests: as many cases as the tier has, temporary files in
-    /// [`Self::scratch`].
-    ///
-    /// # Errors
-    /// Fails if that folder cannot be made.
-    pub fn tests(&self, args: &[&str]) -> Result<Command> {
-        let mut command = command::cargo(&self.root, args);
-        command.env(command::TEST_TIER, self.tier.name()).env("TMPDIR", self.scratch()?);
-        Ok(command)
-    }
-}
-
-/// One check.
-#[derive(Debug)]
-pub struct Step {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The property it checks.
-    pub what: &'static str,
-    /// The tiers that it is a part of.
-    pub tiers: &'static [Tier],
-    /// Runs it.
-    pub run: fn(&Site) -> Result<StepOutcome>,
-}
-
-/// The result of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepOutcome {
-    /// All is well; with the tests that it ran, if any.
-    Passed(Counts),
-    /// Something is wrong: a description, and the tests that it ran.
-    Failed(String, Counts),
-    /// Could not run here: the reason, and a remedy.
-    Skipped(String),
-}
 
 /// A finished step.
 #[derive(Debug)]

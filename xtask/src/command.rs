@@ -40,6 +40,14 @@ impl Counts {
     }
 }
 
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, Self { passed, failed, ignored }: Self) {
+        self.passed += passed;
+        self.failed += failed;
+        self.ignored += ignored;
+    }
+}
+
 /// The end of a program.
 #[derive(Debug)]
 pub struct Ended {

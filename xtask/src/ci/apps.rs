@@ -1,7 +1,6 @@
 //! Steps that run the built program in a small size: the sort, the laboratory, random kills.
 
-use super::steps::{BUILD, RUN, plain};
-use super::{Site, StepOutcome};
+use super::step::{BUILD, RUN, Site, StepOutcome, plain};
 use crate::command::{self, Ended, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;

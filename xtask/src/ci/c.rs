@@ -1,7 +1,6 @@
 //! The step that installs libclump and builds C programs against it, as an outside user would.
 
-use super::steps::{RUN, plain};
-use super::{Site, StepOutcome};
+use super::step::{RUN, Site, StepOutcome, plain};
 use crate::command;
 use crate::host;
 use crate::install::Installation;

@@ -2,8 +2,7 @@
 //! laboratory.
 
 use super::apps::{self, SortRun, clump};
-use super::steps::{BUILD, plain};
-use super::{Site, StepOutcome};
+use super::step::{BUILD, Site, StepOutcome, plain};
 use crate::command::{self, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;

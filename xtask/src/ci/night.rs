@@ -1,7 +1,7 @@
 //! Nightly steps: those that take too long for a merge.
 
-use super::steps::{BUILD, RUN, plain};
-use super::{Site, StepOutcome, apps};
+use super::apps;
+use super::step::{BUILD, RUN, Site, StepOutcome, plain};
 use crate::command::{self, cargo};
 use crate::{attack, mutants, tsan};
 use anyhow::Result;

@@ -2,8 +2,7 @@
 //! sorts.
 
 use super::apps::{self, SortRun};
-use super::steps::{BUILD, RUN, files, outcome, plain};
-use super::{Site, StepOutcome};
+use super::step::{BUILD, RUN, Site, StepOutcome, files, outcome, plain};
 use crate::command::{self, Counts};
 use crate::host;
 use anyhow::Result;

@@ -1,12 +1,11 @@
 //! The steps of `ci`, in the order in which they run: the quick ones that fail most often first.
 
+use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{Site, Step, StepOutcome, apps, c, net, night, oracles};
-use crate::command::{self, Counts, Ended, cargo};
+use super::{aarch64, apps, c, net, night, oracles};
+use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Steps of the night only.
 const NIGHT: &[Tier] = &[Tier::Night];
@@ -23,6 +22,12 @@ pub const STEPS: &[Step] = &[
         run: units,
     },
     Step { name: "clippy", what: "no lint fires in any target", tiers: FROM_MERGE, run: clippy },
+    Step {
+        name: "aarch64",
+        what: "no lint fires in any program for ARM",
+        tiers: FROM_MERGE,
+        run: aarch64::lints,
+    },
     Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
     Step {
         name: "elsewhere",
@@ -139,6 +144,12 @@ pub const STEPS: &[Step] = &[
         run: night::attacks,
     },
     Step {
+        name: "aarch64-tests",
+        what: "pure packages and queues in shared memory are right on ARM, under QEMU",
+        tiers: NIGHT,
+        run: aarch64::tests,
+    },
+    Step {
         name: "tsan",
         what: "no data race in the queues under ThreadSanitizer",
         tiers: NIGHT,
@@ -158,26 +169,6 @@ pub const STEPS: &[Step] = &[
     },
     Step { name: "remains", what: "no step left a file behind", tiers: ALL, run: remains },
 ];
-
-/// Longest time for anything that may have to build the whole tree.
-pub const BUILD: Duration = Duration::from_secs(1200);
-/// Longest time for one run of a program that is built already.
-pub const RUN: Duration = Duration::from_secs(180);
-
-/// Returns the outcome of a step from the end of its program.
-pub fn outcome(ended: Ended) -> StepOutcome {
-    if ended.success {
-        StepOutcome::Passed(ended.counts)
-    } else {
-        StepOutcome::Failed(ended.why, ended.counts)
-    }
-}
-
-/// Returns passed, or failed for this reason, without tests to count.
-pub fn plain(passed: bool, why: &str) -> StepOutcome {
-    let none = Counts::default();
-    if passed { StepOutcome::Passed(none) } else { StepOutcome::Failed(why.to_owned(), none) }
-}
 
 fn format(site: &Site) -> Result<StepOutcome> {
     let args = ["fmt", "--all", "--check"];
@@ -267,14 +258,4 @@ fn remains(site: &Site) -> Result<StepOutcome> {
         files(&scratch, "", "").iter().map(|path| path.display().to_string()).collect();
     std::fs::remove_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
     Ok(plain(left.is_empty(), &format!("left behind: {}", left.join(", "))))
-}
-
-/// Returns files in `dir` whose names begin and end like this.
-pub fn files(dir: &Path, start: &str, end: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let named = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(start) && name.ends_with(end)
-    };
-    entries.map(|entry| entry.path()).filter(named).collect()
 }
