@@ -31,7 +31,7 @@ fn an_interrupted_comparison_leaves_nothing() {
             compare.signal(compare.launcher(), signal);
             // Also checks that no process is left.
             let ended = compare.finish();
-            ended.expect(code, &["the comparison was interrupted"]);
+            ended.expect(code, &["the measurement was interrupted"]);
             assert_eq!(inside(&folder), [] as [PathBuf; 0]);
         }
     }
