@@ -1,10 +1,8 @@
 //! Memory that is there before it is used.
 
 use anyhow::Result;
+use clump_os::map::PAGE;
 use clump_pgas::{Element, Layout, Pgas, Spread};
-
-/// Bytes of a page.
-const PAGE: usize = 4096;
 
 /// Spreads an array in blocks, and touches all pages of this rank's elements: phases are not to
 /// wait for the kernel.

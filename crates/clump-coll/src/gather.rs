@@ -16,11 +16,10 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left, or gave a value of another size.
     pub fn gather<T: Plain>(&self, root: usize, value: T) -> Result<Option<Vec<T>>> {
-        let Some(parts) = self.gather_bytes(root, value.as_bytes())? else { return Ok(None) };
-        let read = |part: &Vec<u8>| T::read_from_bytes(part).ok();
-        let values: Vec<T> = parts.iter().filter_map(read).collect();
-        self.check_one_each(values.len())?;
-        Ok(Some(values))
+        let here = self.rank() == root;
+        let mut all = vec![value; if here { self.nranks() } else { 0 }];
+        self.gather_slice(root, &[value], &mut all)?;
+        Ok(here.then_some(all))
     }
 
     /// Returns all ranks' byte strings, of any lengths, in rank order, at `root`; `None` elsewhere.

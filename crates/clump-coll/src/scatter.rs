@@ -6,7 +6,7 @@ use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
 use crate::team::{check_bytes, copy_of, failed};
 use crate::{Plain, Team, step};
-use clump_am::{ErrorKind, Result};
+use clump_am::Result;
 use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
@@ -18,10 +18,12 @@ impl Team {
     /// Fails if a rank died or left; `root` did not give one value for each rank, or of another
     /// size; there is no such root.
     pub fn scatter<T: Plain>(&self, root: usize, values: &[T]) -> Result<T> {
-        let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-        let mine = self.scatter_bytes(root, &parts)?;
-        self.check_given(self.members()[root], mine.len(), size_of::<T>())?;
-        T::read_from_bytes(&mine).map_err(|_| ErrorKind::NoMemory(mine.len()).into())
+        if self.rank() == root {
+            self.check_one_each(values.len())?;
+        }
+        let mut mine = T::new_zeroed();
+        self.scatter_slice(root, values, std::slice::from_mut(&mut mine))?;
+        Ok(mine)
     }
 
     /// Returns this rank's byte string of those that `root` gives, one for each rank, of any

@@ -26,11 +26,12 @@ pub(crate) fn last_of(seq: u64) -> u64 {
     (seq << SEQ_SHIFT) | ((1 << SEQ_SHIFT) - 1)
 }
 
-/// Returns the slot of a contribution. Those that follow each other have different ones.
+/// Returns the slot of a contribution. Those that follow each other have different ones. The number
+/// may be one that another process wrote, and anything.
 pub(crate) fn slot_of(number: u64) -> usize {
     let phase = number >> PHASE_SHIFT & ((1 << (SEQ_SHIFT - PHASE_SHIFT)) - 1);
-    let chunk = (number & ((1 << PHASE_SHIFT) - 1)) - 1;
-    (((number >> SEQ_SHIFT) + phase + chunk) % SLOTS as u64) as usize
+    let chunk = (number & ((1 << PHASE_SHIFT) - 1)).wrapping_sub(1);
+    ((number >> SEQ_SHIFT).wrapping_add(phase).wrapping_add(chunk) % SLOTS as u64) as usize
 }
 
 #[cfg(test)]
@@ -47,5 +48,6 @@ mod tests {
             assert!(number < last_of(seq) && last_of(seq) == before_phase(seq + 1, 0));
             assert_eq!(slot_of(number) as u64, (seq + phase + chunk) % SLOTS as u64);
         }
+        assert!([0, 1 << PHASE_SHIFT, u64::MAX].map(slot_of).iter().all(|&slot| slot < SLOTS));
     }
 }
