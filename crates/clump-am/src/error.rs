@@ -175,6 +175,9 @@ pub enum ErrorKind {
     /// The network between nodes cannot be used.
     #[error("the network between nodes cannot be used: {0}")]
     Network(String),
+    /// Ranks call different collectives, or give values of different sizes to one.
+    #[error("the ranks do not execute the same collective: {0}")]
+    Disagreement(String),
     /// A handler failed.
     #[error("handler {handler} failed: {why}")]
     HandlerFailed {

@@ -6,10 +6,12 @@ use clump_ffi::border::guard;
 use clump_ffi::fault::{Fault, Result, null, range};
 use clump_ffi::job::{JobHandle, checked_rank, clump_t, outside_handlers};
 use clump_ffi::status::clump_status as S;
+use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
 
 /// Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
-/// for as many as there are ranks. All ranks contribute equally many.
+/// for as many as there are ranks; `mine` may be this rank's place there. All ranks contribute
+/// equally many.
 ///
 /// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
 ///
@@ -24,14 +26,13 @@ pub unsafe extern "C" fn clump_all_gather(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_all_gather", |job| {
+            let count = bytes_of_all(job, mine_bytes)?;
             // SAFETY: the caller's.
-            let mine = unsafe { bytes(mine, mine_bytes) }?;
-            if all.is_null() && mine_bytes > 0 {
-                return Err(null("the place for what all ranks give"));
-            }
-            let parts = job.runtime.all_gather_bytes(mine)?;
+            let mine = unsafe { apart((mine, mine_bytes), (all, count)) }?;
             // SAFETY: the caller has space for these bytes of each rank.
-            unsafe { place(&parts, mine_bytes, all) }
+            let all = unsafe { room(all, count) }?;
+            job.runtime.all_gather_slice(&mine, all)?;
+            Ok(0)
         })
     })
 }
@@ -100,14 +101,14 @@ pub unsafe extern "C" fn clump_gather(
     guard(|| {
         outside_handlers(cl, "clump_gather", |job| {
             let root = checked_rank(job, root)?;
+            let here = job.runtime.rank() == root;
+            let count = if here { bytes_of_all(job, mine_bytes)? } else { 0 };
             // SAFETY: the caller's.
-            let mine = unsafe { bytes(mine, mine_bytes) }?;
-            if all.is_null() && mine_bytes > 0 && job.runtime.rank() == root {
-                return Err(null("the place for what all ranks give"));
-            }
-            let Some(parts) = job.runtime.gather_bytes(root, mine)? else { return Ok(0) };
+            let mine = unsafe { apart((mine, mine_bytes), (all, count)) }?;
             // SAFETY: the caller has space for these bytes of each rank.
-            unsafe { place(&parts, mine_bytes, all) }
+            let all = unsafe { room(all, count) }?;
+            job.runtime.gather_slice(root, &mine, all)?;
+            Ok(0)
         })
     })
 }
@@ -131,30 +132,25 @@ pub unsafe extern "C" fn clump_scatter(
     guard(|| {
         outside_handlers(cl, "clump_scatter", |job| {
             let root = checked_rank(job, root)?;
+            let here = job.runtime.rank() == root;
+            let count = if here { bytes_of_all(job, mine_bytes)? } else { 0 };
+            // SAFETY: the caller's.
+            let all = unsafe { apart((all, count), (mine, mine_bytes)) }?;
             // SAFETY: the caller's; nothing else uses it meanwhile.
-            let room = unsafe { room(mine, mine_bytes) }?;
-            let mut parts = Vec::new();
-            if job.runtime.rank() == root {
-                // SAFETY: the caller's.
-                parts = unsafe { parts_of(job, all, mine_bytes) }?;
-            }
-            let part = job.runtime.scatter_bytes(root, &parts)?;
-            if part.len() != room.len() {
-                return Err(unequal(root, part.len(), mine_bytes));
-            }
-            room.copy_from_slice(&part);
+            let mine = unsafe { room(mine, mine_bytes) }?;
+            job.runtime.scatter_slice(root, &all, mine)?;
             Ok(0)
         })
     })
 }
 
 /// Gives `each_bytes` bytes of `from` to each rank, in rank order, and puts those that each rank
-/// gives to this one in `to`, in rank order. All ranks give equally many. The two do not overlap.
+/// gives to this one in `to`, in rank order. All ranks give equally many.
 ///
 /// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
 ///
 /// # Safety
-/// `from` has `each_bytes` bytes for each rank; `to` has space for as many, and is another place.
+/// `from` has `each_bytes` bytes for each rank; `to` has space for as many.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_all_to_all(
     cl: *mut clump_t,
@@ -164,53 +160,44 @@ pub unsafe extern "C" fn clump_all_to_all(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_all_to_all", |job| {
+            let count = bytes_of_all(job, each_bytes)?;
             // SAFETY: the caller's.
-            let parts = unsafe { parts_of(job, from, each_bytes) }?;
-            if to.is_null() && each_bytes > 0 {
-                return Err(null("the place for what all ranks give"));
-            }
-            let got = job.runtime.all_to_all_bytes(&parts)?;
-            // SAFETY: the caller has space for these bytes of each rank.
-            unsafe { place(&got, each_bytes, to) }
+            let given = unsafe { apart((from, count), (to, count)) }?;
+            // SAFETY: the caller's; nothing else uses it meanwhile.
+            let got = unsafe { room(to, count) }?;
+            job.runtime.all_to_all_slice(&given, got)?;
+            Ok(0)
         })
     })
 }
 
-/// Returns the `each` bytes for each rank that lie in `all`.
-///
-/// # Safety
-/// `all` is null, or has that many bytes while the parts are used.
-unsafe fn parts_of<'a>(job: &JobHandle, all: *const c_void, each: usize) -> Result<Vec<&'a [u8]>> {
-    let ranks = job.runtime.nranks();
-    let count = each.checked_mul(ranks);
-    let Some(count) = count.filter(|&count| isize::try_from(count).is_ok()) else {
-        return Err(range("a number of bytes", each, "what fits into memory for each rank"));
-    };
-    // SAFETY: by the function's own.
-    let all = unsafe { bytes(all, count) }?;
-    Ok((0..ranks).map(|rank| &all[rank * each..(rank + 1) * each]).collect())
+/// Returns the number of bytes of which each rank has `each`.
+fn bytes_of_all(job: &JobHandle, each: usize) -> Result<usize> {
+    let count = each.checked_mul(job.runtime.nranks());
+    let count = count.filter(|&count| isize::try_from(count).is_ok());
+    count.ok_or_else(|| range("a number of bytes", each, "what fits into memory for each rank"))
 }
 
-/// Puts `each` bytes of every rank into `all`, in rank order.
+/// Returns bytes that a program gives; a copy of them where they lie in the memory that the call
+/// writes into, as this rank's part of a whole does in many programs.
 ///
 /// # Safety
-/// `all` has space for them, or `each` is 0.
-unsafe fn place(parts: &[Vec<u8>], each: usize, all: *mut c_void) -> Result<c_int> {
-    if let Some(rank) = parts.iter().position(|part| part.len() != each) {
-        return Err(unequal(rank, parts.get(rank).map_or(0, Vec::len), each));
+/// Both are null or memory of so many bytes; the first does not change while the result is used,
+/// but for the second.
+unsafe fn apart<'a>(
+    (given, count): (*const c_void, usize),
+    (written, most): (*mut c_void, usize),
+) -> Result<Cow<'a, [u8]>> {
+    let (from, to) = (given.addr(), written.addr());
+    // SAFETY: by the function's own; the result is only kept where nothing is written into it.
+    let given = unsafe { bytes(given, count) }?;
+    let overlap = from < to.saturating_add(most) && to < from.saturating_add(count);
+    if !overlap || count == 0 || most == 0 {
+        return Ok(Cow::Borrowed(given));
     }
-    for (rank, part) in parts.iter().enumerate().filter(|_| each > 0) {
-        // SAFETY: the caller has space for these bytes of each rank.
-        unsafe {
-            let place = all.cast::<u8>().add(rank * each);
-            std::ptr::copy_nonoverlapping(part.as_ptr(), place, each);
-        }
-    }
-    Ok(0)
-}
-
-/// Returns the error that a rank gives another number of bytes than this one expects.
-fn unequal(rank: usize, other: usize, mine: usize) -> Fault {
-    let what = format!("rank {rank} gives {other} bytes, this one {mine}; all give equally many");
-    Fault::new(S::CLUMP_ERR_ARGUMENT, what)
+    let mut copy = Vec::new();
+    let what = || Fault::new(S::CLUMP_ERR_SYSTEM, format!("no memory for a copy of {count} bytes"));
+    copy.try_reserve_exact(count).map_err(|_| what())?;
+    copy.extend_from_slice(given);
+    Ok(Cow::Owned(copy))
 }

@@ -1,14 +1,14 @@
 //! All-gather: the values of all ranks, for all ranks.
 
 use crate::choice::Operation;
+use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::{check_bytes, copy_of, failed};
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -17,18 +17,9 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left, or gave a value of another size.
     pub fn all_gather<T: Plain>(&self, value: T) -> Result<Vec<T>> {
-        let lengths = vec![size_of::<T>(); self.nranks()];
-        if let Some(group) = self.stage_for(Operation::AllGather, None) {
-            let length = Some(size_of::<T>());
-            let gather = |seq| self.gather_staged(group, (seq, length), value.as_bytes());
-            let all = self.together(Counter::AllGathers, gather)?;
-            let values: Vec<T> =
-                all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect();
-            self.check_one_each(values.len())?;
-            return Ok(values);
-        }
-        let all = self.gather_all(value.as_bytes().to_vec(), &lengths)?;
-        Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
+        let mut all = vec![value; self.nranks()];
+        self.all_gather_slice(&[value], &mut all)?;
+        Ok(all)
     }
 
     /// Returns all ranks' byte strings, of any lengths, in rank order.
@@ -38,14 +29,16 @@ impl Team {
     pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(group) = self.stage_for(Operation::AllGather, None) {
             check_bytes(mine.len() as u64)?;
-            let gather = |seq| self.gather_staged(group, (seq, None), mine);
-            return self.together(Counter::AllGathers, gather);
+            let gather = |seq| self.gather_staged(group, seq, mine);
+            return self.together(Operation::AllGather, None, gather);
         }
         let lengths = self.all_gather(mine.len() as u64)?;
         // All ranks know the same lengths, so all refuse, or none.
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        self.gather_all(copy_of(mine)?, &lengths)
+        let gather = |seq| self.gather_by_messages(seq, copy_of(mine)?, &lengths);
+        let all = self.together(Operation::AllGather, None, gather)?;
+        Ok(cut(&all, &lengths).into_iter().map(<[u8]>::to_vec).collect())
     }
 
     /// Writes all ranks' values, of equal numbers, into `all`, in rank order. On one node no other
@@ -58,29 +51,25 @@ impl Team {
         self.check_room(size_of_val(all), size_of_val(mine))?;
         let (mine, all) = (mine.as_bytes(), all.as_mut_bytes());
         check_bytes(all.len() as u64)?;
-        let staged = self.stage_for(Operation::AllGather, None).filter(|_| self.is_one_node());
-        if let Some(group) = staged {
-            return self.together(Counter::AllGathers, |seq| {
-                let mut call = StagedCall::new(self, group, seq)?;
-                call.collect(None, mine, &mut EqualParts::of_all(all, self.nranks()))
-            });
-        }
-        let parts = self.all_gather_bytes(mine)?;
-        self.copy_equal(&parts, all)
+        let staged = self.stage_for(Operation::AllGather, None);
+        self.together(Operation::AllGather, Some(mine.len()), |seq| {
+            if let Some(group) = staged {
+                return self.gather_equal_staged(group, seq, mine, all);
+            }
+            let lengths = vec![mine.len(); self.nranks()];
+            all.copy_from_slice(&self.gather_by_messages(seq, copy_of(mine)?, &lengths)?);
+            Ok(())
+        })
     }
 
-    /// Gathers the contributions of all ranks. On one node all ranks pass them on
-    /// ([`Team::pass_round`]). On several, the ranks of each node give theirs to the lowest rank,
-    /// the lowest ranks pass on whole nodes' contributions, and hand all down: then every
+    /// Returns the contributions of all ranks, one behind the other. On one node all ranks pass
+    /// them on ([`Team::pass_round`]). On several, the ranks of each node give theirs to the lowest
+    /// rank, the lowest ranks pass on whole nodes' contributions, and hand all down: then every
     /// contribution crosses to each node once, in the fewest messages that nodes need.
-    fn gather_all(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
-        self.together(Counter::AllGathers, |seq| self.gather_in(seq, mine, lengths))
-    }
-
-    fn gather_in(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
+    fn gather_by_messages(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<u8>> {
         if !self.layout.is_spread() {
             let members: Vec<usize> = (0..self.nranks()).collect();
-            return self.pass_round((seq, step::BETWEEN), &members, mine, lengths);
+            return Ok(self.pass_round((seq, step::BETWEEN), &members, mine, lengths)?.concat());
         }
         let (leader, local) = (self.layout.leader(), self.layout.local());
         let mut whole = None;
@@ -89,28 +78,49 @@ impl Team {
             for rank in local.clone().skip(1) {
                 part.extend(self.receive(rank, (seq, step::UP), lengths[rank])?);
             }
-            let of_nodes = self.layout.nodes().iter();
-            let of_nodes: Vec<usize> =
-                of_nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
-            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
-            whole = Some(self.pass_round(key, &leaders, part, &of_nodes)?.concat());
+            whole = Some(self.pass_nodes(seq, part, lengths)?);
         } else {
             self.send(leader, (seq, step::UP), &mine)?;
         }
         let local: Vec<usize> = local.collect();
-        let bytes = lengths.iter().sum();
-        let whole = self.hand_down((seq, step::DOWN), &local, leader, whole, bytes)?;
-        Ok(cut(&whole, lengths).into_iter().map(<[u8]>::to_vec).collect())
+        self.hand_down((seq, step::DOWN), &local, leader, whole, lengths.iter().sum())
     }
 
-    /// Gathers in the memory of each node, and between the lowest ranks by messages; `length`: that
-    /// of all contributions, if it is known.
-    fn gather_staged(
+    /// For the lowest rank of a node: passes its ranks' contributions to other nodes. Returns those
+    /// of all ranks, one behind the other.
+    fn pass_nodes(&self, seq: u64, of_node: Vec<u8>, lengths: &[usize]) -> Result<Vec<u8>> {
+        let nodes = self.layout.nodes().iter();
+        let bytes: Vec<usize> = nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
+        let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
+        Ok(self.pass_round(key, &leaders, of_node, &bytes)?.concat())
+    }
+
+    /// Gathers contributions of equal lengths in the memory of each node, and between the lowest
+    /// ranks by messages.
+    fn gather_equal_staged(
         &self,
         group: &StageGroup,
-        (seq, length): (u64, Option<usize>),
+        seq: u64,
         mine: &[u8],
-    ) -> Result<Vec<Vec<u8>>> {
+        all: &mut [u8],
+    ) -> Result<()> {
+        let mut call = StagedCall::new(self, group, seq)?;
+        if self.is_one_node() {
+            return call.collect(None, mine, &mut EqualParts::of_all(all, self.nranks()));
+        }
+        let members = call.len();
+        let mut of_node = vec![0; if call.me() == 0 { members * mine.len() } else { 0 }];
+        call.collect(Some(0), mine, &mut EqualParts::of_all(&mut of_node, members))?;
+        call.next_phase();
+        if call.me() == 0 {
+            let lengths = vec![mine.len(); self.nranks()];
+            all.copy_from_slice(&self.pass_nodes(seq, of_node, &lengths)?);
+        }
+        call.spread(0, all)
+    }
+
+    /// Gathers contributions of any lengths, as [`Team::gather_equal_staged`] does equal ones.
+    fn gather_staged(&self, group: &StageGroup, seq: u64, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut call = StagedCall::new(self, group, seq)?;
         let mut own = vec![Vec::new(); call.len()];
         if self.is_one_node() {
@@ -121,16 +131,9 @@ impl Team {
         call.next_phase();
         let mut whole = None;
         if call.me() == 0 {
-            let lengths = match length {
-                Some(length) => vec![length; self.nranks()],
-                None => self.pass_lengths(seq, &own)?,
-            };
+            let lengths = self.pass_lengths(seq, &own)?;
             check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len as u64)))?;
-            let of_nodes = self.layout.nodes().iter();
-            let of_nodes: Vec<usize> =
-                of_nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
-            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
-            let bytes = self.pass_round(key, &leaders, own.concat(), &of_nodes)?.concat();
+            let bytes = self.pass_nodes(seq, own.concat(), &lengths)?;
             whole = Some(pack(&cut(&bytes, &lengths))?);
         }
         let whole = call.spread_any(0, whole)?;

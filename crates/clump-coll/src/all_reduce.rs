@@ -9,7 +9,6 @@ use crate::staged_values::fold_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -34,20 +33,21 @@ impl Team {
         check_bytes(size_of_val(values) as u64)?;
         let algorithm = self.choose(Operation::AllReduce, Some(size_of_val(values)));
         let each = self.layout.local().len();
-        self.together(Counter::AllReduces, |seq| match (algorithm, self.stage()) {
-            _ if values.is_empty() => Ok(()),
-            (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
-                let mut call = StagedCall::new(self, group, seq)?;
-                self.all_reduce_staged::<T, O>(&mut call, seq, values, algorithm)
+        self.together(Operation::AllReduce, Some(size_of_val(values)), |seq| {
+            match (algorithm, self.stage()) {
+                (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
+                    let mut call = StagedCall::new(self, group, seq)?;
+                    self.all_reduce_staged::<T, O>(&mut call, seq, values, algorithm)
+                }
+                (Algorithm::Everything, Some(group)) => {
+                    let mut all = self.everything(group, seq, values)?;
+                    fold_rows::<T, O>(&mut all, self.nranks());
+                    values.copy_from_slice(&all[..values.len()]);
+                    Ok(())
+                }
+                (Algorithm::Leaders, _) => self.reduce_by_node::<T, O>(seq, values, each),
+                _ => self.reduce_by_rank::<T, O>(seq, values),
             }
-            (Algorithm::Everything, Some(group)) => {
-                let mut all = self.everything(group, seq, values)?;
-                fold_rows::<T, O>(&mut all, self.nranks());
-                values.copy_from_slice(&all[..values.len()]);
-                Ok(())
-            }
-            (Algorithm::Leaders, _) => self.reduce_by_node::<T, O>(seq, values, each),
-            _ => self.reduce_by_rank::<T, O>(seq, values),
         })
     }
 

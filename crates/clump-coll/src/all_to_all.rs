@@ -1,14 +1,15 @@
 //! All-to-all: one value of each rank for each rank.
 
 use crate::choice::{Algorithm, Operation};
+use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::{check_bytes, copy_of, failed};
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
+use std::ops::Range;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -20,14 +21,9 @@ impl Team {
     /// each rank.
     pub fn all_to_all<T: Plain>(&self, values: &[T]) -> Result<Vec<T>> {
         self.check_one_each(values.len())?;
-        let bytes = size_of_val(values);
-        check_bytes(bytes as u64)?;
-        let algorithm = self.choose(Operation::AllToAll, Some(bytes));
-        self.together(Counter::AllToAlls, |seq| match (algorithm, self.stage()) {
-            (Algorithm::Staged, Some(group)) => self.exchange_staged(group, seq, values),
-            (Algorithm::Leaders, _) => self.exchange_by_node(seq, values),
-            _ => self.exchange_by_rank(seq, values),
-        })
+        let mut got = values.to_vec();
+        self.all_to_all_slice(values, &mut got)?;
+        Ok(got)
     }
 
     /// Gives `parts[i]`, of any length, to rank `i`, and returns the byte strings that the ranks
@@ -40,7 +36,7 @@ impl Team {
         let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
         check_bytes(lengths.fold(0, u64::saturating_add))?;
         let staged = self.stage_for(Operation::AllToAll, None);
-        self.together(Counter::AllToAlls, |seq| {
+        self.together(Operation::AllToAll, None, |seq| {
             if let Some(group) = staged {
                 let parts: Vec<&[u8]> = parts.iter().map(B::as_ref).collect();
                 let mut got = vec![Vec::new(); parts.len()];
@@ -74,16 +70,15 @@ impl Team {
         self.check_room(size_of_val(given), each)?;
         self.check_room(size_of_val(got), each)?;
         check_bytes(size_of_val(given) as u64)?;
-        let (parts, got) = (equal_parts(given.as_bytes(), self.nranks()), got.as_mut_bytes());
-        let staged = self.stage_for(Operation::AllToAll, None).filter(|_| self.is_one_node());
-        if let Some(group) = staged {
-            return self.together(Counter::AllToAlls, |seq| {
-                let mut call = StagedCall::new(self, group, seq)?;
-                call.exchange(&parts, &mut EqualParts::of_all(got, self.nranks()))
-            });
-        }
-        let theirs = self.all_to_all_bytes(&parts)?;
-        self.copy_equal(&theirs, got)
+        let (given, got) = (given.as_bytes(), got.as_mut_bytes());
+        let algorithm = self.choose(Operation::AllToAll, Some(given.len()));
+        self.together(Operation::AllToAll, Some(given.len()), |seq| {
+            match (algorithm, self.stage()) {
+                (Algorithm::Staged, Some(group)) => self.exchange_staged(group, seq, given, got),
+                (Algorithm::Leaders, _) if each > 0 => self.exchange_by_node(seq, given, got),
+                _ => self.exchange_by_rank(seq, given, got),
+            }
+        })
     }
 
     /// Returns the other ranks, the next one first, so that not all send to the same one.
@@ -92,138 +87,128 @@ impl Team {
         (1..n).map(move |distance| (me + distance) % n)
     }
 
-    fn exchange_by_rank<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<T>> {
+    /// Exchanges parts between every two ranks.
+    fn exchange_by_rank(&self, seq: u64, given: &[u8], got: &mut [u8]) -> Result<()> {
+        let key = (seq, step::WITHIN);
+        let row = PartRow { each: given.len() / self.nranks() };
+        self.others().try_for_each(|rank| self.send(rank, key, &given[row.of(rank)]))?;
+        got[row.of(self.rank())].copy_from_slice(&given[row.of(self.rank())]);
         for rank in self.others() {
-            self.send(rank, (seq, step::WITHIN), values[rank].as_bytes())?;
+            got[row.of(rank)].copy_from_slice(&self.receive(rank, key, row.each)?);
         }
-        let mut got = values.to_vec();
-        for rank in self.others() {
-            let value = self.receive(rank, (seq, step::WITHIN), size_of::<T>())?;
-            read_into(&mut got[rank..=rank], &value);
-        }
-        Ok(got)
+        Ok(())
     }
 
-    /// Exchanges values within the node as equals, and those of other nodes by way of the lowest
+    /// Exchanges parts within the node as equals, and those of other nodes by way of the lowest
     /// ranks: one message for each pair of nodes.
-    fn exchange_by_node<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<T>> {
-        let (local, leader) = (self.layout.local(), self.layout.leader());
-        let mut got = values.to_vec();
-        for rank in local.clone().filter(|&rank| rank != self.rank()) {
-            self.send(rank, (seq, step::WITHIN), values[rank].as_bytes())?;
+    fn exchange_by_node(&self, seq: u64, given: &[u8], got: &mut [u8]) -> Result<()> {
+        let row = PartRow { each: given.len() / self.nranks() };
+        let (me, local, leader) = (self.rank(), self.layout.local(), self.layout.leader());
+        let key = (seq, step::WITHIN);
+        for rank in local.clone().filter(|&rank| rank != me) {
+            self.send(rank, key, &given[row.of(rank)])?;
         }
-        if self.rank() != leader {
-            self.send(leader, (seq, step::UP), values.as_bytes())?;
-            let all = self.receive(leader, (seq, step::DOWN), size_of_val(values))?;
-            read_into(&mut got, &all);
+        if me != leader {
+            self.send(leader, (seq, step::UP), given)?;
+            got.copy_from_slice(&self.receive(leader, (seq, step::DOWN), given.len())?);
         } else {
-            let rows = self.exchange_nodes(seq, &self.take_rows(seq, values)?)?;
-            for (rank, row) in local.clone().zip(&rows) {
+            let mut of_node = given.to_vec();
+            for rank in local.clone().skip(1) {
+                of_node.extend(self.receive(rank, (seq, step::UP), given.len())?);
+            }
+            let rows = self.exchange_nodes(seq, &of_node)?;
+            for (rank, row) in local.clone().zip(rows.chunks_exact(given.len())) {
                 if rank == leader {
                     got.copy_from_slice(row);
                 } else {
-                    self.send(rank, (seq, step::DOWN), row.as_bytes())?;
+                    self.send(rank, (seq, step::DOWN), row)?;
                 }
             }
         }
-        for rank in local {
-            if rank == self.rank() {
-                got[rank] = values[rank];
-            } else {
-                let value = self.receive(rank, (seq, step::WITHIN), size_of::<T>())?;
-                read_into(&mut got[rank..=rank], &value);
-            }
+        got[row.of(me)].copy_from_slice(&given[row.of(me)]);
+        for rank in local.filter(|&rank| rank != me) {
+            got[row.of(rank)].copy_from_slice(&self.receive(rank, key, row.each)?);
         }
-        Ok(got)
+        Ok(())
     }
 
-    /// Exchanges values in the memory of the node; where there are several, its lowest rank has all
-    /// its values for others there, and exchanges them with other nodes.
-    fn exchange_staged<T: Plain>(
+    /// Exchanges parts in the memory of the node; where there are several nodes, its lowest rank
+    /// has all parts that its ranks give there, and exchanges them with other nodes.
+    fn exchange_staged(
         &self,
         group: &StageGroup,
         seq: u64,
-        values: &[T],
-    ) -> Result<Vec<T>> {
+        given: &[u8],
+        got: &mut [u8],
+    ) -> Result<()> {
         let mut call = StagedCall::new(self, group, seq)?;
-        let mut got = values.to_vec();
         if self.is_one_node() {
-            let parts: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-            let bytes = got.as_mut_bytes();
-            call.exchange(&parts, &mut EqualParts::of_all(bytes, self.nranks()))?;
-            return Ok(got);
+            let parts = equal_parts(given, self.nranks());
+            return call.exchange(&parts, &mut EqualParts::of_all(got, self.nranks()));
         }
-        let mut given = vec![Vec::new(); call.len()];
-        call.collect(Some(0), values.as_bytes(), &mut given)?;
+        let (me, members, bytes) = (call.me(), call.len(), given.len());
+        let mut of_node = vec![0; if me == 0 { members * bytes } else { 0 }];
+        call.collect(Some(0), given, &mut EqualParts::of_all(&mut of_node, members))?;
         call.next_phase();
-        let me = call.me();
-        let mut own = EqualParts::of_one(got.as_mut_bytes(), me);
+        let mut own = EqualParts::of_one(got, me);
         if me != 0 {
-            call.scatter(0, None, &mut own)?;
-            return Ok(got);
+            return call.scatter(0, None, &mut own);
         }
-        let to_row = |bytes: &Vec<u8>| {
-            let mut row = values.to_vec();
-            read_into(&mut row, bytes);
-            row
-        };
-        let given: Vec<Vec<T>> = given.iter().map(to_row).collect();
+        let row = PartRow { each: bytes / self.nranks() };
         let local = self.layout.local();
-        let mut rows = self.exchange_nodes(seq, &given)?;
-        for (to, row) in local.clone().zip(&mut rows) {
-            for (from, theirs) in local.clone().zip(&given) {
-                row[from] = theirs[to];
+        let mut rows = self.exchange_nodes(seq, &of_node)?;
+        for (to, row_of) in local.clone().zip(rows.chunks_exact_mut(bytes.max(1))) {
+            for (from, theirs) in local.clone().zip(of_node.chunks_exact(bytes.max(1))) {
+                row_of[row.of(from)].copy_from_slice(&theirs[row.of(to)]);
             }
         }
-        let parts: Vec<&[u8]> = rows.iter().map(|row| row.as_bytes()).collect();
-        call.scatter(0, Some(&parts), &mut own)?;
-        Ok(got)
+        call.scatter(0, Some(&equal_parts(&rows, members)), &mut own)
     }
 
-    /// For the lowest rank of a node: takes the values of its ranks.
-    fn take_rows<T: Plain>(&self, seq: u64, values: &[T]) -> Result<Vec<Vec<T>>> {
-        let (me, local) = (self.rank(), self.layout.local());
-        let mut given = Vec::with_capacity(local.len());
-        for rank in local.clone() {
-            let mut row = values.to_vec();
-            if rank != me {
-                let theirs = self.receive(rank, (seq, step::UP), size_of_val(values))?;
-                read_into(&mut row, &theirs);
-            }
-            given.push(row);
-        }
-        Ok(given)
-    }
-
-    /// For the lowest rank of a node: exchanges the values that its ranks give with other nodes.
-    /// Returns what each of its ranks gets of those; the places of this node's own ranks keep what
-    /// this rank gives.
-    fn exchange_nodes<T: Plain>(&self, seq: u64, given: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
-        let (me, local) = (self.rank(), self.layout.local());
-        let values = given.first().cloned().unwrap_or_default();
+    /// For the lowest rank of a node: exchanges what its ranks give, a row for each, with other
+    /// nodes. Returns a row of what each of its ranks gets; the parts of the node's own ranks are
+    /// zero.
+    fn exchange_nodes(&self, seq: u64, given: &[u8]) -> Result<Vec<u8>> {
+        let (me, local, key) = (self.rank(), self.layout.local(), (seq, step::BETWEEN));
+        let bytes = given.len() / local.len();
+        let row = PartRow { each: bytes / self.nranks() };
+        debug_assert_eq!(row.each * self.nranks() * local.len(), given.len(), "rows of all");
+        let mut rows = vec![0; given.len()];
         let others = self.layout.nodes().iter().filter(|ranks| ranks.start != me);
         for ranks in others.clone() {
-            let block: Vec<T> = given.iter().flat_map(|row| &row[ranks.clone()]).copied().collect();
-            self.send(ranks.start, (seq, step::BETWEEN), block.as_bytes())?;
+            let to_node = given.chunks_exact(bytes.max(1)).map(|from| &from[row.of_all(ranks)]);
+            self.send(ranks.start, key, &to_node.collect::<Vec<_>>().concat())?;
         }
-        let mut rows = vec![values.to_vec(); local.len()];
+        let for_node = local.len() * row.each;
         for ranks in others {
-            let mut block = vec![values[0]; ranks.len() * local.len()];
-            let bytes = self.receive(ranks.start, (seq, step::BETWEEN), size_of_val(&block[..]))?;
-            read_into(&mut block, &bytes);
-            for (from, theirs) in ranks.clone().zip(block.chunks_exact(local.len())) {
-                rows.iter_mut().zip(theirs).for_each(|(row, value)| row[from] = *value);
+            let block = self.receive(ranks.start, key, ranks.len() * for_node)?;
+            for (from, theirs) in ranks.clone().zip(block.chunks_exact(for_node.max(1))) {
+                let parts = theirs.chunks_exact(row.each);
+                for (to, part) in rows.chunks_exact_mut(bytes.max(1)).zip(parts) {
+                    to[row.of(from)].copy_from_slice(part);
+                }
             }
         }
-        debug_assert_eq!(rows.len(), local.len(), "a row for each rank of this node");
         Ok(rows)
     }
 }
 
-/// Reads `values` from bytes.
-fn read_into<T: Plain>(values: &mut [T], bytes: &[u8]) {
-    debug_assert_eq!(size_of_val(values), bytes.len(), "as many as were asked for");
-    if size_of_val(values) == bytes.len() {
-        values.as_mut_bytes().copy_from_slice(bytes);
+/// Layout of parts of equal lengths, one for each rank, in rank order.
+#[derive(Debug, Clone, Copy)]
+struct PartRow {
+    /// Bytes of a part.
+    each: usize,
+}
+
+impl PartRow {
+    /// Returns the place of the part of a rank.
+    fn of(self, rank: usize) -> Range<usize> {
+        self.of_all(&(rank..rank + 1))
+    }
+
+    /// Returns the place of the parts of some ranks.
+    fn of_all(self, ranks: &Range<usize>) -> Range<usize> {
+        debug_assert!(ranks.start < ranks.end, "of at least one rank");
+        ranks.start * self.each..ranks.end * self.each
     }
 }

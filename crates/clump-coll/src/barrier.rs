@@ -24,7 +24,7 @@ impl Team {
         let TeamState { barrier: Some(barrier), seq } = &mut *state else {
             let number = state.seq;
             drop(state);
-            self.together(Counter::Barriers, |seq| self.meet(seq))?;
+            self.together(Operation::Barrier, None, |seq| self.meet(seq))?;
             self.note_barrier(EventKind::BarrierEnd, number);
             self.count_barrier_wait(started);
             return Ok(());

@@ -7,7 +7,6 @@ use crate::stage::group::StageGroup;
 use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -19,13 +18,15 @@ impl Team {
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
         self.check_rank(root)?;
         check_bytes(size_of_val(values) as u64)?;
-        self.together(Counter::Broadcasts, |seq| self.spread(seq, root, values))
+        self.together(Operation::Broadcast, Some(size_of_val(values)), |seq| {
+            self.spread(seq, root, values)
+        })
     }
 
     fn spread<T: Plain>(&self, seq: u64, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = size_of_val(values);
         let staged = self.stage_for(Operation::Broadcast, Some(bytes));
-        if let Some(group) = staged.filter(|_| bytes > 0) {
+        if let Some(group) = staged {
             return self.spread_staged(group, (seq, root), values.as_mut_bytes());
         }
         let mut data = match self.rank() == root {

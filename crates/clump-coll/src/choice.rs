@@ -5,6 +5,8 @@
 //! choice depends on nothing that ranks may know differently: where each gives as many bytes as it
 //! likes, not on bytes.
 
+use clump_trace::Counter;
+
 /// A collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -54,6 +56,21 @@ impl Operation {
             Self::AllGather => "all-gather",
             Self::Scatter => "scatter",
             Self::AllToAll => "all-to-all",
+        }
+    }
+
+    /// Returns the counter of its calls.
+    pub(crate) const fn counter(self) -> Counter {
+        match self {
+            Self::Barrier => Counter::Barriers,
+            Self::Broadcast => Counter::Broadcasts,
+            Self::Reduce => Counter::Reduces,
+            Self::AllReduce => Counter::AllReduces,
+            Self::Scan => Counter::Scans,
+            Self::Gather => Counter::Gathers,
+            Self::AllGather => Counter::AllGathers,
+            Self::Scatter => Counter::Scatters,
+            Self::AllToAll => Counter::AllToAlls,
         }
     }
 

@@ -1,13 +1,13 @@
 //! Gather: the values of all ranks, for one rank.
 
 use crate::choice::Operation;
+use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
-use crate::team::{check_bytes, copy_of, failed};
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -30,7 +30,7 @@ impl Team {
     pub fn gather_bytes(&self, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
         self.check_rank(root)?;
         check_bytes(mine.len() as u64)?;
-        self.together(Counter::Gathers, |seq| self.gather_up(seq, root, mine))
+        self.together(Operation::Gather, None, |seq| self.gather_up(seq, root, mine))
     }
 
     /// Writes all ranks' values, of equal numbers, into `all`, in rank order, at `root`; `all` of
@@ -49,7 +49,7 @@ impl Team {
         if let Some(group) = self.stage_for(Operation::Gather, None).filter(|_| self.is_one_node())
         {
             check_bytes(mine.len() as u64)?;
-            return self.together(Counter::Gathers, |seq| {
+            return self.together(Operation::Gather, None, |seq| {
                 let mut call = StagedCall::new(self, group, seq)?;
                 let room = if here { all } else { &mut [] };
                 call.collect(Some(root), mine, &mut EqualParts::of_all(room, self.nranks()))

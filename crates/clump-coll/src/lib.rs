@@ -15,13 +15,16 @@
 //! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
 //! 3. A collective that cannot end because a rank died or left fails and names it, at all ranks;
 //!    where a rank left, all later ones fail alike.
-//! 4. Nothing depends on the order of messages: between nodes they overtake each other. A fragment
+//! 4. A rank that sees a contribution to another operation than its own, or of another size, fails
+//!    its collective and tells all others; later collectives go on.
+//! 5. Nothing depends on the order of messages: between nodes they overtake each other. A fragment
 //!    of a contribution says where it belongs, and barriers are numbered.
 #![forbid(unsafe_code)]
 
 mod all_gather;
 mod all_reduce;
 mod all_to_all;
+mod awaited_part;
 mod barrier;
 mod broadcast;
 pub mod choice;
@@ -38,6 +41,7 @@ mod reduce;
 mod scan;
 mod scatter;
 mod schedule;
+mod signature;
 mod split_phase;
 mod stage;
 mod staged_parts;

@@ -1,5 +1,7 @@
 //! Contributions to collectives that arrived before they were requested.
 
+use crate::signature::Signature;
+use clump_am::ErrorKind;
 use std::collections::{HashMap, HashSet};
 
 /// Key of a contribution: the team, number of the collective, sending rank of the job, step of the
@@ -25,6 +27,10 @@ pub(crate) struct FragmentRange {
 pub(crate) struct Mailbox {
     parts: HashMap<PartId, PartFragments>,
     broken: HashMap<u64, Broken>,
+    /// Collectives that this rank executes, by team: their numbers and signatures.
+    calls: HashMap<u64, (u64, Signature)>,
+    /// Collectives, by team and number, that ranks do not agree about.
+    disagreements: HashMap<(u64, u64), Disagreement>,
     /// Teams that are gone and of which contributions may still come, because one of their
     /// collectives failed.
     gone: HashSet<u64>,
@@ -40,8 +46,18 @@ pub(crate) struct Broken {
     pub(crate) by: u32,
 }
 
+/// Finding that ranks do not agree about a collective.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disagreement {
+    /// Description for the user.
+    pub(crate) why: String,
+    /// True if another rank found it.
+    pub(crate) was_told: bool,
+}
+
 #[derive(Debug, Default)]
 struct PartFragments {
+    signature: Signature,
     total: u64,
     bytes: u64,
     fragments: Vec<(u64, Vec<u8>)>,
@@ -52,13 +68,24 @@ struct PartFragments {
 pub(crate) enum PartMismatch {
     /// The ranks do not agree about the length.
     #[error(
-        "rank {from} gave {given} bytes to collective {seq} where this rank expects {expected}; all ranks \
+        "rank {from} gave {given} bytes to collective {seq} where others expect {expected}; all \
          must give equally many values of one type"
     )]
     Length { from: u32, seq: u64, given: u64, expected: u64 },
+    /// The ranks execute different collectives.
+    #[error(
+        "rank {from} executes {theirs} as collective {seq} of a team, others {mine}; all call the \
+         same ones in the same order"
+    )]
+    Signature { from: u32, seq: u64, theirs: Signature, mine: Signature },
     /// The fragments overlap, or disagree about their contribution.
     #[error("the pieces that rank {from} sent for collective {seq} do not fit together")]
     Pieces { from: u32, seq: u64 },
+}
+
+/// Returns the error of a call to which a rank gave what does not fit.
+pub(crate) fn failed(misfit: PartMismatch) -> clump_am::Error {
+    ErrorKind::Disagreement(misfit.to_string()).into()
 }
 
 impl Mailbox {
@@ -78,10 +105,41 @@ impl Mailbox {
         self.broken.get(&team).filter(|broken| broken.seq <= seq).map(|broken| broken.by)
     }
 
+    /// Notes that this rank executes collective `seq` of a team.
+    pub(crate) fn begin(&mut self, team: u64, seq: u64, mine: Signature) {
+        let known = self.calls.get(&team);
+        if known == Some(&(seq, mine)) {
+            return;
+        }
+        debug_assert!(known.is_none_or(|&(before, _)| before < seq), "numbers grow");
+        self.calls.insert(team, (seq, mine));
+        let ours = self.parts.iter().filter(|(part, _)| part.team == team && part.seq == seq);
+        let unlike = ours.map(|(part, known)| (part.from, known.signature));
+        let unlike = unlike.filter(|(_, theirs)| !theirs.fits(mine)).min_by_key(|it| it.0);
+        if let Some((from, theirs)) = unlike {
+            let unlike = PartMismatch::Signature { from, seq, theirs, mine };
+            self.disagree((team, seq), Disagreement { why: unlike.to_string(), was_told: false });
+        }
+    }
+
+    /// Notes that ranks do not agree about a collective, given by team and number.
+    pub(crate) fn disagree(&mut self, collective: (u64, u64), found: Disagreement) {
+        if !self.gone.contains(&collective.0) {
+            self.disagreements.entry(collective).or_insert(found);
+        }
+    }
+
+    /// Returns why ranks do not agree about a collective, if they do not.
+    pub(crate) fn disagreement(&self, team: u64, seq: u64) -> Option<&Disagreement> {
+        self.disagreements.get(&(team, seq))
+    }
+
     /// Forgets a team. All contributions to collectives that succeeded have been taken.
     pub(crate) fn close(&mut self, team: u64) {
         let before = self.parts.len();
         self.parts.retain(|part, _| part.team != team);
+        self.calls.remove(&team);
+        self.disagreements.retain(|(of, _), _| *of != team);
         let failed = self.broken.remove(&team).is_some() || self.parts.len() != before;
         if failed {
             self.gone.insert(team);
@@ -94,17 +152,27 @@ impl Mailbox {
         &mut self,
         part: PartId,
         place: FragmentRange,
-        fragment: Vec<u8>,
+        (signature, fragment): (Signature, Vec<u8>),
     ) -> Result<(), PartMismatch> {
         let end = place.offset.checked_add(fragment.len() as u64);
         if self.gone.contains(&part.team) {
             return Ok(());
         }
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
-        if !agrees || fragment.is_empty() || end.is_none_or(|end| end > place.total) {
+        let is_piece = !fragment.is_empty() || place.total == 0;
+        if !agrees || !is_piece || end.is_none_or(|end| end > place.total) {
             return Err(PartMismatch::Pieces { from: part.from, seq: part.seq });
         }
+        if let Some(&(seq, mine)) = self.calls.get(&part.team)
+            && seq == part.seq
+            && !mine.fits(signature)
+        {
+            let (from, theirs) = (part.from, signature);
+            let why = PartMismatch::Signature { from, seq, theirs, mine }.to_string();
+            self.disagree((part.team, seq), Disagreement { why, was_told: false });
+        }
         let known = self.parts.entry(part).or_default();
+        known.signature = signature;
         known.total = place.total;
         known.bytes += fragment.len() as u64;
         known.fragments.push((place.offset, fragment));
@@ -146,6 +214,7 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choice::Operation;
     use proptest::prelude::*;
 
     const PART: PartId = PartId { team: 0, seq: 3, from: 2, step: 1 };
@@ -157,7 +226,7 @@ mod tests {
         total: usize,
     ) -> Result<(), PartMismatch> {
         let place = FragmentRange { offset: at as u64, total: total as u64 };
-        mailbox.put(PART, place, whole.to_vec())
+        mailbox.put(PART, place, (Signature::ANY, whole.to_vec()))
     }
 
     proptest! {
@@ -183,12 +252,12 @@ mod tests {
             let mut mailbox = Mailbox::default();
             for (n, at) in order.into_iter().enumerate() {
                 let (i, place, fragment) = sent[at].clone();
-                mailbox.put(part(i), place, fragment).unwrap();
+                mailbox.put(part(i), place, (Signature::ANY, fragment)).unwrap();
                 // An early request disturbs nothing.
                 if n % 3 == 0 && let Some(got) = mailbox.take(part(i), Some(parts[i].0)).unwrap() {
                     prop_assert_eq!(got, whole(i, parts[i].0));
                     sent.iter().filter(|s| s.0 == i).for_each(|(_, place, fragment)| {
-                        mailbox.put(part(i), *place, fragment.clone()).unwrap();
+                        mailbox.put(part(i), *place, (Signature::ANY, fragment.clone())).unwrap();
                     });
                 }
             }
@@ -230,11 +299,56 @@ mod tests {
     }
 
     #[test]
+    fn ranks_that_execute_different_collectives_are_told() {
+        let mine = Signature::of(Operation::AllToAll, Some(16));
+        let theirs = Signature::of(Operation::AllToAll, Some(32));
+        let piece = FragmentRange { offset: 0, total: 8 };
+        let put = |mailbox: &mut Mailbox, signature| {
+            mailbox.put(PART, piece, (signature, vec![1; 8])).unwrap();
+        };
+        let why = "rank 2 executes all-to-all of 32 bytes as collective 3 of a team, others all-to-all \
+                   of 16 bytes; all call the same ones in the same order";
+        let found = Disagreement { why: why.to_owned(), was_told: false };
+        let of_part = |mailbox: &Mailbox| mailbox.disagreement(PART.team, PART.seq).cloned();
+        for is_early in [false, true] {
+            let mut mailbox = Mailbox::default();
+            if is_early {
+                put(&mut mailbox, theirs);
+            }
+            mailbox.begin(PART.team, PART.seq, mine);
+            if !is_early {
+                assert_eq!(of_part(&mailbox), None);
+                put(&mut mailbox, theirs);
+            }
+            assert_eq!(of_part(&mailbox), Some(found.clone()));
+            mailbox.begin(PART.team, PART.seq + 1, theirs);
+            assert_eq!(mailbox.disagreement(PART.team, PART.seq + 1), None);
+            mailbox.close(PART.team);
+            assert!(mailbox.parts.is_empty() && mailbox.calls.is_empty());
+            mailbox.disagree((PART.team, 9), found.clone());
+            assert!(mailbox.disagreements.is_empty(), "nobody asks any more");
+        }
+        let mut mailbox = Mailbox::default();
+        mailbox.begin(PART.team, PART.seq, mine);
+        put(&mut mailbox, mine);
+        mailbox.put(PartId { step: 2, ..PART }, piece, (Signature::ANY, vec![1; 8])).unwrap();
+        assert_eq!(of_part(&mailbox), None);
+    }
+
+    #[test]
+    fn an_empty_contribution_is_one() {
+        let mut mailbox = Mailbox::default();
+        assert_eq!(mailbox.take(PART, Some(0)), Ok(None));
+        put(&mut mailbox, 0, &[], 0).unwrap();
+        assert_eq!(mailbox.take(PART, Some(0)), Ok(Some(Vec::new())));
+    }
+
+    #[test]
     fn what_no_correct_rank_sends_is_refused_without_memory_for_it() {
         let bad = PartMismatch::Pieces { from: 2, seq: 3 };
         let mut mailbox = Mailbox::default();
         let far = FragmentRange { offset: u64::MAX - 2, total: u64::MAX };
-        assert_eq!(mailbox.put(PART, far, vec![0; 8]), Err(bad));
+        assert_eq!(mailbox.put(PART, far, (Signature::ANY, vec![0; 8])), Err(bad));
         assert_eq!(put(&mut mailbox, 9, &[0; 8], 16), Err(bad), "longer than its part");
         assert_eq!(put(&mut mailbox, 0, &[], 16), Err(bad), "nothing");
         put(&mut mailbox, 0, &[1; 8], 16).unwrap();

@@ -1,7 +1,8 @@
 //! The endpoint by which a rank takes part in the collectives of all its teams.
 
-use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId};
+use crate::mailbox::{Broken, Disagreement, FragmentRange, Mailbox, PartId};
 use crate::schedule::{Outgoing, Schedule};
+use crate::signature::Signature;
 use crate::stage::pool::StagePool;
 use clump_am::{
     Dest, Endpoint, Handler, Name, RankContext, Result, SendAttempt, SharedEndpoint, Tag, Token,
@@ -14,12 +15,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Fragment of a contribution; words: team, sequence number, step, offset of the fragment, bytes of
-/// the contribution.
+/// the contribution, signature of the collective.
 pub(crate) const PART: Handler = Handler(1);
 /// The sender's node has arrived at a barrier of all ranks; words: its number.
 const TOLD: Handler = Handler(2);
 /// A collective failed at the sender; words: team, its number, the rank that had left.
 const BROKEN: Handler = Handler(3);
+/// The sender found that ranks do not agree about a collective; words: team, its number; payload:
+/// the reason.
+const DISAGREED: Handler = Handler(4);
 
 /// Collectives in two phases, by team and number.
 type RunningSchedules = HashMap<(u64, u64), Schedule>;
@@ -59,12 +63,12 @@ impl Post {
         let (box_of_handler, known, schedules) = (mailbox.clone(), dests.clone(), running.clone());
         let rest = unsent.clone();
         endpoint.set_handler(PART, move |mut token, words, payload| {
-            let &[team, seq, step, offset, total] = words else {
-                return Err("a part of a collective has five words".to_owned());
+            let &[team, seq, step, offset, total, signature] = words else {
+                return Err("a part of a collective has six words".to_owned());
             };
             let part = PartId { team, seq, from: token.from().rank(), step };
-            let put =
-                lock(&box_of_handler).put(part, FragmentRange { offset, total }, payload.to_vec());
+            let fragment = (Signature::from_word(signature), payload.to_vec());
+            let put = lock(&box_of_handler).put(part, FragmentRange { offset, total }, fragment);
             put.map_err(|misfit| misfit.to_string())?;
             take_on((team, seq), &mut token, (&schedules, &box_of_handler), (&known, &rest));
             Ok(())
@@ -78,6 +82,13 @@ impl Post {
         endpoint.set_handler(BROKEN, move |_, words, _| {
             let &[team, seq, by] = words else { return Err("a failure is told in three words") };
             lock(&box_of_handler).give_up(team, Broken { seq, by: by as u32 });
+            Ok(())
+        })?;
+        let box_of_handler = mailbox.clone();
+        endpoint.set_handler(DISAGREED, move |_, words, payload| {
+            let &[team, seq] = words else { return Err("a disagreement is told in two words") };
+            let why = String::from_utf8_lossy(&payload.to_vec()).into_owned();
+            lock(&box_of_handler).disagree((team, seq), Disagreement { why, was_told: true });
             Ok(())
         })?;
         // A returned message went to a rank that died or left; the call that waits for that rank
@@ -198,6 +209,19 @@ impl Post {
     /// Tells `rank` that a collective of a team failed, if there is room now.
     pub(crate) fn try_tell_broken(&self, rank: u32, team: u64, broken: Broken) -> Result<bool> {
         self.try_send(rank, BROKEN, &[team, broken.seq, u64::from(broken.by)])
+    }
+
+    /// Tells `rank` why ranks do not agree about a collective, given by team and number.
+    pub(crate) fn tell_disagreement(
+        &self,
+        rank: u32,
+        (team, seq): (u64, u64),
+        why: &str,
+    ) -> Result<()> {
+        let most = self.endpoint.max_medium();
+        let why = why.as_bytes();
+        let why = why.get(..most).unwrap_or(why);
+        self.endpoint.request_bulk(self.dest(rank)?, DISAGREED, why, &[team, seq])
     }
 
     fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {

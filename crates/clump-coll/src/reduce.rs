@@ -7,7 +7,6 @@ use crate::staged_values::fold_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -36,23 +35,24 @@ impl Team {
         self.check_rank(root)?;
         check_bytes(size_of_val(values) as u64)?;
         let algorithm = self.choose(Operation::Reduce, Some(size_of_val(values)));
-        self.together(Counter::Reduces, |seq| match (algorithm, self.stage()) {
-            _ if values.is_empty() => Ok(()),
-            (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
-                let mut call = StagedCall::new(self, group, seq)?;
-                self.reduce_staged::<T, O>(&mut call, (seq, root), values, algorithm)
-            }
-            (Algorithm::Everything, Some(group)) => {
-                let mut all = self.everything(group, seq, values)?;
-                if self.rank() == root {
-                    fold_rows::<T, O>(&mut all, self.nranks());
-                    values.copy_from_slice(&all[..values.len()]);
+        self.together(Operation::Reduce, Some(size_of_val(values)), |seq| {
+            match (algorithm, self.stage()) {
+                (Algorithm::Staged | Algorithm::Shares, Some(group)) => {
+                    let mut call = StagedCall::new(self, group, seq)?;
+                    self.reduce_staged::<T, O>(&mut call, (seq, root), values, algorithm)
                 }
-                Ok(())
-            }
-            _ => {
-                let result = self.combine_at_first::<T, O>(seq, values)?;
-                self.pass_result((seq, root), result, values)
+                (Algorithm::Everything, Some(group)) => {
+                    let mut all = self.everything(group, seq, values)?;
+                    if self.rank() == root {
+                        fold_rows::<T, O>(&mut all, self.nranks());
+                        values.copy_from_slice(&all[..values.len()]);
+                    }
+                    Ok(())
+                }
+                _ => {
+                    let result = self.combine_at_first::<T, O>(seq, values)?;
+                    self.pass_result((seq, root), result, values)
+                }
             }
         })
     }

@@ -8,7 +8,6 @@ use crate::staged_values::scan_rows;
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -30,7 +29,7 @@ impl Team {
     pub fn scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
         check_bytes(size_of_val(values) as u64)?;
         let bytes = Some(size_of_val(values));
-        self.together(Counter::Scans, |seq| match self.scan_memory(bytes) {
+        self.together(Operation::Scan, bytes, |seq| match self.scan_memory(bytes) {
             Some((group, algorithm)) => {
                 self.scan_staged::<T, O>((group, algorithm), seq, values, true)
             }
@@ -61,7 +60,7 @@ impl Team {
         check_bytes(size_of_val(values) as u64)?;
         let (me, n) = (self.rank(), self.nranks());
         let bytes = Some(size_of_val(values));
-        self.together(Counter::Scans, |seq| {
+        self.together(Operation::Scan, bytes, |seq| {
             if let Some(of) = self.scan_memory(bytes) {
                 return self.scan_staged::<T, O>(of, seq, values, false);
             }
@@ -94,9 +93,6 @@ impl Team {
         values: &mut [T],
         inclusive: bool,
     ) -> Result<()> {
-        if values.is_empty() {
-            return Ok(());
-        }
         if algorithm == Algorithm::Staged {
             return StagedCall::new(self, group, seq)?.combine_before::<T, O>(values, inclusive);
         }

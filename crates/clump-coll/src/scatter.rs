@@ -1,13 +1,13 @@
 //! Scatter: one value of a rank for each rank.
 
 use crate::choice::Operation;
+use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
-use crate::team::{check_bytes, copy_of, failed};
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
-use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -38,7 +38,7 @@ impl Team {
             let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
             check_bytes(lengths.fold(0, u64::saturating_add))?;
         }
-        self.together(Counter::Scatters, |seq| self.scatter_down(seq, root, parts))
+        self.together(Operation::Scatter, None, |seq| self.scatter_down(seq, root, parts))
     }
 
     /// Writes this rank's values of those that `root` gives, equally many for each rank, in rank
@@ -59,7 +59,7 @@ impl Team {
         let mine = mine.as_mut_bytes();
         let staged = self.stage_for(Operation::Scatter, None).filter(|_| self.is_one_node());
         if let Some(group) = staged {
-            return self.together(Counter::Scatters, |seq| {
+            return self.together(Operation::Scatter, None, |seq| {
                 let mut call = StagedCall::new(self, group, seq)?;
                 let mut mine = EqualParts::of_one(mine, call.me());
                 call.scatter(root, (self.rank() == root).then_some(&parts[..]), &mut mine)

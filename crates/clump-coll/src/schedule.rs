@@ -2,6 +2,7 @@
 //! or a call, takes it on as far as it goes.
 
 use crate::mailbox::{Mailbox, PartId, PartMismatch};
+use crate::signature::Signature;
 use std::collections::VecDeque;
 
 /// Combines two lists of values, as bytes: the second into the first, which is of lower ranks if
@@ -53,10 +54,11 @@ impl Outgoing {
         &self,
         (team, seq): (u64, u64),
         most: usize,
-    ) -> Option<([u64; 5], &[u8])> {
+    ) -> Option<([u64; 6], &[u8])> {
         debug_assert!(self.sent <= self.bytes.len(), "no more is sent than there is");
         let rest = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty())?;
-        let words = [team, seq, self.step, self.sent as u64, self.bytes.len() as u64];
+        let (sent, total) = (self.sent as u64, self.bytes.len() as u64);
+        let words = [team, seq, self.step, sent, total, Signature::ANY.word()];
         Some((words, rest.get(..most).unwrap_or(rest)))
     }
 }
@@ -150,7 +152,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mailbox, Outgoing, PartId, Schedule, Step, Taken};
+    use super::{Mailbox, Outgoing, PartId, Schedule, Signature, Step, Taken};
     use crate::mailbox::FragmentRange;
 
     fn add(value: &mut [u8], other: &[u8], _: bool) {
@@ -172,7 +174,8 @@ mod tests {
         assert_eq!(schedule.advance((9, 1), &mut mailbox), sent(1, 5));
         let put = |mailbox: &mut Mailbox, from, byte| {
             let part = PartId { team: 9, seq: 1, from, step: 3 };
-            mailbox.put(part, FragmentRange { offset: 0, total: 1 }, vec![byte]).unwrap();
+            let piece = (Signature::ANY, vec![byte]);
+            mailbox.put(part, FragmentRange { offset: 0, total: 1 }, piece).unwrap();
         };
         put(&mut mailbox, 2, 90);
         assert!(schedule.advance((9, 1), &mut mailbox).is_empty(), "it is not its turn");

@@ -2,8 +2,10 @@
 //! one time. They go on whenever the rank polls or waits for anything: handlers take them on.
 
 use crate::fold::{Fold, copy_in};
+use crate::mailbox::failed;
 use crate::schedule::{Schedule, Step, Taken};
-use crate::team::{check_bytes, failed};
+use crate::signature::Signature;
+use crate::team::check_bytes;
 use crate::{Number, Op, Plain, Team, step};
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::rank::WaitReason;
@@ -183,7 +185,9 @@ impl Team {
         schedule.targets().try_for_each(|rank| self.post().dest(rank).map(drop))?;
         let outgoing = self.post().begin_schedule((self.id(), seq), schedule);
         let pending = PendingCollective { team: self, seq, finish };
-        outgoing.into_iter().try_for_each(|it| self.send_to(it.to, (seq, it.step), &it.bytes))?;
+        outgoing
+            .into_iter()
+            .try_for_each(|it| self.send_to(it.to, (seq, it.step), (Signature::ANY, &it.bytes)))?;
         Ok(pending)
     }
 }

@@ -83,7 +83,10 @@ impl StagedCall<'_> {
         if self.me() == root {
             self.read_nothing();
         }
-        for (chunk, piece) in (0..).zip(bytes.chunks_mut(CHUNK)) {
+        // Of no bytes there is a contribution, too, so that ranks which expect some are told.
+        for chunk in 0..total.div_ceil(CHUNK).max(1) {
+            let end = total.min((chunk + 1) * CHUNK);
+            let (piece, chunk) = (&mut bytes[chunk * CHUNK..end], chunk as u64);
             if self.me() == root {
                 self.publish_bytes(piece, total)?;
                 continue;

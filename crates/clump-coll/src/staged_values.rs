@@ -6,6 +6,7 @@ use crate::stage::area::CHUNK;
 use crate::stage::call::StagedCall;
 use crate::{Number, Op};
 use clump_am::Result;
+use std::iter::repeat_n;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -26,7 +27,7 @@ impl StagedCall<'_> {
             self.read_nothing();
         }
         let mut rows = Vec::new();
-        for (chunk, piece) in (0..).zip(values.chunks_mut(per_chunk::<T>())) {
+        for (chunk, piece) in (0..).zip(pieces(values)) {
             if writes {
                 self.publish_bytes(piece.as_bytes(), total)?;
             }
@@ -53,7 +54,7 @@ impl StagedCall<'_> {
         let (me, n, total) = (self.me(), self.len(), size_of_val(values));
         let reads = root.is_none_or(|root| root == me);
         let mut rows = Vec::new();
-        for (turn, piece) in (0..).zip(values.chunks_mut(per_chunk::<T>())) {
+        for (turn, piece) in (0..).zip(pieces(values)) {
             self.publish_bytes(piece.as_bytes(), total)?;
             let mine = share(piece.len(), n, me);
             self.read_rows(2 * turn, (0..n, mine.clone(), total), piece, &mut rows)?;
@@ -88,7 +89,7 @@ impl StagedCall<'_> {
     ) -> Result<()> {
         let (count, total) = (self.me() + usize::from(inclusive), size_of_val(values));
         let mut rows = Vec::new();
-        for (chunk, piece) in (0..).zip(values.chunks_mut(per_chunk::<T>())) {
+        for (chunk, piece) in (0..).zip(pieces(values)) {
             if self.me() + 1 < self.len() {
                 self.publish_bytes(piece.as_bytes(), total)?;
             }
@@ -113,8 +114,7 @@ impl StagedCall<'_> {
     ) -> Result<()> {
         let (me, width) = (self.me(), of.len());
         rows.clear();
-        let Some(&any) = own.first() else { return Ok(()) };
-        rows.resize(members.len() * width, any);
+        rows.extend(own.first().iter().flat_map(|&&any| repeat_n(any, members.len() * width)));
         let others = || self.others().filter(|member| members.contains(member));
         self.await_all(chunk, others().fold(0, |all, member| all | 1 << member))?;
         for member in others() {
@@ -130,9 +130,11 @@ impl StagedCall<'_> {
     }
 }
 
-/// Values of a chunk.
-fn per_chunk<T>() -> usize {
-    CHUNK / size_of::<T>()
+/// Returns the values of each chunk: an empty one where there are none, so that ranks which expect
+/// some are told.
+fn pieces<T>(values: &mut [T]) -> impl Iterator<Item = &mut [T]> {
+    let empty: Option<&mut [T]> = if values.is_empty() { Some(&mut []) } else { None };
+    empty.into_iter().chain(values.chunks_mut(CHUNK / size_of::<T>()))
 }
 
 /// Returns a member's share of so many values.

@@ -1,16 +1,17 @@
 //! Teams: ranks of a job that execute collectives together.
 
+use crate::awaited_part::{AwaitedPart, first_dead};
 use crate::choice::{self, Algorithm, Operation, TeamShape};
 use crate::layout::Layout;
-use crate::mailbox::{Broken, PartId, PartMismatch};
+use crate::mailbox::{Broken, PartId, PartMismatch, failed};
 use crate::post::{PART, Post, lock};
+use crate::signature::Signature;
 use crate::stage::area::MAX_MEMBERS;
 use crate::stage::group::StageGroup;
 use crate::stage::numbering::last_of;
-use clump_am::{AsContext, ErrorKind, RankContext, Result, WaitFor};
+use clump_am::{AsContext, ErrorKind, RankContext, Result};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
-use clump_shm::rank::WaitReason;
 use clump_trace::{Counter, Counters};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +35,8 @@ pub struct Team {
     pub(crate) state: Mutex<TeamState>,
     /// End of the last barrier in cycles of the clock; 0 before the first.
     pub(crate) last_barrier: AtomicU64,
+    /// Signature of the collective that is executed, as a word.
+    signature: AtomicU64,
     /// Position of the preferred algorithm, from 1; 0 for none.
     preferred: AtomicU64,
 }
@@ -98,8 +101,19 @@ impl Team {
         };
         let state = Mutex::new(TeamState { barrier, seq: 0 });
         let (context, post) = (context.clone(), post.clone());
-        let (last_barrier, preferred) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { context, post, id, members, layout, shape, stage, state, last_barrier, preferred }
+        Self {
+            context,
+            post,
+            id,
+            members,
+            layout,
+            shape,
+            stage,
+            state,
+            last_barrier: AtomicU64::new(0),
+            signature: AtomicU64::new(0),
+            preferred: AtomicU64::new(0),
+        }
     }
 
     /// Divides the team: ranks that give the same `color` form a team, in the order of their
@@ -222,8 +236,7 @@ impl Team {
 
     /// Returns a member that is dead, if one is.
     pub(crate) fn first_dead(&self) -> Option<u32> {
-        let node = self.context.node();
-        self.members.iter().copied().find(|&rank| node.death_of(rank).is_some())
+        first_dead(self.context.node(), &self.members)
     }
 
     /// Returns the first death of the job, if a member is dead.
@@ -233,13 +246,23 @@ impl Team {
 
     /// Counts a collective in two phases, and returns its number.
     pub(crate) fn begin(&self, counter: Counter) -> Result<u64> {
-        self.together(counter, Ok)
+        self.execute((counter, Signature::ANY), Ok)
     }
 
-    /// Executes one collective, given its number.
+    /// Executes one collective, given its number; `bytes`: of each rank, which must agree about
+    /// them, `None` if they need not.
     pub(crate) fn together<R>(
         &self,
-        counter: Counter,
+        operation: Operation,
+        bytes: Option<usize>,
+        make: impl FnOnce(u64) -> Result<R>,
+    ) -> Result<R> {
+        self.execute((operation.counter(), Signature::of(operation, bytes)), make)
+    }
+
+    fn execute<R>(
+        &self,
+        (counter, signature): (Counter, Signature),
         make: impl FnOnce(u64) -> Result<R>,
     ) -> Result<R> {
         let mut state = lock(&self.state);
@@ -249,6 +272,7 @@ impl Team {
             return self.heed(Err(ErrorKind::RankLeft(by).into()), state.seq);
         }
         self.count(counter, 1);
+        self.signature.store(signature.word(), Ordering::Relaxed);
         self.heed(make(state.seq), state.seq)
     }
 
@@ -258,6 +282,10 @@ impl Team {
     /// it.
     pub(crate) fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
         let Err(error) = &made else { return made };
+        if let ErrorKind::Disagreement(why) = error.kind() {
+            self.tell_disagreement(seq, why);
+            return made;
+        }
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
         if let Some(death) = self.context.node().job().first_death() {
             return Err(ErrorKind::RankDied(death).into());
@@ -269,6 +297,19 @@ impl Team {
             }
         }
         made
+    }
+
+    /// Tells all others that ranks do not agree about collective `seq`, if this rank found it: they
+    /// may wait for contributions that nobody gives.
+    fn tell_disagreement(&self, seq: u64, why: &str) {
+        let was_told =
+            self.post.mailbox().disagreement(self.id, seq).is_some_and(|found| found.was_told);
+        for &rank in self.members.iter().filter(|_| !was_told) {
+            if rank != self.context.rank() {
+                // One that died or left waits for nothing.
+                let _ = self.post.tell_disagreement(rank, (self.id, seq), why);
+            }
+        }
     }
 
     /// Checks that the team has a rank `rank`.
@@ -326,18 +367,33 @@ impl Team {
 
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
-        self.send_to(self.members[to], (seq, step), bytes)
+        self.send_to(self.members[to], (seq, step), (self.signature(), bytes))
     }
 
-    /// Sends one contribution to a rank of the job.
-    pub(crate) fn send_to(&self, to: u32, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
+    /// Returns the signature of the collective that is executed.
+    pub(crate) fn signature(&self) -> Signature {
+        Signature::from_word(self.signature.load(Ordering::Relaxed))
+    }
+
+    /// Sends one contribution to a rank of the job; an empty one is a message, too.
+    pub(crate) fn send_to(
+        &self,
+        to: u32,
+        (seq, step): (u64, u64),
+        (signature, bytes): (Signature, &[u8]),
+    ) -> Result<()> {
         let dest = self.post.dest(to)?;
         let (most, total) = (self.post.endpoint.max_medium(), bytes.len() as u64);
         let mut offset = 0;
-        for fragment in bytes.chunks(most) {
-            let words = &[self.id, seq, step, offset, total];
+        loop {
+            let rest = &bytes[offset as usize..];
+            let fragment = rest.get(..most).unwrap_or(rest);
+            let words = &[self.id, seq, step, offset, total, signature.word()];
             self.post.endpoint.request_bulk(dest, PART, fragment, words)?;
             offset += fragment.len() as u64;
+            if offset == total {
+                break;
+            }
         }
         debug_assert_eq!(offset, total, "all of it was sent");
         Ok(())
@@ -350,9 +406,6 @@ impl Team {
         (seq, step): (u64, u64),
         bytes: usize,
     ) -> Result<Vec<u8>> {
-        if bytes == 0 {
-            return Ok(Vec::new());
-        }
         self.await_part(from, (seq, step), Some(bytes))
     }
 
@@ -369,7 +422,15 @@ impl Team {
         bytes: Option<usize>,
     ) -> Result<Vec<u8>> {
         let part = PartId { team: self.id, seq, from: self.members[from], step };
-        let mut wait = Awaited { team: self, part, bytes, got: None };
+        self.post.mailbox().begin(self.id, seq, self.signature());
+        let mut wait = AwaitedPart {
+            post: &self.post,
+            members: &self.members,
+            node: self.context.node(),
+            part,
+            bytes,
+            got: None,
+        };
         self.post.endpoint.block_on(&mut wait)?;
         let got = wait.got.unwrap_or_default();
         debug_assert!(bytes.is_none_or(|bytes| got.len() == bytes), "all of it, and no more");
@@ -411,43 +472,4 @@ impl AsContext for Team {
     fn context(&self) -> &Arc<RankContext> {
         &self.context
     }
-}
-
-struct Awaited<'a> {
-    team: &'a Team,
-    part: PartId,
-    /// Bytes of it, if they are known.
-    bytes: Option<usize>,
-    got: Option<Vec<u8>>,
-}
-
-impl WaitFor for Awaited<'_> {
-    fn done(&mut self) -> Result<bool> {
-        self.team.post.send_unsent()?;
-        if self.got.is_none() {
-            let mut mailbox = self.team.post.mailbox();
-            self.got = mailbox.take(self.part, self.bytes).map_err(failed)?;
-            if self.got.is_none()
-                && let Some(by) = mailbox.is_broken(self.part.team, self.part.seq)
-            {
-                return Err(ErrorKind::RankLeft(by).into());
-            }
-        }
-        Ok(self.got.is_some())
-    }
-
-    fn waiting(&self) -> WaitReason {
-        WaitReason::Collective { seq: self.part.seq, peer: self.part.from }
-    }
-
-    fn depends_on(&self) -> Option<u32> {
-        // The death of any member keeps the collective from ending: who waits for the dead one
-        // fails, and contributes nothing more.
-        Some(self.team.first_dead().unwrap_or(self.part.from))
-    }
-}
-
-/// Returns the error of a call to which a rank gave what does not fit.
-pub(crate) fn failed(misfit: PartMismatch) -> clump_am::Error {
-    ErrorKind::HandlerFailed { handler: PART.0, why: misfit.to_string() }.into()
 }

@@ -233,7 +233,8 @@ fn of_messages(error: &clump_am::Error) -> S {
         | Am::ForeignRegion(_)
         | Am::EmptySegment
         | Am::NoSuchRank { .. }
-        | Am::NotOneEach { .. } => S::CLUMP_ERR_ARGUMENT,
+        | Am::NotOneEach { .. }
+        | Am::Disagreement(_) => S::CLUMP_ERR_ARGUMENT,
         Am::NotRequested => S::CLUMP_ERR_TOKEN,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
         Am::TooManyDeferred(_) | Am::TooManyRegions(_) | Am::CannotGrow { .. } => {

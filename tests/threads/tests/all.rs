@@ -3,6 +3,7 @@
 
 mod close_handshakes;
 mod collective_algorithms;
+mod collective_disagreements;
 mod collectives;
 mod connection_programs;
 mod connections;

@@ -322,7 +322,8 @@ int clump_barrier(struct clump_t *cl);
 
 /**
  * Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
- * for as many as there are ranks. All ranks contribute equally many.
+ * for as many as there are ranks; `mine` may be this rank's place there. All ranks contribute
+ * equally many.
  *
  * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
  *
@@ -377,12 +378,12 @@ int clump_scatter(struct clump_t *cl, int root, const void *all, void *mine, siz
 
 /**
  * Gives `each_bytes` bytes of `from` to each rank, in rank order, and puts those that each rank
- * gives to this one in `to`, in rank order. All ranks give equally many. The two do not overlap.
+ * gives to this one in `to`, in rank order. All ranks give equally many.
  *
  * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
  *
  * # Safety
- * `from` has `each_bytes` bytes for each rank; `to` has space for as many, and is another place.
+ * `from` has `each_bytes` bytes for each rank; `to` has space for as many.
  */
 int clump_all_to_all(struct clump_t *cl, const void *from, void *to, size_t each_bytes);
 

@@ -58,6 +58,24 @@ int main(int argc, char **argv) {
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, 1, NULL));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, rank == 0 ? 3 : 4, all));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather_u64(cl, 1, NULL));
+    /* In place: what a rank gives lies where it gets something. */
+    uint32_t *placed = calloc((size_t)n, sizeof *placed);
+    placed[rank] = (uint32_t)rank + 7;
+    OK(clump_all_gather(cl, &placed[rank], sizeof *placed, placed));
+    for (int r = 0; r < n; r++) EXPECT(placed[r] == (uint32_t)r + 7);
+    OK(clump_gather(cl, n - 1, &placed[rank], sizeof *placed, placed));
+    OK(clump_scatter(cl, 0, placed, placed, sizeof *placed));
+    EXPECT(placed[0] == (uint32_t)rank + 7);
+    for (int r = 0; r < n; r++) placed[r] = (uint32_t)(1000 * rank + r);
+    OK(clump_all_to_all(cl, placed, placed, sizeof *placed));
+    for (int r = 0; r < n; r++) EXPECT(placed[r] == (uint32_t)(1000 * r + rank));
+    free(placed);
+    /* All find out that they do not agree, and go on. */
+    char *from = calloc((size_t)n, 4096), *to = calloc((size_t)n, 4096);
+    if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_to_all(cl, from, to, rank == 0 ? 1 : 4096));
+    if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, from, rank == 0 ? 0 : 8, to));
+    if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, from, to, rank == 0 ? 0 : 8, CLUMP_U8, CLUMP_SUM));
+    free(from), free(to);
     free(all);
     uint64_t *words = calloc((size_t)n, 8);
     OK(clump_all_gather_u64(cl, (uint64_t)rank * 3, words));

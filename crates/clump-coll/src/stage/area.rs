@@ -34,6 +34,8 @@ const AWAITED_OF: u64 = 16;
 const AWAITED: u64 = 24;
 /// Marks a contribution that lies in a long slot.
 const LONG: u64 = 1 << 63;
+/// Bits of the bytes of a whole; the operation stands above.
+const TOTAL_BITS: u32 = 56;
 
 /// Returns where a long slot begins.
 pub(crate) fn long_slot(slot: usize) -> u64 {
@@ -44,6 +46,8 @@ pub(crate) fn long_slot(slot: usize) -> u64 {
 /// Description of a contribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CellHeader {
+    /// Place of the operation in the table of all.
+    pub(crate) operation: u8,
     /// Bytes of the whole, of which this is a chunk.
     pub(crate) total: u64,
     /// Bytes of the chunk.
@@ -164,7 +168,8 @@ impl Front {
         there.then(|| {
             let total = self.with(at + 8, |word| word.load(Ordering::Relaxed));
             let len = self.with(at + 16, |word| word.load(Ordering::Relaxed));
-            CellHeader { total, len: (len & !LONG) as usize, long: len & LONG != 0 }
+            let (operation, total) = ((total >> TOTAL_BITS) as u8, total & ((1 << TOTAL_BITS) - 1));
+            CellHeader { operation, total, len: (len & !LONG) as usize, long: len & LONG != 0 }
         })
     }
 
@@ -172,8 +177,10 @@ impl Front {
     pub(crate) fn publish(&self, member: usize, number: u64, header: CellHeader) {
         debug_assert!(header.long || header.len <= INLINE, "a cell holds it");
         let at = Self::cell_at(member, slot_of(number));
+        debug_assert!(header.total < 1 << TOTAL_BITS, "collectives refuse as many");
         let len = header.len as u64 | if header.long { LONG } else { 0 };
-        self.with(at + 8, |word| word.store(header.total, Ordering::Relaxed));
+        let total = header.total | (u64::from(header.operation) << TOTAL_BITS);
+        self.with(at + 8, |word| word.store(total, Ordering::Relaxed));
         self.with(at + 16, |word| word.store(len, Ordering::Relaxed));
         // SYNC 39: pairs with header
         self.with(at, |word| word.store(number, Ordering::Release));

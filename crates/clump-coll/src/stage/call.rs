@@ -4,8 +4,8 @@ use super::area::{Awaited, CHUNK, CellHeader, Front, INLINE};
 use super::group::StageGroup;
 use super::numbering::{before_phase, last_of, number_of, slot_of};
 use crate::Team;
-use crate::mailbox::PartMismatch;
-use crate::team::failed;
+use crate::mailbox::{PartMismatch, failed};
+use crate::signature::Signature;
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::rank::WaitReason;
 
@@ -15,6 +15,7 @@ pub(crate) struct StagedCall<'a> {
     team: &'a Team,
     group: &'a StageGroup,
     front: &'a Front,
+    signature: Signature,
     seq: u64,
     phase: u64,
     posted: u64,
@@ -42,7 +43,7 @@ impl<'a> StagedCall<'a> {
     /// The memory cannot be mapped.
     pub(crate) fn new(team: &'a Team, group: &'a StageGroup, seq: u64) -> Result<Self> {
         let front = group.front()?;
-        Ok(Self { team, group, front, seq, phase: 0, posted: 0 })
+        Ok(Self { team, group, front, signature: team.signature(), seq, phase: 0, posted: 0 })
     }
 
     /// Returns the number of members.
@@ -101,7 +102,8 @@ impl<'a> StagedCall<'a> {
         }
         self.group.set_written(slot, number);
         fill(&mut Sink { call: self, slot, len })?;
-        let header = CellHeader { total: total as u64, len, long: len > INLINE };
+        let (operation, total) = (self.signature.operation(), total as u64);
+        let header = CellHeader { operation, total, len, long: len > INLINE };
         self.front.publish(self.me(), number, header);
         self.group.wake(self.front);
         self.posted += 1;
@@ -145,6 +147,9 @@ impl<'a> StagedCall<'a> {
                 there.ok_or_else(|| self.misfit(member))?
             }
         };
+        if header.operation != self.signature.operation() {
+            return Err(self.unlike(member, header.operation));
+        }
         if header.len > if header.long { CHUNK } else { INLINE } {
             return Err(self.misfit(member));
         }
@@ -157,6 +162,13 @@ impl<'a> StagedCall<'a> {
     /// phase.
     pub(crate) fn took(&self, chunk: u64) {
         self.set_taken(self.number(chunk));
+    }
+
+    /// Returns the error of a member that executes another operation.
+    fn unlike(&self, member: usize, operation: u8) -> clump_am::Error {
+        let (from, seq) = (self.group.rank(member), self.seq);
+        let [theirs, mine] = [operation, self.signature.operation()].map(Signature::of_operation);
+        failed(PartMismatch::Signature { from, seq, theirs, mine })
     }
 
     fn misfit(&self, member: usize) -> clump_am::Error {
@@ -256,8 +268,13 @@ impl WaitFor for StageWait<'_> {
         if self.missing() == 0 {
             return Ok(true);
         }
-        match team.post().mailbox().is_broken(team.id(), self.call.seq) {
-            Some(by) => Err(ErrorKind::RankLeft(by).into()),
+        let mut mailbox = team.post().mailbox();
+        mailbox.begin(team.id(), self.call.seq, self.call.signature);
+        if let Some(by) = mailbox.is_broken(team.id(), self.call.seq) {
+            return Err(ErrorKind::RankLeft(by).into());
+        }
+        match mailbox.disagreement(team.id(), self.call.seq) {
+            Some(found) => Err(ErrorKind::Disagreement(found.why.clone()).into()),
             None => Ok(false),
         }
     }

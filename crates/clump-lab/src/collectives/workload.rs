@@ -22,8 +22,10 @@ pub fn rank_main(extent: &CollectiveExtent) -> Result<()> {
     for &operation in &extent.operations {
         for &bytes in extent.sizes_of(operation) {
             let buffers = Buffers::new(team.nranks(), bytes);
-            let chosen = team.algorithm(operation, bytes);
-            let others = team.algorithms(operation, bytes);
+            let given =
+                if operation == Operation::AllToAll { bytes * team.nranks() } else { bytes };
+            let chosen = team.algorithm(operation, given);
+            let others = team.algorithms(operation, given);
             let others = others.into_iter().filter(|&it| extent.all && it != chosen);
             for algorithm in std::iter::once(chosen).chain(others) {
                 team.prefer((algorithm != chosen).then_some(algorithm));

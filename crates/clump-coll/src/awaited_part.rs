@@ -1,0 +1,54 @@
+//! Waiting for a contribution.
+
+use crate::mailbox::{PartId, failed};
+use crate::post::Post;
+use clump_am::{ErrorKind, Result, WaitFor};
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::WaitReason;
+
+/// A contribution of another rank that a collective needs.
+pub(crate) struct AwaitedPart<'a> {
+    pub(crate) post: &'a Post,
+    /// Ranks of the job that form the team.
+    pub(crate) members: &'a [u32],
+    pub(crate) node: &'a NodeMemory,
+    pub(crate) part: PartId,
+    /// Bytes of it, if they are known.
+    pub(crate) bytes: Option<usize>,
+    pub(crate) got: Option<Vec<u8>>,
+}
+
+impl WaitFor for AwaitedPart<'_> {
+    fn done(&mut self) -> Result<bool> {
+        self.post.send_unsent()?;
+        if self.got.is_none() {
+            let mut mailbox = self.post.mailbox();
+            // First: a contribution to another collective may have the right length.
+            if let Some(found) = mailbox.disagreement(self.part.team, self.part.seq) {
+                return Err(ErrorKind::Disagreement(found.why.clone()).into());
+            }
+            self.got = mailbox.take(self.part, self.bytes).map_err(failed)?;
+            if self.got.is_none()
+                && let Some(by) = mailbox.is_broken(self.part.team, self.part.seq)
+            {
+                return Err(ErrorKind::RankLeft(by).into());
+            }
+        }
+        Ok(self.got.is_some())
+    }
+
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Collective { seq: self.part.seq, peer: self.part.from }
+    }
+
+    fn depends_on(&self) -> Option<u32> {
+        // The death of any member keeps the collective from ending: who waits for the dead one
+        // fails, and contributes nothing more.
+        Some(first_dead(self.node, self.members).unwrap_or(self.part.from))
+    }
+}
+
+/// Returns the first of some ranks of the job that is dead, if one is.
+pub(crate) fn first_dead(node: &NodeMemory, ranks: &[u32]) -> Option<u32> {
+    ranks.iter().copied().find(|&rank| node.death_of(rank).is_some())
+}
