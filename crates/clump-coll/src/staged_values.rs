@@ -6,7 +6,6 @@ use crate::stage::area::CHUNK;
 use crate::stage::call::StagedCall;
 use crate::{Number, Op};
 use clump_am::Result;
-use std::iter::repeat_n;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -114,7 +113,9 @@ impl StagedCall<'_> {
     ) -> Result<()> {
         let (me, width) = (self.me(), of.len());
         rows.clear();
-        rows.extend(own.first().iter().flat_map(|&&any| repeat_n(any, members.len() * width)));
+        if let Some(&any) = own.first() {
+            rows.resize(members.len() * width, any);
+        }
         let others = || self.others().filter(|member| members.contains(member));
         self.await_all(chunk, others().fold(0, |all, member| all | 1 << member))?;
         for member in others() {
