@@ -100,6 +100,27 @@ fn ranks_whose_proxies_combine_get_the_same() {
     }
 }
 
+#[test]
+fn proxies_that_combine_are_given_credit_for_what_they_ask_of_others() {
+    // Many times the bytes that an interface may have outstanding.
+    const ROUNDS: u64 = 400;
+    const ADDS: u64 = 500;
+    run(&Shape::of(6, 3).by_proxies(1, Dispatch::LeastLoaded), 5, |seat| {
+        let pgas = open(seat, &PgasOptions { combines: true, ..options(0) });
+        let table = pgas.spread::<u64>(6, Layout::Cyclic).unwrap();
+        for _ in 0..ROUNDS {
+            for _ in 0..ADDS {
+                table.at((pgas.rank() + 2) % 6).add(1).unwrap();
+            }
+            pgas.quiet().unwrap();
+        }
+        pgas.all_store_sync().unwrap();
+        assert_eq!(table.local().to_vec().unwrap(), [ROUNDS * ADDS]);
+        assert!(pgas.aggregation().forwarded > 0, "{:?}", pgas.aggregation());
+        pgas.barrier().unwrap();
+    });
+}
+
 /// Adds from the first node to the last of nine, when a node has died. Returns the error.
 fn add_when_dead(dead: u32) -> (clump_pgas::Error, u64) {
     let mut found = run(&Shape::of(9, 9).surviving(), 5, move |seat| {
