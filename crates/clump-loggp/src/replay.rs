@@ -246,6 +246,7 @@ impl Player {
         left.counts.bytes += u64::from(bulk);
         *free = Moment { ns: plan.free_ns, ..before };
         free.counts.gaps += 1;
+        free.counts.bytes += u64::from(bulk);
         if name.1 != NOBODY {
             world.messages.insert(name, Sent { left, row });
         }
@@ -363,6 +364,17 @@ mod tests {
         let gap = gap.get(ROW.0, ROW.1).gap_ns;
         assert_eq!(ends("g=+4us"), [101_000, 100 + 9 * gap + 2_000]);
         assert_eq!(ends("L=+50us"), [101_000, 53_000]);
+    }
+
+    #[test]
+    fn bytes_that_hold_up_those_behind_them_are_on_the_path() {
+        let row = (KnobScope::Net, KnobClass::Bulk);
+        let send = |key| Step::Send { to: 1, key, bytes: 1_000, row };
+        let receive = |key| Step::Receive { from: 0, key, transit_ns: 100 };
+        let one = vec![Step::Wait, receive(1), receive(2), Step::Handled, Step::WaitEnd];
+        let played = play(&[vec![send(1), send(2)], one], "G=+3ns/B");
+        assert_eq!(played.end().ns, 2 * 3_000 + 100);
+        assert_eq!(played.end().counts.bytes, 2 * 1_000);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Steps that need Python with numpy: the independent checkers' own tests, and their verdict on
-//! sorts.
+//! Steps that need Python and its packages: the independent checkers' own tests, and their verdict
+//! on sorts, traces and replays.
 
 use super::apps::{self, SortRun};
 use super::step::{BUILD, RUN, Site, StepOutcome, files, outcome, plain};
+use super::tier::Tier;
 use crate::command::{self, Counts};
 use crate::host;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -110,6 +111,31 @@ pub fn traces(site: &Site) -> Result<StepOutcome> {
             }
         }
         Ok(plain(true, ""))
+    })
+}
+
+/// Has linear programs say how long random runs take on slower networks, and compares.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+pub fn replay(site: &Site) -> Result<StepOutcome> {
+    let python = match python(site, "scipy")? {
+        Ok(python) => python,
+        Err(reason) => return Ok(StepOutcome::Skipped(reason)),
+    };
+    let cases = if site.tier == Tier::Night { "400" } else { "40" };
+    let words = ["run", "--quiet", "--package", "clump-loggp", "--example", "replay_cases"];
+    let mut command = command::cargo(&site.root, &words);
+    let made = command::run_quiet(command.args(["--", "1", cases]), BUILD)?;
+    if !made.success {
+        return Ok(outcome(made));
+    }
+    apps::in_folder(site, "replay", |folder| {
+        let file = folder.join("cases.json");
+        std::fs::write(&file, &made.stdout).with_context(|| file.display().to_string())?;
+        let mut checker = Command::new(&python);
+        checker.args(["-B", "oracles/check_replay.py"]).arg(&file).current_dir(&site.root);
+        Ok(outcome(command::run(&mut checker, RUN)?))
     })
 }
 

@@ -108,6 +108,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::traces,
     },
     Step {
+        name: "replay",
+        what: "linear programs give the times that runs have when they are played again",
+        tiers: FROM_MERGE,
+        run: oracles::replay,
+    },
+    Step {
         name: "logp",
         what: "clump lab logp measures, and says so in JSON",
         tiers: FROM_MERGE,
