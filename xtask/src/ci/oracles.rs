@@ -119,23 +119,43 @@ pub fn traces(site: &Site) -> Result<StepOutcome> {
 /// # Errors
 /// Fails if a program cannot be started or a folder cannot be made.
 pub fn replay(site: &Site) -> Result<StepOutcome> {
+    let cases = if site.tier == Tier::Night { "400" } else { "40" };
+    examine(site, ("clump-loggp", "replay_cases", ["1", cases]), "oracles/check_replay.py")
+}
+
+/// Has Qhull make the mesh of random points, and compares.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+pub fn mesh(site: &Site) -> Result<StepOutcome> {
+    let points = if site.tier == Tier::Night { "30000" } else { "2800" };
+    examine(site, ("clump-unstructured", "mesh", [points, "1"]), "oracles/check_mesh.py")
+}
+
+/// Has a checker that needs scipy read what an example of a package prints.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+fn examine(
+    site: &Site,
+    (package, example, words): (&str, &str, [&str; 2]),
+    checker: &str,
+) -> Result<StepOutcome> {
     let python = match python(site, "scipy")? {
         Ok(python) => python,
         Err(reason) => return Ok(StepOutcome::Skipped(reason)),
     };
-    let cases = if site.tier == Tier::Night { "400" } else { "40" };
-    let words = ["run", "--quiet", "--package", "clump-loggp", "--example", "replay_cases"];
-    let mut command = command::cargo(&site.root, &words);
-    let made = command::run_quiet(command.args(["--", "1", cases]), BUILD)?;
+    let run = ["run", "--quiet", "--package", package, "--example", example, "--"];
+    let made = command::run_quiet(command::cargo(&site.root, &run).args(words), BUILD)?;
     if !made.success {
         return Ok(outcome(made));
     }
-    apps::in_folder(site, "replay", |folder| {
-        let file = folder.join("cases.json");
+    apps::in_folder(site, example, |folder| {
+        let file = folder.join("printed");
         std::fs::write(&file, &made.stdout).with_context(|| file.display().to_string())?;
-        let mut checker = Command::new(&python);
-        checker.args(["-B", "oracles/check_replay.py"]).arg(&file).current_dir(&site.root);
-        Ok(outcome(command::run(&mut checker, RUN)?))
+        let mut command = Command::new(&python);
+        command.args(["-B", checker]).arg(&file).current_dir(&site.root);
+        Ok(outcome(command::run(&mut command, RUN)?))
     })
 }
 

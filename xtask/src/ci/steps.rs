@@ -114,6 +114,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::replay,
     },
     Step {
+        name: "mesh",
+        what: "Qhull makes the same mesh of the same points",
+        tiers: FROM_MERGE,
+        run: oracles::mesh,
+    },
+    Step {
         name: "logp",
         what: "clump lab logp measures, and says so in JSON",
         tiers: FROM_MERGE,
