@@ -251,3 +251,6 @@ impl Pass {
 fn asked(event: &TraceEvent) -> u64 {
     TO_INTERFACE | u64::from(event.peer) << 32 | u64::from(event.value)
 }
+
+#[cfg(test)]
+mod tests;

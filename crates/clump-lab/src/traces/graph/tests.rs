@@ -1,0 +1,129 @@
+//! Traces that are written by hand, and the runs that they are played as.
+
+use super::*;
+use clump_os::clock;
+use clump_os::scratch::Scratch;
+use clump_trace::Recorder;
+use clump_trace::event::send_key;
+
+/// An event: its rank, time and kind, and what [`Recorder::note`] takes.
+type Noted = (usize, u64, EventKind, (u32, u8, u32));
+
+/// Events of two ranks on two nodes.
+#[derive(Default)]
+struct Written(Vec<Noted>);
+
+/// A short message to another node.
+const SHORT: u8 = 2;
+
+impl Written {
+    fn note(&mut self, rank: usize, at_ns: u64, kind: EventKind, of: (u32, u8, u32)) {
+        self.0.push((rank, at_ns, kind, of));
+    }
+
+    /// Notes a message: when it was sent, and when its handler began and ended.
+    fn message(&mut self, from: usize, [sent, begun, ended]: [u64; 3]) {
+        let to = 1 - from;
+        self.note(from, sent, EventKind::Send, (to as u32, SHORT, 8));
+        self.note(to, begun, EventKind::Handle, (from as u32, SHORT, sent as u32));
+        self.note(to, ended, EventKind::HandleEnd, (from as u32, 0, 0));
+    }
+
+    fn wait(&mut self, rank: usize, [from, to]: [u64; 2]) {
+        self.note(rank, from, EventKind::Wait, (0, 0, 0));
+        self.note(rank, to, EventKind::WaitEnd, (0, 0, 0));
+    }
+
+    /// Writes the traces, each in the order of time, and reads them.
+    fn graph(mut self) -> RunGraph {
+        let folder = Scratch::new(&std::env::temp_dir(), "graph").unwrap();
+        let ranks = [0, 1].map(|r| Recorder::create(folder.path(), (r, 2, r), 100).unwrap());
+        let base_ns = clock::now_ns();
+        self.0.sort_by_key(|&(_, at_ns, ..)| at_ns);
+        for (rank, at_ns, kind, (peer, detail, value)) in self.0 {
+            let is_handler = kind == EventKind::Handle;
+            let sent = || send_key(base_ns + u64::from(value));
+            let value = if is_handler { sent() } else { value };
+            ranks[rank].note(base_ns + at_ns, kind, 0, (peer, detail, value));
+        }
+        RunGraph::of(&mut Timeline::open(folder.path()).unwrap()).unwrap()
+    }
+}
+
+/// Returns the time by which each setting makes the run longer, in ns.
+fn longer<const N: usize>(graph: &RunGraph, settings: [&str; N]) -> [u64; N] {
+    let end = |text: &str| {
+        let played = graph.play(&KnobTable::parse(text, &Default::default()).unwrap());
+        assert_eq!(played.unmatched, 0, "{text}");
+        played.end().ns
+    };
+    let recorded = end("");
+    assert_eq!(recorded, graph.recorded_ns, "it takes as long as it took");
+    settings.map(|text| end(text) - recorded)
+}
+
+#[test]
+fn what_a_rank_waits_for_comes_later_on_a_slower_network() {
+    let mut written = Written::default();
+    for round in 0..3 {
+        // Rank 0 asks at 1 us, and has the answer at 9 us; rank 1 has the question at 5 us.
+        let at = |us: u64| round * 10_000 + us * 1_000;
+        written.message(0, [at(1), at(5), at(6)]);
+        written.message(1, [at(5) + 500, at(8), at(9)]);
+        written.wait(0, [at(2), at(9)]);
+        written.wait(1, [at(0), at(6)]);
+    }
+    let graph = written.graph();
+    assert_eq!(graph.unexplained_ns, 0);
+    assert_eq!(longer(&graph, ["L=+5us", "o=+1us"]), [3 * 2 * 5_000, 3 * 4 * 1_000]);
+    let counts = graph.play(&KnobTable::default()).end().counts;
+    assert_eq!((counts.latencies, counts.overheads), (3 * 2, 3 * 4));
+}
+
+#[test]
+fn a_message_that_is_handled_late_had_come_before() {
+    let mut written = Written::default();
+    // The first takes 2 us; the second waits 48 us for a rank that computes until it polls.
+    written.message(0, [1_000, 3_000, 3_500]);
+    written.message(0, [10_000, 60_000, 60_500]);
+    written.message(1, [60_200, 62_200, 62_400]);
+    written.wait(0, [11_000, 62_400]);
+    let graph = written.graph();
+    assert_eq!(longer(&graph, ["L=+30us"]), [30_000], "of the answer alone");
+    // 2 us more than the 48 us that it had been there before, and the answer's.
+    assert_eq!(longer(&graph, ["L=+50us"]), [2_000 + 50_000]);
+}
+
+#[test]
+fn ranks_leave_a_barrier_after_the_last_has_come() {
+    let mut written = Written::default();
+    for (rank, arrived) in [(0, 1_000), (1, 50_000)] {
+        written.note(rank, arrived, EventKind::Barrier, (2, 0, 7));
+        written.note(rank, 50_200, EventKind::BarrierEnd, (2, 0, 7));
+    }
+    written.note(0, 51_000, EventKind::Send, (1, SHORT, 8));
+    let graph = written.graph();
+    assert_eq!(longer(&graph, ["L=+5us", "o=+3us"]), [0, 3_000]);
+}
+
+#[test]
+fn an_answer_of_an_interface_has_two_latencies() {
+    let mut written = Written::default();
+    written.note(0, 1_000, EventKind::Ask, (1, 0, 5));
+    written.note(0, 1_100, EventKind::Wait, (0, 0, 0));
+    written.note(0, 9_000, EventKind::Answer, (1, 0, 5));
+    written.note(0, 9_000, EventKind::WaitEnd, (0, 0, 0));
+    let graph = written.graph();
+    assert_eq!(longer(&graph, ["L=+5us"]), [2 * 5_000]);
+    assert_eq!(graph.send_times(KnobScope::Net)[&0].len(), 1);
+    assert_eq!(graph.send_times(KnobScope::Shm)[&0].len(), 0);
+}
+
+#[test]
+fn a_wait_for_nothing_that_was_traced_stays_as_long() {
+    let mut written = Written::default();
+    written.wait(1, [1_000, 41_000]);
+    let graph = written.graph();
+    assert_eq!(graph.unexplained_ns, 40_000);
+    assert_eq!(longer(&graph, ["L=+5us"]), [0]);
+}
