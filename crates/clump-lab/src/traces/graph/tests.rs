@@ -70,7 +70,7 @@ fn what_a_rank_waits_for_comes_later_on_a_slower_network() {
         let at = |us: u64| round * 10_000 + us * 1_000;
         written.message(0, [at(1), at(5), at(6)]);
         written.message(1, [at(5) + 500, at(8), at(9)]);
-        written.wait(0, [at(2), at(9)]);
+        written.wait(0, [at(2), at(9) + 100]);
         written.wait(1, [at(0), at(6)]);
     }
     let graph = written.graph();
