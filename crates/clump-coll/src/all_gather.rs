@@ -3,12 +3,13 @@
 use crate::choice::Operation;
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
-use crate::parts_memory::EqualParts;
+use crate::parts_memory::{EqualParts, zeroed};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::{check_bytes, copy_of};
+use crate::team::check_bytes;
 use crate::{Plain, Team, step};
 use clump_am::Result;
+use std::ops::Range;
 use zerocopy::IntoBytes;
 
 impl Team {
@@ -36,8 +37,9 @@ impl Team {
         // All ranks know the same lengths, so all refuse, or none.
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        let gather = |seq| self.gather_by_messages(seq, copy_of(mine)?, &lengths);
-        let all = self.together(Operation::AllGather, None, gather)?;
+        let mut all = zeroed(lengths.iter().sum::<usize>() as u64)?;
+        let gather = |seq| self.gather_by_messages(seq, mine, &lengths, &mut all);
+        self.together(Operation::AllGather, None, gather)?;
         Ok(cut(&all, &lengths).into_iter().map(<[u8]>::to_vec).collect())
     }
 
@@ -57,42 +59,60 @@ impl Team {
                 return self.gather_equal_staged(group, seq, mine, all);
             }
             let lengths = vec![mine.len(); self.nranks()];
-            all.copy_from_slice(&self.gather_by_messages(seq, copy_of(mine)?, &lengths)?);
-            Ok(())
+            self.gather_by_messages(seq, mine, &lengths, all)
         })
     }
 
-    /// Returns the contributions of all ranks, one behind the other. On one node all ranks pass
-    /// them on ([`Team::pass_round`]). On several, the ranks of each node give theirs to the lowest
-    /// rank, the lowest ranks pass on whole nodes' contributions, and hand all down: then every
-    /// contribution crosses to each node once, in the fewest messages that nodes need.
-    fn gather_by_messages(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<u8>> {
+    /// Writes the contributions of all ranks, one behind the other, into `all`. On one node all
+    /// ranks pass them on ([`Team::pass_round`]). On several, the ranks of each node give theirs to
+    /// the lowest rank, the lowest ranks pass on whole nodes' contributions, and hand all down:
+    /// then every contribution crosses to each node once, in the fewest messages that nodes need.
+    fn gather_by_messages(
+        &self,
+        seq: u64,
+        mine: &[u8],
+        lengths: &[usize],
+        all: &mut [u8],
+    ) -> Result<()> {
+        let place = |ranks: Range<usize>| place_of(lengths, ranks);
+        let (me, leader, local) = (self.rank(), self.layout.leader(), self.layout.local());
+        all[place(me..me + 1)].copy_from_slice(mine);
         if !self.layout.is_spread() {
             let members: Vec<usize> = (0..self.nranks()).collect();
-            return Ok(self.pass_round((seq, step::BETWEEN), &members, mine, lengths)?.concat());
+            return self.pass_round((seq, step::BETWEEN), &members, lengths, all);
         }
-        let (leader, local) = (self.layout.leader(), self.layout.local());
-        let mut whole = None;
-        if self.rank() == leader {
-            let mut part = mine;
+        if me == leader {
             for rank in local.clone().skip(1) {
-                part.extend(self.receive(rank, (seq, step::UP), lengths[rank])?);
+                self.receive_into(rank, (seq, step::UP), &mut all[place(rank..rank + 1)])?;
             }
-            whole = Some(self.pass_nodes(seq, part, lengths)?);
+            self.pass_nodes(seq, lengths, all)?;
         } else {
-            self.send(leader, (seq, step::UP), &mine)?;
+            self.send(leader, (seq, step::UP), mine)?;
         }
-        let local: Vec<usize> = local.collect();
-        self.hand_down((seq, step::DOWN), &local, leader, whole, lengths.iter().sum())
+        self.hand_down((seq, step::DOWN), &local.collect::<Vec<_>>(), leader, all)
     }
 
-    /// For the lowest rank of a node: passes its ranks' contributions to other nodes. Returns those
-    /// of all ranks, one behind the other.
-    fn pass_nodes(&self, seq: u64, of_node: Vec<u8>, lengths: &[usize]) -> Result<Vec<u8>> {
+    /// For the lowest rank of a node, whose ranks' contributions lie in their places in `all`:
+    /// passes them to other nodes, and takes theirs.
+    pub(crate) fn pass_nodes(&self, seq: u64, lengths: &[usize], all: &mut [u8]) -> Result<()> {
         let nodes = self.layout.nodes().iter();
         let bytes: Vec<usize> = nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
-        let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
-        Ok(self.pass_round(key, &leaders, of_node, &bytes)?.concat())
+        self.pass_round((seq, step::BETWEEN), &self.layout.leaders(), &bytes, all)
+    }
+
+    /// Writes the contributions of this node's ranks, of `each` bytes, into their places in `all`
+    /// at the member `root` of the node.
+    pub(crate) fn collect_node(
+        &self,
+        call: &mut StagedCall<'_>,
+        (root, each): (usize, usize),
+        mine: &[u8],
+        all: &mut [u8],
+    ) -> Result<()> {
+        let (members, local) = (call.len(), self.layout.local());
+        let here = call.me() == root;
+        let own = if here { &mut all[local.start * each..local.end * each] } else { &mut [] };
+        call.collect(Some(root), mine, &mut EqualParts::of_all(own, members))
     }
 
     /// Gathers contributions of equal lengths in the memory of each node, and between the lowest
@@ -108,13 +128,10 @@ impl Team {
         if self.is_one_node() {
             return call.collect(None, mine, &mut EqualParts::of_all(all, self.nranks()));
         }
-        let members = call.len();
-        let mut of_node = vec![0; if call.me() == 0 { members * mine.len() } else { 0 }];
-        call.collect(Some(0), mine, &mut EqualParts::of_all(&mut of_node, members))?;
+        self.collect_node(&mut call, (0, mine.len()), mine, all)?;
         call.next_phase();
         if call.me() == 0 {
-            let lengths = vec![mine.len(); self.nranks()];
-            all.copy_from_slice(&self.pass_nodes(seq, of_node, &lengths)?);
+            self.pass_nodes(seq, &vec![mine.len(); self.nranks()], all)?;
         }
         call.spread(0, all)
     }
@@ -132,9 +149,11 @@ impl Team {
         let mut whole = None;
         if call.me() == 0 {
             let lengths = self.pass_lengths(seq, &own)?;
-            check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len as u64)))?;
-            let bytes = self.pass_nodes(seq, own.concat(), &lengths)?;
-            whole = Some(pack(&cut(&bytes, &lengths))?);
+            let total = lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len as u64));
+            let mut all = zeroed(total)?;
+            all[place_of(&lengths, self.layout.local())].copy_from_slice(&own.concat());
+            self.pass_nodes(seq, &lengths, &mut all)?;
+            whole = Some(pack(&cut(&all, &lengths))?);
         }
         let whole = call.spread_any(0, whole)?;
         unpack(&whole, self.nranks(), (self.member(self.layout.leader()), seq)).map_err(failed)
@@ -143,48 +162,72 @@ impl Team {
     /// For the lowest rank of a node: tells the others the lengths of its node's contributions.
     /// Returns those of all.
     fn pass_lengths(&self, seq: u64, own: &[Vec<u8>]) -> Result<Vec<usize>> {
-        let words = own.iter().flat_map(|part| (part.len() as u64).to_le_bytes()).collect();
+        let mut words = vec![0_u64; self.nranks()];
+        let here = words[self.layout.local()].iter_mut().zip(own);
+        here.for_each(|(word, part)| *word = (part.len() as u64).to_le());
         let bytes = self.layout.nodes().iter().map(|ranks| ranks.len() * size_of::<u64>());
         let (key, leaders) = ((seq, step::LENGTHS), self.layout.leaders());
-        let all = self.pass_round(key, &leaders, words, &bytes.collect::<Vec<_>>())?.concat();
-        let word = |word: &[u8; 8]| usize::try_from(u64::from_le_bytes(*word));
-        let lengths = all.as_chunks().0.iter().map(|it| word(it).unwrap_or(usize::MAX));
-        Ok(lengths.collect())
+        self.pass_round(key, &leaders, &bytes.collect::<Vec<_>>(), words.as_mut_bytes())?;
+        let length = |word: u64| usize::try_from(u64::from_le(word)).unwrap_or(usize::MAX);
+        Ok(words.into_iter().map(length).collect())
     }
 
     /// Runs Bruck's all-gather: in round k every member passes on what it knows to the one 2^k
-    /// before it, so it takes ceil(log2 N) rounds at any N. Contributions and `lengths` are in the
-    /// order of `members`.
-    pub(crate) fn pass_round(
+    /// before it, so it takes ceil(log2 N) rounds at any N. Contributions, of these lengths in the
+    /// order of `members`, have their places in `all`, in which this member's lies.
+    fn pass_round(
         &self,
         (seq, mut round): (u64, u64),
         members: &[usize],
-        mine: Vec<u8>,
         lengths: &[usize],
-    ) -> Result<Vec<Vec<u8>>> {
+        all: &mut [u8],
+    ) -> Result<()> {
         let n = members.len();
+        debug_assert_eq!(all.len(), lengths.iter().sum::<usize>(), "room for all");
         let me = members.iter().position(|&member| member == self.rank()).unwrap_or(0);
-        // known[i] is the contribution of member me + i.
-        let mut known = vec![mine];
-        while known.len() < n {
-            let have = known.len();
+        // Those of `count` members from `first` on, around the end: two places, the second of
+        // which may be empty.
+        let places = |first: usize, count: usize| {
+            let end = n.min(first + count);
+            [place_of(lengths, first..end), place_of(lengths, 0..first + count - end)]
+        };
+        let mut have = 1;
+        while have < n {
             let take = have.min(n - have);
-            let to = (me + n - have) % n;
-            let from = (me + have) % n;
-            self.send(members[to], (seq, round), &known[..take].concat())?;
-            let sizes = (0..take).map(|i| lengths[(from + i) % n]);
-            let bytes: usize = sizes.clone().sum();
-            let got = self.receive(members[from], (seq, round), bytes)?;
-            let mut at = 0;
-            for size in sizes {
-                known.push(got[at..at + size].to_vec());
-                at += size;
+            let (to, from) = ((me + n - have) % n, (me + have) % n);
+            match places(me, take) {
+                [one, rest] if rest.is_empty() => {
+                    self.send(members[to], (seq, round), &all[one])?;
+                }
+                both => {
+                    let bytes = both.map(|place| &all[place]).concat();
+                    self.send(members[to], (seq, round), &bytes)?;
+                }
             }
+            match places(from, take) {
+                [one, rest] if rest.is_empty() => {
+                    self.receive_into(members[from], (seq, round), &mut all[one])?;
+                }
+                [one, rest] => {
+                    let bytes =
+                        self.receive(members[from], (seq, round), one.len() + rest.len())?;
+                    let (first, second) = bytes.split_at(one.len());
+                    all[one].copy_from_slice(first);
+                    all[rest].copy_from_slice(second);
+                }
+            }
+            have += take;
             round += 1;
         }
-        known.rotate_right(me % n);
-        Ok(known)
+        Ok(())
     }
+}
+
+/// Returns the place of the contributions of some members among those of all.
+fn place_of(lengths: &[usize], members: Range<usize>) -> Range<usize> {
+    debug_assert!(members.end <= lengths.len(), "they are members");
+    let start: usize = lengths[..members.start].iter().sum();
+    start..start + lengths[members].iter().sum::<usize>()
 }
 
 /// Cuts bytes into parts of these lengths.

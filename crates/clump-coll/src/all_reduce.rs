@@ -2,7 +2,6 @@
 
 use crate::choice::{Algorithm, Operation};
 use crate::fold::{Fold, copy_in};
-use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::fold_rows;
@@ -83,20 +82,14 @@ impl Team {
         seq: u64,
         values: &[T],
     ) -> Result<Vec<T>> {
-        let (bytes, nodes) = (size_of_val(values), self.layout.nodes());
+        let bytes = size_of_val(values);
         let mut call = StagedCall::new(self, group, seq)?;
-        // The others write nothing into theirs.
-        let mut own = vec![0; if call.me() == 0 { call.len() * bytes } else { 0 }];
-        let members = call.len();
-        call.collect(Some(0), values.as_bytes(), &mut EqualParts::of_all(&mut own, members))?;
-        call.next_phase();
         let mut all = values.repeat(self.nranks());
+        self.collect_node(&mut call, (0, bytes), values.as_bytes(), all.as_mut_bytes())?;
+        call.next_phase();
         if call.me() == 0 {
-            let of_nodes: Vec<usize> = nodes.iter().map(|ranks| ranks.len() * bytes).collect();
-            let (key, leaders) = ((seq, step::BETWEEN), self.layout.leaders());
-            let whole = self.pass_round(key, &leaders, own, &of_nodes)?.concat();
-            debug_assert_eq!(whole.len(), bytes * self.nranks(), "as many as were asked for");
-            copy_in(&mut all, &whole, |_, new| new);
+            let lengths = vec![bytes; self.nranks()];
+            self.pass_nodes(seq, &lengths, all.as_mut_bytes())?;
         }
         call.spread(0, all.as_mut_bytes())?;
         Ok(all)
@@ -131,17 +124,13 @@ impl Team {
         values: &mut [T],
         each: usize,
     ) -> Result<()> {
-        let (me, n, bytes) = (self.rank(), self.nranks(), size_of_val(values));
-        let mut result = None;
+        let (me, n) = (self.rank(), self.nranks());
         if self.combine_up::<T, O>(seq, values, me % each, each)? {
             self.double::<T, O>(seq, values, me, (each, n), |at| at)?;
-            result = Some(values.as_bytes().to_vec());
         }
         let local: Vec<usize> = self.layout.local().collect();
         let leader = self.layout.leader();
-        let result = self.hand_down((seq, step::DOWN), &local, leader, result, bytes)?;
-        copy_in(values, &result, |_, new| new);
-        Ok(())
+        self.hand_down((seq, step::DOWN), &local, leader, values.as_mut_bytes())
     }
 
     /// Combines the values of the `each` ranks of a node at the lowest, pairs of neighbours first;

@@ -94,7 +94,7 @@ impl Team {
         self.others().try_for_each(|rank| self.send(rank, key, &given[row.of(rank)]))?;
         got[row.of(self.rank())].copy_from_slice(&given[row.of(self.rank())]);
         for rank in self.others() {
-            got[row.of(rank)].copy_from_slice(&self.receive(rank, key, row.each)?);
+            self.receive_into(rank, key, &mut got[row.of(rank)])?;
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Team {
         }
         if me != leader {
             self.send(leader, (seq, step::UP), given)?;
-            got.copy_from_slice(&self.receive(leader, (seq, step::DOWN), given.len())?);
+            self.receive_into(leader, (seq, step::DOWN), got)?;
         } else {
             let mut of_node = given.to_vec();
             for rank in local.clone().skip(1) {
@@ -127,7 +127,7 @@ impl Team {
         }
         got[row.of(me)].copy_from_slice(&given[row.of(me)]);
         for rank in local.filter(|&rank| rank != me) {
-            got[row.of(rank)].copy_from_slice(&self.receive(rank, key, row.each)?);
+            self.receive_into(rank, key, &mut got[row.of(rank)])?;
         }
         Ok(())
     }

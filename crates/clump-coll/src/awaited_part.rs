@@ -1,6 +1,6 @@
 //! Waiting for a contribution.
 
-use crate::mailbox::{PartId, failed};
+use crate::mailbox::{PartId, Pieces, failed};
 use crate::post::Post;
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::node::NodeMemory;
@@ -15,7 +15,7 @@ pub(crate) struct AwaitedPart<'a> {
     pub(crate) part: PartId,
     /// Bytes of it, if they are known.
     pub(crate) bytes: Option<usize>,
-    pub(crate) got: Option<Vec<u8>>,
+    pub(crate) got: Option<Pieces>,
 }
 
 impl WaitFor for AwaitedPart<'_> {

@@ -45,18 +45,53 @@ impl Team {
         if here {
             self.check_room(size_of_val(all), size_of_val(mine))?;
         }
-        let (mine, all) = (mine.as_bytes(), all.as_mut_bytes());
-        if let Some(group) = self.stage_for(Operation::Gather, None).filter(|_| self.is_one_node())
-        {
-            check_bytes(mine.len() as u64)?;
-            return self.together(Operation::Gather, None, |seq| {
-                let mut call = StagedCall::new(self, group, seq)?;
-                let room = if here { all } else { &mut [] };
-                call.collect(Some(root), mine, &mut EqualParts::of_all(room, self.nranks()))
-            });
+        check_bytes(size_of_val(mine).saturating_mul(self.nranks()) as u64)?;
+        let all = if here { all.as_mut_bytes() } else { &mut [] };
+        let bytes = Some(size_of_val(mine));
+        self.together(Operation::Gather, bytes, |seq| {
+            self.gather_equal(seq, root, mine.as_bytes(), all)
+        })
+    }
+
+    /// Gathers contributions of equal lengths: those of a node at one of its ranks, and those of
+    /// nodes at the root.
+    fn gather_equal(&self, seq: u64, root: usize, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        let (me, each, local) = (self.rank(), mine.len(), self.layout.local());
+        let speaker = self.layout.speaker(root);
+        let (is_speaker, is_root) = (me == speaker, me == root);
+        let mut of_node = vec![0; if is_speaker && !is_root { local.len() * each } else { 0 }];
+        let own = match is_root {
+            true => &mut all[local.start * each..local.end * each],
+            false => &mut of_node[..],
+        };
+        if let Some(group) = self.stage_for(Operation::Gather, None) {
+            let mut call = StagedCall::new(self, group, seq)?;
+            let mut parts = EqualParts::of_all(own, call.len());
+            call.collect(Some(speaker - local.start), mine, &mut parts)?;
+        } else if is_speaker {
+            for rank in local.clone() {
+                let at = (rank - local.start) * each;
+                let part = &mut own[at..at + each];
+                if rank == me {
+                    part.copy_from_slice(mine);
+                } else {
+                    self.receive_into(rank, (seq, step::UP), part)?;
+                }
+            }
+        } else {
+            self.send(speaker, (seq, step::UP), mine)?;
         }
-        let parts = self.gather_bytes(root, mine)?;
-        parts.map_or(Ok(()), |parts| self.copy_equal(&parts, all))
+        if is_root {
+            for (ranks, speaker) in self.layout.nodes().iter().zip(self.layout.speakers(root)) {
+                if speaker != root {
+                    let part = &mut all[ranks.start * each..ranks.end * each];
+                    self.receive_into(speaker, (seq, step::BETWEEN), part)?;
+                }
+            }
+        } else if is_speaker {
+            self.send(root, (seq, step::BETWEEN), &of_node)?;
+        }
+        Ok(())
     }
 
     fn gather_up(&self, seq: u64, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {

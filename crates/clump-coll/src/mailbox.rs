@@ -31,6 +31,8 @@ pub(crate) struct Mailbox {
     calls: HashMap<u64, (u64, Signature)>,
     /// Collectives, by team and number, that ranks do not agree about.
     disagreements: HashMap<(u64, u64), Disagreement>,
+    /// Memory for fragments to come.
+    spare: Vec<Vec<u8>>,
     /// Teams that are gone and of which contributions may still come, because one of their
     /// collectives failed.
     gone: HashSet<u64>,
@@ -184,7 +186,7 @@ impl Mailbox {
         &mut self,
         part: PartId,
         expected: Option<usize>,
-    ) -> Result<Option<Vec<u8>>, PartMismatch> {
+    ) -> Result<Option<Pieces>, PartMismatch> {
         let Some(known) = self.parts.get(&part) else { return Ok(None) };
         let PartId { from, seq, .. } = part;
         let total = known.total;
@@ -195,19 +197,55 @@ impl Mailbox {
             return Ok(None);
         }
         let mut fragments = self.parts.remove(&part).map(|all| all.fragments).unwrap_or_default();
-        if fragments.len() == 1 {
-            return Ok(fragments.pop().map(|(_, fragment)| fragment));
-        }
         fragments.sort_unstable_by_key(|(offset, _)| *offset);
-        let mut whole =
-            Vec::with_capacity(fragments.iter().map(|(_, fragment)| fragment.len()).sum());
-        for (offset, fragment) in fragments {
-            if offset != whole.len() as u64 {
+        let mut end = 0;
+        for (offset, fragment) in &fragments {
+            if *offset != end {
                 return Err(PartMismatch::Pieces { from, seq });
             }
-            whole.extend_from_slice(&fragment);
+            end += fragment.len() as u64;
         }
-        Ok(Some(whole))
+        Ok(Some(Pieces(fragments.into_iter().map(|(_, fragment)| fragment).collect())))
+    }
+
+    /// Returns memory for a fragment: of one that was used, if there is one.
+    pub(crate) fn spare(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes the memory of a contribution that was used.
+    pub(crate) fn give_back(&mut self, used: Pieces) {
+        let kept = used.0.into_iter().take(SPARE - self.spare.len().min(SPARE));
+        self.spare.extend(kept.map(|mut piece| {
+            piece.clear();
+            piece
+        }));
+        debug_assert!(self.spare.len() <= SPARE, "no more is kept");
+    }
+}
+
+/// Bytes of a contribution: its fragments, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pieces(Vec<Vec<u8>>);
+
+/// Memory of fragments that is kept for others: of a megabyte.
+const SPARE: usize = 64;
+
+impl Pieces {
+    /// Copies all of it.
+    pub(crate) fn copy_to(&self, to: &mut [u8]) {
+        debug_assert_eq!(to.len(), self.0.iter().map(Vec::len).sum::<usize>(), "as many as asked");
+        let mut rest = to;
+        for piece in &self.0 {
+            let (here, behind) = rest.split_at_mut(piece.len().min(rest.len()));
+            here.copy_from_slice(&piece[..here.len()]);
+            rest = behind;
+        }
+    }
+
+    /// Returns it as one.
+    pub(crate) fn into_vec(mut self) -> Vec<u8> {
+        if self.0.len() == 1 { self.0.pop().unwrap_or_default() } else { self.0.concat() }
     }
 }
 
@@ -255,14 +293,20 @@ mod tests {
                 mailbox.put(part(i), place, (Signature::ANY, fragment)).unwrap();
                 // An early request disturbs nothing.
                 if n % 3 == 0 && let Some(got) = mailbox.take(part(i), Some(parts[i].0)).unwrap() {
-                    prop_assert_eq!(got, whole(i, parts[i].0));
+                    prop_assert_eq!(got.into_vec(), whole(i, parts[i].0));
                     sent.iter().filter(|s| s.0 == i).for_each(|(_, place, fragment)| {
                         mailbox.put(part(i), *place, (Signature::ANY, fragment.clone())).unwrap();
                     });
                 }
             }
             for (i, &(len, _)) in parts.iter().enumerate() {
-                prop_assert_eq!(mailbox.take(part(i), (i % 2 == 0).then_some(len)).unwrap(), Some(whole(i, len)));
+                let got = mailbox.take(part(i), (i % 2 == 0).then_some(len)).unwrap().unwrap();
+                let mut copy = vec![0; len];
+                got.copy_to(&mut copy);
+                prop_assert_eq!(&copy, &whole(i, len));
+                mailbox.give_back(got.clone());
+                prop_assert_eq!(got.into_vec(), copy);
+                prop_assert!(mailbox.spare().is_empty(), "nothing of it is left");
             }
             prop_assert!(mailbox.parts.is_empty());
         }
@@ -340,7 +384,7 @@ mod tests {
         let mut mailbox = Mailbox::default();
         assert_eq!(mailbox.take(PART, Some(0)), Ok(None));
         put(&mut mailbox, 0, &[], 0).unwrap();
-        assert_eq!(mailbox.take(PART, Some(0)), Ok(Some(Vec::new())));
+        assert_eq!(mailbox.take(PART, Some(0)), Ok(Some(Pieces(vec![Vec::new()]))));
     }
 
     #[test]

@@ -67,8 +67,12 @@ impl Post {
                 return Err("a part of a collective has six words".to_owned());
             };
             let part = PartId { team, seq, from: token.from().rank(), step };
-            let fragment = (Signature::from_word(signature), payload.to_vec());
-            let put = lock(&box_of_handler).put(part, FragmentRange { offset, total }, fragment);
+            let mut mailbox = lock(&box_of_handler);
+            let mut fragment = mailbox.spare();
+            payload.append_to(&mut fragment);
+            let fragment = (Signature::from_word(signature), fragment);
+            let put = mailbox.put(part, FragmentRange { offset, total }, fragment);
+            drop(mailbox);
             put.map_err(|misfit| misfit.to_string())?;
             take_on((team, seq), &mut token, (&schedules, &box_of_handler), (&known, &rest));
             Ok(())

@@ -50,25 +50,55 @@ impl Team {
     pub fn scatter_slice<T: Plain>(&self, root: usize, all: &[T], mine: &mut [T]) -> Result<()> {
         self.check_rank(root)?;
         let each = size_of_val(mine);
-        let mut parts = Vec::new();
-        if self.rank() == root {
+        let here = self.rank() == root;
+        if here {
             self.check_room(size_of_val(all), each)?;
             check_bytes(size_of_val(all) as u64)?;
-            parts = equal_parts(all.as_bytes(), self.nranks());
         }
-        let mine = mine.as_mut_bytes();
-        let staged = self.stage_for(Operation::Scatter, None).filter(|_| self.is_one_node());
-        if let Some(group) = staged {
-            return self.together(Operation::Scatter, None, |seq| {
-                let mut call = StagedCall::new(self, group, seq)?;
-                let mut mine = EqualParts::of_one(mine, call.me());
-                call.scatter(root, (self.rank() == root).then_some(&parts[..]), &mut mine)
-            });
+        let all = if here { all.as_bytes() } else { &[] };
+        self.together(Operation::Scatter, Some(each), |seq| {
+            self.scatter_equal(seq, root, all, mine.as_mut_bytes())
+        })
+    }
+
+    /// Gives each rank its part, of equal lengths: those of a node to one of its ranks, which gives
+    /// them to the others.
+    fn scatter_equal(&self, seq: u64, root: usize, all: &[u8], mine: &mut [u8]) -> Result<()> {
+        let (me, each, local) = (self.rank(), mine.len(), self.layout.local());
+        let speaker = self.layout.speaker(root);
+        let mut of_node = vec![0; if me == speaker && me != root { local.len() * each } else { 0 }];
+        if me == root {
+            for (ranks, to) in self.layout.nodes().iter().zip(self.layout.speakers(root)) {
+                if to != root {
+                    let part = &all[ranks.start * each..ranks.end * each];
+                    self.send(to, (seq, step::BETWEEN), part)?;
+                }
+            }
+        } else if me == speaker {
+            self.receive_into(root, (seq, step::BETWEEN), &mut of_node)?;
         }
-        let part = self.scatter_bytes(root, &parts)?;
-        let (from, given) = (self.members()[root], part.len());
-        self.check_given(from, given, each)?;
-        mine.copy_from_slice(&part);
+        let own = match me == root {
+            true => &all[local.start * each..local.end * each],
+            false => &of_node[..],
+        };
+        if let Some(group) = self.stage_for(Operation::Scatter, None) {
+            let mut call = StagedCall::new(self, group, seq)?;
+            let parts = if me == speaker { equal_parts(own, call.len()) } else { Vec::new() };
+            let parts = (me == speaker).then_some(&parts[..]);
+            let at = call.me();
+            return call.scatter(speaker - local.start, parts, &mut EqualParts::of_one(mine, at));
+        }
+        if me != speaker {
+            return self.receive_into(speaker, (seq, step::DOWN), mine);
+        }
+        for rank in local.clone() {
+            let at = (rank - local.start) * each;
+            if rank == me {
+                mine.copy_from_slice(&own[at..at + each]);
+            } else {
+                self.send(rank, (seq, step::DOWN), &own[at..at + each])?;
+            }
+        }
         Ok(())
     }
 

@@ -121,7 +121,7 @@ impl Schedule {
                 Step::Take { from, step, then } => {
                     let part = PartId { team, seq, from, step };
                     match mailbox.take(part, Some(self.value.len())) {
-                        Ok(Some(bytes)) => self.use_bytes(bytes, then),
+                        Ok(Some(pieces)) => self.use_bytes(pieces.into_vec(), then),
                         Ok(None) => return outgoing,
                         Err(misfit) => {
                             self.failed = Some(misfit);

@@ -3,7 +3,7 @@
 use crate::awaited_part::{AwaitedPart, first_dead};
 use crate::choice::{self, Algorithm, Operation, TeamShape};
 use crate::layout::Layout;
-use crate::mailbox::{Broken, PartId, PartMismatch, failed};
+use crate::mailbox::{Broken, PartId, PartMismatch, Pieces, failed};
 use crate::post::{PART, Post, lock};
 use crate::signature::Signature;
 use crate::stage::area::MAX_MEMBERS;
@@ -351,20 +351,6 @@ impl Team {
         }
     }
 
-    /// Copies byte strings, one of each rank, one behind the other.
-    ///
-    /// # Errors
-    /// They are not of equal lengths, as many as there is room for.
-    pub(crate) fn copy_equal(&self, parts: &[Vec<u8>], all: &mut [u8]) -> Result<()> {
-        debug_assert_eq!(parts.len(), self.nranks(), "one of each rank");
-        let each = all.len() / self.nranks();
-        for (rank, part) in parts.iter().enumerate() {
-            self.check_given(self.members[rank], part.len(), each)?;
-            all[rank * each..(rank + 1) * each].copy_from_slice(part);
-        }
-        Ok(())
-    }
-
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
         self.send_to(self.members[to], (seq, step), (self.signature(), bytes))
@@ -400,19 +386,26 @@ impl Team {
     }
 
     /// Waits for one contribution of `bytes` bytes of a rank of the team.
-    pub(crate) fn receive(
-        &self,
-        from: usize,
-        (seq, step): (u64, u64),
-        bytes: usize,
-    ) -> Result<Vec<u8>> {
-        self.await_part(from, (seq, step), Some(bytes))
+    pub(crate) fn receive(&self, from: usize, key: (u64, u64), bytes: usize) -> Result<Vec<u8>> {
+        Ok(self.await_part(from, key, Some(bytes))?.into_vec())
     }
 
-    /// Waits for one contribution of a rank of the team, of as many bytes as that rank gives, at
-    /// least one.
+    /// Waits for one contribution of a rank of the team, of as many bytes as there is room for.
+    pub(crate) fn receive_into(
+        &self,
+        from: usize,
+        key: (u64, u64),
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let pieces = self.await_part(from, key, Some(bytes.len()))?;
+        pieces.copy_to(bytes);
+        self.post.mailbox().give_back(pieces);
+        Ok(())
+    }
+
+    /// Waits for one contribution of a rank of the team, of as many bytes as that rank gives.
     pub(crate) fn receive_any(&self, from: usize, key: (u64, u64)) -> Result<Vec<u8>> {
-        self.await_part(from, key, None)
+        Ok(self.await_part(from, key, None)?.into_vec())
     }
 
     fn await_part(
@@ -420,21 +413,15 @@ impl Team {
         from: usize,
         (seq, step): (u64, u64),
         bytes: Option<usize>,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Pieces> {
         let part = PartId { team: self.id, seq, from: self.members[from], step };
         self.post.mailbox().begin(self.id, seq, self.signature());
-        let mut wait = AwaitedPart {
-            post: &self.post,
-            members: &self.members,
-            node: self.context.node(),
-            part,
-            bytes,
-            got: None,
-        };
+        let (post, members, node) = (&*self.post, &self.members[..], self.context.node());
+        let mut wait = AwaitedPart { post, members, node, part, bytes, got: None };
         self.post.endpoint.block_on(&mut wait)?;
-        let got = wait.got.unwrap_or_default();
-        debug_assert!(bytes.is_none_or(|bytes| got.len() == bytes), "all of it, and no more");
-        Ok(got)
+        debug_assert!(wait.got.is_some(), "the wait is over");
+        let gone = || PartMismatch::Pieces { from: part.from, seq };
+        wait.got.ok_or_else(|| failed(gone()))
     }
 }
 
