@@ -1,7 +1,7 @@
 //! All-reduce: the values of all ranks combined, for all ranks.
 
 use crate::choice::{Algorithm, Operation};
-use crate::fold::{Fold, copy_in};
+use crate::fold::Fold;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::fold_rows;
@@ -100,13 +100,11 @@ impl Team {
         let (me, fold) = (self.rank(), Fold::of(self.nranks()));
         let Some(position) = fold.position(me) else {
             self.send(me - 1, (seq, step::UP), values.as_bytes())?;
-            let result = self.receive(me - 1, (seq, step::DOWN), size_of_val(values))?;
-            copy_in(values, &result, |_, new| new);
+            self.receive_into(me - 1, (seq, step::DOWN), values.as_mut_bytes())?;
             return Ok(());
         };
         if fold.is_paired(me) {
-            let higher = self.receive(me + 1, (seq, step::UP), size_of_val(values))?;
-            copy_in(values, &higher, O::combine);
+            self.receive_in(me + 1, (seq, step::UP), values, O::combine)?;
         }
         self.double::<T, O>(seq, values, position, (1, fold.power), |at| fold.rank_of(at))?;
         if fold.is_paired(me) {
@@ -146,8 +144,7 @@ impl Team {
         if !self.layout.is_flat(bytes) {
             let mut bit = 1;
             while bit < each && place & bit == 0 {
-                let higher = self.receive(me + bit, (seq, step::UP), bytes)?;
-                copy_in(values, &higher, O::combine);
+                self.receive_in(me + bit, (seq, step::UP), values, O::combine)?;
                 bit *= 2;
             }
             if place != 0 {
@@ -161,9 +158,8 @@ impl Team {
         }
         let mut all = vec![values.to_vec()];
         for rank in me + 1..me + each {
-            let theirs = self.receive(rank, (seq, step::UP), bytes)?;
             let mut row = values.to_vec();
-            copy_in(&mut row, &theirs, |_, new| new);
+            self.receive_into(rank, (seq, step::UP), row.as_mut_bytes())?;
             all.push(row);
         }
         let pair = |pair: &[Vec<T>]| {
@@ -191,11 +187,10 @@ impl Team {
             let partner = rank_of(position ^ bit);
             let key = (seq, step::BETWEEN + u64::from(bit.ilog2()));
             self.send(partner, key, values.as_bytes())?;
-            let other = self.receive(partner, key, size_of_val(values))?;
             if position & bit == 0 {
-                copy_in(values, &other, O::combine);
+                self.receive_in(partner, key, values, O::combine)?;
             } else {
-                copy_in(values, &other, |mine, lower| O::combine(lower, mine));
+                self.receive_in(partner, key, values, |mine, lower| O::combine(lower, mine))?;
             }
             bit *= 2;
         }

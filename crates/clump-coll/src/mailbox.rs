@@ -243,6 +243,16 @@ impl Pieces {
         }
     }
 
+    /// Returns the fragments, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
+    /// Returns true if each fragment is of whole values, of so many bytes.
+    pub(crate) fn are_whole(&self, bytes: usize) -> bool {
+        self.0.iter().all(|piece| piece.len().is_multiple_of(bytes.max(1)))
+    }
+
     /// Returns it as one.
     pub(crate) fn into_vec(mut self) -> Vec<u8> {
         if self.0.len() == 1 { self.0.pop().unwrap_or_default() } else { self.0.concat() }

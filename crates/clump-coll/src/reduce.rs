@@ -1,7 +1,7 @@
 //! Reduce: the values of all ranks combined, for one rank.
 
 use crate::choice::{Algorithm, Operation};
-use crate::fold::{Fold, copy_in};
+use crate::fold::Fold;
 use crate::stage::call::StagedCall;
 use crate::staged_values::fold_rows;
 use crate::team::check_bytes;
@@ -98,8 +98,7 @@ impl Team {
                 self.send(root, (seq, step::DOWN), result.as_bytes())?;
             }
             (None, true) => {
-                let result = self.receive(0, (seq, step::DOWN), size_of_val(values))?;
-                copy_in(values, &result, |_, new| new);
+                self.receive_into(0, (seq, step::DOWN), values.as_mut_bytes())?;
             }
             (None, false) => {}
         }
@@ -112,15 +111,14 @@ impl Team {
         seq: u64,
         values: &[T],
     ) -> Result<Option<Vec<T>>> {
-        let (fold, me, bytes) = (Fold::of(self.nranks()), self.rank(), size_of_val(values));
+        let (fold, me) = (Fold::of(self.nranks()), self.rank());
         let mut mine = values.to_vec();
         let Some(position) = fold.position(me) else {
             self.send(me - 1, (seq, step::UP), values.as_bytes())?;
             return Ok(None);
         };
         if fold.is_paired(me) {
-            let higher = self.receive(me + 1, (seq, step::UP), bytes)?;
-            copy_in(&mut mine, &higher, O::combine);
+            self.receive_in(me + 1, (seq, step::UP), &mut mine, O::combine)?;
         }
         self.combine_lower::<T, O>(seq, (position, 1, fold.power), mine)
     }
@@ -133,7 +131,7 @@ impl Team {
         (position, from, below): (usize, usize, usize),
         mut mine: Vec<T>,
     ) -> Result<Option<Vec<T>>> {
-        let (fold, bytes) = (Fold::of(self.nranks()), size_of_val(&mine[..]));
+        let fold = Fold::of(self.nranks());
         let mut bit = from;
         while bit < below {
             let key = (seq, step::BETWEEN + u64::from(bit.ilog2()));
@@ -142,8 +140,7 @@ impl Team {
                 self.send(partner, key, mine.as_bytes())?;
                 return Ok(None);
             }
-            let higher = self.receive(partner, key, bytes)?;
-            copy_in(&mut mine, &higher, O::combine);
+            self.receive_in(partner, key, &mut mine, O::combine)?;
             bit *= 2;
         }
         debug_assert_eq!(position, 0, "the lowest rank has the result");

@@ -1,7 +1,6 @@
 //! Scan: the values of all ranks up to each, combined.
 
 use crate::choice::{Algorithm, Operation};
-use crate::fold::copy_in;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::scan_rows;
@@ -70,8 +69,7 @@ impl Team {
                 self.send(me + 1, (seq, step::DOWN), through.as_bytes())?;
             }
             if me > 0 {
-                let before = self.receive(me - 1, (seq, step::DOWN), size_of_val(values))?;
-                copy_in(values, &before, |_, new| new);
+                self.receive_into(me - 1, (seq, step::DOWN), values.as_mut_bytes())?;
             }
             Ok(())
         })
@@ -116,8 +114,9 @@ impl Team {
                 self.send(me + distance, (seq, round), values.as_bytes())?;
             }
             if me >= distance {
-                let lower = self.receive(me - distance, (seq, round), size_of_val(values))?;
-                copy_in(values, &lower, |mine, lower| O::combine(lower, mine));
+                self.receive_in(me - distance, (seq, round), values, |mine, lower| {
+                    O::combine(lower, mine)
+                })?;
             }
             distance *= 2;
             round += 1;

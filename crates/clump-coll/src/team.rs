@@ -1,7 +1,9 @@
 //! Teams: ranks of a job that execute collectives together.
 
+use crate::Number;
 use crate::awaited_part::{AwaitedPart, first_dead};
 use crate::choice::{self, Algorithm, Operation, TeamShape};
+use crate::fold::copy_in;
 use crate::layout::Layout;
 use crate::mailbox::{Broken, PartId, PartMismatch, Pieces, failed};
 use crate::post::{PART, Post, lock};
@@ -58,6 +60,9 @@ struct NewTeam {
     areas: Option<Vec<u32>>,
     barrier: Option<Barrier>,
 }
+
+/// Fragments of contributions are of a multiple of so many bytes.
+const FRAGMENT_UNIT: usize = 64;
 
 /// Value of a rank in a split that has no area left.
 const NO_AREA: u64 = u64::MAX;
@@ -369,7 +374,9 @@ impl Team {
         (signature, bytes): (Signature, &[u8]),
     ) -> Result<()> {
         let dest = self.post.dest(to)?;
-        let (most, total) = (self.post.endpoint.max_medium(), bytes.len() as u64);
+        // Whole values of any type, so that a receiver may use each fragment as it lies.
+        let most = (self.post.endpoint.max_medium() / FRAGMENT_UNIT * FRAGMENT_UNIT).max(1);
+        let total = bytes.len() as u64;
         let mut offset = 0;
         loop {
             let rest = &bytes[offset as usize..];
@@ -400,6 +407,30 @@ impl Team {
         let pieces = self.await_part(from, key, Some(bytes.len()))?;
         pieces.copy_to(bytes);
         self.post.mailbox().give_back(pieces);
+        Ok(())
+    }
+
+    /// Waits for one contribution of a rank of the team, of as many values, and makes each value
+    /// what `combine` gives of it and of the rank's.
+    pub(crate) fn receive_in<T: Number>(
+        &self,
+        from: usize,
+        key: (u64, u64),
+        values: &mut [T],
+        combine: impl Fn(T, T) -> T,
+    ) -> Result<()> {
+        let pieces = self.await_part(from, key, Some(size_of_val(values)))?;
+        if pieces.are_whole(size_of::<T>()) {
+            let mut rest = values;
+            for piece in pieces.iter() {
+                let (here, behind) = rest.split_at_mut(piece.len() / size_of::<T>().max(1));
+                copy_in(here, piece, &combine);
+                rest = behind;
+            }
+            self.post.mailbox().give_back(pieces);
+        } else {
+            copy_in(values, &pieces.into_vec(), combine);
+        }
         Ok(())
     }
 
