@@ -100,19 +100,18 @@ impl Team {
         self.pass_round((seq, step::BETWEEN), &self.layout.leaders(), &bytes, all)
     }
 
-    /// Writes the contributions of this node's ranks, of `each` bytes, into their places in `all`
-    /// at the member `root` of the node.
+    /// Writes the contributions of this node's ranks, of equal lengths, into their places in `all`
+    /// at the lowest.
     pub(crate) fn collect_node(
         &self,
         call: &mut StagedCall<'_>,
-        (root, each): (usize, usize),
         mine: &[u8],
         all: &mut [u8],
     ) -> Result<()> {
-        let (members, local) = (call.len(), self.layout.local());
-        let here = call.me() == root;
+        let (members, each, local) = (call.len(), mine.len(), self.layout.local());
+        let here = call.me() == 0;
         let own = if here { &mut all[local.start * each..local.end * each] } else { &mut [] };
-        call.collect(Some(root), mine, &mut EqualParts::of_all(own, members))
+        call.collect(Some(0), mine, &mut EqualParts::of_all(own, members))
     }
 
     /// Gathers contributions of equal lengths in the memory of each node, and between the lowest
@@ -128,7 +127,7 @@ impl Team {
         if self.is_one_node() {
             return call.collect(None, mine, &mut EqualParts::of_all(all, self.nranks()));
         }
-        self.collect_node(&mut call, (0, mine.len()), mine, all)?;
+        self.collect_node(&mut call, mine, all)?;
         call.next_phase();
         if call.me() == 0 {
             self.pass_nodes(seq, &vec![mine.len(); self.nranks()], all)?;

@@ -85,7 +85,7 @@ impl Team {
         let bytes = size_of_val(values);
         let mut call = StagedCall::new(self, group, seq)?;
         let mut all = values.repeat(self.nranks());
-        self.collect_node(&mut call, (0, bytes), values.as_bytes(), all.as_mut_bytes())?;
+        self.collect_node(&mut call, values.as_bytes(), all.as_mut_bytes())?;
         call.next_phase();
         if call.me() == 0 {
             let lengths = vec![bytes; self.nranks()];

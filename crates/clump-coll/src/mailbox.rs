@@ -124,9 +124,11 @@ impl Mailbox {
         }
     }
 
-    /// Notes that ranks do not agree about a collective, given by team and number.
+    /// Notes that ranks do not agree about a collective, given by team and number: it takes no
+    /// contributions.
     pub(crate) fn disagree(&mut self, collective: (u64, u64), found: Disagreement) {
         if !self.gone.contains(&collective.0) {
+            self.parts.retain(|part, _| (part.team, part.seq) != collective);
             self.disagreements.entry(collective).or_insert(found);
         }
     }
@@ -141,8 +143,8 @@ impl Mailbox {
         let before = self.parts.len();
         self.parts.retain(|part, _| part.team != team);
         self.calls.remove(&team);
-        self.disagreements.retain(|(of, _), _| *of != team);
-        let failed = self.broken.remove(&team).is_some() || self.parts.len() != before;
+        let disagreed = self.disagreements.extract_if(|(of, _), _| *of == team).count() > 0;
+        let failed = disagreed || self.broken.remove(&team).is_some() || self.parts.len() != before;
         if failed {
             self.gone.insert(team);
         }
@@ -157,7 +159,8 @@ impl Mailbox {
         (signature, fragment): (Signature, Vec<u8>),
     ) -> Result<(), PartMismatch> {
         let end = place.offset.checked_add(fragment.len() as u64);
-        if self.gone.contains(&part.team) {
+        let collective = (part.team, part.seq);
+        if self.gone.contains(&part.team) || self.disagreements.contains_key(&collective) {
             return Ok(());
         }
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
@@ -171,7 +174,8 @@ impl Mailbox {
         {
             let (from, theirs) = (part.from, signature);
             let why = PartMismatch::Signature { from, seq, theirs, mine }.to_string();
-            self.disagree((part.team, seq), Disagreement { why, was_told: false });
+            self.disagree(collective, Disagreement { why, was_told: false });
+            return Ok(());
         }
         let known = self.parts.entry(part).or_default();
         known.signature = signature;
@@ -228,8 +232,8 @@ impl Mailbox {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pieces(Vec<Vec<u8>>);
 
-/// Memory of fragments that is kept for others: of a megabyte.
-const SPARE: usize = 64;
+/// Fragments whose memory is kept for others: a megabyte at most.
+const SPARE: usize = 16;
 
 impl Pieces {
     /// Copies all of it.
@@ -250,7 +254,7 @@ impl Pieces {
 
     /// Returns true if each fragment is of whole values, of so many bytes.
     pub(crate) fn are_whole(&self, bytes: usize) -> bool {
-        self.0.iter().all(|piece| piece.len().is_multiple_of(bytes.max(1)))
+        self.0.iter().all(|piece| piece.len().is_multiple_of(bytes))
     }
 
     /// Returns it as one.
@@ -375,10 +379,14 @@ mod tests {
                 put(&mut mailbox, theirs);
             }
             assert_eq!(of_part(&mailbox), Some(found.clone()));
+            put(&mut mailbox, mine);
+            assert!(mailbox.parts.is_empty(), "nobody takes it");
             mailbox.begin(PART.team, PART.seq + 1, theirs);
             assert_eq!(mailbox.disagreement(PART.team, PART.seq + 1), None);
             mailbox.close(PART.team);
             assert!(mailbox.parts.is_empty() && mailbox.calls.is_empty());
+            put(&mut mailbox, mine);
+            assert!(mailbox.parts.is_empty(), "the team is gone");
             mailbox.disagree((PART.team, 9), found.clone());
             assert!(mailbox.disagreements.is_empty(), "nobody asks any more");
         }

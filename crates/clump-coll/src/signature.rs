@@ -18,7 +18,8 @@ impl Signature {
 
     /// Returns that of an operation; `bytes`: `None` where each rank gives as many as it likes.
     pub(crate) fn of(operation: Operation, bytes: Option<usize>) -> Self {
-        let place = Operation::ALL.iter().position(|&it| it == operation).unwrap_or(0) as u64;
+        let place = operation as u64;
+        debug_assert!(Operation::ALL.get(place as usize) == Some(&operation), "in their order");
         let size = bytes.map_or(0, |bytes| bytes as u64 + 1);
         debug_assert!(size < 1 << SIZE_BITS, "collectives refuse as many");
         Self((place + 1) << SIZE_BITS | size)

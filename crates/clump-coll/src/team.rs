@@ -61,9 +61,6 @@ struct NewTeam {
     barrier: Option<Barrier>,
 }
 
-/// Fragments of contributions are of a multiple of so many bytes.
-const FRAGMENT_UNIT: usize = 64;
-
 /// Value of a rank in a split that has no area left.
 const NO_AREA: u64 = u64::MAX;
 
@@ -307,13 +304,13 @@ impl Team {
     /// Tells all others that ranks do not agree about collective `seq`, if this rank found it: they
     /// may wait for contributions that nobody gives.
     fn tell_disagreement(&self, seq: u64, why: &str) {
-        let was_told =
-            self.post.mailbox().disagreement(self.id, seq).is_some_and(|found| found.was_told);
-        for &rank in self.members.iter().filter(|_| !was_told) {
-            if rank != self.context.rank() {
-                // One that died or left waits for nothing.
-                let _ = self.post.tell_disagreement(rank, (self.id, seq), why);
-            }
+        let found = self.post.mailbox().disagreement(self.id, seq).cloned();
+        if found.is_some_and(|found| found.was_told) {
+            return;
+        }
+        for &rank in self.members.iter().filter(|&&rank| rank != self.context.rank()) {
+            // One that died or left waits for nothing.
+            let _ = self.post.tell_disagreement(rank, (self.id, seq), why);
         }
     }
 
@@ -374,9 +371,7 @@ impl Team {
         (signature, bytes): (Signature, &[u8]),
     ) -> Result<()> {
         let dest = self.post.dest(to)?;
-        // Whole values of any type, so that a receiver may use each fragment as it lies.
-        let most = (self.post.endpoint.max_medium() / FRAGMENT_UNIT * FRAGMENT_UNIT).max(1);
-        let total = bytes.len() as u64;
+        let (most, total) = (self.post.endpoint.max_medium(), bytes.len() as u64);
         let mut offset = 0;
         loop {
             let rest = &bytes[offset as usize..];
@@ -420,17 +415,18 @@ impl Team {
         combine: impl Fn(T, T) -> T,
     ) -> Result<()> {
         let pieces = self.await_part(from, key, Some(size_of_val(values)))?;
-        if pieces.are_whole(size_of::<T>()) {
-            let mut rest = values;
-            for piece in pieces.iter() {
-                let (here, behind) = rest.split_at_mut(piece.len() / size_of::<T>().max(1));
-                copy_in(here, piece, &combine);
-                rest = behind;
-            }
-            self.post.mailbox().give_back(pieces);
-        } else {
-            copy_in(values, &pieces.into_vec(), combine);
+        if !pieces.are_whole(size_of::<T>()) {
+            // Medium messages have room for whole values of any type.
+            let (from, seq) = (self.members[from], key.0);
+            return Err(failed(PartMismatch::Pieces { from, seq }));
         }
+        let mut rest = values;
+        for piece in pieces.iter() {
+            let (here, behind) = rest.split_at_mut(piece.len() / size_of::<T>());
+            copy_in(here, piece, &combine);
+            rest = behind;
+        }
+        self.post.mailbox().give_back(pieces);
         Ok(())
     }
 
