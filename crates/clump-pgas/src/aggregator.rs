@@ -79,7 +79,8 @@ impl Aggregation {
     }
 }
 
-fn counter_of(cause: SendCause) -> Counter {
+/// Returns the counter of batches that were sent for a reason.
+pub(crate) fn counter_of(cause: SendCause) -> Counter {
     match cause {
         SendCause::Full => Counter::PgasBatchesFull,
         SendCause::Old => Counter::PgasBatchesOld,

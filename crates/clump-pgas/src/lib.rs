@@ -33,9 +33,12 @@
 
 mod aggregator;
 mod call_answers;
+mod call_outbox;
+mod call_record;
 pub mod collector;
 mod element;
 mod error;
+mod executed_batch;
 mod global_ptr;
 mod global_ref;
 mod grid;

@@ -18,6 +18,14 @@ pub struct Pgas {
     pub(crate) inner: Rc<Inner>,
 }
 
+/// Messages that are collected beside the updates, and leave when they do.
+pub(crate) trait Collected: std::fmt::Debug {
+    /// Sends those that wait too long.
+    fn send_old(&self, now: u64) -> Result<()>;
+    /// Sends all.
+    fn send_all(&self) -> Result<()>;
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) rma: Rma,
@@ -27,6 +35,8 @@ pub(crate) struct Inner {
     /// True if updates are collected now: not while the rank waits (invariant 4).
     aggregates: Cell<bool>,
     peers: RefCell<HashMap<SegmentName, Weak<PeerSegment>>>,
+    collected: RefCell<Vec<Weak<dyn Collected>>>,
+    pub(crate) options: PgasOptions,
     /// Locks that were created.
     pub(crate) mutexes: Cell<usize>,
     /// True if a lock was given back, and its home may not know yet.
@@ -62,6 +72,8 @@ impl Pgas {
             aggregates: Cell::new(options.aggregates),
             team: team.clone(),
             peers: RefCell::default(),
+            collected: RefCell::default(),
+            options: *options,
             mutexes: Cell::new(0),
             releases: Cell::new(false),
             rma,
@@ -164,7 +176,9 @@ impl Pgas {
     /// # Errors
     /// Fails if sending, or handling a message, fails.
     pub fn poll(&self) -> Result<()> {
-        self.inner.aggregator.send_old(clock::now_ns())?;
+        let now = clock::now_ns();
+        self.inner.aggregator.send_old(now)?;
+        self.inner.each_collected(|it| it.send_old(now))?;
         self.inner.rma.poll()?;
         Ok(())
     }
@@ -181,7 +195,21 @@ impl Inner {
     pub(crate) fn flush(&self) -> Result<()> {
         let announcement = self.stored.prepare();
         self.aggregator.flush()?;
+        self.each_collected(|it| it.send_all())?;
         announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, &self.aggregator, it))
+    }
+
+    /// Sends messages with the updates from now on, as long as their owner lives.
+    pub(crate) fn collect_with(&self, messages: Weak<dyn Collected>) {
+        let mut collected = self.collected.borrow_mut();
+        collected.retain(|it| it.strong_count() > 0);
+        collected.push(messages);
+    }
+
+    fn each_collected(&self, act: impl Fn(&(dyn Collected + 'static)) -> Result<()>) -> Result<()> {
+        // Nothing is borrowed meanwhile: what is sent may run handlers.
+        let next = |at: usize| self.collected.borrow().get(at).map(Weak::upgrade);
+        (0..).map_while(next).flatten().try_for_each(|it| act(&*it))
     }
 
     /// Sends what was collected, and runs `wait`. What handlers begin meanwhile is not collected,

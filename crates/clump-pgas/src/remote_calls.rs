@@ -1,27 +1,33 @@
 //! Remote calls: functions that all ranks register, called at any rank.
 //!
-//! A call is a request to an endpoint of its own at the target; the function runs in its handler,
-//! while that rank polls or waits for anything. Arguments and results travel as `postcard`
-//! writes them.
+//! Calls travel in requests to an endpoint of their own at the target, many in one if it is on
+//! another node; functions run in its handler, while that rank polls or waits for anything.
+//! Arguments and results travel as `postcard` writes them.
 
+use crate::aggregator::counter_of;
 use crate::call_answers::{Answer, CallAnswers};
+use crate::call_outbox::{CallBatch, CallOutbox, OutboxBounds};
+use crate::call_record::{CallRecord, CallRecords, HEAD};
+use crate::collector::SendCause;
 use crate::error::{ErrorKind, Result};
-use crate::pgas::Pgas;
-use crate::remote_context::{CALL, CallFrame, CallTable, ExecutedCall, RemoteBody, RemoteContext};
+use crate::executed_batch::{ANSWER, CALL, ONE_WAY, execute};
+use crate::pgas::{Collected, Pgas};
+use crate::remote_context::{CallTable, ExecutedCall, RemoteBody, RemoteContext};
 use crate::remote_fn::{DistName, RawBytes, RemoteFn};
-use clump_am::{Dest, Endpoint, Handler, Payload, Tag, Token};
+use clump_am::{Dest, Endpoint, Payload, Tag, Token};
+use clump_os::clock;
+use clump_rma::Update;
+use clump_trace::{Counter, EventKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// Handler of their answers.
-const ANSWER: Handler = Handler(2);
 /// Tag of the endpoints of remote calls.
 const TAG: u64 = 0x7ca1_1000;
-/// Cookie of calls that are not answered.
-const ONE_WAY: u64 = 0;
+/// Calls between two looks at the clock.
+const CLOCK_EVERY: u32 = 16;
 
 /// A thread's remote calls. Clones share all state.
 #[derive(Clone)]
@@ -34,7 +40,15 @@ struct CallsInner {
     table: Rc<CallTable>,
     answers: Rc<CallAnswers>,
     endpoint: Endpoint,
-    ranks: Rc<[Dest]>,
+    outbox: RefCell<CallOutbox>,
+    /// Calls that were collected since the clock was read.
+    unclocked: Cell<u32>,
+}
+
+impl std::fmt::Debug for CallsInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CallsInner({:?})", self.outbox)
+    }
 }
 
 impl std::fmt::Debug for RemoteCalls {
@@ -54,71 +68,144 @@ impl Pgas {
         let map = |bits: u64| endpoint.map(&clump_am::Name::from_bits(bits), Tag(TAG));
         let ranks: clump_am::Result<Rc<[Dest]>> = names.into_iter().map(map).collect();
         let ranks = ranks?;
-        let table = Rc::new(CallTable::new(ranks.clone()));
+        let table = Rc::new(CallTable::new(ranks));
         let answers = Rc::new(CallAnswers::default());
         equip(&endpoint, &table, &answers)?;
         // Nobody calls before all can answer.
         self.barrier()?;
-        let pgas = self.clone();
-        Ok(RemoteCalls { inner: Rc::new(CallsInner { pgas, table, answers, endpoint, ranks }) })
+        let options = &self.inner.options;
+        let batch_bytes = options.batch_updates.saturating_mul(size_of::<Update>());
+        let outbox = RefCell::new(CallOutbox::new(OutboxBounds {
+            batch_bytes: batch_bytes.min(endpoint.max_medium()),
+            memory_bytes: options.memory_bytes,
+            delay_ns: u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX),
+        }));
+        let (pgas, unclocked) = (self.clone(), Cell::new(0));
+        let inner = Rc::new(CallsInner { pgas, table, answers, endpoint, outbox, unclocked });
+        let collected: Rc<dyn Collected> = inner.clone();
+        self.inner.collect_with(Rc::downgrade(&collected));
+        Ok(RemoteCalls { inner })
     }
 }
 
 /// Sets the handlers of an endpoint.
 fn equip(endpoint: &Endpoint, table: &Rc<CallTable>, answers: &Rc<CallAnswers>) -> Result<()> {
     let called = table.clone();
-    endpoint.handler_bulk(CALL, move |token: Token<'_>, words: (u64, u64), payload| {
-        answer_call(&called, token, words, &payload)
+    endpoint.handler_bulk(CALL, move |token: Token<'_>, _: u64, payload: Payload<'_>| {
+        execute(&called, token, &payload)
     })?;
     let given = answers.clone();
-    endpoint.handler_bulk(
-        ANSWER,
-        move |_: Token<'_>, (cookie, failed): (u64, u64), payload: Payload<'_>| {
-            let bytes = payload.to_vec();
-            given.give(
-                cookie,
-                if failed == 0 { Answer::Result(bytes) } else { Answer::Failure(bytes) },
-            );
-        },
-    )?;
+    endpoint.handler_bulk(ANSWER, move |_: Token<'_>, _: u64, payload: Payload<'_>| {
+        CallRecords::of(&payload.to_vec()).try_for_each(|record| -> Result<()> {
+            let CallRecord { number, cookie, bytes } = record?;
+            let answer = if number == 0 { Answer::Result } else { Answer::Failure };
+            given.give(cookie, answer(bytes.to_vec()));
+            Ok(())
+        })
+    })?;
     let (lost, uncalled) = (answers.clone(), table.clone());
     endpoint.on_returned(move |message| {
         if message.handler == CALL {
-            uncalled.note_executed();
-            let cookie = message.words.get(1).copied().unwrap_or(ONE_WAY);
-            lost.give(cookie, Answer::Failure(message.reason.to_string().into_bytes()));
+            fail(&uncalled, &lost, &message.payload, &message.reason.to_string());
         }
     })?;
     Ok(())
 }
 
-/// Runs a function, and sends its answer, if one is wanted.
-fn answer_call(
-    table: &Rc<CallTable>,
-    token: Token<'_>,
-    (number, cookie): (u64, u64),
-    payload: &Payload<'_>,
-) -> std::result::Result<(), String> {
-    let most = token.max_medium();
-    let from = token.from().rank() as usize;
-    let call = CallFrame { from, number, table, token: RefCell::new(token) };
-    let given = match table.function(number) {
-        Some(body) => body(&call, &payload.to_vec()),
-        None => Err(ErrorKind::NoSuchFunction { number }.into()),
-    };
-    // Counted after what it has sent, so that a count of calls under way is never too low.
-    table.note_executed();
-    let (failed, bytes) = match given {
-        Ok(bytes) if bytes.len() <= most => (0, bytes),
-        Ok(bytes) => (1, ErrorKind::CallTooLong { bytes: bytes.len(), most }.to_string().into()),
-        Err(error) => (1, error.to_string().into_bytes()),
-    };
-    let bytes = bytes.get(..bytes.len().min(most)).unwrap_or_default();
-    if cookie != ONE_WAY {
-        let sent = call.token.into_inner().reply_bulk(ANSWER, bytes, (cookie, failed));
-        return sent.map_err(|error| error.to_string());
+/// Gives calls up that no rank will execute.
+fn fail(table: &CallTable, answers: &CallAnswers, records: &[u8], why: &str) {
+    for call in CallRecords::of(records).flatten() {
+        table.note_executed(1);
+        answers.give(call.cookie, Answer::Failure(why.into()));
     }
-    if failed == 0 { Ok(()) } else { Err(String::from_utf8_lossy(bytes).into_owned()) }
+}
+
+impl Collected for CallsInner {
+    fn send_old(&self, now: u64) -> Result<()> {
+        self.send_unsent()?;
+        loop {
+            let old = self.outbox.borrow_mut().expired(now);
+            let Some(old) = old else { return Ok(()) };
+            self.send(old)?;
+        }
+    }
+
+    fn send_all(&self) -> Result<()> {
+        let mut result = self.send_unsent();
+        loop {
+            let next = self.outbox.borrow_mut().oldest(SendCause::Flushed);
+            let Some(next) = next else { return result };
+            result = result.and(self.send(next));
+        }
+    }
+}
+
+impl CallsInner {
+    /// Calls a function at a rank: at once if that is on this node, else with others.
+    fn begin(&self, rank: usize, call: &CallRecord<'_>) -> Result<()> {
+        self.table.rank(rank)?;
+        let (most, length) = (self.endpoint.max_medium() - HEAD, call.bytes.len());
+        if length > most {
+            return Err(ErrorKind::CallTooLong { bytes: length, most }.into());
+        }
+        // What is sent here may run handlers that call, too.
+        loop {
+            let obstacle = self.outbox.borrow_mut().obstacle(rank, length);
+            let Some(obstacle) = obstacle else { break };
+            self.send(obstacle)?;
+        }
+        self.table.note_sent();
+        let node = self.endpoint.context().node();
+        let near = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
+        if near || !self.pgas.inner.aggregates() {
+            return self.send_alone(rank, call);
+        }
+        let opens = !self.outbox.borrow().is_open(rank);
+        let looks = opens || self.unclocked.get() == 0;
+        self.unclocked.set(if looks { CLOCK_EVERY } else { self.unclocked.get() - 1 });
+        let now = if looks { clock::now_ns() } else { 0 };
+        self.outbox.borrow_mut().push(rank, call, now);
+        if looks { self.send_old(now) } else { Ok(()) }
+    }
+
+    /// Sends a call by itself.
+    fn send_alone(&self, rank: usize, call: &CallRecord<'_>) -> Result<()> {
+        let mut bytes = self.outbox.borrow_mut().buffer();
+        call.append_to(&mut bytes);
+        let sent = self.request(rank, 1, &bytes);
+        self.outbox.borrow_mut().keep(bytes);
+        sent
+    }
+
+    /// Sends a batch.
+    fn send(&self, batch: CallBatch) -> Result<()> {
+        let CallBatch { rank, calls, bytes, cause } = batch;
+        let context = self.endpoint.context();
+        context.counters().add(Counter::PgasCollected, calls);
+        context.counters().bump(counter_of(cause));
+        let (to, most) = (u32::try_from(rank).unwrap_or(u32::MAX), u64::from(u32::MAX));
+        context.note(EventKind::Batch, (to, 0, calls.min(most) as u32));
+        let sent = self.request(rank, calls, &bytes);
+        self.outbox.borrow_mut().keep(bytes);
+        sent
+    }
+
+    /// Sends records of calls.
+    fn request(&self, rank: usize, calls: u64, records: &[u8]) -> Result<()> {
+        let sent = self.endpoint.request_bulk(self.table.rank(rank)?, CALL, records, calls);
+        if let Err(error) = &sent {
+            fail(&self.table, &self.answers, records, &error.to_string());
+        }
+        Ok(sent?)
+    }
+
+    /// Sends what handlers could not queue.
+    fn send_unsent(&self) -> Result<()> {
+        self.table.take_unsent().into_iter().try_for_each(|(rank, handler, records, bytes)| {
+            let dest = self.table.rank(rank)?;
+            Ok(self.endpoint.request_bulk(dest, handler, &bytes, records)?)
+        })
+    }
 }
 
 impl RemoteCalls {
@@ -229,7 +316,7 @@ impl RemoteCalls {
         let cookie = self.inner.answers.expect();
         debug_assert_ne!(cookie, ONE_WAY, "it is answered");
         let pending = PendingCall { calls: self.clone(), cookie, rank, of: PhantomData };
-        self.send_call(rank, function.number(), cookie, bytes)?;
+        self.begin(rank, function.number(), cookie, bytes)?;
         Ok(pending)
     }
 
@@ -245,7 +332,7 @@ impl RemoteCalls {
         arguments: &A,
     ) -> Result<()> {
         let bytes = postcard::to_stdvec(arguments).map_err(|_| ErrorKind::BadArguments)?;
-        self.send_call(rank, function.number(), ONE_WAY, &bytes)
+        self.begin(rank, function.number(), ONE_WAY, &bytes)
     }
 
     /// Calls a function of bytes at a rank, as [`RemoteCalls::send`] does.
@@ -258,25 +345,16 @@ impl RemoteCalls {
         rank: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        self.send_call(rank, function.number(), ONE_WAY, bytes)
+        self.begin(rank, function.number(), ONE_WAY, bytes)
     }
 
-    fn send_call(&self, rank: usize, number: u64, cookie: u64, bytes: &[u8]) -> Result<()> {
-        let inner = &self.inner;
-        let dest = *inner.ranks.get(rank).ok_or(ErrorKind::NoSuchRank { rank })?;
-        let (most, length) = (inner.endpoint.max_medium(), bytes.len());
-        if length > most {
-            return Err(ErrorKind::CallTooLong { bytes: length, most }.into());
-        }
-        inner.table.note_sent();
-        let sent = inner.endpoint.request_bulk(dest, CALL, bytes, (number, cookie));
-        if sent.is_err() {
-            inner.table.note_executed();
-        }
-        Ok(sent?)
+    fn begin(&self, rank: usize, number: u64, cookie: u64, bytes: &[u8]) -> Result<()> {
+        let number = u32::try_from(number).map_err(|_| ErrorKind::NoSuchFunction { number })?;
+        self.inner.begin(rank, &CallRecord { number, cookie, bytes })
     }
 
-    /// Runs functions that others have called here, without waiting.
+    /// Runs functions that others have called here, without waiting. Sends calls that were
+    /// collected too long ago.
     ///
     /// # Errors
     /// Fails with the error of a one-way call, or if a peer sent what no correct rank does.
@@ -393,11 +471,12 @@ impl<R: DeserializeOwned> PendingCall<R> {
 }
 
 impl<R> PendingCall<R> {
-    /// Returns true if the answer is there. Polls.
+    /// Returns true if the answer is there. Sends what was collected, and polls.
     ///
     /// # Errors
     /// Fails as [`RemoteCalls::poll`] does.
     pub fn is_done(&self) -> Result<bool> {
+        self.calls.inner.pgas.flush()?;
         self.calls.poll()?;
         Ok(!self.calls.inner.answers.is_awaited(self.cookie))
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::remote_fn::{DistName, RawBytes, RemoteFn};
-use clump_am::{Dest, Handler, Token};
+use clump_am::{Dest, Handler};
 use serde::Serialize;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// Handler of calls.
-pub(crate) const CALL: Handler = Handler(1);
+/// Messages that the endpoint refused to queue, to be sent by what polls next: rank, handler,
+/// number of records and records.
+type UnsentMessages = Vec<(usize, Handler, u64, Vec<u8>)>;
 
 /// A registered function, whose arguments and result are bytes.
 pub(crate) type RemoteBody = dyn Fn(&dyn ExecutedCall, &[u8]) -> Result<Vec<u8>>;
@@ -22,6 +23,7 @@ pub(crate) struct CallTable {
     objects: RefCell<HashMap<u64, Rc<dyn Any>>>,
     last_object: Cell<u64>,
     ranks: Rc<[Dest]>,
+    unsent: RefCell<UnsentMessages>,
     sent: Cell<u64>,
     executed: Cell<u64>,
 }
@@ -29,8 +31,8 @@ pub(crate) struct CallTable {
 impl CallTable {
     pub(crate) fn new(ranks: Rc<[Dest]>) -> Self {
         debug_assert!(!ranks.is_empty(), "this rank is one of them");
-        let (functions, objects, last_object, sent, executed) = Default::default();
-        Self { functions, objects, last_object, ranks, sent, executed }
+        let (functions, objects, last_object, unsent, sent, executed) = Default::default();
+        Self { functions, objects, last_object, ranks, unsent, sent, executed }
     }
 
     /// Adds a function. Returns its number.
@@ -58,12 +60,27 @@ impl CallTable {
         debug_assert!(removed.is_some(), "an object is removed once");
     }
 
+    /// Returns the endpoint of a rank.
+    pub(crate) fn rank(&self, rank: usize) -> Result<Dest> {
+        Ok(*self.ranks.get(rank).ok_or(ErrorKind::NoSuchRank { rank })?)
+    }
+
+    /// Keeps a message for what polls next.
+    pub(crate) fn keep_unsent(&self, message: (usize, Handler, u64, Vec<u8>)) {
+        self.unsent.borrow_mut().push(message);
+    }
+
+    /// Takes the messages out that were kept.
+    pub(crate) fn take_unsent(&self) -> UnsentMessages {
+        self.unsent.take()
+    }
+
     pub(crate) fn note_sent(&self) {
         self.sent.set(self.sent.get() + 1);
     }
 
-    pub(crate) fn note_executed(&self) {
-        self.executed.set(self.executed.get() + 1);
+    pub(crate) fn note_executed(&self, calls: u64) {
+        self.executed.set(self.executed.get() + calls);
     }
 
     /// Returns the numbers of calls that were sent and executed here.
@@ -72,44 +89,14 @@ impl CallTable {
     }
 }
 
-/// The call that a handler executes.
-pub(crate) struct CallFrame<'a> {
-    pub(crate) from: usize,
-    pub(crate) number: u64,
-    pub(crate) table: &'a CallTable,
-    pub(crate) token: RefCell<Token<'a>>,
-}
-
 /// A call that is being executed, whatever its token's lifetime.
 pub(crate) trait ExecutedCall {
     /// Returns rank that has called, and number of the function.
     fn origin(&self) -> (usize, u64);
     /// Returns functions and objects.
     fn table(&self) -> &CallTable;
-    /// Queues a one-way call, to be sent after the function has returned.
-    fn defer(&self, rank: usize, number: u64, bytes: &[u8]) -> Result<()>;
-}
-
-impl ExecutedCall for CallFrame<'_> {
-    fn origin(&self) -> (usize, u64) {
-        (self.from, self.number)
-    }
-
-    fn table(&self) -> &CallTable {
-        self.table
-    }
-
-    fn defer(&self, rank: usize, number: u64, bytes: &[u8]) -> Result<()> {
-        let dest = *self.table.ranks.get(rank).ok_or(ErrorKind::NoSuchRank { rank })?;
-        let mut token = self.token.borrow_mut();
-        let most = token.max_medium();
-        if bytes.len() > most {
-            return Err(ErrorKind::CallTooLong { bytes: bytes.len(), most }.into());
-        }
-        token.defer_bulk(dest, CALL, Some(bytes), (number, 0_u64))?;
-        self.table.note_sent();
-        Ok(())
-    }
+    /// Collects a one-way call, which is sent after the function has returned.
+    fn send(&self, rank: usize, number: u64, bytes: &[u8]) -> Result<()>;
 }
 
 /// The surroundings of a function with arguments `A` that another rank has called.
@@ -161,7 +148,7 @@ impl<'a, A> RemoteContext<'a, A> {
         rank: usize,
         arguments: &B,
     ) -> Result<()> {
-        self.defer(rank, function.number(), arguments)
+        self.send_as(rank, function.number(), arguments)
     }
 
     /// Calls this function again, at any rank, as [`RemoteContext::send`] does.
@@ -172,7 +159,7 @@ impl<'a, A> RemoteContext<'a, A> {
     where
         A: Serialize,
     {
-        self.defer(rank, self.call.origin().1, arguments)
+        self.send_as(rank, self.call.origin().1, arguments)
     }
 
     /// Calls a function of bytes at a rank, as [`RemoteContext::send`] does.
@@ -185,11 +172,11 @@ impl<'a, A> RemoteContext<'a, A> {
         rank: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        self.call.defer(rank, function.number(), bytes)
+        self.call.send(rank, function.number(), bytes)
     }
 
-    fn defer(&self, rank: usize, number: u64, arguments: &impl Serialize) -> Result<()> {
+    fn send_as(&self, rank: usize, number: u64, arguments: &impl Serialize) -> Result<()> {
         let bytes = postcard::to_stdvec(arguments).map_err(|_| ErrorKind::BadArguments)?;
-        self.call.defer(rank, number, &bytes)
+        self.call.send(rank, number, &bytes)
     }
 }

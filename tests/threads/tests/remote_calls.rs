@@ -4,15 +4,17 @@
 use clump_coll::{Sum, Team};
 use clump_pgas::{ErrorKind, Pgas, PgasOptions, RemoteCalls};
 use clump_test_bed::{Seat, Shape, run};
+use clump_trace::Counter;
 use clump_transport::Dispatch;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-fn open(seat: &Seat) -> Pgas {
+fn open(seat: &Seat, options: &PgasOptions) -> Pgas {
     let team = Arc::new(Team::form(&seat.context).unwrap());
-    Pgas::with(&seat.context, &team, &PgasOptions::default()).unwrap()
+    Pgas::with(&seat.context, &team, options).unwrap()
 }
 
 /// Runs `body` on one node and on several.
@@ -25,11 +27,93 @@ fn everywhere(body: impl Fn(&Pgas, &RemoteCalls) + Clone + Send + 'static) {
         Shape::of(4, 2).by_proxies(1, Dispatch::Fixed),
     ];
     for (seed, shape) in (1..).zip(shapes) {
-        let body = body.clone();
-        run(&shape, seed, move |seat| {
-            let pgas = open(seat);
+        let bounds = [PgasOptions::default(), tight(), alone()];
+        let first = seed as usize % bounds.len();
+        let several = clump_test_tier::pick(1, bounds.len());
+        for options in bounds.into_iter().cycle().skip(first).take(several) {
+            let body = body.clone();
+            run(&shape, seed, move |seat| {
+                let pgas = open(seat, &options);
+                let calls = pgas.remote_calls().unwrap();
+                body(&pgas, &calls);
+                pgas.barrier().unwrap();
+            });
+        }
+    }
+}
+
+/// Each call travels by itself.
+fn alone() -> PgasOptions {
+    PgasOptions { aggregates: false, ..PgasOptions::default() }
+}
+
+/// Batches are of few calls, are few, and wait for ever.
+fn tight() -> PgasOptions {
+    let delay = Duration::from_secs(1000);
+    PgasOptions { batch_updates: 10, memory_bytes: 200, delay, ..PgasOptions::default() }
+}
+
+#[test]
+fn calls_to_other_nodes_travel_together() {
+    let shape = Shape::of(4, 2);
+    run(&shape, 9, |seat| {
+        let pgas = open(seat, &PgasOptions { delay: Duration::MAX, ..PgasOptions::default() });
+        let calls = pgas.remote_calls().unwrap();
+        let sum = Rc::new(Cell::new(0_u64));
+        let here = sum.clone();
+        let add = calls
+            .register("add", move |_, value: u64| {
+                here.set(here.get() + value);
+                Ok(here.get())
+            })
+            .unwrap();
+        let counts = || {
+            let counters = seat.context.counters();
+            let batches = [
+                Counter::PgasBatchesFull,
+                Counter::PgasBatchesOld,
+                Counter::PgasBatchesDisplaced,
+                Counter::PgasBatchesFlushed,
+            ];
+            let batches = batches.map(|counter| counters.get(counter)).iter().sum::<u64>();
+            (counters.get(Counter::PgasCollected), batches)
+        };
+        // Ranks 0 and 1 share a node, 2 and 3 another.
+        let (me, before) = (pgas.rank(), counts());
+        for value in 0..1000 {
+            calls.send(add, value as usize % 4, &value).unwrap();
+        }
+        let answers: Vec<_> = (0..4).map(|rank| calls.call(add, rank, &0).unwrap()).collect();
+        let (collected, batches) = (counts().0 - before.0, counts().1 - before.1);
+        assert_eq!((collected, batches), (0, 0), "nothing is full, old or awaited");
+        answers.into_iter().for_each(|pending| assert!(pending.wait().unwrap() > 0));
+        let (collected, batches) = (counts().0 - before.0, counts().1 - before.1);
+        assert_eq!((collected, batches), (502, 2), "rank {me}: one message for each");
+        calls.detect_termination(|| Ok(false)).unwrap();
+        let expected: u64 = (0..1000).filter(|value| value % 4 == me as u64).sum();
+        assert_eq!(sum.get(), 4 * expected);
+    });
+}
+
+#[test]
+fn calls_of_a_rank_that_has_left_fail() {
+    for (seed, shape) in (1..).zip([Shape::of(2, 1), Shape::of(2, 2)]) {
+        run(&shape, seed, |seat| {
+            let pgas = open(seat, &PgasOptions::default());
             let calls = pgas.remote_calls().unwrap();
-            body(&pgas, &calls);
+            let echo = calls.register("echo", |_, value: u64| Ok(value)).unwrap();
+            if pgas.rank() == 1 {
+                drop(calls);
+                pgas.barrier().unwrap();
+                pgas.barrier().unwrap();
+                return;
+            }
+            pgas.barrier().unwrap();
+            let begun: Vec<_> = (0..50).map(|n| calls.call(echo, 1, &n).unwrap()).collect();
+            for pending in begun {
+                let error = pending.wait().unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::CallFailed { rank: 1, .. }), "{error}");
+            }
             pgas.barrier().unwrap();
         });
     }
