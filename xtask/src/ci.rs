@@ -11,6 +11,7 @@
 mod aarch64;
 mod apps;
 mod c;
+mod matrix;
 mod net;
 mod night;
 mod oracles;

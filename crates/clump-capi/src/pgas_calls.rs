@@ -170,8 +170,10 @@ unsafe fn defer(call: &clump_call, rank: c_int, number: c_int, bytes: &[u8]) -> 
 
 /// Begins to call a function at a rank. Its result is had by ::clump_future_wait.
 ///
+/// Calls to ranks of other nodes are collected: what waits sends them, and ::clump_pgas_flush.
+///
 /// Returns null on failure: ::CLUMP_ERR_ARGUMENT (no such function or rank; arguments longer than
-/// ::clump_max_medium), and as ::clump_request.
+/// ::clump_max_medium less 16 bytes), and as ::clump_request.
 ///
 /// # Safety
 /// `arguments` has `bytes` bytes.
@@ -219,7 +221,7 @@ pub unsafe extern "C" fn clump_call_send(
     })
 }
 
-/// Returns 1 if the result of a call is there, else 0. Polls.
+/// Returns 1 if the result of a call is there, else 0. Sends what was collected, and polls.
 ///
 /// Errors: as ::clump_calls_poll.
 #[unsafe(no_mangle)]
@@ -350,7 +352,7 @@ pub unsafe extern "C" fn clump_call_result(
 /// Calls a function at a rank, one-way, once the one that runs has returned.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (no such function or rank; arguments longer than
-/// ::clump_max_medium), ::CLUMP_ERR_LIMIT (too many are queued).
+/// ::clump_max_medium less 16 bytes), ::CLUMP_ERR_LIMIT (too many are queued).
 ///
 /// # Safety
 /// `call` is what a function that runs was given; `arguments` has `bytes` bytes.

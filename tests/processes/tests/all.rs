@@ -30,3 +30,4 @@ mod svm;
 mod temporary;
 mod terminal;
 mod traces;
+mod update_storm;

@@ -96,6 +96,21 @@ fn calls_to_other_nodes_travel_together() {
 }
 
 #[test]
+fn answers_that_do_not_fit_into_one_message() {
+    everywhere(|pgas, calls| {
+        let fill = calls
+            .register("fill", |_, (length, value): (usize, u8)| Ok(vec![value; length]))
+            .unwrap();
+        let to = (pgas.rank() + pgas.nranks() - 1) % pgas.nranks();
+        let call = |value| calls.call(fill, to, &(3000 + usize::from(value), value)).unwrap();
+        let begun: Vec<_> = (0..64).map(call).collect();
+        for (value, pending) in (0..).zip(begun) {
+            assert_eq!(pending.wait().unwrap(), vec![value; 3000 + usize::from(value)]);
+        }
+    });
+}
+
+#[test]
 fn calls_of_a_rank_that_has_left_fail() {
     for (seed, shape) in (1..).zip([Shape::of(2, 1), Shape::of(2, 2)]) {
         run(&shape, seed, |seat| {

@@ -12,28 +12,6 @@ const RECORDS: &str = "200000";
 /// Random kills: a tenth of `kill-storm`'s default.
 const KILLS: &str = "20";
 
-/// Applications on global memory.
-const GLOBAL_MEMORY: [&str; 18] = [
-    "gups",
-    "histo",
-    "indexgather",
-    "sample",
-    "radix",
-    "radb",
-    "em3d",
-    "connect",
-    "fft3d",
-    "lu",
-    "jacobi",
-    "matmul",
-    "gauss",
-    "water-spatial",
-    "barnes-svm",
-    "volrend",
-    "tsp",
-    "unstructured",
-];
-
 /// The parameters of a sort.
 #[derive(Debug)]
 pub struct SortRun {
@@ -106,29 +84,6 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Optio
     let report: Value = serde_json::from_str(&done.stdout).context("reading the sort's report")?;
     let passes = report["two_pass"].as_bool();
     Ok((passes != Some(sort.two_pass)).then(|| format!("two_pass is {passes:?} in its report")))
-}
-
-/// Runs the applications on global and shared memory, on one node and on two, each checked by its
-/// own oracle.
-///
-/// # Errors
-/// Fails if a program cannot be started.
-pub fn global_memory(site: &Site) -> Result<StepOutcome> {
-    for app in GLOBAL_MEMORY {
-        for (nodes, ni) in [("1", "direct"), ("2", "direct"), ("4", "direct"), ("2", "proxy:1")] {
-            let words = ["app", app, "-n", "4", "--nodes", nodes, "--ni", ni, "--json"];
-            let ended = clump_with(site, &words, &[("CLUMP_NET_LOSS_PPM", "10000")])?;
-            if !ended.success {
-                return Ok(plain(false, &format!("{app} over {nodes} nodes: {}", ended.why)));
-            }
-            let report: Value =
-                serde_json::from_str(&ended.stdout).context("reading its report")?;
-            if report["verified"] != true {
-                return Ok(plain(false, &format!("{app} over {nodes} nodes is not verified")));
-            }
-        }
-    }
-    Ok(plain(true, ""))
 }
 
 /// Runs `work` with an empty folder, and removes that.

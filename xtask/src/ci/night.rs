@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ATTACK_SECONDS: &str = "900";
 /// Random kills: of ranks on one node and on two, and of ranks and nodes that contend for locks.
 const KILLS: &str = "200";
+/// Random kills of ranks and nodes that update memory of others.
+const UPDATE_KILLS: &str = "100";
 /// Agents that watch each other beside computing processors, and for how many seconds.
 const AGENTS: [&str; 2] = ["200", "600"];
 /// Starts of jobs after which no shared memory may be left.
@@ -40,6 +42,7 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
         ("kill-storm", vec![KILLS, "1", "1"]),
         ("kill-storm", vec![KILLS, "1", "2"]),
         ("lock-storm", vec![KILLS, "1"]),
+        ("update-storm", vec![UPDATE_KILLS, "1"]),
         ("start-storm", vec![STARTS]),
     ];
     for (program, args) in storms {

@@ -2,7 +2,7 @@
 
 use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{aarch64, apps, c, net, night, oracles};
+use super::{aarch64, apps, c, matrix, net, night, oracles};
 use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -78,10 +78,10 @@ pub const STEPS: &[Step] = &[
         run: net::sorts,
     },
     Step {
-        name: "global-memory",
-        what: "applications on global memory are right over nodes that lose packets",
+        name: "applications",
+        what: "applications are right on nodes that lose packets, at night in every shape",
         tiers: FROM_MERGE,
-        run: apps::global_memory,
+        run: matrix::applications,
     },
     Step {
         name: "simulation",

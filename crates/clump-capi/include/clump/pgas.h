@@ -451,8 +451,10 @@ int clump_calls_register(struct clump_calls *calls, const char *name, clump_remo
 /**
  * Begins to call a function at a rank. Its result is had by ::clump_future_wait.
  *
+ * Calls to ranks of other nodes are collected: what waits sends them, and ::clump_pgas_flush.
+ *
  * Returns null on failure: ::CLUMP_ERR_ARGUMENT (no such function or rank; arguments longer than
- * ::clump_max_medium), and as ::clump_request.
+ * ::clump_max_medium less 16 bytes), and as ::clump_request.
  *
  * # Safety
  * `arguments` has `bytes` bytes.
@@ -474,7 +476,7 @@ struct clump_future *clump_call_begin(struct clump_calls *calls,
 int clump_call_send(struct clump_calls *calls, int rank, int function, const void *arguments, size_t bytes);
 
 /**
- * Returns 1 if the result of a call is there, else 0. Polls.
+ * Returns 1 if the result of a call is there, else 0. Sends what was collected, and polls.
  *
  * Errors: as ::clump_calls_poll.
  */
@@ -538,7 +540,7 @@ int clump_call_result(struct clump_call *call, const void *result, size_t bytes)
  * Calls a function at a rank, one-way, once the one that runs has returned.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (no such function or rank; arguments longer than
- * ::clump_max_medium), ::CLUMP_ERR_LIMIT (too many are queued).
+ * ::clump_max_medium less 16 bytes), ::CLUMP_ERR_LIMIT (too many are queued).
  *
  * # Safety
  * `call` is what a function that runs was given; `arguments` has `bytes` bytes.
