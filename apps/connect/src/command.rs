@@ -3,6 +3,7 @@
 use crate::graph::{EdgeSource, Lattice};
 use crate::local::LocalComponents;
 use crate::merge::merge;
+use crate::necessary::messages;
 use crate::serial::labels;
 use anyhow::Result;
 use clap::Args;
@@ -102,8 +103,15 @@ pub fn run(args: &ConnectArgs) -> Result<ExitCode> {
     run.report().count("edges between local components", edges);
     run.report().count("rounds", counts.rounds);
     run.report_traffic(&traffic)?;
+    let sent = gas.team().all_gather(traffic.messages())?;
     let expected = run.serial(|| labels(&source))?;
-    run.check(0, |gas| wrong_labels(gas, &parents, &expected.unwrap_or_default()))?;
+    run.check(0, |gas| {
+        let Some(expected) = &expected else { return Ok(0) };
+        let block = parents.layout().block() as u64;
+        let necessary = messages(&source, block, sent.len() as u64);
+        let unlike = sent.iter().zip(&necessary).filter(|(sent, needed)| sent != needed).count();
+        Ok(wrong_labels(gas, &parents, expected)? + unlike as u64)
+    })?;
     run.finish(args.json)
 }
 

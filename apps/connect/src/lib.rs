@@ -2,7 +2,8 @@
 //!
 //! A program (`clump app connect`) mounts [`command`]. Each rank finds the components of its own
 //! vertices ([`local`]); ranks then merge those that edges between them connect ([`merge`]). Rank 0
-//! compares every label with that of the serial version ([`serial`]).
+//! compares every label with that of the serial version ([`serial`]), and the messages of each rank
+//! with those that the rounds make necessary.
 //!
 //! Types to know: [`command::ConnectArgs`], [`graph::EdgeSource`].
 //!
@@ -15,4 +16,5 @@ pub mod command;
 pub mod graph;
 pub mod local;
 pub mod merge;
+mod necessary;
 pub mod serial;
