@@ -41,6 +41,10 @@ impl Pgas {
 }
 
 impl RemoteCalls {
+    pub(crate) fn pgas(&self) -> &Pgas {
+        &self.sender.pgas
+    }
+
     /// Registers a function. A collective: all ranks register the same functions in the same order.
     /// It runs at the ranks that it is called at, in a handler: it may call others one-way, by its
     /// context, and may not wait. Its error goes to the caller; one of a one-way call is an error
@@ -122,6 +126,16 @@ impl RemoteCalls {
         rank: usize,
         arguments: &A,
     ) -> Result<PendingCall<R>> {
+        self.call_of(function, rank, arguments)
+    }
+
+    /// Begins to call a function with what is encoded as its arguments are.
+    pub(crate) fn call_of<A, R>(
+        &self,
+        function: RemoteFn<A, R>,
+        rank: usize,
+        arguments: &impl Serialize,
+    ) -> Result<PendingCall<R>> {
         let bytes = postcard::to_stdvec(arguments).map_err(|_| ErrorKind::BadArguments)?;
         self.begin_call(function, rank, &bytes)
     }
@@ -161,6 +175,16 @@ impl RemoteCalls {
         function: RemoteFn<A, R>,
         rank: usize,
         arguments: &A,
+    ) -> Result<()> {
+        self.send_of(function, rank, arguments)
+    }
+
+    /// Calls a function one-way with what is encoded as its arguments are.
+    pub(crate) fn send_of<A, R>(
+        &self,
+        function: RemoteFn<A, R>,
+        rank: usize,
+        arguments: &impl Serialize,
     ) -> Result<()> {
         let bytes = postcard::to_stdvec(arguments).map_err(|_| ErrorKind::BadArguments)?;
         self.begin(rank, function.number(), ONE_WAY, &bytes)

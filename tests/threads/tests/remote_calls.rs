@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_coll::{Sum, Team};
-use clump_pgas::{ErrorKind, Pgas, PgasOptions, RemoteCalls};
+use clump_pgas::{ErrorKind, Layout, Pgas, PgasOptions, RemoteCalls};
 use clump_test_bed::{Seat, Shape, run};
 use clump_trace::Counter;
 use clump_transport::Dispatch;
@@ -107,6 +107,49 @@ fn answers_that_do_not_fit_into_one_message() {
         for (value, pending) in (0..).zip(begun) {
             assert_eq!(pending.wait().unwrap(), vec![value; 3000 + usize::from(value)]);
         }
+    });
+}
+
+#[test]
+fn functions_of_elements_are_executed_where_they_lie() {
+    everywhere(|pgas, calls| {
+        let (me, ranks) = (pgas.rank() as u64, pgas.nranks() as u64);
+        // Sum, largest and number of the values given.
+        let cells = pgas.spread::<[u64; 3]>(7, Layout::Cyclic).unwrap();
+        let give = calls
+            .register_atomic("give", |cell: &mut [u64; 3], value: u64| {
+                *cell = [cell[0] + value, cell[1].max(value), cell[2] + 1];
+                if value == 1_000_000 {
+                    return Err(ErrorKind::BadArguments.into());
+                }
+                Ok(cell[2])
+            })
+            .unwrap();
+        let values = |rank: u64| (0..70).map(move |n| 1 + n * ranks + rank);
+        let at = |value: u64| cells.ptr((value / ranks) as usize % 7).unwrap();
+        let begun: Vec<_> =
+            values(me).map(|value| calls.atomic(give, at(value), &value).unwrap()).collect();
+        let turns: Vec<u64> = begun.into_iter().map(|it| it.wait().unwrap()).collect();
+        assert!(turns.iter().all(|&turn| 0 < turn && turn <= 70 * ranks));
+        pgas.barrier().unwrap();
+        calls.send_atomic(give, cells.ptr(0).unwrap(), &0).unwrap();
+        assert!(calls.atomic(give, cells.ptr(3).unwrap(), &1_000_000).unwrap().wait().is_err());
+        calls.detect_termination(|| Ok(false)).unwrap();
+        let turns = pgas.team().all_reduce(turns.iter().sum::<u64>(), Sum).unwrap();
+        let mut expected = [[0, 0, 0]; 7];
+        for value in (0..ranks).flat_map(values) {
+            let cell: &mut [u64; 3] = &mut expected[(value / ranks) as usize % 7];
+            *cell = [cell[0] + value, cell[1].max(value), cell[2] + 1];
+        }
+        // Each value had a turn of its own at its cell.
+        assert_eq!(turns, expected.iter().map(|cell| cell[2] * (cell[2] + 1) / 2).sum::<u64>());
+        expected[0][2] += ranks;
+        for (index, cell) in expected.iter().enumerate() {
+            assert_eq!(cells.at(index).read().unwrap(), *cell, "cell {index}");
+        }
+        let outside = cells.ptr(0).unwrap().offset_by(1000);
+        assert!(calls.atomic(give, outside, &1).is_err());
+        pgas.barrier().unwrap();
     });
 }
 
