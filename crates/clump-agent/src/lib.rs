@@ -2,7 +2,7 @@
 //!
 //! Two kinds of processes. The *launcher* (`clump run`, [`launch()`]) talks to the user; the
 //! *agent* ([`agent_main`]), one per node, owns the node's memory and the ranks. They share nothing
-//! but a stream of [`frame`]s, so that the agent may one day run on another machine. Above this
+//! but a stream of [`frame`]s, so that the agent may run on another machine. Above this
 //! crate is the command line; below are the node's memory (`clump-shm`) and the operating system.
 //!
 //! The rules of dying, of failure detection and of membership are in `clump-control`.

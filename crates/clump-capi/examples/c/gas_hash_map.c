@@ -1,5 +1,5 @@
-/* A hash map over all ranks: slots of a spread array, claimed by compare-and-swap. (Remote calls, as
- * the example in Rust has them, are not in the C interface.)
+/* A hash map over all ranks: slots of a spread array, claimed by compare-and-swap. (The example in
+ * Rust uses remote calls, which C has as clump_call_begin.)
  *
  *   clump-cc -O2 gas_hash_map.c -o gas_hash_map && clump run -n 4 --nodes 2 ./gas_hash_map
  */
