@@ -16,6 +16,7 @@
 //! 2. Inputs are functions of parameters and place alone, so that any rank can make any part again.
 #![forbid(unsafe_code)]
 
+pub mod buckets;
 mod key_sort;
 pub mod keys;
 mod lap;

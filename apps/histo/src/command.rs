@@ -5,6 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
 use clump::{Max, Sum};
+use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
 use clump_app_frame::{AppReport, InputSize, Lap, Manner};
 use std::process::ExitCode;
@@ -24,6 +25,9 @@ pub struct HistoArgs {
     /// Manner of the additions
     #[arg(long, value_enum, default_value = "aggregated")]
     pub manner: Manner,
+    /// Sort samples by rank and exchange them by hand, instead of a manner
+    #[arg(long, conflicts_with = "manner")]
+    pub bucketed: bool,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -43,12 +47,17 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
     let mut report = AppReport::of("histo", args.size, (cl.nranks(), cl.nnodes()));
     report.count("bins", bins);
     report.count("samples", samples);
-    report.choice("manner", args.manner.name());
+    report.choice("manner", if args.bucketed { "bucketed" } else { args.manner.name() });
 
     let part = |rank: u64| (u128::from(samples) * u128::from(rank) / u128::from(ranks)) as u64;
     gas.barrier()?;
     let lap = Lap::begin();
-    add(&table, part(me), part(me + 1) - part(me), args.manner)?;
+    let count = part(me + 1) - part(me);
+    if args.bucketed {
+        add_bucketed(&table, (part(me), count))?;
+    } else {
+        add(&table, part(me), count, args.manner)?;
+    }
     gas.all_store_sync()?;
     let seconds = cl.all_reduce(lap.seconds(), Max)?;
     report.phase("additions", seconds);
@@ -79,5 +88,22 @@ fn add(table: &Spread<u64>, first: u64, count: u64, manner: Manner) -> clump::Re
             Manner::Blocking => bin.fetch_add(1)?.wait().map(drop)?,
         }
     }
+    Ok(())
+}
+
+/// Adds as [`add`] does: samples go to their ranks by hand, which count them.
+fn add_bucketed(table: &Spread<u64>, (first, count): (u64, u64)) -> Result<()> {
+    let (mut random, local, team) = (Random::from(SEED, first), table.local(), table.pgas().team());
+    let mut buckets = Buckets::new(team, table.len())?;
+    let mut left = count;
+    for _ in 0..Buckets::rounds(team, count)? {
+        let now = left.min(EXCHANGED);
+        left -= now;
+        (0..now).for_each(|_| _ = buckets.push(random.below(table.len())));
+        for given in buckets.exchange(team)? {
+            places(&given).try_for_each(|at| local.set(at, local.get(at)? + 1))?;
+        }
+    }
+    debug_assert_eq!(left, 0, "all samples were exchanged");
     Ok(())
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
 use clump::{Max, Sum};
+use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
 use clump_app_frame::{AppReport, InputSize, Lap, Manner};
 use std::process::ExitCode;
@@ -23,6 +24,9 @@ pub struct IndexgatherArgs {
     /// Manner of the reads
     #[arg(long, value_enum, default_value = "aggregated")]
     pub manner: Manner,
+    /// Sort indexes by rank and exchange them and the words by hand, instead of a manner
+    #[arg(long, conflicts_with = "manner")]
+    pub bucketed: bool,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -30,8 +34,6 @@ pub struct IndexgatherArgs {
 
 /// Seed of the indexes.
 const SEED: u64 = 0x1d7e;
-/// Reads of which indexes and values are kept at a time.
-const KEPT: u64 = 1 << 20;
 
 /// Returns the word of an index. No two indexes have the same, and none is 0.
 fn word_of(index: usize) -> u64 {
@@ -55,20 +57,25 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
     let mut report = AppReport::of("indexgather", args.size, (cl.nranks(), cl.nnodes()));
     report.count("words", words);
     report.count("reads", reads);
-    report.choice("manner", args.manner.name());
+    report.choice("manner", if args.bucketed { "bucketed" } else { args.manner.name() });
 
     let part = |rank: u64| (u128::from(reads) * u128::from(rank) / u128::from(ranks)) as u64;
     let mut random = Random::from(SEED, part(me));
     let (mut left, mut wrong) = (part(me + 1) - part(me), 0);
     let (mut reading, mut checking) = (0.0, 0.0);
+    let rounds = Buckets::rounds(gas.team(), left)?;
     gas.barrier()?;
-    while left > 0 {
-        let count = left.min(KEPT);
+    for _ in 0..rounds {
+        let count = left.min(EXCHANGED);
         left -= count;
         let indexes: Vec<_> = (0..count).map(|_| random.below(table.len())).collect();
         let mut values = vec![0; indexes.len()];
         let lap = Lap::begin();
-        read(&table, &indexes, &mut values, args.manner)?;
+        if args.bucketed {
+            read_bucketed(&table, &indexes, &mut values)?;
+        } else {
+            read(&table, &indexes, &mut values, args.manner)?;
+        }
         reading += lap.seconds();
         let lap = Lap::begin();
         let is_wrong = |(index, value): &(&usize, &u64)| word_of(**index) != **value;
@@ -106,6 +113,29 @@ fn read(
                 *value = table.at(index).read()?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Reads the words of `indexes`, of which ranks have up to as many each: indexes go to their ranks
+/// by hand, and the words come back. A collective.
+fn read_bucketed(table: &Spread<u64>, indexes: &[usize], values: &mut [u64]) -> Result<()> {
+    let (local, team) = (table.local(), table.pgas().team());
+    let mut buckets = Buckets::new(team, table.len())?;
+    let ranks: Vec<usize> = indexes.iter().map(|&index| buckets.push(index)).collect();
+    let mut answers = Vec::with_capacity(team.nranks());
+    for given in buckets.exchange(team)? {
+        let mut words = Vec::with_capacity(2 * given.len());
+        for at in places(&given) {
+            words.extend_from_slice(&local.get(at)?.to_le_bytes());
+        }
+        answers.push(words);
+    }
+    let read = team.all_to_all_bytes(&answers)?;
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let mut words: Vec<_> = read.iter().map(|bytes| bytes.chunks_exact(8).map(word)).collect();
+    for (value, rank) in values.iter_mut().zip(ranks) {
+        *value = words.get_mut(rank).and_then(Iterator::next).unwrap_or(0);
     }
     Ok(())
 }

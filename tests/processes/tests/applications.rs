@@ -31,6 +31,8 @@ fn gups_histo_and_indexgather() {
     verified("gups --log-words 12");
     verified("histo --bins 1000 --samples 20000");
     verified("indexgather --words 5000 --reads 20000");
+    verified("histo --bins 1000 --samples 20000 --bucketed");
+    verified("indexgather --words 5000 --reads 20000 --bucketed");
 }
 
 #[test]
