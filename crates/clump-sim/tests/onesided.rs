@@ -38,6 +38,7 @@ fn memory_is_what_the_model_says(way: NetworkMode) {
         ("refusals because of a death", counts.refused_of_dead, 1),
         ("batches of additions", counts.batches, 100),
         ("gathers", counts.gathers, 100),
+        ("applies", counts.applies, 100),
         ("spreads", counts.spreads, 100),
         ("words awaited", counts.words_awaited, 100),
         ("additions in batches", counts.collected, 3_000),

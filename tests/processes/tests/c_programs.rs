@@ -47,6 +47,33 @@ fn messages_that_are_delayed_on_purpose() {
     }
 }
 
+/// Checks that loops which only poll give their processors to others where these are too few, and
+/// that counters show it.
+#[test]
+fn polling_loops_of_more_ranks_than_cores_give_way() {
+    let Some(shop) = workshop("polling loops in C") else { return };
+    let ranks = (clump_os::topology::usable_cores() + 2).min(64);
+    for (source, args, says) in [
+        ("tests/c/polling.c", &[][..], "the token went around"),
+        ("tests/c/polling.c", &["by-call"][..], "the token went around"),
+        ("tests/c/am2_polling.c", &[][..], "all is right"),
+    ] {
+        let program = shop.build(source, Linked::Static);
+        for nodes in [1, 2] {
+            let options = format!("-n {ranks} --nodes {nodes} --json");
+            let done = Job::of_program(&options, &program, []).with_args(args).finish();
+            assert_eq!(done.code, 0, "{options}: {}", done.err);
+            assert!(done.out.contains(&format!("rank 0: {says}\n")), "{}", done.out);
+            let json = done.json();
+            let of = |rank: usize, name: &str| json["counters"][rank][name].as_u64().unwrap_or(0);
+            for rank in 0..ranks {
+                let gave_way = of(rank, "wait.yields.polls") + of(rank, "wait.parks.polls");
+                assert!(gave_way > 0, "{source} {args:?} {options}: rank {rank} of {json}");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_sided_operations() {
     in_all_ways("tests/c/rma.c", "one-sided operations");
@@ -80,6 +107,39 @@ fn shared_memory() {
 #[test]
 fn shared_memory_in_cpp() {
     in_all_ways("tests/c/svm.cpp", "shared virtual memory in C++");
+}
+
+/// Checks that clump's own copies take faults on the heap, by every way of finding accesses, of
+/// which the last three need the kernel's permission.
+#[test]
+fn payloads_in_shared_memory_that_is_elsewhere() {
+    let Some(shop) = workshop("payloads in shared memory from C") else { return };
+    let program = shop.build("tests/c/svm_payloads.c", Linked::Static);
+    for (engine, options, bulk) in [
+        ("auto", "", "stream"),
+        ("auto", "--ni proxy:1", "datagram"),
+        ("protect", "", "datagram"),
+        ("protect", "--security crc", "stream"),
+        ("userfault", "", "stream"),
+        ("scan", "--security crc", "stream"),
+        ("scan-own", "", "datagram"),
+    ] {
+        let options = format!("-n 4 --nodes 2 {options}");
+        let job = Job::of_program(&options, &program, []).with(|command| {
+            command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_NET_BULK", bulk);
+        });
+        let done = job.finish();
+        if done.code != 0 && done.err.contains("userfaultfd") {
+            println!(
+                "SKIPPED {engine}: {}; a kernel that permits userfaultfd would run it",
+                done.err
+            );
+            continue;
+        }
+        assert_eq!(done.code, 0, "{engine} {options} {bulk}: {}", done.err);
+        let says = "rank 0: payloads in shared memory are right\n";
+        assert!(done.out.contains(says), "{engine} {options} {bulk}: {}", done.out);
+    }
 }
 
 /// Checks that the examples on shared virtual memory give the results of one process.

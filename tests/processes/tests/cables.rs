@@ -228,9 +228,51 @@ fn a_path_that_gets_narrower_is_told_of_and_stops_nobody() {
     }
 }
 
-/// Runs a job whose messages of 4 kB continue when the cable takes IP packets of 1280 bytes only.
-/// The end of node 1 alone is changed: packets that arrive there are dropped silently, packets
-/// that leave there are refused.
+#[test]
+fn records_are_sorted_over_a_path_that_has_become_narrower() {
+    if !are_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (records, sorted, fifo) = (path("records"), path("sorted"), path("fifo"));
+    Job::command(&format!("app gensort 100000 {records}")).finish().expect_clean();
+    Job::any("mkfifo").with_args(&[&fifo]).finish().expect_clean();
+    for (options, bulk) in
+        [("--driver udp", "datagram"), ("--driver packet", "datagram"), ("--driver udp", "stream")]
+    {
+        let words =
+            format!("app sort -n 4 --nodes 2 --netns {options} --force -i {fifo} -o {sorted}");
+        let job = Job::command(&words).with(|command| {
+            command.env("CLUMP_NET_BULK", bulk);
+        });
+        let job = job.start();
+        // Opened when rank 0 begins to read: all ranks have joined, and their stacks know the path.
+        let mut input = File::options().write(true).open(&fifo).unwrap();
+        narrow_silently(&job);
+        std::io::copy(&mut File::open(&records).unwrap(), &mut input).unwrap();
+        drop(input);
+        let ended = job.finish();
+        assert_eq!(ended.code, 0, "{options} {bulk}: {}", ended.err);
+        let notices = ended.err.matches("loses IP packets of more than 1260 bytes").count();
+        assert!((1..=2).contains(&notices), "{options} {bulk}: {}", ended.err);
+        let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+        check.expect_clean();
+        assert!(check.out.contains("SUCCESS"), "{}", check.out);
+    }
+}
+
+/// Has the cable take IP packets of 1280 bytes only. The end of node 1 alone is changed: packets
+/// that arrive there are dropped silently, packets that leave there are refused.
+fn narrow_silently(job: &Running) {
+    let [other, end] = Cable::both(job);
+    // Losing nothing, it hands packets over one by one: virtual cables let runs of joined packets
+    // pass whatever their length.
+    other.does(&["lose", "0"]);
+    end.does(&["shorten", "1280"]);
+}
+
+/// Runs a job whose messages of 4 kB continue on a path that becomes narrower.
 fn narrowed(options: &str) {
     let folder = Folder::new();
     let errors = folder.path().join("errors");
@@ -241,11 +283,7 @@ fn narrowed(options: &str) {
     });
     let job = job.start();
     job.await_ready(folder.path(), 0..4);
-    let [other, end] = Cable::both(&job);
-    // Losing nothing, it hands packets over one by one: virtual cables let runs of joined packets
-    // pass whatever their length.
-    other.does(&["lose", "0"]);
-    end.does(&["shorten", "1280"]);
+    narrow_silently(&job);
     let said = || std::fs::read_to_string(&errors).unwrap();
     for node in [0, 1] {
         let notice = format!("the path to node {node} loses IP packets of more than 1260 bytes");

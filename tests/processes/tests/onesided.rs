@@ -89,4 +89,13 @@ fn the_monitor_shows_what_interfaces_execute() {
     let little = busiest["little"].as_f64().unwrap();
     assert!(little > 0.02 && little < 50.0, "{busiest}");
     assert!(busiest["network"]["net.packets.sent"].as_u64().unwrap() > 100, "{busiest}");
+    // It uses no service; global memory does, at the interfaces of both nodes.
+    let services = |one: &serde_json::Value| one["network"]["rma.services"].as_u64().unwrap_or(0);
+    assert!(all.iter().all(|one| services(one) == 0), "{outcome}");
+    let histogram = program("example-histogram");
+    let ended = Job::of_program("-n 4 --nodes 2 --json", histogram, []).finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let outcome = ended.json();
+    let all = outcome["interfaces"].as_array().unwrap();
+    assert!(all.len() == 2 && all.iter().all(|one| services(one) > 0), "{outcome}");
 }

@@ -1,6 +1,6 @@
 //! Regions that nodes own, in whole jobs: they outlive ranks, and a full machine is an error.
 
-use clump_process_tests::start_storm::start_storm;
+use clump_process_tests::start_storm::{growth_kib, start_storm};
 use clump_process_tests::{Job, program};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -74,4 +74,16 @@ fn address_space_that_is_limited_is_named() {
 #[test]
 fn jobs_that_have_ended_leave_no_memory() {
     start_storm(10).unwrap();
+}
+
+#[test]
+fn memory_that_each_job_leaves_is_seen_and_what_others_use_for_a_moment_is_not() {
+    // KiB of the machine, one reading before each job and one after the last.
+    let left = |jobs: u64, each: u64| (0..=jobs).map(|job| 5_000 + job * each).collect::<Vec<_>>();
+    growth_kib(&left(1000, 1 << 10)).unwrap_err();
+    growth_kib(&left(10, 32 << 10)).unwrap_err();
+    assert_eq!(growth_kib(&left(1000, 0)).unwrap(), 0);
+    let mut others = left(1000, 0);
+    others.iter_mut().step_by(3).for_each(|reading| *reading += 1 << 20);
+    assert_eq!(growth_kib(&others).unwrap(), 0);
 }

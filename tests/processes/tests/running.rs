@@ -286,6 +286,37 @@ fn a_running_job_shows_its_counters() {
     job.finish().expect(130, &[]);
 }
 
+#[test]
+fn arguments_with_escape_sequences_reach_no_terminal() {
+    let odd = "\u{1b}]0;title\u{7}\u{1b}[2J\r\u{8}\u{7f}\u{9b}31m\tand\nmore";
+    let folder = Folder::new();
+    let ready = folder.path().join("ready-0");
+    // The shell stays, and its arguments with it.
+    let script = format!("touch {}; sleep 999; exit", ready.display());
+    let args = ["-c", &script, odd, odd].map(OsString::from);
+    let job = Job::of_program("-n 1", "sh", args).start();
+    job.await_ready(folder.path(), 0..1);
+    let agent = job.agent();
+    for words in ["stats", "stats --json"] {
+        for of in [String::new(), format!(" --pid {agent}")] {
+            let seen = Job::command(&format!("{words}{of}")).finish();
+            seen.expect_clean();
+            let odd = seen.out.chars().find(|c| c.is_control() && *c != '\n');
+            assert_eq!(odd, None, "{words}{of}: {}", seen.out.escape_debug());
+            // The arguments are shown, on one line.
+            let line = seen.out.lines().find(|line| line.contains("title"));
+            assert_eq!(
+                line.is_some_and(|line| line.contains("more")),
+                of.is_empty(),
+                "{}",
+                seen.out
+            );
+        }
+    }
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &[]);
+}
+
 /// Returns the CPU that a process is bound to, if any.
 fn bound_to(pid: u32) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -34,6 +34,8 @@ pub struct Errand {
     pub says: Option<String>,
     /// True if it needs records.
     sorts: bool,
+    /// Variables of its job.
+    variables: &'static [(&'static str, &'static str)],
 }
 
 impl Errand {
@@ -46,6 +48,7 @@ impl Errand {
             reads: false,
             says: None,
             sorts: false,
+            variables: &[],
         }
     }
 
@@ -85,6 +88,8 @@ impl Errand {
         let mut job = Job::new(folder, command);
         job.promise = Promise::exactly(&[self.code]);
         job.promise.words.extend(self.says.clone());
+        let variables = self.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        job.variables.extend(variables);
         if self.sorts {
             job.promise.absent.push(job.folder.work().join("sorted/manifest.json"));
             let words = ["app", "valsort", "sorted", "--input", "records"];
@@ -94,33 +99,59 @@ impl Errand {
     }
 }
 
-/// Draws ranks and nodes of a job, as options; at least `least` ranks.
-pub fn layout(sampler: &mut Sampler, least: u64) -> String {
+/// Ranks and nodes of a job, and what carries messages between these.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    options: String,
+    variables: &'static [(&'static str, &'static str)],
+}
+
+impl Layout {
+    /// Creates `clump run` with these words behind its options.
+    pub fn run(&self, rest: &str) -> Errand {
+        let errand = Errand::of(&format!("run {} {rest}", self.options));
+        Errand { variables: self.variables, ..errand }
+    }
+
+    /// Creates a small sort.
+    fn sort(&self) -> Errand {
+        let words = format!("app sort {} -i %%/records -o %%/sorted", self.options);
+        let errand = Errand::of(&words).writes(Amount::Little);
+        Errand { sorts: true, variables: self.variables, ..errand }
+    }
+}
+
+/// Draws the layout of a job; at least `least` ranks.
+pub fn layout(sampler: &mut Sampler, least: u64) -> Layout {
     let ranks = least + sampler.below(4 - least.min(3));
     let nodes = if ranks > 1 && sampler.once_in(2) { 2 } else { 1 };
     let more = match nodes {
         2 => sampler.one_of(&["", "", "--ni proxy:1", "--driver udp", "--security crc"]),
         _ => "",
     };
-    format!("-n {ranks} --nodes {nodes} {more}")
+    let streams = nodes > 1 && sampler.once_in(2);
+    Layout {
+        options: format!("-n {ranks} --nodes {nodes} {more}"),
+        variables: if streams { &[("CLUMP_NET_BULK", "stream")] } else { &[] },
+    }
 }
 
 /// Draws an errand that uses ranks, and standard streams only for reports.
 pub fn quiet(sampler: &mut Sampler) -> Errand {
     let layout = layout(sampler, 2);
     match sampler.below(6) {
-        0 => Errand::of(&format!("run {layout} %prog barrier 5")),
-        1 | 2 => Errand::of(&format!("run {layout} %prog talk 6")),
-        3 => Errand::of(&format!("run {layout} %prog exit 7 1")).ends(7, "rank 1"),
-        4 => Errand::of(&format!("run {layout} %prog die 9 0")).ends(137, "rank 0"),
-        _ => sort(&layout),
+        0 => layout.run("%prog barrier 5"),
+        1 | 2 => layout.run("%prog talk 6"),
+        3 => layout.run("%prog exit 7 1").ends(7, "rank 1"),
+        4 => layout.run("%prog die 9 0").ends(137, "rank 0"),
+        _ => layout.sort(),
     }
 }
 
 /// Draws any errand.
 pub fn any(sampler: &mut Sampler) -> Errand {
     let layout = layout(sampler, 2);
-    let run = |rest: &str| Errand::of(&format!("run {layout} {rest}"));
+    let run = |rest: &str| layout.run(rest);
     match sampler.below(14) {
         0 | 1 => run("%prog flood 6").writes(Amount::Little),
         2 | 3 => run("%prog flood 10000").writes(Amount::Much),
@@ -136,20 +167,13 @@ pub fn any(sampler: &mut Sampler) -> Errand {
     }
 }
 
-/// Returns a small sort.
-fn sort(layout: &str) -> Errand {
-    let errand = Errand::of(&format!("app sort {layout} -i %%/records -o %%/sorted"));
-    Errand { sorts: true, ..errand.writes(Amount::Little) }
-}
-
 /// Returns a small sort of given ranks.
 pub fn small_sort() -> Errand {
-    sort("-n 2")
+    Layout { options: "-n 2".to_owned(), variables: &[] }.sort()
 }
 
 /// Returns a job whose rank 0 computes for ever while the others wait for it; it makes `ready-0`
 /// in its working folder.
 pub fn endless(sampler: &mut Sampler) -> Errand {
-    let layout = layout(sampler, 2);
-    Errand::of(&format!("run {layout} %prog forever 0 --together --ready %%"))
+    layout(sampler, 2).run("%prog forever 0 --together --ready %%")
 }

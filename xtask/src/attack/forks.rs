@@ -1,6 +1,6 @@
 //! Attacks by ranks that fork at a random point, whose children act in various ways.
 
-use super::errand::{self, Errand};
+use super::errand;
 use super::job::Job;
 use super::place::AttackPlace;
 use super::sampler::Sampler;
@@ -20,5 +20,5 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let way = sampler.one_of(WAYS);
     // 0: before it joins.
     let at = sampler.below(ROUNDS + 1);
-    Errand::of(&format!("run {layout} %forker {way} {ROUNDS} {at}")).job(place)
+    layout.run(&format!("%forker {way} {ROUNDS} {at}")).job(place)
 }

@@ -95,6 +95,7 @@ pub struct ModelCounts {
     pub refused_of_dead: u64,
     pub batches: u64,
     pub gathers: u64,
+    pub applies: u64,
     pub spreads: u64,
     pub words_awaited: u64,
     /// Additions that were collected in batches, and those of them that went over the grid.
@@ -129,6 +130,7 @@ impl ModelCounts {
             (&mut self.refused_of_dead, other.refused_of_dead),
             (&mut self.batches, other.batches),
             (&mut self.gathers, other.gathers),
+            (&mut self.applies, other.applies),
             (&mut self.spreads, other.spreads),
             (&mut self.words_awaited, other.words_awaited),
             (&mut self.collected, other.collected),

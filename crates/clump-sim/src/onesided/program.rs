@@ -436,7 +436,8 @@ impl Caller {
         let (segment, signal) = (layout.bits(to), Layout::signal(from));
         if self.random.one_in(3) {
             let load = OperationPayload::Bytes(encode_mail(slot, &data, signal, n));
-            self.post(layout.node(to), code::APPLY, &[segment, 0, 0, 1, 1], load);
+            let sent = self.post(layout.node(to), code::APPLY, &[segment, 0, 0, 1, 1], load);
+            around.model.counts.applies += u64::from(sent);
             return CallerActivity::Nothing;
         }
         let words = [segment, slot, 0, segment, signal, n, 0];
