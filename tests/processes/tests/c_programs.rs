@@ -100,6 +100,11 @@ fn remote_calls_and_vectors_in_cpp() {
 }
 
 #[test]
+fn tasks_in_cpp() {
+    in_all_ways("tests/c/tasks.cpp", "tasks in C++");
+}
+
+#[test]
 fn shared_memory() {
     in_all_ways("tests/c/svm.c", "shared virtual memory");
 }

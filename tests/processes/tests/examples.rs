@@ -40,3 +40,15 @@ fn examples_in_c() {
         }
     }
 }
+
+/// Checks that tasks follow pointers to where plain reads follow them.
+#[test]
+fn tasks_in_cpp() {
+    let Some(shop) = workshop("an example of tasks in C++") else { return };
+    let example = shop.build("examples/c/gas_chase.cpp", Linked::Shared);
+    for (options, says) in [("-n 1", "0 of 1000 ends"), ("-n 4 --nodes 2", "0 of 4000 ends")] {
+        let done = Job::of_program(options, &example, [OsString::from("1")]).finish();
+        done.expect_clean();
+        assert!(done.out.contains(says), "{options}: {}", done.out);
+    }
+}

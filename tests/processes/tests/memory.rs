@@ -11,7 +11,8 @@ use std::path::Path;
 #[test]
 fn sanitizers_are_content() {
     let Some(shop) = workshop("C programs under sanitizers") else { return };
-    let programs = ["job.c", "collectives.c", "messages.c", "rma.c", "threads.c", "layer.cpp"];
+    let programs =
+        ["job.c", "collectives.c", "messages.c", "rma.c", "threads.c", "layer.cpp", "tasks.cpp"];
     let am2 = ["am2_kinds.c", "am2_refusals.c", "am2_misuse.c", "am2_async.c"];
     under_sanitizers(&shop, &programs, &am2);
 }

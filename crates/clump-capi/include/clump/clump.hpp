@@ -14,4 +14,8 @@
 #include "clump/rma.hpp"
 #include "clump/world.hpp"
 
+#ifdef __cpp_impl_coroutine
+#include "clump/task_group.hpp"
+#endif
+
 #endif /* CLUMP_CLUMP_HPP */

@@ -91,6 +91,7 @@ template <class R> class future {
             return detail::either(bytes < 0 ? bytes : 0, value);
         }
     }
+    clump_future *get() const noexcept { return it_.get(); }
 
   private:
     struct freed {
