@@ -35,6 +35,7 @@ pub mod pgas_atomic;
 pub mod pgas_calls;
 pub mod pgas_many;
 pub mod pgas_mutex;
+pub mod pgas_objects;
 pub mod pgas_sync;
 pub mod reduction;
 pub mod rma;

@@ -94,6 +94,7 @@ pub const HEADERS: &[Header] = &[
             "pgas_atomic.rs",
             "pgas_mutex.rs",
             "pgas_calls.rs",
+            "pgas_objects.rs",
         ],
         last: &["clump/pgas_inline.h"],
         types: &["clump_layout"],
