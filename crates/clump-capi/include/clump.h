@@ -12,7 +12,9 @@
 
 #include "clump/am.h"
 #include "clump/job.h"
+#include "clump/pending.h"
 #include "clump/pgas.h"
 #include "clump/rma.h"
+#include "clump/team.h"
 
 #endif /* CLUMP_H */

@@ -1,12 +1,11 @@
-//! Collectives that move bytes: broadcast, gather, all-gather, scatter, all-to-all. Those that
-//! combine elements are in [`crate::reduction`].
+//! Collectives of all ranks that move bytes: broadcast, gather, all-gather, scatter, all-to-all.
+//! Those that combine elements are in [`crate::reduction`], those of a team in
+//! [`crate::team_collective`]; what they have in common is in [`crate::team_bytes`].
 
-use crate::send::{bytes, room};
+use crate::team_bytes as on;
 use clump_ffi::border::guard;
-use clump_ffi::fault::{Fault, Result, null, range};
-use clump_ffi::job::{JobHandle, checked_rank, clump_t, outside_handlers};
-use clump_ffi::status::clump_status as S;
-use std::borrow::Cow;
+use clump_ffi::fault::null;
+use clump_ffi::job::{clump_t, outside_handlers};
 use std::ffi::{c_int, c_void};
 
 /// Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
@@ -26,13 +25,8 @@ pub unsafe extern "C" fn clump_all_gather(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_all_gather", |job| {
-            let count = bytes_of_all(job, mine_bytes)?;
             // SAFETY: the caller's.
-            let mine = unsafe { apart((mine, mine_bytes), (all, count)) }?;
-            // SAFETY: the caller has space for these bytes of each rank.
-            let all = unsafe { room(all, count) }?;
-            job.runtime.all_gather_slice(&mine, all)?;
-            Ok(0)
+            unsafe { on::all_gather(job.runtime.team(), (mine, mine_bytes), all) }
         })
     })
 }
@@ -72,11 +66,8 @@ pub unsafe extern "C" fn clump_broadcast(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_broadcast", |job| {
-            let root = checked_rank(job, root)?;
-            // SAFETY: the caller's; nothing else uses it meanwhile.
-            let values = unsafe { room(values, values_bytes) }?;
-            job.runtime.broadcast(root, values)?;
-            Ok(0)
+            // SAFETY: the caller's.
+            unsafe { on::broadcast(job.runtime.team(), root, (values, values_bytes)) }
         })
     })
 }
@@ -100,15 +91,8 @@ pub unsafe extern "C" fn clump_gather(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_gather", |job| {
-            let root = checked_rank(job, root)?;
-            let here = job.runtime.rank() == root;
-            let count = if here { bytes_of_all(job, mine_bytes)? } else { 0 };
             // SAFETY: the caller's.
-            let mine = unsafe { apart((mine, mine_bytes), (all, count)) }?;
-            // SAFETY: the caller has space for these bytes of each rank.
-            let all = unsafe { room(all, count) }?;
-            job.runtime.gather_slice(root, &mine, all)?;
-            Ok(0)
+            unsafe { on::gather(job.runtime.team(), root, (mine, mine_bytes), all) }
         })
     })
 }
@@ -131,15 +115,8 @@ pub unsafe extern "C" fn clump_scatter(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_scatter", |job| {
-            let root = checked_rank(job, root)?;
-            let here = job.runtime.rank() == root;
-            let count = if here { bytes_of_all(job, mine_bytes)? } else { 0 };
             // SAFETY: the caller's.
-            let all = unsafe { apart((all, count), (mine, mine_bytes)) }?;
-            // SAFETY: the caller's; nothing else uses it meanwhile.
-            let mine = unsafe { room(mine, mine_bytes) }?;
-            job.runtime.scatter_slice(root, &all, mine)?;
-            Ok(0)
+            unsafe { on::scatter(job.runtime.team(), root, all, (mine, mine_bytes)) }
         })
     })
 }
@@ -160,44 +137,37 @@ pub unsafe extern "C" fn clump_all_to_all(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_all_to_all", |job| {
-            let count = bytes_of_all(job, each_bytes)?;
             // SAFETY: the caller's.
-            let given = unsafe { apart((from, count), (to, count)) }?;
-            // SAFETY: the caller's; nothing else uses it meanwhile.
-            let got = unsafe { room(to, count) }?;
-            job.runtime.all_to_all_slice(&given, got)?;
-            Ok(0)
+            unsafe { on::all_to_all(job.runtime.team(), (from, to), each_bytes) }
         })
     })
 }
 
-/// Returns the number of bytes of which each rank has `each`.
-fn bytes_of_all(job: &JobHandle, each: usize) -> Result<usize> {
-    let count = each.checked_mul(job.runtime.nranks());
-    let count = count.filter(|&count| isize::try_from(count).is_ok());
-    count.ok_or_else(|| range("a number of bytes", each, "what fits into memory for each rank"))
-}
-
-/// Returns bytes that a program gives; a copy of them where they lie in the memory that the call
-/// writes into, as this rank's part of a whole does in many programs.
+/// Gives `from_bytes[i]` bytes of `from` to rank i, in rank order, and puts those that each rank
+/// gives to this one in `to`, in rank order, and their numbers in `to_bytes`. Ranks give any
+/// numbers of bytes. `to` has space for `room` bytes.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null); ::CLUMP_ERR_TOO_LONG (`to` has too
+/// little space: it is not written, `to_bytes` is; other ranks do not notice).
 ///
 /// # Safety
-/// Both are null or memory of so many bytes; the first does not change while the result is used,
-/// but for the second.
-unsafe fn apart<'a>(
-    (given, count): (*const c_void, usize),
-    (written, most): (*mut c_void, usize),
-) -> Result<Cow<'a, [u8]>> {
-    let (from, to) = (given.addr(), written.addr());
-    // SAFETY: by the function's own; the result is only kept where nothing is written into it.
-    let given = unsafe { bytes(given, count) }?;
-    let overlap = from < to.saturating_add(most) && to < from.saturating_add(count);
-    if !overlap || count == 0 || most == 0 {
-        return Ok(Cow::Borrowed(given));
-    }
-    let mut copy = Vec::new();
-    let what = || Fault::new(S::CLUMP_ERR_SYSTEM, format!("no memory for a copy of {count} bytes"));
-    copy.try_reserve_exact(count).map_err(|_| what())?;
-    copy.extend_from_slice(given);
-    Ok(Cow::Owned(copy))
+/// `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has as many bytes
+/// as `from_bytes` says, `to` has space for `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_all_to_all_v(
+    cl: *mut clump_t,
+    from: *const c_void,
+    from_bytes: *const usize,
+    to: *mut c_void,
+    room: usize,
+    to_bytes: *mut usize,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_all_to_all_v", |job| {
+            // SAFETY: the caller's.
+            unsafe {
+                on::all_to_all_v(job.runtime.team(), (from, from_bytes), (to, room), to_bytes)
+            }
+        })
+    })
 }

@@ -128,7 +128,7 @@ pub extern "C" fn clump_wall_ns() -> u64 {
 pub extern "C" fn clump_barrier(cl: *mut clump_t) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_barrier", |job| {
-            job.runtime.barrier()?;
+            job.runtime.team().barrier()?;
             Ok(0)
         })
     })

@@ -150,15 +150,45 @@ pub extern "C" fn clump_spread_alloc(
                 1 => 1,
                 other => return Err(range("a layout", other, "one of clump_layout")),
             };
-            let sizes = count.checked_mul(bytes).zip(block.checked_mul(bytes));
-            let wrong = || range("an array", count, "of elements, and as many as memory holds");
-            let (all, block) = sizes.filter(|_| bytes > 0).ok_or_else(wrong)?;
-            let spread = space.pgas.spread::<u8>(all, Layout::BlockCyclic(block))?;
-            let own = spread.on(space.pgas.rank());
-            let own = own.map(|own| space.pgas.rma().target(own.segment())).transpose()?;
-            Ok(Slot::fill(SpreadHandle { spread, element: bytes, own })?.pointer())
+            spread_in_blocks(space, (count, bytes), block)
         })
     })
+}
+
+/// Spreads an array as ::clump_spread_alloc does, in blocks of `block` elements, around all ranks.
+/// Collective: all ranks give the same.
+///
+/// Returns null on failure: as that; ::CLUMP_ERR_ARGUMENT (blocks of no elements).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_spread_alloc_block_cyclic(
+    gas: *mut clump_pgas,
+    count: usize,
+    bytes: usize,
+    block: usize,
+) -> *mut clump_spread {
+    guard_pointer(|| {
+        space(gas, |space| {
+            if block == 0 {
+                return Err(range("a block", block, "of one element at least"));
+            }
+            spread_in_blocks(space, (count, bytes), block)
+        })
+    })
+}
+
+/// Spreads `count` elements of `bytes` bytes each, in blocks of `block` elements.
+fn spread_in_blocks(
+    space: &PgasHandle,
+    (count, bytes): (usize, usize),
+    block: usize,
+) -> Result<*mut clump_spread> {
+    let sizes = count.checked_mul(bytes).zip(block.checked_mul(bytes));
+    let wrong = || range("an array", count, "of elements, and as many as memory holds");
+    let (all, block) = sizes.filter(|_| bytes > 0).ok_or_else(wrong)?;
+    let spread = space.pgas.spread::<u8>(all, Layout::BlockCyclic(block))?;
+    let own = spread.on(space.pgas.rank());
+    let own = own.map(|own| space.pgas.rma().target(own.segment())).transpose()?;
+    Ok(Slot::fill(SpreadHandle { spread, element: bytes, own })?.pointer())
 }
 
 /// Frees this rank's part of an array: operations of other ranks on it are refused from then on.

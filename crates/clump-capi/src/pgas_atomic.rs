@@ -1,7 +1,7 @@
 //! Atomics through global pointers, on all number types.
 
+use crate::element::clump_type;
 use crate::pgas::{clump_gptr, clump_pgas, space};
-use crate::reduction::clump_type;
 use clump::pgas::{AtomicElement, Bits, GlobalPtr, Pgas};
 use clump_ffi::border::guard;
 use clump_ffi::fault::{Fault, Result, null, range};

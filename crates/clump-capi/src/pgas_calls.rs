@@ -3,12 +3,13 @@
 use crate::pgas::{clump_pgas, space};
 use crate::rma::close;
 use clump::pgas::{
-    GlobalError, GlobalErrorKind, PendingCall, RawBytes, RemoteCalls, RemoteContext, RemoteFn,
+    Dist, GlobalError, GlobalErrorKind, PendingCall, RawBytes, RemoteCalls, RemoteContext, RemoteFn,
 };
 use clump_ffi::border::{guard, guard_pointer, to_int};
 use clump_ffi::fault::{Result, null, range};
 use clump_ffi::slot::{Object, Slot};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
 
@@ -49,11 +50,17 @@ pub type clump_work = Option<unsafe extern "C" fn(data: *mut c_void) -> c_int>;
 /// Registered functions, by number.
 type Functions = Rc<RefCell<Vec<RemoteFn<RawBytes, RawBytes>>>>;
 
+/// The address of a rank's object.
+#[derive(Debug)]
+pub(crate) struct ObjectAddress(pub(crate) *mut c_void);
+
 /// The object behind a ::clump_calls.
 #[derive(Debug)]
-struct CallsHandle {
-    calls: RemoteCalls,
+pub(crate) struct CallsHandle {
+    pub(crate) calls: RemoteCalls,
     functions: Functions,
+    /// This rank's objects that functions find, by number.
+    pub(crate) objects: RefCell<BTreeMap<u64, Dist<ObjectAddress>>>,
 }
 
 /// The object behind a ::clump_future.
@@ -70,7 +77,11 @@ impl Object for FutureHandle {
     const NAME: &'static str = "call under way (clump_future)";
 }
 
-fn with<R>(calls: *const clump_calls, run: impl FnOnce(&CallsHandle) -> Result<R>) -> Result<R> {
+/// Runs `run` with a thread's remote calls.
+pub(crate) fn with<R>(
+    calls: *const clump_calls,
+    run: impl FnOnce(&CallsHandle) -> Result<R>,
+) -> Result<R> {
     Slot::enter::<CallsHandle, R>(calls.cast(), |handle, _| run(handle))
 }
 
@@ -94,7 +105,8 @@ pub extern "C" fn clump_calls_open(gas: *mut clump_pgas) -> *mut clump_calls {
     guard_pointer(|| {
         space(gas, |space| {
             let calls = space.pgas.remote_calls()?;
-            Ok(Slot::fill(CallsHandle { calls, functions: Functions::default() })?.pointer())
+            let (functions, objects) = Default::default();
+            Ok(Slot::fill(CallsHandle { calls, functions, objects })?.pointer())
         })
     })
 }
@@ -156,14 +168,25 @@ fn failed(status: c_int) -> GlobalError {
     GlobalErrorKind::FunctionFailed { text: format!("it returned {status}") }.into()
 }
 
+impl clump_call {
+    /// Returns what the function that executes the call sees.
+    ///
+    /// # Safety
+    /// That function has not returned.
+    pub(crate) unsafe fn context(&self) -> &RemoteContext<'_, RawBytes> {
+        // SAFETY: the caller's: the context lives until the function has returned.
+        unsafe { &*self.context.cast::<RemoteContext<'_, RawBytes>>() }
+    }
+}
+
 /// Queues a call of a function that runs.
 ///
 /// # Safety
 /// The context of `call` is that of the function that runs.
 unsafe fn defer(call: &clump_call, rank: c_int, number: c_int, bytes: &[u8]) -> Result<c_int> {
     let function = function(&call.functions, number)?;
-    // SAFETY: the caller's: the context lives until the function has returned.
-    let context = unsafe { &*call.context.cast::<RemoteContext<'_, RawBytes>>() };
+    // SAFETY: by the function's own.
+    let context = unsafe { call.context() };
     context.send_raw(function, rank_of(rank)?, bytes)?;
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! Vector forms: one call for many elements of an array, by their indexes.
 
+use crate::element::clump_type;
 use crate::pgas::{SpreadHandle, array, clump_spread};
-use crate::reduction::clump_type;
 use clump::pgas::{AtomicElement, GlobalError, GlobalErrorKind, GlobalPhase, GlobalResult, Spread};
 use clump_ffi::border::guard;
 use clump_ffi::fault::{Fault, Result, null, range};

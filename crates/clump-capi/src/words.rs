@@ -1,12 +1,11 @@
 //! Words of segments: atomic operations of all kinds, blocking or split-phase, and waiting for a
 //! word.
 
-use crate::rma::{close, clump_target, place, write_if};
-use clump::rma::{AtomicOp, Comparison, Pending, Target, Word};
+use crate::pending::{PendingKind, begun, clump_pending};
+use crate::rma::{clump_target, place, write_if};
+use clump::rma::{AtomicOp, Comparison, Target, Word};
 use clump_ffi::border::{guard, guard_pointer};
 use clump_ffi::fault::{Result, null, range};
-use clump_ffi::slot::{Object, Slot};
-use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
 /// Atomic operations on a word.
@@ -47,27 +46,6 @@ pub enum clump_comparison {
     CLUMP_AT_LEAST = 2,
     /// Less or equal, as numbers without sign.
     CLUMP_AT_MOST = 3,
-}
-
-/// An operation that has begun, and returns a word when it is complete. Belongs to the thread that
-/// began it.
-#[derive(Debug)]
-pub struct clump_pending(());
-
-/// The object behind a ::clump_pending.
-#[derive(Debug)]
-pub(crate) struct PendingHandle(RefCell<Option<PendingKind>>);
-
-#[derive(Debug)]
-enum PendingKind {
-    Put(Pending<()>),
-    Long(Pending<u64>),
-    Short(Pending<u32>),
-}
-
-impl Object for PendingHandle {
-    const KIND: u32 = 7;
-    const NAME: &'static str = "operation (clump_pending)";
 }
 
 fn operation(op: c_int) -> Result<AtomicOp> {
@@ -180,10 +158,6 @@ pub unsafe extern "C" fn clump_rma_atomic_u32(
     })
 }
 
-fn begun(kind: PendingKind) -> Result<*mut clump_pending> {
-    Ok(Slot::fill(PendingHandle(RefCell::new(Some(kind))))?.pointer())
-}
-
 /// Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be reused when this
 /// returns. The pending operation is waited for, or dropped.
 ///
@@ -240,50 +214,6 @@ pub extern "C" fn clump_rma_atomic_start_u32(
             begun(PendingKind::Short(place.target.start_atomic(offset, op, operand, other)?))
         })
     })
-}
-
-/// Returns 1 if an operation is complete, or failed; 0 if not yet. Polls.
-#[unsafe(no_mangle)]
-pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
-    guard(|| {
-        Slot::enter::<PendingHandle, _>(pending.cast_const().cast(), |begun, _| {
-            let done = match &*begun.0.borrow() {
-                Some(PendingKind::Put(put)) => put.is_done(),
-                Some(PendingKind::Long(long)) => long.is_done(),
-                Some(PendingKind::Short(short)) => short.is_done(),
-                None => Ok(true),
-            };
-            Ok(c_int::from(done?))
-        })
-    })
-}
-
-/// Waits until an operation is complete, writes its result to `value` (if that is not null; a put
-/// has no result, and 0 is written), and closes it, also if it failed.
-///
-/// Errors: as ::clump_rma_get; ::CLUMP_ERR_ALIGNMENT.
-///
-/// # Safety
-/// `value` is null or a place to write to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_pending_wait(pending: *mut clump_pending, value: *mut u64) -> c_int {
-    guard(|| {
-        let begun = Slot::empty_of::<PendingHandle>(pending.cast_const().cast())?;
-        let given = match begun.0.take() {
-            Some(PendingKind::Put(put)) => put.wait().map(|()| 0)?,
-            Some(PendingKind::Long(long)) => long.wait()?,
-            Some(PendingKind::Short(short)) => u64::from(short.wait()?),
-            None => 0,
-        };
-        write_if(value, given);
-        Ok(0)
-    })
-}
-
-/// Lets an operation complete without waiting for it. Null does nothing.
-#[unsafe(no_mangle)]
-pub extern "C" fn clump_pending_drop(pending: *mut clump_pending) -> c_int {
-    close::<PendingHandle>(pending.cast_const().cast())
 }
 
 /// Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as

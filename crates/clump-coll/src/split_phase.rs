@@ -136,8 +136,20 @@ impl Team {
     /// # Errors
     /// Fails if a rank left, or if sending fails.
     pub fn start_all_gather<T: Plain>(&self, value: T) -> Result<PendingCollective<'_, Vec<T>>> {
-        let parts = vec![value; self.nranks()];
-        self.start_exchange(Counter::AllGathers, &parts)
+        self.start_all_gather_slice(&[value])
+    }
+
+    /// Begins to gather all ranks' values, of equal numbers, in rank order.
+    ///
+    /// # Errors
+    /// Fails if a rank left, or if sending fails; too many values for memory.
+    pub fn start_all_gather_slice<T: Plain>(
+        &self,
+        mine: &[T],
+    ) -> Result<PendingCollective<'_, Vec<T>>> {
+        check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))?;
+        let parts = vec![mine.as_bytes().to_vec(); self.nranks()];
+        self.start_exchange(Counter::AllGathers, parts)
     }
 
     /// Begins to give `values[i]` to rank `i`. The result is what the ranks give to this one, in
@@ -150,25 +162,41 @@ impl Team {
         values: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
         self.check_one_each(values.len())?;
-        self.start_exchange(Counter::AllToAlls, values)
+        self.start_all_to_all_slice(values)
     }
 
-    /// Begins to give a value to each rank, and to take one from each.
+    /// Begins to give each rank its values of `given`, equally many, in rank order. The result is
+    /// what the ranks give to this one, in rank order.
+    ///
+    /// # Errors
+    /// Fails if `given` has not equally many values for each rank, if a rank left, or if sending
+    /// fails.
+    pub fn start_all_to_all_slice<T: Plain>(
+        &self,
+        given: &[T],
+    ) -> Result<PendingCollective<'_, Vec<T>>> {
+        check_bytes(size_of_val(given) as u64)?;
+        let each = given.len() / self.nranks();
+        self.check_room(size_of_val(given), each * size_of::<T>())?;
+        let part = |at: usize| given[at * each..][..each].as_bytes().to_vec();
+        let parts = (0..self.nranks()).map(part).collect();
+        self.start_exchange(Counter::AllToAlls, parts)
+    }
+
+    /// Begins to give a part to each rank, and to take one, as long, from each.
     fn start_exchange<T: Plain>(
         &self,
         counter: Counter,
-        values: &[T],
+        parts: Vec<Vec<u8>>,
     ) -> Result<PendingCollective<'_, Vec<T>>> {
         let (me, n, step) = (self.rank(), self.nranks(), step::BETWEEN);
-        check_bytes(size_of_val(values) as u64)?;
+        let value = parts.get(me).cloned().unwrap_or_default();
         let others = (1..n).map(|distance| (me + distance) % n);
-        let others = others.filter(|_| size_of::<T>() > 0);
+        let others = others.filter(|_| !value.is_empty());
         let give = |part: usize| Step::GivePart { to: self.member(part), step, part };
         let take = |part| Step::Take { from: self.member(part), step, then: Taken::Part(part) };
         // All are given before the first is taken, so that a part is not replaced before.
-        let steps = others.clone().map(give).chain(others.map(take));
-        let parts: Vec<Vec<u8>> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
-        let value = parts.get(me).cloned().unwrap_or_default();
+        let steps: Vec<Step> = others.clone().map(give).chain(others.map(take)).collect();
         let schedule = Schedule::new(steps, (value, parts), unused);
         self.start(counter, schedule, |done| to_values(&done.parts.concat()))
     }

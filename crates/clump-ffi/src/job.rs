@@ -91,13 +91,22 @@ pub fn outside_handlers<R>(
     run: impl FnOnce(&JobHandle) -> Result<R>,
 ) -> Result<R> {
     with(cl, |job| {
-        if thread::is_handling() {
-            let what =
-                format!("{what} was called inside a handler, which may not wait for other ranks");
-            return Err(Fault::new(S::CLUMP_ERR_IN_HANDLER, what));
-        }
+        refuse_in_handlers(what)?;
         run(job)
     })
+}
+
+/// Checks that no handler of this thread runs; `what` is the call that is refused if one does.
+///
+/// # Errors
+/// Inside a handler.
+pub fn refuse_in_handlers(what: &str) -> Result<()> {
+    if thread::is_handling() {
+        let what =
+            format!("{what} was called inside a handler, which may not wait for other ranks");
+        return Err(Fault::new(S::CLUMP_ERR_IN_HANDLER, what));
+    }
+    Ok(())
 }
 
 /// An interface with handles of its own beside [`Slot`]: it is told when the job ends.
@@ -172,7 +181,14 @@ pub fn leave(cl: *mut clump_t) -> Result<()> {
 /// # Errors
 /// It has not.
 pub fn checked_rank(job: &JobHandle, rank: c_int) -> Result<usize> {
-    let nranks = job.runtime.nranks();
+    checked_rank_below(job.runtime.nranks(), rank)
+}
+
+/// Checks that a rank is one of `nranks`.
+///
+/// # Errors
+/// It is not.
+pub fn checked_rank_below(nranks: usize, rank: c_int) -> Result<usize> {
     let known = usize::try_from(rank).ok().filter(|&rank| rank < nranks);
     known.ok_or_else(|| range("a rank", rank, &format!("from 0 to {}", nranks.saturating_sub(1))))
 }

@@ -96,9 +96,17 @@ impl RemoteCalls {
     /// # Errors
     /// Fails if ranks make objects of different types, or if a rank died or left.
     pub fn dist<T: 'static>(&self, value: T) -> Result<Dist<T>> {
+        self.dist_raw(std::any::type_name::<T>(), value)
+    }
+
+    /// Makes an object as [`RemoteCalls::dist`] does, of a type that another language names.
+    ///
+    /// # Errors
+    /// Fails as [`RemoteCalls::dist`] does.
+    pub fn dist_raw<T: 'static>(&self, type_name: &str, value: T) -> Result<Dist<T>> {
         let value = Rc::new(RefCell::new(value));
         let id = self.sender.table.add_object(value.clone());
-        self.agree("an object", id, [std::any::type_name::<T>(), ""])?;
+        self.agree("an object", id, [type_name, ""])?;
         Ok(Dist::of(DistName::new(id), value, self.sender.table.clone()))
     }
 

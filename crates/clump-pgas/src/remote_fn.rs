@@ -35,11 +35,13 @@ pub struct DistName<T> {
 }
 
 impl<T> DistName<T> {
-    pub(crate) fn new(id: u64) -> Self {
+    /// Returns the name of the object with this number, for other languages.
+    pub fn new(id: u64) -> Self {
         Self { id, of: PhantomData }
     }
 
-    pub(crate) fn id(self) -> u64 {
+    /// Returns the object's number, which is the same on all ranks.
+    pub fn id(self) -> u64 {
         self.id
     }
 }

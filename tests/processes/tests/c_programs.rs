@@ -27,6 +27,17 @@ fn in_all_ways(source: &str, says: &str) {
     }
 }
 
+/// Runs a program that checks itself with eight ranks, on one node and on two.
+fn of_eight(source: &str, says: &str) {
+    let Some(shop) = workshop(source) else { return };
+    let program = shop.build(source, Linked::Shared);
+    for options in ["-n 8", "-n 8 --nodes 2"] {
+        let done = Job::of_program(options, &program, []).finish();
+        done.expect_clean();
+        assert!(done.out.contains(&format!("rank 7: {says} are right\n")), "{}", done.out);
+    }
+}
+
 #[test]
 fn messages_of_all_kinds() {
     in_all_ways("tests/c/messages.c", "messages");
@@ -222,6 +233,18 @@ fn programs_with_workers() {
 #[test]
 fn collectives() {
     in_all_ways("tests/c/collectives.c", "collectives");
+}
+
+#[test]
+fn teams() {
+    in_all_ways("tests/c/teams.c", "teams");
+    of_eight("tests/c/teams.c", "teams");
+}
+
+#[test]
+fn teams_in_cpp() {
+    in_all_ways("tests/c/teams.cpp", "teams in C++");
+    of_eight("tests/c/teams.cpp", "teams in C++");
 }
 
 #[test]

@@ -11,8 +11,21 @@ use std::path::Path;
 #[test]
 fn sanitizers_are_content() {
     let Some(shop) = workshop("C programs under sanitizers") else { return };
-    let programs =
-        ["job.c", "collectives.c", "messages.c", "rma.c", "threads.c", "layer.cpp", "tasks.cpp"];
+    let programs = [
+        "job.c",
+        "collectives.c",
+        "teams.c",
+        "messages.c",
+        "rma.c",
+        "pgas.c",
+        "remote.c",
+        "threads.c",
+        "layer.cpp",
+        "teams.cpp",
+        "pgas.cpp",
+        "remote.cpp",
+        "tasks.cpp",
+    ];
     let am2 = ["am2_kinds.c", "am2_refusals.c", "am2_misuse.c", "am2_async.c"];
     under_sanitizers(&shop, &programs, &am2);
 }
@@ -24,7 +37,7 @@ fn valgrind_is_content() {
     if !has_valgrind("C programs under valgrind") {
         return;
     }
-    for source in ["job", "collectives", "messages", "rma"] {
+    for source in ["job", "collectives", "teams", "messages", "rma"] {
         let program = shop.build(&format!("tests/c/{source}.c"), Linked::Shared);
         under_valgrind(Job::any("valgrind"), &program, &[]);
     }

@@ -61,7 +61,19 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
     let mut dice = Dice::new(n);
     let count = [0, 1, 3, 40, 9000][dice.index(5)];
     let all = || (0..ranks).map(|rank| given(n, rank, count));
-    match dice.index(7) {
+    match dice.index(9) {
+        7 => {
+            let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
+            Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
+        }
+        8 => {
+            let mine = given(n, me, ranks as usize * count);
+            let to_me = me as usize * count..(me as usize + 1) * count;
+            let expected = (0..ranks)
+                .flat_map(|rank| given(n, rank, ranks as usize * count)[to_me.clone()].to_vec())
+                .collect();
+            Begun::Words(team.start_all_to_all_slice(&mine).unwrap(), expected)
+        }
         6 => {
             let mut values = given(n, me, count);
             let begun = team.start_all_reduce(&values, Chained).unwrap();
@@ -90,8 +102,8 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
             Begun::Reals(begun, values)
         }
         4 => {
-            let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
-            Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
+            let expected = all().flatten().collect();
+            Begun::Words(team.start_all_gather_slice(&given(n, me, count)).unwrap(), expected)
         }
         _ => {
             let mine = given(n, me, ranks as usize);

@@ -12,6 +12,7 @@
 #include "clump/pgas.hpp"
 #include "clump/remote.hpp"
 #include "clump/rma.hpp"
+#include "clump/team.hpp"
 #include "clump/world.hpp"
 
 #ifdef __cpp_impl_coroutine

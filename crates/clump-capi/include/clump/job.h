@@ -388,6 +388,25 @@ int clump_scatter(struct clump_t *cl, int root, const void *all, void *mine, siz
 int clump_all_to_all(struct clump_t *cl, const void *from, void *to, size_t each_bytes);
 
 /**
+ * Gives `from_bytes[i]` bytes of `from` to rank i, in rank order, and puts those that each rank
+ * gives to this one in `to`, in rank order, and their numbers in `to_bytes`. Ranks give any
+ * numbers of bytes. `to` has space for `room` bytes.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null); ::CLUMP_ERR_TOO_LONG (`to` has too
+ * little space: it is not written, `to_bytes` is; other ranks do not notice).
+ *
+ * # Safety
+ * `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has as many bytes
+ * as `from_bytes` says, `to` has space for `room` bytes.
+ */
+int clump_all_to_all_v(struct clump_t *cl,
+                       const void *from,
+                       const size_t *from_bytes,
+                       void *to,
+                       size_t room,
+                       size_t *to_bytes);
+
+/**
  * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
  * in rank order; all ranks get the same bits. `from` and `to` may be the same. All ranks give
  * equally many.

@@ -131,6 +131,17 @@ int clump_pgas_close(struct clump_pgas *gas);
 struct clump_spread *clump_spread_alloc(struct clump_pgas *gas, size_t count, size_t bytes, int layout);
 
 /**
+ * Spreads an array as ::clump_spread_alloc does, in blocks of `block` elements, around all ranks.
+ * Collective: all ranks give the same.
+ *
+ * Returns null on failure: as that; ::CLUMP_ERR_ARGUMENT (blocks of no elements).
+ */
+struct clump_spread *clump_spread_alloc_block_cyclic(struct clump_pgas *gas,
+                                                     size_t count,
+                                                     size_t bytes,
+                                                     size_t block);
+
+/**
  * Frees this rank's part of an array: operations of other ranks on it are refused from then on.
  * Null does nothing.
  */
@@ -546,6 +557,35 @@ int clump_call_result(struct clump_call *call, const void *result, size_t bytes)
  * `call` is what a function that runs was given; `arguments` has `bytes` bytes.
  */
 int clump_call_forward(struct clump_call *call, int rank, int function, const void *arguments, size_t bytes);
+
+/**
+ * Makes this rank's object known to functions, under a number that all ranks get. Collective: all
+ * ranks make objects of the same types in the same order; `type` names the type. Functions may use
+ * the object before this returns, and until ::clump_calls_object_free.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (ranks name different types; null), and as ::clump_barrier.
+ *
+ * # Safety
+ * `type` is a text.
+ */
+int clump_calls_object(struct clump_calls *calls, const char *type, void *object);
+
+/**
+ * Takes this rank's object away: functions do not find it any more. Not a collective: meet in
+ * ::clump_calls_end before.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (no such object).
+ */
+int clump_calls_object_free(struct clump_calls *calls, int object);
+
+/**
+ * Returns this rank's object of a number, in a function that runs; the number may have come as an
+ * argument. Null on failure: ::CLUMP_ERR_ARGUMENT (there is none).
+ *
+ * # Safety
+ * `call` is what a function that runs was given.
+ */
+void *clump_call_object(struct clump_call *call, int object);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -16,6 +16,11 @@ enum class layout : int {
     cyclic = CLUMP_CYCLIC,
 };
 
+/* The layout in blocks of so many elements, around all ranks. */
+struct block_cyclic {
+    size_t elements = 1;
+};
+
 /* The global address space of this thread. Operations that are begun complete at sync. */
 class pgas {
   public:
@@ -110,6 +115,10 @@ template <class T> class spread {
     spread(pgas &gas, size_t count, layout how)
         : gas_(gas.get()), count_(count),
           it_(detail::or_throw(clump_spread_alloc(gas.get(), count, sizeof(T), static_cast<int>(how)))) {}
+    spread(pgas &gas, size_t count, block_cyclic blocks)
+        : gas_(gas.get()), count_(count),
+          it_(detail::or_throw(
+              clump_spread_alloc_block_cyclic(gas.get(), count, sizeof(T), blocks.elements))) {}
     size_t size() const { return count_; }
     /* An element beyond the end is an error of what operates on it. */
     element<T> operator[](size_t index) const { return {gas_, ptr(index)}; }

@@ -23,6 +23,8 @@ template <class R, class... A> struct remote_fn {
     int number = -1;
 };
 
+template <class T> class dist_object;
+
 namespace detail {
 
 template <class T> void append(std::vector<std::byte> &to, const T &value) {
@@ -39,6 +41,25 @@ template <class T> T taken(const std::byte *&from) {
     return value;
 }
 
+/* How an argument travels: as it lies in memory. */
+template <class A> struct on_wire {
+    using sent = std::decay_t<A>;
+    using given = std::decay_t<A>;
+    static const sent &of(const sent &value) { return value; }
+    static given take(clump_call *, const std::byte *&from) { return taken<sent>(from); }
+};
+
+/* An object that every rank has its own of travels as its number; the function gets its rank's. */
+template <class T> struct on_wire<dist_object<T> &> {
+    using sent = int;
+    using given = dist_object<T> &;
+    static sent of(const dist_object<T> &object) { return object.number(); }
+    static given take(clump_call *call, const std::byte *&from) {
+        return *static_cast<dist_object<T> *>(or_throw(clump_call_object(call, taken<int>(from))));
+    }
+};
+template <class T> struct on_wire<const dist_object<T> &> : on_wire<dist_object<T> &> {};
+
 struct remote_body {
     virtual ~remote_body() = default;
 };
@@ -49,11 +70,11 @@ template <class R, class... A> struct typed_body : remote_body {
     explicit typed_body(std::function<R(A...)> of) : run(std::move(of)) {}
 
     static int call(clump_call *call, void *data, const void *arguments, size_t bytes) noexcept {
-        if (bytes != (sizeof(std::decay_t<A>) + ... + 0)) return CLUMP_ERR_ARGUMENT;
+        if (bytes != (sizeof(typename on_wire<A>::sent) + ... + 0)) return CLUMP_ERR_ARGUMENT;
         try {
             [[maybe_unused]] const auto *from = static_cast<const std::byte *>(arguments);
             /* Braces evaluate from left to right. */
-            std::tuple<std::decay_t<A>...> given{taken<std::decay_t<A>>(from)...};
+            std::tuple<typename on_wire<A>::given...> given{on_wire<A>::take(call, from)...};
             auto &body = *static_cast<typed_body *>(data);
             if constexpr (std::is_void_v<R>) {
                 std::apply(body.run, std::move(given));
@@ -63,6 +84,8 @@ template <class R, class... A> struct typed_body : remote_body {
                 const R result = std::apply(body.run, std::move(given));
                 return clump_call_result(call, &result, sizeof result);
             }
+        } catch (const failure &failed) {
+            return failed.status();
         } catch (...) {
             return CLUMP_ERR_HANDLER_FAILED;
         }
@@ -115,7 +138,7 @@ class remote_calls {
     /* Begins to call a function at a rank. */
     template <class R, class... A>
     result<future<R>> call(remote_fn<R, A...> function, int rank, std::type_identity_t<A>... arguments) {
-        const auto bytes = packed<std::decay_t<A>...>(arguments...);
+        const auto bytes = packed<A...>(arguments...);
         clump_future *begun = clump_call_begin(it_.get(), rank, function.number, bytes.data(), bytes.size());
         if (begun == nullptr) return error::last();
         return future<R>(begun);
@@ -124,7 +147,7 @@ class remote_calls {
     /* Calls a function at a rank, and does not wait for it: end does. */
     template <class R, class... A>
     result<void> send(remote_fn<R, A...> function, int rank, std::type_identity_t<A>... arguments) {
-        const auto bytes = packed<std::decay_t<A>...>(arguments...);
+        const auto bytes = packed<A...>(arguments...);
         return detail::nothing(clump_call_send(it_.get(), rank, function.number, bytes.data(), bytes.size()));
     }
 
@@ -144,13 +167,43 @@ class remote_calls {
         bodies_.push_back(std::move(kept));
         return {detail::count(number).value()};
     }
-    template <class... A> static std::vector<std::byte> packed(const A &...arguments) {
+    template <class... A>
+    static std::vector<std::byte> packed(const std::remove_reference_t<A> &...arguments) {
         std::vector<std::byte> bytes;
-        (detail::append(bytes, arguments), ...);
+        (detail::append(bytes, detail::on_wire<A>::of(arguments)), ...);
         return bytes;
     }
     std::vector<std::unique_ptr<detail::remote_body>> bodies_;
     detail::owned<clump_calls, clump_calls_close> it_;
+};
+
+/* An object that every rank has its own of. A function that has a dist_object<T> & among its
+ * arguments gets its rank's. Functions run in calls that poll or wait: none of them uses it while
+ * this rank does, unless that polls. Its remote_calls must outlive it; meet in end before. */
+template <class T> class dist_object {
+  public:
+    /* Makes this rank's of `value`. Collective: all ranks make objects of the same types in the same
+     * order. Throws failure. */
+    template <class... V>
+    explicit dist_object(remote_calls &calls, V &&...value)
+        : calls_(calls.get()), value_(std::forward<V>(value)...),
+          number_(detail::count(clump_calls_object(calls_, typeid(T).name(), this)).value()) {}
+    dist_object(const dist_object &) = delete;
+    dist_object &operator=(const dist_object &) = delete;
+    ~dist_object() { (void)clump_calls_object_free(calls_, number_); }
+
+    /* This rank's. */
+    T &operator*() noexcept { return value_; }
+    const T &operator*() const noexcept { return value_; }
+    T *operator->() noexcept { return &value_; }
+    const T *operator->() const noexcept { return &value_; }
+    /* Its number, which is the same on all ranks. */
+    int number() const noexcept { return number_; }
+
+  private:
+    clump_calls *calls_;
+    T value_;
+    int number_;
 };
 
 } // namespace clump

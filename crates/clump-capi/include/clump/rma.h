@@ -7,7 +7,7 @@
 #ifndef CLUMP_RMA_H
 #define CLUMP_RMA_H
 
-#include "clump/job.h"
+#include "clump/pending.h"
 
 
 /**
@@ -89,12 +89,6 @@ typedef struct clump_flag clump_flag;
  * it.
  */
 typedef struct clump_lock clump_lock;
-
-/**
- * An operation that has begun, and returns a word when it is complete. Belongs to the thread that
- * began it.
- */
-typedef struct clump_pending clump_pending;
 
 /**
  * One-sided operations of the thread that opened them. Takes one of the rank's endpoints.
@@ -366,10 +360,10 @@ int clump_rma_atomic_u32(struct clump_target *target,
  * # Safety
  * `from` has `bytes` bytes.
  */
-struct clump_pending *clump_rma_put_start(struct clump_target *target,
-                                          uint64_t offset,
-                                          const void *from,
-                                          size_t bytes);
+clump_pending *clump_rma_put_start(struct clump_target *target,
+                                   uint64_t offset,
+                                   const void *from,
+                                   size_t bytes);
 
 /**
  * Begins ::clump_rma_atomic_u64. The pending operation is waited for, which returns the old value
@@ -377,41 +371,20 @@ struct clump_pending *clump_rma_put_start(struct clump_target *target,
  *
  * Returns null on failure: as that.
  */
-struct clump_pending *clump_rma_atomic_start_u64(struct clump_target *target,
-                                                 uint64_t offset,
-                                                 int op,
-                                                 uint64_t operand,
-                                                 uint64_t other);
+clump_pending *clump_rma_atomic_start_u64(struct clump_target *target,
+                                          uint64_t offset,
+                                          int op,
+                                          uint64_t operand,
+                                          uint64_t other);
 
 /**
  * Begins ::clump_rma_atomic_u32.
  */
-struct clump_pending *clump_rma_atomic_start_u32(struct clump_target *target,
-                                                 uint64_t offset,
-                                                 int op,
-                                                 uint32_t operand,
-                                                 uint32_t other);
-
-/**
- * Returns 1 if an operation is complete, or failed; 0 if not yet. Polls.
- */
-int clump_pending_test(struct clump_pending *pending);
-
-/**
- * Waits until an operation is complete, writes its result to `value` (if that is not null; a put
- * has no result, and 0 is written), and closes it, also if it failed.
- *
- * Errors: as ::clump_rma_get; ::CLUMP_ERR_ALIGNMENT.
- *
- * # Safety
- * `value` is null or a place to write to.
- */
-int clump_pending_wait(struct clump_pending *pending, uint64_t *value);
-
-/**
- * Lets an operation complete without waiting for it. Null does nothing.
- */
-int clump_pending_drop(struct clump_pending *pending);
+clump_pending *clump_rma_atomic_start_u32(struct clump_target *target,
+                                          uint64_t offset,
+                                          int op,
+                                          uint32_t operand,
+                                          uint32_t other);
 
 /**
  * Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as

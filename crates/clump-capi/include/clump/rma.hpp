@@ -2,23 +2,18 @@
 #ifndef CLUMP_RMA_HPP
 #define CLUMP_RMA_HPP
 
+#include "clump/pending.hpp"
 #include "clump/rma.h"
 #include "clump/world.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <optional>
 
 namespace clump {
 
 namespace detail {
-/* Closes an object of C. */
-template <auto Close> struct closer {
-    template <class P> void operator()(P *it) const { (void)Close(it); }
-};
-template <class P, auto Close> using owned = std::unique_ptr<P, closer<Close>>;
 template <class T> constexpr bool is_rma_word = std::is_same_v<T, uint64_t> || std::is_same_v<T, uint32_t>;
 } // namespace detail
 
@@ -31,30 +26,6 @@ enum class comparison : int {
 };
 /* Blocks of equal length at equal distances: offset, block and stride, in bytes. */
 using strides = clump_strides;
-
-/* An operation that was begun and has not been waited for: T is its result, or void. If it is
- * destroyed before, the operation completes all the same. */
-template <class T> class [[nodiscard]] pending {
-  public:
-    /* Takes the return value of a C function; throws failure if that is null. */
-    explicit pending(clump_pending *it) : it_(detail::or_throw(it)) {}
-    /* Returns true if it is complete, or failed; an error if it was waited for. Polls. */
-    result<bool> test() {
-        const int done = clump_pending_test(it_.get());
-        return detail::either(done, done == 1);
-    }
-    /* Waits until it is complete; once. */
-    result<T> wait() {
-        uint64_t value = 0;
-        const int done = clump_pending_wait(it_.release(), &value);
-        if constexpr (std::is_void_v<T>) return detail::nothing(done);
-        else return detail::either(done, static_cast<T>(value));
-    }
-    clump_pending *get() const noexcept { return it_.get(); }
-
-  private:
-    detail::owned<clump_pending, clump_pending_drop> it_;
-};
 
 /* The global name of a segment; may be exchanged. */
 struct segment_name {

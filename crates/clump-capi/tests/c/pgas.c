@@ -8,9 +8,8 @@ static clump_pgas *gas;
 static int rank, nranks;
 
 /* A histogram, gets of all of it, and stores that are counted. */
-static void arrays(int layout) {
+static void arrays(clump_spread *table) {
     const size_t n = 97;
-    clump_spread *table = clump_spread_alloc(gas, n, 8, layout);
     EXPECT(table != NULL);
     for (size_t i = 0; i < EACH; i++) OK(clump_pgas_add_u64(gas, clump_spread_at(table, i * 7 % n), 1));
     OK(clump_pgas_all_store_sync(gas));
@@ -56,6 +55,21 @@ static void arrays(int layout) {
     OK(clump_pgas_barrier(gas));
     OK(clump_spread_free(table));
     FAILS(CLUMP_ERR_HANDLE, clump_spread_free(table));
+}
+
+/* Blocks of three elements, around all ranks. */
+static void blocks(void) {
+    const size_t n = 50;
+    clump_spread *table = clump_spread_alloc_block_cyclic(gas, n, 4, 3);
+    EXPECT(table != NULL);
+    for (size_t i = 0; i < n; i++) {
+        const int owner = (int)(i / 3 % (size_t)nranks);
+        const int64_t within = (int64_t)(i / 3 / (size_t)nranks * 3 + i % 3);
+        EXPECT(clump_spread_owner(table, i) == owner);
+        EXPECT(clump_gptr_equal(clump_spread_at(table, i), clump_gptr_add(clump_spread_on(table, owner), 4 * within)));
+    }
+    OK(clump_pgas_barrier(gas));
+    OK(clump_spread_free(table));
 }
 
 /* Bytes of any length, counted stores, strides. */
@@ -222,8 +236,10 @@ int main(int argc, char **argv) {
     nranks = clump_nranks(cl);
     gas = clump_pgas_open(cl);
     EXPECT(gas != NULL);
-    arrays(CLUMP_BLOCK);
-    arrays(CLUMP_CYCLIC);
+    arrays(clump_spread_alloc(gas, 97, 8, CLUMP_BLOCK));
+    arrays(clump_spread_alloc(gas, 97, 8, CLUMP_CYCLIC));
+    arrays(clump_spread_alloc_block_cyclic(gas, 97, 8, 5));
+    blocks();
     bytes();
     atomics();
     locks();
@@ -234,6 +250,8 @@ int main(int argc, char **argv) {
     NULLS(CLUMP_ERR_ARGUMENT, clump_spread_alloc(gas, 5, 8, 7));
     NULLS(CLUMP_ERR_ARGUMENT, clump_spread_alloc(gas, 5, 0, CLUMP_BLOCK));
     NULLS(CLUMP_ERR_ARGUMENT, clump_spread_alloc(gas, (size_t)-1, 8, CLUMP_BLOCK));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_spread_alloc_block_cyclic(gas, 5, 8, 0));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_spread_alloc_block_cyclic(gas, 5, 8, (size_t)-1));
     NULLS(CLUMP_ERR_ARGUMENT, clump_pgas_open(NULL));
     FAILS(CLUMP_ERR_ARGUMENT, clump_pgas_sync(NULL));
     OK(clump_pgas_barrier(gas));

@@ -58,6 +58,14 @@ int main(int argc, char **argv) {
         GOOD(gas.barrier());
     }
     {
+        clump::spread<uint32_t> table(gas, n, clump::block_cyclic{4});
+        EXPECT(table.owner(4).value() == 1 % cl.nranks() && table.ptr(3) == table.ptr(0) + 3);
+        for (size_t i = 0; i < n; i++) GOOD(table[i].add(2));
+        GOOD(gas.all_store_sync());
+        for (uint32_t here : table.local()) EXPECT(here == 2 * ranks);
+        GOOD(gas.barrier());
+    }
+    {
         clump::spread<double> sums(gas, 1, clump::layout::block);
         clump::global_mutex lock(gas, 5);
         GOOD(sums[0].add(0.5));

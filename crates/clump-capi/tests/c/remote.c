@@ -51,6 +51,18 @@ static int fail(clump_call *call, void *data, const void *arguments, size_t byte
     return -77;
 }
 
+/* Counts in this rank's object, whose number came as an argument. */
+static int count(clump_call *call, void *data, const void *arguments, size_t bytes) {
+    (void)data;
+    int object;
+    if (bytes != sizeof object) return -1;
+    memcpy(&object, arguments, sizeof object);
+    uint64_t *counter = clump_call_object(call, object);
+    if (counter == NULL) return clump_error();
+    ++*counter;
+    return clump_call_result(call, counter, sizeof *counter);
+}
+
 static uint64_t total(uint64_t one) {
     uint64_t sum = 0;
     OK(clump_all_reduce(cl, &one, &sum, 1, CLUMP_U64, CLUMP_SUM));
@@ -120,6 +132,36 @@ static void failures(void) {
     OK(clump_calls_poll(calls));
 }
 
+/* Objects of every rank, found by number. */
+static void objects(void) {
+    uint64_t first = 0, second = 100, got = 0;
+    const int one = clump_calls_object(calls, "counter", &first), other = clump_calls_object(calls, "counter", &second);
+    EXPECT(one >= 0 && other >= 0 && one != other);
+    const int count_id = clump_calls_register(calls, "count", count, NULL);
+    OK(count_id);
+    for (int r = 0; r < nranks; r++) OK(clump_call_send(calls, r, count_id, &one, sizeof one));
+    OK(clump_calls_end(calls, NULL, NULL));
+    clump_future *future = clump_call_begin(calls, (rank + 1) % nranks, count_id, &other, sizeof other);
+    EXPECT(clump_future_wait(future, &got, sizeof got) == sizeof got && got == 101);
+    OK(clump_calls_end(calls, NULL, NULL));
+    EXPECT(first == (uint64_t)nranks && second == 101);
+    OK(clump_calls_object_free(calls, other));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object_free(calls, other));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object_free(calls, -1));
+    OK(clump_barrier(cl));
+    /* Of objects that are gone, and of some that never were. */
+    const int none[2] = {other, 99};
+    for (int i = 0; i < 2; i++) {
+        future = clump_call_begin(calls, rank, count_id, &none[i], sizeof none[i]);
+        FAILS(CLUMP_ERR_ARGUMENT, clump_future_wait(future, &got, sizeof got));
+    }
+    FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, NULL, &first));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, "counter", NULL));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_call_object(NULL, one));
+    if (nranks > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, rank == 0 ? "one" : "other", &first));
+    OK(clump_calls_end(calls, NULL, NULL));
+}
+
 /* Scatter, scatter-add and gather, of elements of every size. */
 static void vectors(size_t bytes, int layout) {
     enum { N = 61 };
@@ -184,6 +226,7 @@ int main(int argc, char **argv) {
     results(table);
     chains(table);
     failures();
+    objects();
     OK(clump_calls_close(calls));
     for (int layout = CLUMP_BLOCK; layout <= CLUMP_CYCLIC; layout++) {
         vectors(8, layout);

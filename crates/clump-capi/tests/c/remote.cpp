@@ -46,6 +46,38 @@ int main(int argc, char **argv) {
         EXPECT(visits == static_cast<uint64_t>(ranks) + 2 && map.size() == 1);
     }
     {
+        // Objects of every rank, which functions find by what they get as an argument.
+        using map_of_words = std::map<uint64_t, uint64_t>;
+        clump::remote_calls calls(gas);
+        clump::dist_object<map_of_words> map(calls), other(calls, map_of_words{{5, 5}});
+        clump::dist_object<std::vector<int>> callers(calls, size_t(2), -1);
+        EXPECT(map.number() != other.number() && other->size() == 1 && callers->size() == 2);
+        auto insert = calls.define("insert", [](clump::dist_object<map_of_words> &m, uint64_t k, uint64_t v) {
+            return m->emplace(k, v).second;
+        });
+        auto size = calls.define("size", [](const clump::dist_object<map_of_words> &m) { return m->size(); });
+        auto push = calls.define("push", [](clump::dist_object<std::vector<int>> &to, int who) { to->push_back(who); });
+        const int next = (me + 1) % ranks;
+        EXPECT(calls.call(insert, next, map, 42, 7).value().wait().value());
+        EXPECT(!calls.call(insert, next, other, 5, 6).value().wait().value());
+        EXPECT(calls.call(size, next, other).value().wait().value() == 1);
+        for (int rank = 0; rank < ranks; rank++) GOOD(calls.send(push, rank, callers, me));
+        GOOD(calls.end());
+        EXPECT((*map == map_of_words{{42, 7}}) && (*other == map_of_words{{5, 5}}));
+        EXPECT(callers->size() == 2 + static_cast<size_t>(ranks) && callers->front() == -1);
+        EXPECT(std::accumulate(callers->begin() + 2, callers->end(), 0) == ranks * (ranks - 1) / 2);
+        bool caught = false;
+        try {
+            // Ranks that make objects of different types find out.
+            if (me == 0) clump::dist_object<int> one(calls, 1);
+            else clump::dist_object<float> one(calls, 1.0F);
+        } catch (const clump::failure &f) {
+            caught = f.status() == CLUMP_ERR_ARGUMENT;
+        }
+        EXPECT(caught == (ranks > 1));
+        GOOD(calls.end());
+    }
+    {
         const size_t n = 40 * static_cast<size_t>(ranks);
         clump::spread<float> table(gas, n, clump::layout::cyclic);
         std::vector<size_t> indexes(40);

@@ -1,0 +1,194 @@
+//! Collectives of a team that move bytes, given as C gives them.
+
+use crate::send::{bytes, room};
+use clump::Team;
+use clump_ffi::fault::{Fault, Result, null, range};
+use clump_ffi::job::checked_rank_below;
+use clump_ffi::status::clump_status as S;
+use std::borrow::Cow;
+use std::ffi::{c_int, c_void};
+
+/// Bytes that a program gives: their address and number.
+pub(crate) type Given = (*const c_void, usize);
+/// Space that a program has: its address and size in bytes.
+pub(crate) type Space = (*mut c_void, usize);
+
+/// Gathers the bytes of every rank in `all`, in rank order.
+///
+/// # Errors
+/// As ::clump_all_gather.
+///
+/// # Safety
+/// `mine` are bytes of the program; `all` has space for as many of each rank.
+pub(crate) unsafe fn all_gather(team: &Team, mine: Given, all: *mut c_void) -> Result<c_int> {
+    let count = bytes_of_all(team, mine.1)?;
+    // SAFETY: by the function's own.
+    let mine = unsafe { apart(mine, (all, count)) }?;
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let all = unsafe { room(all, count) }?;
+    team.all_gather_slice(&mine, all)?;
+    Ok(0)
+}
+
+/// Copies the bytes of `root` to all ranks.
+///
+/// # Errors
+/// As ::clump_broadcast.
+///
+/// # Safety
+/// `values` is memory of the program.
+pub(crate) unsafe fn broadcast(team: &Team, root: c_int, values: Space) -> Result<c_int> {
+    let root = root_of(team, root)?;
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let values = unsafe { room(values.0, values.1) }?;
+    team.broadcast(root, values)?;
+    Ok(0)
+}
+
+/// Gathers the bytes of every rank in `all` of `root`, in rank order.
+///
+/// # Errors
+/// As ::clump_gather.
+///
+/// # Safety
+/// `mine` are bytes of the program; on the root `all` has space for as many of each rank.
+pub(crate) unsafe fn gather(
+    team: &Team,
+    root: c_int,
+    mine: Given,
+    all: *mut c_void,
+) -> Result<c_int> {
+    let root = root_of(team, root)?;
+    let count = if team.rank() == root { bytes_of_all(team, mine.1)? } else { 0 };
+    // SAFETY: by the function's own.
+    let mine = unsafe { apart(mine, (all, count)) }?;
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let all = unsafe { room(all, count) }?;
+    team.gather_slice(root, &mine, all)?;
+    Ok(0)
+}
+
+/// Hands out the bytes in `all` of `root`, equally many for each rank, in rank order.
+///
+/// # Errors
+/// As ::clump_scatter.
+///
+/// # Safety
+/// `mine` is space of the program; on the root `all` has as many bytes for each rank.
+pub(crate) unsafe fn scatter(
+    team: &Team,
+    root: c_int,
+    all: *const c_void,
+    mine: Space,
+) -> Result<c_int> {
+    let root = root_of(team, root)?;
+    let count = if team.rank() == root { bytes_of_all(team, mine.1)? } else { 0 };
+    // SAFETY: by the function's own.
+    let all = unsafe { apart((all, count), mine) }?;
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let mine = unsafe { room(mine.0, mine.1) }?;
+    team.scatter_slice(root, &all, mine)?;
+    Ok(0)
+}
+
+/// Exchanges `each` bytes between every two ranks.
+///
+/// # Errors
+/// As ::clump_all_to_all.
+///
+/// # Safety
+/// `from` has `each` bytes for each rank, and `to` space for as many.
+pub(crate) unsafe fn all_to_all(
+    team: &Team,
+    (from, to): (*const c_void, *mut c_void),
+    each: usize,
+) -> Result<c_int> {
+    let count = bytes_of_all(team, each)?;
+    // SAFETY: by the function's own.
+    let given = unsafe { apart((from, count), (to, count)) }?;
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let got = unsafe { room(to, count) }?;
+    team.all_to_all_slice(&given, got)?;
+    Ok(0)
+}
+
+/// Exchanges any numbers of bytes between every two ranks.
+///
+/// # Errors
+/// As ::clump_all_to_all_v.
+///
+/// # Safety
+/// `from.1` has, and `to_bytes` has space for, a number for each rank; `from.0` has as many bytes
+/// as those say; `to` is space of the program.
+pub(crate) unsafe fn all_to_all_v(
+    team: &Team,
+    from: (*const c_void, *const usize),
+    to: Space,
+    to_bytes: *mut usize,
+) -> Result<c_int> {
+    if from.1.is_null() || to_bytes.is_null() {
+        return Err(null("numbers of bytes"));
+    }
+    // SAFETY: by the function's own; it was checked for null.
+    let lengths = unsafe { std::slice::from_raw_parts(from.1, team.nranks()) };
+    let total = lengths.iter().try_fold(0, |sum: usize, &length| sum.checked_add(length));
+    let total = total.ok_or_else(|| range("numbers of bytes", "more", "what fits into memory"))?;
+    // SAFETY: by the function's own.
+    let mut rest = unsafe { bytes(from.0, total) }?;
+    let parts: Vec<&[u8]> = lengths.iter().filter_map(|&n| rest.split_off(..n)).collect();
+    debug_assert_eq!(parts.len(), team.nranks(), "the lengths add up");
+    let got = team.all_to_all_bytes(&parts)?;
+    for (at, part) in got.iter().enumerate() {
+        // SAFETY: by the function's own; there is a part of each rank.
+        unsafe { to_bytes.add(at).write(part.len()) };
+    }
+    let needed = got.iter().map(Vec::len).sum::<usize>();
+    if needed > to.1 {
+        let what = format!("the ranks gave {needed} bytes, and the program has space for {}", to.1);
+        return Err(Fault::new(S::CLUMP_ERR_TOO_LONG, what));
+    }
+    // SAFETY: by the function's own; nothing else uses it meanwhile.
+    let mut space = unsafe { room(to.0, needed) }?;
+    for part in &got {
+        if let Some(place) = space.split_off_mut(..part.len()) {
+            place.copy_from_slice(part);
+        }
+    }
+    Ok(0)
+}
+
+/// Checks that a root is a rank of the team.
+pub(crate) fn root_of(team: &Team, root: c_int) -> Result<usize> {
+    checked_rank_below(team.nranks(), root)
+}
+
+/// Returns the number of bytes of which each rank has `each`.
+pub(crate) fn bytes_of_all(team: &Team, each: usize) -> Result<usize> {
+    let count = each.checked_mul(team.nranks());
+    let count = count.filter(|&count| isize::try_from(count).is_ok());
+    count.ok_or_else(|| range("a number of bytes", each, "what fits into memory for each rank"))
+}
+
+/// Returns bytes that a program gives; a copy of them where they lie in the memory that the call
+/// writes into, as this rank's part of a whole does in many programs.
+///
+/// # Safety
+/// Both are null or memory of so many bytes; the first does not change while the result is used,
+/// but for the second.
+unsafe fn apart<'a>(
+    (given, count): (*const c_void, usize),
+    (written, most): (*mut c_void, usize),
+) -> Result<Cow<'a, [u8]>> {
+    let (from, to) = (given.addr(), written.addr());
+    // SAFETY: by the function's own; the result is only kept where nothing is written into it.
+    let given = unsafe { bytes(given, count) }?;
+    let overlap = from < to.saturating_add(most) && to < from.saturating_add(count);
+    if !overlap || count == 0 || most == 0 {
+        return Ok(Cow::Borrowed(given));
+    }
+    let mut copy = Vec::new();
+    let what = || Fault::new(S::CLUMP_ERR_SYSTEM, format!("no memory for a copy of {count} bytes"));
+    copy.try_reserve_exact(count).map_err(|_| what())?;
+    copy.extend_from_slice(given);
+    Ok(Cow::Owned(copy))
+}
