@@ -5,7 +5,7 @@ use crate::fold::{Fold, copy_in};
 use crate::mailbox::failed;
 use crate::schedule::{Schedule, Step, Taken};
 use crate::signature::Signature;
-use crate::team::check_bytes;
+use crate::team::{check_bytes, copy_of};
 use crate::{Number, Op, Plain, Team, step};
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::rank::WaitReason;
@@ -68,7 +68,8 @@ impl Team {
     /// Begins to make `values` of `root` the values of all ranks, which pass equally many.
     ///
     /// # Errors
-    /// Fails if there is no such root, if a rank left, or if sending fails.
+    /// Fails if there is no such root, if a rank left, if sending fails, or without memory for a
+    /// copy.
     pub fn start_broadcast<T: Plain>(
         &self,
         root: usize,
@@ -87,7 +88,8 @@ impl Team {
             children.filter(|&child| child < n).map(|child| Step::Give { to: of(child), step });
         let steps: Vec<Step> = (me != 0).then_some(take).into_iter().chain(give).collect();
         let steps = if values.is_empty() { Vec::new() } else { steps };
-        let schedule = Schedule::new(steps, (values.as_bytes().to_vec(), Vec::new()), unused);
+        let value = copy_of(values.as_bytes())?;
+        let schedule = Schedule::new(steps, (value, Vec::new()), unused);
         self.start(Counter::Broadcasts, schedule, |done| to_values(&done.value))
     }
 
@@ -126,7 +128,7 @@ impl Team {
         if values.is_empty() {
             steps.clear();
         }
-        let value = values.as_bytes().to_vec();
+        let value = copy_of(values.as_bytes())?;
         let schedule = Schedule::new(steps, (value, Vec::new()), combined::<T, O>);
         self.start(Counter::AllReduces, schedule, |done| to_values(&done.value))
     }
@@ -148,7 +150,7 @@ impl Team {
         mine: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
         check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))?;
-        let parts = vec![mine.as_bytes().to_vec(); self.nranks()];
+        let parts = (0..self.nranks()).map(|_| copy_of(mine.as_bytes())).collect::<Result<_>>()?;
         self.start_exchange(Counter::AllGathers, parts)
     }
 
@@ -178,8 +180,8 @@ impl Team {
         check_bytes(size_of_val(given) as u64)?;
         let each = given.len() / self.nranks();
         self.check_room(size_of_val(given), each * size_of::<T>())?;
-        let part = |at: usize| given[at * each..][..each].as_bytes().to_vec();
-        let parts = (0..self.nranks()).map(part).collect();
+        let part = |at: usize| copy_of(given[at * each..][..each].as_bytes());
+        let parts = (0..self.nranks()).map(part).collect::<Result<_>>()?;
         self.start_exchange(Counter::AllToAlls, parts)
     }
 

@@ -83,6 +83,28 @@ static void messages(clump_t *cl) {
     OK(clump_ep_close(ep));
 }
 
+/* Collectives of a team take the way of those of the job; those in two phases begin by themselves. */
+static void teams(clump_t *cl) {
+    char some[64 * 8] = "", all[64 * 64] = "";
+    clump_team *world = clump_team_world(cl);
+    size_t counts[64] = {0}, got[64];
+    EXPECT(world != NULL);
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
+        REFUSED(clump_team_broadcast(world, 0, some, LENGTHS[i]));
+        REFUSED_NULL(clump_team_broadcast_start(world, 0, some, LENGTHS[i]));
+        REFUSED_NULL(clump_team_all_gather_start(world, some, LENGTHS[i], all));
+        REFUSED_NULL(clump_team_all_reduce_start(world, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
+        REFUSED_NULL(clump_team_all_reduce_start(world, some, some, LENGTHS[i] / 8 + 1, CLUMP_U64, CLUMP_MAX));
+        REFUSED_NULL(clump_team_all_to_all_start(world, some, all, LENGTHS[i]));
+        counts[0] = LENGTHS[i];
+        REFUSED(clump_team_all_to_all_v(world, some, counts, all, sizeof all, got));
+        counts[clump_nranks(cl) - 1] += SIZE_MAX / 2;
+        REFUSED(clump_team_all_to_all_v(world, some, counts, all, sizeof all, got));
+    }
+    OK(clump_team_barrier(world));
+    OK(clump_team_free(world));
+}
+
 static void collectives(clump_t *cl) {
     char some[64 * 8] = "", all[64 * 64] = "";
     for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
@@ -137,6 +159,7 @@ int main(int argc, char **argv) {
     EXPECT(cl != NULL && clump_nranks(cl) <= 64);
     messages(cl);
     collectives(cl);
+    teams(cl);
     one_sided(cl);
     OK(clump_barrier(cl));
     int me = clump_rank(cl);

@@ -92,6 +92,19 @@ int main(int argc, char **argv) {
                return sum;
            }());
 
+    // Two threads use two teams at one time.
+    std::thread other([&] {
+        for (int i = 0; i < 100; i++)
+            EXPECT(column.all_reduce(i + rank, clump::op::sum).value() ==
+                   std::accumulate(in_column.begin(), in_column.end(), i * int(in_column.size())));
+    });
+    for (int i = 0; i < 100; i++) {
+        auto begun = row.start_all_reduce(i, clump::op::sum);
+        EXPECT(row.all_gather(i).value() == std::vector<int>(in_row.size(), i));
+        EXPECT(begun.wait().value() == i * int(in_row.size()));
+    }
+    other.join();
+
     // Some ranks are in none.
     clump::team even = cl.split(rank % 2 == 0 ? 0 : -1).value();
     EXPECT(bool(even) == (rank % 2 == 0));
