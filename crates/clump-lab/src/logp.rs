@@ -200,6 +200,13 @@ mod tests {
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
             assert!(widest <= 100, "{widest} columns\n{text}");
             assert!(text.contains("o_s") && text.contains("two-line ping-pong"));
+            let has_goal = |row: &str, goal: &str| {
+                let line = text.lines().find(|line| line.trim_start().starts_with(row));
+                assert!(line.is_some_and(|line| line.contains(goal)), "{row}: {goal}\n{text}");
+            };
+            has_goal("short round trip", "<= 1.20");
+            has_goal("long 4 KiB", ">= 0.60");
+            has_goal("medium 4 KiB", ">= 0.90");
         }
         let json: serde_json::Value = serde_json::to_value(&report).unwrap();
         assert_eq!(json["placement"], "separate_cores");

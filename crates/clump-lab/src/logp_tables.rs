@@ -114,7 +114,8 @@ impl LogpReport {
     }
 
     fn comparisons(&self) -> ReportTable {
-        let (names, goals) = (Names::of(self.link.as_ref()), Goals::of(self.link.as_ref()));
+        let link = self.link.as_ref();
+        let (names, goals) = (Names::of(link), Goals::of(link, self.placement));
         let columns = vec![
             ReportColumn::ours("clump"),
             ReportColumn::baseline("beside"),
@@ -135,15 +136,14 @@ impl LogpReport {
             let what = format!("{} {}", way.name(), bytes(to_real(*size)));
             let figures = figures_of(bytes_per_s, 1e-9);
             let row = table.row(name(&what, against), ("GB/s", 1), figures);
-            match goals.bandwidth {
-                BandwidthGoal::Share(least) => {
-                    row.goal(format!(">= {least:.2}"), bytes_per_s.ratio.value >= least);
-                }
-                BandwidthGoal::Absolute(least) if *size >= 1 << 20 => {
-                    let goal = format!(">= {:.0} GB/s", least / 1e9);
-                    row.goal(goal, bytes_per_s.ours.value >= least);
-                }
-                BandwidthGoal::Absolute(_) => {}
+            if let Some(least) = goals.bandwidth.share(*way, *size) {
+                row.goal(format!(">= {least:.2}"), bytes_per_s.ratio.value >= least);
+            }
+            if let BandwidthGoal::Absolute(least) = goals.bandwidth
+                && *size >= 1 << 20
+            {
+                let goal = format!(">= {:.0} GB/s", least / 1e9);
+                row.goal(goal, bytes_per_s.ours.value >= least);
             }
         }
         table
