@@ -255,7 +255,9 @@ fn records_are_sorted_over_a_path_that_has_become_narrower() {
         let ended = job.finish();
         assert_eq!(ended.code, 0, "{options} {bulk}: {}", ended.err);
         let notices = ended.err.matches("loses IP packets of more than 1260 bytes").count();
-        assert!((1..=2).contains(&notices), "{options} {bulk}: {}", ended.err);
+        // TCP may find the length by itself, and datagrams then be short.
+        let least = usize::from(bulk == "datagram");
+        assert!((least..=2).contains(&notices), "{options} {bulk}: {}", ended.err);
         let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
         check.expect_clean();
         assert!(check.out.contains("SUCCESS"), "{}", check.out);
