@@ -134,7 +134,8 @@ fn a_rank_that_is_killed_while_it_sorts_is_named() {
 fn a_rank_that_is_killed_while_it_sorts_over_streams_is_named() {
     let records = Records::new("", 2_000_000);
     let sort = records.sort("-n 4 --nodes 2 --two-pass").with(|command| {
-        command.env("CLUMP_NET_BULK", "stream");
+        // So many messages with so much work each take far longer than the kill.
+        command.env("CLUMP_NET_BULK", "stream").env("CLUMP_EMU", "o=+5ms,scope=net");
     });
     let sort = sort.start();
     until("bulk by streams", || {
