@@ -96,7 +96,7 @@ impl CallOutbox {
 
     /// Returns a batch that has waited too long.
     pub(crate) fn expired(&mut self, now: u64) -> Option<CallBatch> {
-        let (rank, _) = self.first()?;
+        let rank = self.first()?;
         let since = self.open.get(&rank)?.since_ns;
         if now.saturating_sub(since) < self.bounds.delay_ns {
             return None;
@@ -106,7 +106,7 @@ impl CallOutbox {
 
     /// Returns the batch that was opened first.
     pub(crate) fn oldest(&mut self, cause: SendCause) -> Option<CallBatch> {
-        let (rank, _) = self.first()?;
+        let rank = self.first()?;
         self.close(rank, cause)
     }
 
@@ -115,6 +115,12 @@ impl CallOutbox {
         let OpenCalls { calls, bytes, .. } = self.open.remove(&rank)?;
         debug_assert!(calls > 0 && self.held >= bytes.len(), "a batch has calls");
         self.held -= bytes.len();
+        // Full batches leave their places behind while an old one stays in front of them.
+        if self.order.len() > 2 * self.open.len() + SPARE {
+            let open = &self.open;
+            self.order
+                .retain(|(rank, serial)| open.get(rank).is_some_and(|it| it.serial == *serial));
+        }
         debug_assert!(!self.open.is_empty() || self.held == 0, "nothing waits outside a batch");
         Some(CallBatch { rank, calls, bytes, cause })
     }
@@ -132,11 +138,11 @@ impl CallOutbox {
         }
     }
 
-    /// Returns rank and serial number of the batch that was opened first.
-    fn first(&mut self) -> Option<(usize, u64)> {
+    /// Returns the rank of the batch that was opened first.
+    fn first(&mut self) -> Option<usize> {
         while let Some((rank, serial)) = self.order.front().copied() {
             if self.open.get(&rank).is_some_and(|open| open.serial == serial) {
-                return Some((rank, serial));
+                return Some(rank);
             }
             self.order.pop_front();
         }
@@ -147,7 +153,7 @@ impl CallOutbox {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallOutbox, OutboxBounds};
+    use super::{CallOutbox, OutboxBounds, SPARE};
     use crate::call_record::{CallRecord, CallRecords, HEAD};
     use crate::collector::SendCause;
     use proptest::prelude::*;
@@ -203,6 +209,7 @@ mod tests {
                 }
                 let most = BOUNDS.memory_bytes.max(length + HEAD);
                 prop_assert!(outbox.held <= most);
+                prop_assert!(outbox.order.len() <= 2 * 6 + SPARE + 1);
             }
             while let Some(batch) = outbox.oldest(SendCause::Flushed) {
                 send(&mut outbox, batch);

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::executed_batch::{ANSWER, CALL, execute};
 use crate::pgas::{Collected, Pgas};
 use crate::remote_context::CallTable;
-use clump_am::{Dest, Endpoint, Payload, Tag, Token};
+use clump_am::{Dest, Endpoint, Handler, Payload, Tag, Token};
 use clump_os::clock;
 use clump_rma::Update;
 use clump_trace::{Counter, EventKind};
@@ -41,11 +41,11 @@ impl std::fmt::Debug for CallSender {
 /// Sets the handlers of an endpoint.
 fn equip(endpoint: &Endpoint, table: &Rc<CallTable>, answers: &Rc<CallAnswers>) -> Result<()> {
     let called = table.clone();
-    endpoint.handler_bulk(CALL, move |token: Token<'_>, _: u64, payload: Payload<'_>| {
+    endpoint.handler_bulk(CALL, move |token: Token<'_>, (): (), payload: Payload<'_>| {
         execute(&called, token, &payload)
     })?;
     let given = answers.clone();
-    endpoint.handler_bulk(ANSWER, move |_: Token<'_>, _: u64, payload: Payload<'_>| {
+    endpoint.handler_bulk(ANSWER, move |_: Token<'_>, (): (), payload: Payload<'_>| {
         CallRecords::of(&payload.to_vec()).try_for_each(|record| -> Result<()> {
             let CallRecord { number, cookie, bytes } = record?;
             let answer = if number == 0 { Answer::Result } else { Answer::Failure };
@@ -137,6 +137,12 @@ impl CallSender {
         if length > most {
             return Err(ErrorKind::CallTooLong { bytes: length, most }.into());
         }
+        let node = self.endpoint.context().node();
+        let near = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
+        if near || !self.pgas.inner.aggregates() {
+            self.table.note_sent();
+            return self.send_alone(rank, call);
+        }
         // What is sent here may run handlers that call, too.
         loop {
             let obstacle = self.outbox.borrow_mut().obstacle(rank, length);
@@ -144,11 +150,6 @@ impl CallSender {
             self.send(obstacle)?;
         }
         self.table.note_sent();
-        let node = self.endpoint.context().node();
-        let near = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
-        if near || !self.pgas.inner.aggregates() {
-            return self.send_alone(rank, call);
-        }
         let opens = !self.outbox.borrow().is_open(rank);
         let looks = opens || self.unclocked.get() == 0;
         self.unclocked.set(if looks { CLOCK_EVERY } else { self.unclocked.get() - 1 });
@@ -161,7 +162,7 @@ impl CallSender {
     fn send_alone(&self, rank: usize, call: &CallRecord<'_>) -> Result<()> {
         let mut bytes = self.outbox.borrow_mut().buffer();
         call.append_to(&mut bytes);
-        let sent = self.request(rank, 1, &bytes);
+        let sent = self.request(rank, CALL, &bytes);
         self.outbox.borrow_mut().keep(bytes);
         sent
     }
@@ -174,25 +175,31 @@ impl CallSender {
         context.counters().bump(counter_of(cause));
         let (to, most) = (u32::try_from(rank).unwrap_or(u32::MAX), u64::from(u32::MAX));
         context.note(EventKind::Batch, (to, 0, calls.min(most) as u32));
-        let sent = self.request(rank, calls, &bytes);
+        let sent = self.request(rank, CALL, &bytes);
         self.outbox.borrow_mut().keep(bytes);
         sent
     }
 
-    /// Sends records of calls.
-    fn request(&self, rank: usize, calls: u64, records: &[u8]) -> Result<()> {
-        let sent = self.endpoint.request_bulk(self.table.rank(rank)?, CALL, records, calls);
-        if let Err(error) = &sent {
+    /// Sends records of calls or of answers.
+    fn request(&self, rank: usize, handler: Handler, records: &[u8]) -> Result<()> {
+        let sent = self.endpoint.request_bulk(self.table.rank(rank)?, handler, records, ());
+        if let Err(error) = &sent
+            && handler == CALL
+        {
             fail(&self.table, &self.answers, records, &error.to_string());
         }
         Ok(sent?)
     }
 
     /// Sends what handlers could not queue.
+    ///
+    /// # Errors
+    /// Fails with the first error; all have been tried.
     fn send_unsent(&self) -> Result<()> {
-        self.table.take_unsent().into_iter().try_for_each(|(rank, handler, records, bytes)| {
-            let dest = self.table.rank(rank)?;
-            Ok(self.endpoint.request_bulk(dest, handler, &bytes, records)?)
-        })
+        let mut result = Ok(());
+        for (rank, handler, records) in self.table.take_unsent() {
+            result = result.and(self.request(rank, handler, &records));
+        }
+        result
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::global_ptr::GlobalPtr;
 use crate::pending_call::PendingCall;
 use crate::remote_calls::RemoteCalls;
+use crate::remote_context::RemoteContext;
 use crate::remote_fn::RemoteFn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,7 +50,8 @@ impl RemoteCalls {
         R: Serialize + DeserializeOwned + 'static,
     {
         let pgas = self.pgas().clone();
-        let body = move |pointer: [u64; 3], arguments: A| {
+        let name = format!("{name}, of {}", std::any::type_name::<T>());
+        let body = move |_: &RemoteContext<'_, _>, (pointer, arguments): ([u64; 3], A)| {
             let pointer = GlobalPtr::<T>::from_words(pointer);
             if pointer.rank() != pgas.rank() {
                 return Err(ErrorKind::BadArguments.into());
@@ -60,10 +62,7 @@ impl RemoteCalls {
             element.put(value)?;
             Ok(result)
         };
-        let name = format!("{name}, of {}", std::any::type_name::<T>());
-        let function = self.register(&name, move |_, (pointer, arguments): ([u64; 3], A)| {
-            body(pointer, arguments)
-        })?;
+        let function = self.register(&name, body)?;
         Ok(ElementFn { function, of: PhantomData })
     }
 

@@ -1,6 +1,6 @@
 //! Execution of the calls of one message, in its handler.
 //!
-//! What functions send meanwhile, and their results, are collected, too: for each rank in one
+//! Calls that functions send meanwhile, and results, are collected, too: for each rank in one
 //! message, which leaves when the handler returns.
 
 use crate::call_record::{CallRecord, CallRecords, HEAD};
@@ -20,20 +20,14 @@ const COLLECTED: usize = 16;
 
 /// Records for a rank.
 #[derive(Debug)]
-struct Collected {
+struct OutgoingRecords {
     rank: usize,
-    records: u64,
     bytes: Vec<u8>,
 }
 
-impl Collected {
+impl OutgoingRecords {
     fn new(rank: usize) -> Self {
-        Self { rank, records: 0, bytes: Vec::new() }
-    }
-
-    fn push(&mut self, record: &CallRecord<'_>) {
-        record.append_to(&mut self.bytes);
-        self.records += 1;
+        Self { rank, bytes: Vec::new() }
     }
 }
 
@@ -46,13 +40,14 @@ struct ExecutedBatch<'a> {
     number: Cell<u64>,
     token: RefCell<Token<'a>>,
     /// Calls that functions have sent.
-    calls: RefCell<Vec<Collected>>,
+    calls: RefCell<Vec<OutgoingRecords>>,
 }
 
 /// Executes the calls of a message, and sends the answers of those that are waited for.
 ///
 /// # Errors
-/// Fails with the first error of a call that is not waited for; all have been executed.
+/// Fails with the first error of a call that is not waited for; all have been executed, up to a
+/// damaged record, if there is one.
 pub(crate) fn execute(
     table: &CallTable,
     token: Token<'_>,
@@ -61,17 +56,24 @@ pub(crate) fn execute(
     let (from, most) = (token.from().rank() as usize, token.max_medium());
     let (number, token, calls) = (Cell::new(0), RefCell::new(token), RefCell::default());
     let batch = ExecutedBatch { table, from, most, number, token, calls };
-    let (mut answers, mut failure) = (Collected::new(from), None);
+    let (mut answers, mut failure) = (OutgoingRecords::new(from), None);
     let bytes = payload.to_vec();
     for record in CallRecords::of(&bytes) {
-        let record = record.map_err(|error| error.to_string())?;
+        let record = match record {
+            Ok(record) => record,
+            // What the records before it have sent leaves all the same.
+            Err(error) => {
+                failure.get_or_insert(error.to_string());
+                break;
+            }
+        };
         let (failed, result) = batch.run(&record);
         if record.cookie != ONE_WAY {
             let answer = CallRecord { number: failed, cookie: record.cookie, bytes: &result };
             if answers.bytes.len() + CallRecord::length(result.len()) > most {
-                batch.defer(ANSWER, std::mem::replace(&mut answers, Collected::new(from)));
+                batch.defer(ANSWER, std::mem::replace(&mut answers, OutgoingRecords::new(from)));
             }
-            answers.push(&answer);
+            answer.append_to(&mut answers.bytes);
         } else if failed != 0 && failure.is_none() {
             failure = Some(String::from_utf8_lossy(&result).into_owned());
         }
@@ -79,9 +81,9 @@ pub(crate) fn execute(
     for calls in batch.calls.take() {
         batch.defer(CALL, calls);
     }
-    if answers.records > 0 {
+    if !answers.bytes.is_empty() {
         let token = batch.token.into_inner();
-        let sent = token.reply_bulk(ANSWER, &answers.bytes, answers.records);
+        let sent = token.reply_bulk(ANSWER, &answers.bytes, ());
         sent.map_err(|error| error.to_string())?;
     }
     failure.map_or(Ok(()), Err)
@@ -113,16 +115,16 @@ impl ExecutedBatch<'_> {
     ///
     /// # Errors
     /// Fails if too many are queued.
-    fn try_defer(&self, handler: Handler, of: &Collected) -> Result<()> {
-        debug_assert!(of.records > 0 && of.bytes.len() <= self.most, "a message has records");
+    fn try_defer(&self, handler: Handler, of: &OutgoingRecords) -> Result<()> {
+        debug_assert!(!of.bytes.is_empty() && of.bytes.len() <= self.most, "a message has records");
         let dest = self.table.rank(of.rank)?;
-        Ok(self.token.borrow_mut().defer_bulk(dest, handler, Some(&of.bytes), of.records)?)
+        Ok(self.token.borrow_mut().defer_bulk(dest, handler, Some(&of.bytes), ())?)
     }
 
     /// Queues a message as [`ExecutedBatch::try_defer`] does, or leaves it to what polls next.
-    fn defer(&self, handler: Handler, of: Collected) {
+    fn defer(&self, handler: Handler, of: OutgoingRecords) {
         if self.try_defer(handler, &of).is_err() {
-            self.table.keep_unsent((of.rank, handler, of.records, of.bytes));
+            self.table.keep_unsent((of.rank, handler, of.bytes));
         }
     }
 }
@@ -144,7 +146,8 @@ impl ExecutedCall for ExecutedBatch<'_> {
         }
         let number = u32::try_from(number).map_err(|_| ErrorKind::NoSuchFunction { number })?;
         let mut calls = self.calls.borrow_mut();
-        let full = |open: &Collected| open.bytes.len() + CallRecord::length(length) > self.most;
+        let full =
+            |open: &OutgoingRecords| open.bytes.len() + CallRecord::length(length) > self.most;
         let known = calls.iter().position(|open| open.rank == rank);
         // The room of a full message is needed, or that of any one for a rank that has none.
         let in_the_way = match known {
@@ -159,11 +162,11 @@ impl ExecutedCall for ExecutedBatch<'_> {
         }
         let found = calls.iter().position(|open| open.rank == rank);
         let at = found.unwrap_or_else(|| {
-            calls.push(Collected::new(rank));
+            calls.push(OutgoingRecords::new(rank));
             calls.len() - 1
         });
         if let Some(open) = calls.get_mut(at) {
-            open.push(&CallRecord { number, cookie: ONE_WAY, bytes });
+            CallRecord { number, cookie: ONE_WAY, bytes }.append_to(&mut open.bytes);
         }
         self.table.note_sent();
         debug_assert!(calls.len() <= COLLECTED, "few messages are collected at a time");

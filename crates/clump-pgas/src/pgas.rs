@@ -194,9 +194,10 @@ impl Inner {
     /// Sends all batches, and the counts of the stores in them.
     pub(crate) fn flush(&self) -> Result<()> {
         let announcement = self.stored.prepare();
-        self.aggregator.flush()?;
-        self.each_collected(|it| it.send_all())?;
-        announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, &self.aggregator, it))
+        let stored = self.aggregator.flush().and_then(|()| {
+            announcement.map_or(Ok(()), |it| self.stored.announce(&self.rma, &self.aggregator, it))
+        });
+        self.each_collected(|it| it.send_all()).and(stored)
     }
 
     /// Sends messages with the updates from now on, as long as their owner lives.

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// Messages that the endpoint refused to queue, to be sent by what polls next: rank, handler,
-/// number of records and records.
-type UnsentMessages = Vec<(usize, Handler, u64, Vec<u8>)>;
+/// Messages that the endpoint refused to queue, to be sent by what polls next: rank, handler and
+/// records.
+type UnsentMessages = Vec<(usize, Handler, Vec<u8>)>;
 
 /// A registered function, whose arguments and result are bytes.
 pub(crate) type RemoteBody = dyn Fn(&dyn ExecutedCall, &[u8]) -> Result<Vec<u8>>;
@@ -66,7 +66,7 @@ impl CallTable {
     }
 
     /// Keeps a message for what polls next.
-    pub(crate) fn keep_unsent(&self, message: (usize, Handler, u64, Vec<u8>)) {
+    pub(crate) fn keep_unsent(&self, message: (usize, Handler, Vec<u8>)) {
         self.unsent.borrow_mut().push(message);
     }
 

@@ -28,6 +28,7 @@ pub mod sshd_machines;
 pub mod stall;
 pub mod start_storm;
 pub mod storm;
+pub mod stroke;
 pub mod update_storm;
 
 use clump_os::procfs::{self, Process};

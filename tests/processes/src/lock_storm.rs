@@ -2,8 +2,8 @@
 //! the survivors.
 
 use crate::storm::Dice;
-use crate::{Folder, Job, program, signals};
-use clump_os::clock;
+use crate::stroke::Stroke;
+use crate::{Folder, Job, program};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -36,17 +36,9 @@ pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let own = seed.wrapping_add(u64::from(number));
-        let mut dice = Dice(own);
-        let nodes = dice.of(2..=3);
-        let ranks = dice.of(nodes..=6);
-        let drives = DRIVES[dice.of(0..=2) as usize];
-        let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
-        let node = (dice.of(0..=3) == 0).then(|| dice.of(0..=nodes - 1));
-        let victim = dice.of(0..=ranks - 1);
-        let dead: Vec<u32> = match node {
-            Some(node) => (0..ranks).filter(|rank| rank * nodes / ranks == node).collect(),
-            None => vec![victim],
-        };
+        let stroke = Stroke::draw(&mut Dice(own), &DRIVES, 30_000);
+        let Stroke { nodes, ranks, drives, node, victim, .. } = stroke;
+        let dead = stroke.dead();
         let what = format!(
             "kill {number} (seed {own}): of {ranks} ranks on {nodes} nodes by {drives} {}",
             node.map_or(format!("rank {victim}"), |node| format!("node {node}, ranks {dead:?}"))
@@ -57,22 +49,14 @@ pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
         let args = [folder.path().display().to_string(), own.to_string()].map(OsString::from);
         let job = Job::of_program(&options, program("contend"), args).start();
         job.await_ready(folder.path(), 0..ranks);
-        let pid =
-            node.map_or_else(|| job.rank(victim), |node| job.agents(nodes as usize)[node as usize]);
-        // The moment of the kill must be random: there is no condition to wait for.
-        let start = clock::instant();
-        while start.elapsed() < wait {
-            clock::yield_now();
-        }
-        job.signal(pid, signals::KILL);
+        stroke.strike(&job);
         let names = dead.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
         std::fs::write(folder.path().join("new"), names).expect("writing who died");
         std::fs::rename(folder.path().join("new"), folder.path().join("end")).expect("the end");
         let ended = job.finish();
-        let code = if node.is_some() { 125 } else { 137 };
         let survivors: Vec<&str> =
             ended.out.lines().filter(|line| line.contains(" had locks ")).collect();
-        let well = ended.code == code && survivors.len() == ranks as usize - dead.len();
+        let well = ended.code == stroke.code() && survivors.len() == ranks as usize - dead.len();
         assert!(well, "{what}: exit code {}\n{}\n{}", ended.code, ended.out, ended.err);
         for line in survivors {
             let words = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());

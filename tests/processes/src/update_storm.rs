@@ -1,8 +1,8 @@
 //! Kills ranks and agents of jobs that update memory of other nodes, and checks each end.
 
 use crate::storm::Dice;
-use crate::{Job, signals, until};
-use clump_os::clock;
+use crate::stroke::Stroke;
+use crate::{Job, until};
 use std::time::Duration;
 
 /// Updates of a job: more than it makes before it is killed.
@@ -32,13 +32,8 @@ pub fn update_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let own = seed.wrapping_add(u64::from(number));
-        let mut dice = Dice(own);
-        let nodes = dice.of(2..=3);
-        let ranks = dice.of(nodes..=6);
-        let drives = DRIVES[dice.of(0..=1) as usize];
-        let wait = Duration::from_micros(u64::from(dice.of(0..=300_000)));
-        let node = (dice.of(0..=3) == 0).then(|| dice.of(0..=nodes - 1));
-        let victim = dice.of(0..=ranks - 1);
+        let stroke = Stroke::draw(&mut Dice(own), &DRIVES, 300_000);
+        let Stroke { nodes, ranks, drives, node, victim, .. } = stroke;
         let named = node.map_or(format!("rank {victim} "), |node| format!("node {node}"));
         let what = format!("kill {number} (seed {own}): {named} of {ranks}/{nodes} by {drives}");
         say(&what);
@@ -47,17 +42,9 @@ pub fn update_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
         );
         let job = Job::command(&line).start();
         until("all ranks run", || (job.ranks().len() == ranks as usize).then_some(()));
-        let pid =
-            node.map_or_else(|| job.rank(victim), |node| job.agents(nodes as usize)[node as usize]);
-        // The moment of the kill must be random: there is no condition to wait for.
-        let start = clock::instant();
-        while start.elapsed() < wait {
-            clock::yield_now();
-        }
-        job.signal(pid, signals::KILL);
+        stroke.strike(&job);
         let ended = job.finish();
-        let code = if node.is_some() { 125 } else { 137 };
-        assert_eq!(ended.code, code, "{what}: exit code\n{}\n{}", ended.out, ended.err);
+        assert_eq!(ended.code, stroke.code(), "{what}: exit code\n{}\n{}", ended.out, ended.err);
         let report = ended.report();
         let first = report.first().is_some_and(|line| line.contains(&named));
         assert!(first, "{what}: the victim is not named\n{}", ended.err);

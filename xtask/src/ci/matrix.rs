@@ -51,16 +51,17 @@ pub struct AppRun {
     ranks: &'static str,
     nodes: &'static str,
     ni: &'static str,
-    setting: (&'static str, &'static str),
+    /// Beside the loss.
+    setting: Option<(&'static str, &'static str)>,
 }
 
 impl AppRun {
     const fn of(ranks: &'static str, nodes: &'static str, ni: &'static str) -> Self {
-        Self { ranks, nodes, ni, setting: ("CLUMP_NET_LOSS_PPM", LOSS_PPM) }
+        Self { ranks, nodes, ni, setting: None }
     }
 
     fn set(self, name: &'static str, value: &'static str) -> Self {
-        Self { setting: (name, value), ..self }
+        Self { setting: Some((name, value)), ..self }
     }
 }
 
@@ -129,7 +130,7 @@ pub fn applications(site: &Site) -> Result<StepOutcome> {
 fn failure(site: &Site, (app, words): (&str, &[&str]), run: AppRun) -> Result<Option<String>> {
     let AppRun { ranks, nodes, ni, setting } = run;
     let first = ["app", app, "-n", ranks, "--nodes", nodes, "--ni", ni, "--json"];
-    let settings = [("CLUMP_NET_LOSS_PPM", LOSS_PPM), setting];
+    let settings: Vec<_> = setting.into_iter().chain([("CLUMP_NET_LOSS_PPM", LOSS_PPM)]).collect();
     let ended = clump_with(site, &[&first, words].concat(), &settings)?;
     if !ended.success {
         return Ok(Some(ended.why));
