@@ -164,6 +164,10 @@ pub(crate) struct Emulation {
     handled_ns: u64,
     /// Time at which the last answer of an interface was due.
     answered_ns: u64,
+    /// Time for which the last request to an interface was held back.
+    held_ns: u64,
+    /// Answers of interfaces whose requests were held back, by their first word, and for how long.
+    held_answers: HashMap<u64, u64>,
 }
 
 impl Emulation {
@@ -176,6 +180,9 @@ impl Emulation {
         let Some((epoch, words)) = job.knobs() else { return false };
         (self.epoch, self.table) = (epoch, KnobTable::from_words(&words));
         self.on = !self.table.is_off();
+        if !self.on {
+            self.held_answers.clear();
+        }
         debug_assert!(self.epoch.is_multiple_of(2), "a complete change");
         debug_assert!(self.epoch != 0 || !self.on, "somebody has turned them");
         true
@@ -202,6 +209,9 @@ impl Emulation {
         }
         let end_ns = self.reserved.map_or(0, |reserved| reserved.end_ns);
         debug_assert!(end_ns > 0, "it was injected");
+        if to_interface {
+            self.held_ns = end_ns.saturating_sub(clock::now_ns());
+        }
         if scope == KnobScope::Shm {
             self.handled_ns = self.handled_ns.max(end_ns.saturating_add(knobs.latency_ns));
         }
@@ -255,15 +265,27 @@ impl Emulation {
         true
     }
 
-    /// Hides the answer of an interface: for the latency of both directions, and at the gap of its
-    /// requests.
+    /// Notes that the last request to an interface is answered by a message that begins with
+    /// `name`.
+    pub(crate) fn hold_answer(&mut self, name: u64) {
+        debug_assert!(self.on, "nothing is held back otherwise");
+        if self.held_ns > 0 {
+            self.held_answers.insert(name, self.held_ns);
+        }
+        debug_assert!(self.held_ns <= 2 * MAX_HELD_NS, "interfaces hold what they have room for");
+    }
+
+    /// Hides the answer of an interface: as long as its request was held back, for the latency of
+    /// both directions, and at the gap of its requests.
     pub(crate) fn hide_answer(&mut self, answer: QueuedMessage) {
         let knobs = self.table.get(KnobScope::Net, KnobClass::OneSided);
         let now = clock::now_ns();
         debug_assert!(answer.reply, "interfaces answer");
         let bytes = answer.payload.len() as u64;
         let extra_ns = bytes.saturating_mul(knobs.byte_ps) / 1000;
-        let due_ns = now.saturating_add(2 * knobs.latency_ns).saturating_add(extra_ns);
+        let held_ns = answer.words.first().and_then(|name| self.held_answers.remove(name));
+        let due_ns = now.saturating_add(held_ns.unwrap_or(0));
+        let due_ns = due_ns.saturating_add(2 * knobs.latency_ns).saturating_add(extra_ns);
         self.answered_ns = due_ns.max(self.answered_ns.saturating_add(knobs.gap_ns));
         debug_assert!(self.answered_ns >= now, "no answer is due before it has come");
         self.keep(self.answered_ns, Hidden { message: Delayed::Remote(answer), sent: None });

@@ -333,6 +333,22 @@ impl<H: Ownership> Endpoint<H> {
         Ok(())
     }
 
+    /// Returns true if sends are traced, or may be slower on purpose.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.context.trace().is_some() || self.context.node().job().knob_epoch() != 0
+    }
+
+    /// Notes that the request just sent, to an interface, is answered by a message whose first word
+    /// is `name`: where knobs of the laboratory hold the request back, its answer is hidden for as
+    /// long.
+    pub fn hold_answer(&self, name: u64) {
+        let Ok(mut core) = self.hold.core() else { return };
+        if let Some(emulation) = core.handler_context.emulation.as_mut().filter(|knobs| knobs.on) {
+            emulation.hold_answer(name);
+        }
+    }
+
     /// Returns the rank's context.
     pub fn context(&self) -> &Arc<RankContext> {
         &self.context

@@ -88,9 +88,15 @@ impl Injection {
     /// Returns true if the interface holds so many messages already that it takes no more: the
     /// bound that makes a sender wait.
     pub fn is_too_far(&self, knobs: &Knobs, now_ns: u64) -> bool {
+        self.room_after_ns(knobs, now_ns) > 0
+    }
+
+    /// Returns the time after which the interface takes the message, which is handed to it at
+    /// `now_ns`.
+    pub fn room_after_ns(&self, knobs: &Knobs, now_ns: u64) -> u64 {
         let each = (self.free_ns - self.at_ns).max(knobs.gap_ns);
         let bound = each.saturating_mul(MAX_BACKLOG).min(MAX_HELD_NS / 2);
-        self.at_ns - now_ns.min(self.at_ns) > bound.max(each)
+        self.at_ns.saturating_sub(now_ns).saturating_sub(bound.max(each))
     }
 }
 

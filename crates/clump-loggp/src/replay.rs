@@ -242,6 +242,13 @@ impl Player {
         let bulk = if row.1 == KnobClass::Short { 0 } else { bytes };
         let plan = Injection::plan(knob, self.now.ns, free.ns, bulk as usize);
         debug_assert_eq!(plan.at_ns, before.ns, "it is injected once the interface is free");
+        if row.1 == KnobClass::OneSided {
+            // A request. Others may be replies, which wait for no room.
+            let wait_ns = plan.room_after_ns(knob, self.now.ns);
+            if wait_ns > 0 {
+                self.now = Moment { ns: self.now.ns + wait_ns, ..before };
+            }
+        }
         let mut left = Moment { ns: plan.end_ns, ..before };
         left.counts.bytes += u64::from(bulk);
         *free = Moment { ns: plan.free_ns, ..before };

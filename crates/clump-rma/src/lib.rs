@@ -43,6 +43,7 @@ mod memory;
 mod node_region;
 mod phase;
 pub mod protocol;
+mod request_payload;
 mod requester;
 mod rma;
 mod segment;

@@ -9,8 +9,9 @@ pub use turn::{LockTurn, TurnStatus};
 
 use crate::error::{Refusal, Result, refused};
 use crate::protocol::{ask, how};
+use crate::request_payload::RequestPayload;
 use crate::requester::AnswerSink;
-use crate::rma::{Inner, RequestPayload, Rma};
+use crate::rma::{Inner, Rma};
 use crate::segment::Segment;
 use crate::target::Target;
 use clump_am::WaitFor;

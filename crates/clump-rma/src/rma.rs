@@ -3,6 +3,7 @@
 use crate::atomic::AtomicOp;
 use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
+use crate::request_payload::RequestPayload;
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use crate::service::{HALVES, SpreadUpdate, code, may_be_batched};
 use crate::target::Target;
@@ -49,15 +50,6 @@ pub(crate) struct Inner {
     successors: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
     /// Number of those grants.
     passed: Cell<u64>,
-}
-
-/// Data that a request carries besides words.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum RequestPayload<'a> {
-    Nothing,
-    Bytes(&'a [u8]),
-    /// Deposited at this offset of the interface's segment.
-    Deposit(u64, &'a [u8]),
 }
 
 impl Rma {
@@ -252,6 +244,8 @@ impl Inner {
         let dest = self.node_route(node)?;
         let encoded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
         let (handler, words) = (Handler(encoded.handler), encoded.words());
+        let bytes = load.len();
+        debug_assert!(handler.0 != 0, "interfaces have handlers from 1");
         let sent = match load {
             RequestPayload::Nothing => self.endpoint.request(dest, handler, words),
             RequestPayload::Bytes(bytes) => self.endpoint.request_bulk(dest, handler, bytes, words),
@@ -262,15 +256,31 @@ impl Inner {
         if sent.is_err() {
             self.books.borrow_mut().unsend(node);
         } else {
-            self.note_ask(node, &encoded);
+            self.note_request(node, &encoded, bytes);
         }
         Ok(sent?)
     }
 
-    /// Notes a request that is answered in the rank's trace.
-    fn note_ask(&self, node: u32, encoded: &EncodedRequest) {
-        if self.context.trace().is_some() && encoded.cookie() != 0 {
-            self.context.note(EventKind::Ask, (node, 0, encoded.cookie() as u32));
+    /// Notes a request that was sent, with so many bytes of payload: in the rank's trace, and for
+    /// the network that is slower on purpose, which delays answers with their requests.
+    #[inline]
+    fn note_request(&self, node: u32, encoded: &EncodedRequest, bytes: usize) {
+        debug_assert!((node as usize) < self.ways.len(), "a node of the job");
+        if self.endpoint.is_observed() {
+            self.note_observed(node, encoded.cookie(), bytes);
+        }
+    }
+
+    #[cold]
+    fn note_observed(&self, node: u32, cookie: u64, bytes: usize) {
+        debug_assert!(node < self.context.node().nnodes(), "a node of the job");
+        debug_assert!(self.endpoint.is_observed(), "there is a trace, or a knob");
+        if cookie == 0 {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.context.note(EventKind::Post, (node, 0, bytes));
+        } else {
+            self.endpoint.hold_answer(cookie);
+            self.context.note(EventKind::Ask, (node, 0, cookie as u32));
         }
     }
 
@@ -279,7 +289,7 @@ impl Inner {
         debug_assert_ne!(encoded.handler & ask::AFTER, 0, "it comes after all requests before it");
         let handler = Handler(encoded.handler);
         self.endpoint.request(self.node_route(node)?, handler, encoded.words())?;
-        self.note_ask(node, encoded);
+        self.note_request(node, encoded, 0);
         Ok(())
     }
 

@@ -31,13 +31,16 @@ pub enum EventKind {
     Lock = 12,
     /// It has it.
     LockEnd = 13,
-    /// A batch of operations leaves. `peer`: its slot in the rank; `value`: the operations in it.
+    /// A batch of operations is closed; what carries it follows. `peer`: its slot in the rank;
+    /// `value`: the operations in it.
     Batch = 14,
+    /// A request to the interface of node `peer` that has no answer. `value`: bytes of its payload.
+    Post = 15,
 }
 
 impl EventKind {
     /// All kinds, by their number from 1.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Send,
         Self::Handle,
         Self::HandleEnd,
@@ -52,6 +55,7 @@ impl EventKind {
         Self::Lock,
         Self::LockEnd,
         Self::Batch,
+        Self::Post,
     ];
 
     /// Returns the kind with this number.
@@ -90,6 +94,7 @@ impl EventKind {
             Self::Fault | Self::FaultEnd => "page fault",
             Self::Lock | Self::LockEnd => "lock",
             Self::Batch => "batch",
+            Self::Post => "post",
         }
     }
 }

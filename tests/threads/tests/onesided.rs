@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests give up where something fails")]
 
 use clump_am::{Endpoint, Handler, Name, Tag};
+use clump_loggp::{BaseParameters, KnobTable};
+use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, SegmentName, Signal, Strides};
 use clump_test_bed::{Seat, Shape, run};
@@ -324,6 +326,32 @@ fn a_restricted_wait_runs_no_handler_of_another_endpoint() {
                 }
                 assert_eq!(runs.get(), 0, "a handler of the program ran");
                 endpoint.poll_until(|| runs.get() == MESSAGES).unwrap();
+            }
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn what_waits_for_stores_waits_for_the_gap_of_each() {
+    const STORES: u64 = 20;
+    const GAP_NS: u64 = 1_000_000;
+    for shape in Shape::of(2, 2).every_way() {
+        run(&shape, 3, |seat| {
+            let knobs = KnobTable::parse("g=1ms,scope=net", &[BaseParameters::default(); 2]);
+            seat.context.node().set_knobs(&knobs.unwrap().to_words()).unwrap();
+            let rma = Rma::open(&seat.context).unwrap();
+            let (_mine, all) = seat.allocate(&rma, 4096);
+            seat.meet();
+            if seat.rank() == 0 {
+                rma.poll().unwrap();
+                let begun = clock::now_ns();
+                for word in 0..STORES {
+                    all[1].put(8 * word, word).unwrap();
+                }
+                rma.quiet().unwrap();
+                // The request that waits for them leaves a gap after the last; stamps round.
+                assert!(clock::now_ns() - begun >= STORES * GAP_NS - 200);
             }
             seat.meet();
         });

@@ -7,8 +7,6 @@ use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, replay};
 use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes of an operation in a batch: where, and its value.
-const OPERATION_BYTES: u32 = 16;
 /// Bit of the names of requests to interfaces: no message has it.
 const TO_INTERFACE: u64 = 1 << 63;
 
@@ -152,17 +150,15 @@ impl Pass {
                     track.steps.push(Step::Handled);
                 }
             }
-            EventKind::Ask | EventKind::Batch => {
+            EventKind::Ask | EventKind::Post => {
                 track.compute_until(at_ns);
-                let batch = event.kind == EventKind::Batch;
-                let (to, key, bytes) = if batch {
-                    (NOBODY, 0, event.value.saturating_mul(OPERATION_BYTES))
+                let (to, key, bytes) = if event.kind == EventKind::Post {
+                    (NOBODY, 0, event.value)
                 } else {
                     self.asked.insert((rank, asked(&event)), at_ns);
                     (rank, asked(&event), 0)
                 };
-                let other = batch || event.peer != node;
-                let row = (scope(other), KnobClass::OneSided);
+                let row = (scope(event.peer != node), KnobClass::OneSided);
                 track.steps.push(Step::Send { to, key, bytes, row });
             }
             EventKind::Answer => {
@@ -219,6 +215,7 @@ impl Pass {
                 track.steps.push(Step::Part { key, after_ns });
             }
             // Page faults and locks are times of their own; their messages are those of interfaces.
+            // What carries a batch has events of its own.
             _ => track.compute_until(at_ns),
         }
     }

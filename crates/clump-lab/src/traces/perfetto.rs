@@ -181,6 +181,7 @@ impl<W: Write> Writer<'_, W> {
             EventKind::Barrier => ["ranks", ""],
             EventKind::Ask | EventKind::Answer => ["node", "number"],
             EventKind::Batch => ["slot", "operations"],
+            EventKind::Post => ["node", "bytes"],
             _ => ["", ""],
         };
         for (name, number) in [(peer, event.peer), (value, event.value)] {

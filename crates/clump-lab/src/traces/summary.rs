@@ -154,6 +154,10 @@ impl Pass {
     }
 
     fn note_message(&mut self, timeline: &Timeline, rank: u32, at_ns: u64, event: &TraceEvent) {
+        if event.kind == EventKind::Post {
+            let posts = self.summary.messages.entry(POSTS).or_default();
+            (posts.sent, posts.bytes) = (posts.sent + 1, posts.bytes + u64::from(event.value));
+        }
         let Some(name) = timeline.message(rank, event) else { return };
         let class = MessageClass::of_detail(event.detail);
         let summary = self.summary.messages.entry(text_of(class)).or_default();
@@ -228,6 +232,9 @@ impl Pass {
         summary
     }
 }
+
+/// Requests to interfaces that have no answer, beside messages of a path and class.
+const POSTS: &str = "posts to interfaces";
 
 /// Returns the name of a path and class of messages.
 fn text_of(MessageClass { remote, reply, bulk }: MessageClass) -> &'static str {

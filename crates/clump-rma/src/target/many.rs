@@ -6,8 +6,8 @@ use crate::atomic::{AtomicOp, Comparison};
 use crate::error::{Refusal, Result, refused};
 use crate::lock::Granted;
 use crate::protocol::MAX_PIECE;
+use crate::request_payload::RequestPayload;
 use crate::requester::AnswerSink;
-use crate::rma::RequestPayload;
 use crate::service::{
     AdvanceWord, HALVES, MAX_RANGES, Range, Update, code, execute_batch, execute_halves,
     may_be_batched, read_many,

@@ -127,3 +127,21 @@ fn a_wait_for_nothing_that_was_traced_stays_as_long() {
     assert_eq!(graph.unexplained_ns, 40_000);
     assert_eq!(longer(&graph, ["L=+5us"]), [0]);
 }
+
+#[test]
+fn stores_without_an_answer_hold_up_the_request_that_waits_for_them() {
+    let mut written = Written::default();
+    for store in 0..10 {
+        written.note(0, 1_000 + store * 100, EventKind::Batch, (0, 0, 1));
+        written.note(0, 1_000 + store * 100, EventKind::Post, (1, 0, 8));
+    }
+    written.note(0, 2_000, EventKind::Ask, (1, 0, 5));
+    written.note(0, 2_000, EventKind::Wait, (0, 0, 0));
+    written.note(0, 9_000, EventKind::Answer, (1, 0, 5));
+    written.note(0, 9_000, EventKind::WaitEnd, (0, 0, 0));
+    let graph = written.graph();
+    assert_eq!(graph.send_times(KnobScope::Net)[&0].len(), 11, "a batch is no message");
+    // The request leaves ten gaps after the first store, at 1 us.
+    let late = 1_000 + 10 * 3_000 - 2_000;
+    assert_eq!(longer(&graph, ["L=+5us", "g=3us,scope=net"]), [2 * 5_000, late]);
+}
