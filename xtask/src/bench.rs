@@ -4,6 +4,7 @@
 //! `docs/benchmarks/results/*.json` has the tables. A row begins with what people recorded; runs
 //! by this command replace its figures. Text around the tables is written by hand.
 
+mod applications;
 mod instruments;
 mod page;
 mod results;
@@ -13,7 +14,7 @@ mod tests;
 use crate::command::{self, cargo};
 use crate::host;
 use anyhow::{Context, Result, bail};
-use instruments::{INSTRUMENTS, Instrument};
+use instruments::Instrument;
 use results::{ResultTable, Run};
 use serde_json::Value;
 use std::path::Path;
@@ -29,18 +30,24 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// # Errors
 /// Fails if an instrument does, or if a file cannot be read or written.
 pub fn run(root: &Path, options: &[String]) -> Result<bool> {
-    let words: Vec<&str> = options.iter().map(String::as_str).collect();
-    let wanted: Vec<&Instrument> = match words[..] {
+    let mut words: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut turns = 1;
+    if let Some(at) = words.iter().position(|word| *word == "--runs") {
+        let number = words.get(at + 1).and_then(|word| word.parse().ok());
+        turns = number.context("--runs takes a number")?;
+        words.drain(at..at + 2);
+    }
+    let wanted: Vec<Instrument> = match words[..] {
         ["--render"] => Vec::new(),
         ["--list"] => {
-            for instrument in INSTRUMENTS {
-                println!("{:<12} clump {}", instrument.name, instrument.words.join(" "));
+            for instrument in instruments::all() {
+                println!("{:<28} clump {}", instrument.name, instrument.words.join(" "));
             }
             return Ok(true);
         }
-        ["--only", names] => names.split(',').map(instrument).collect::<Result<_>>()?,
-        [] => INSTRUMENTS.iter().collect(),
-        _ => bail!("bench takes --render, --list or --only NAME[,NAME]"),
+        ["--only", names] => named(names)?,
+        [] => instruments::all(),
+        _ => bail!("bench takes --render, --list or --only NAME[,NAME], and --runs N"),
     };
     let mut tables = ResultTable::load_all(root)?;
     if !wanted.is_empty() {
@@ -50,9 +57,12 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
             bail!("building clump: {}", built.why);
         }
     }
-    for instrument in wanted {
-        measure(root, instrument, &mut tables)?;
-        tables.iter().try_for_each(|table| table.store(root))?;
+    for turn in 0..turns {
+        for instrument in &wanted {
+            println!("bench: {} of {turns}: {}", turn + 1, instrument.name);
+            measure(root, instrument, &mut tables)?;
+            tables.iter().try_for_each(|table| table.store(root))?;
+        }
     }
     let path = root.join(PAGE);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
@@ -62,22 +72,31 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-fn instrument(name: &str) -> Result<&'static Instrument> {
-    let found = INSTRUMENTS.iter().find(|instrument| instrument.name == name);
-    found.with_context(|| format!("there is no instrument `{name}`; --list has their names"))
+/// Returns the instruments with these names, and those of the tables with these names.
+fn named(names: &str) -> Result<Vec<Instrument>> {
+    let mut wanted = Vec::new();
+    for name in names.split(',') {
+        let suits = |one: &Instrument| one.name == name || one.rows().any(|(of, ..)| of == name);
+        let before = wanted.len();
+        wanted.extend(instruments::all().into_iter().filter(suits));
+        if wanted.len() == before {
+            bail!("there is no instrument and no table `{name}`; --list has the instruments");
+        }
+    }
+    Ok(wanted)
 }
 
 /// Runs an instrument and adds what it measured to the rows.
 fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> Result<()> {
     let mut clump = Command::new(host::target(root).join("release/clump"));
-    clump.args(instrument.words);
+    clump.args(instrument.words.iter());
     let ended = command::run_read(&mut clump, LIMIT)?;
     if !ended.success {
         bail!("{}: {}", instrument.name, ended.why);
     }
     let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
     let run = Run {
-        instrument: instrument.name.into(),
+        instrument: instrument.name.to_string(),
         date: said(Command::new("date").args(["-u", "+%F"]))?,
         commit: said(
             Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(root),

@@ -1,22 +1,24 @@
 //! Instruments, and the rows that their figures belong to.
 
+use super::applications;
 use super::results::{Goal, StoredFigure};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// A command of clump that measures.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Instrument {
     /// Its name here.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its command line.
-    pub words: &'static [&'static str],
+    pub words: Cow<'static, [&'static str]>,
     /// Its figures.
-    figures: &'static [Source],
+    pub figures: Cow<'static, [FigureSource]>,
 }
 
 /// A figure of a report, and its place.
-#[derive(Debug)]
-struct Source {
+#[derive(Debug, Clone)]
+pub struct FigureSource {
     table: &'static str,
     row: &'static str,
     column: usize,
@@ -29,8 +31,9 @@ struct Source {
     only: Option<(&'static str, &'static str)>,
 }
 
-impl Source {
-    const fn new(
+impl FigureSource {
+    /// Describes the figure of a table, row and column.
+    pub const fn new(
         (table, row, column): (&'static str, &'static str, usize),
         path: &'static str,
         unit: (f64, &'static str, usize),
@@ -44,115 +47,120 @@ const NODE: &str = "within-a-node";
 const NODES: &str = "between-nodes";
 const PEERS: &str = "beside-others";
 
-/// All instruments.
-pub const INSTRUMENTS: &[Instrument] = &[
+/// Returns all instruments.
+pub fn all() -> Vec<Instrument> {
+    LABORATORY.iter().cloned().chain(applications::all()).collect()
+}
+
+/// Instruments of the laboratory that measure communication.
+const LABORATORY: &[Instrument] = &[
     Instrument {
-        name: "logp",
-        words: &["lab", "logp", "--json"],
-        figures: &[
-            Source {
+        name: Cow::Borrowed("logp"),
+        words: Cow::Borrowed(&["lab", "logp", "--json"]),
+        figures: Cow::Borrowed(&[
+            FigureSource {
                 only: Some(("/data/placement", "separate_cores")),
-                ..Source::new(
+                ..FigureSource::new(
                     (NODE, "short-round-trip-two-line-ping-pong-cpus-apart", 1),
                     "/data/round_trip_ns/ratio",
                     (1.0, "", 2),
                     Some(Goal::AtMost(1.20)),
                 )
             },
-            Source {
+            FigureSource {
                 only: Some(("/data/placement", "siblings")),
-                ..Source::new(
+                ..FigureSource::new(
                     (NODE, "the-same-cpus-that-share-a-cache", 1),
                     "/data/round_trip_ns/ratio",
                     (1.0, "", 2),
                     Some(Goal::AtMost(1.30)),
                 )
             },
-            Source::new(
+            FigureSource::new(
                 (NODE, "one-way-short-rate-one-pair", 1),
                 "/data/rate_per_s/ours",
                 (1e-6, "M/s", 0),
                 Some(Goal::AtLeast(60.0)),
             ),
-        ],
+        ]),
     },
     Instrument {
-        name: "idle-net",
-        words: &["lab", "logp", "--scope", "all", "--json"],
-        figures: &[Source::new(
+        name: Cow::Borrowed("idle-net"),
+        words: Cow::Borrowed(&["lab", "logp", "--scope", "all", "--json"]),
+        figures: Cow::Borrowed(&[FigureSource::new(
             (NODE, "round-trip-with-the-network-enabled-but-idle-without", 1),
             "/data/idle_network/ratio",
             (1.0, "", 2),
             Some(Goal::AtMost(1.15)),
-        )],
+        )]),
     },
     Instrument {
-        name: "compare",
-        words: &["lab", "compare", "--json"],
-        figures: &[
-            Source::new(
+        name: Cow::Borrowed("compare"),
+        words: Cow::Borrowed(&["lab", "compare", "--json"]),
+        figures: Cow::Borrowed(&[
+            FigureSource::new(
                 (PEERS, "one-node-round-trip-of-8-bytes", 1),
                 "/tables/0/rows/0/figures/0",
                 (1.0, "us", 2),
                 None,
             ),
-            Source::new(
+            FigureSource::new(
                 (PEERS, "one-node-round-trip-of-8-bytes", 3),
                 "/tables/0/rows/0/figures/-",
                 (1.0, "", 1),
                 None,
             ),
-            Source::new(
+            FigureSource::new(
                 (PEERS, "one-way-rate-of-8-bytes", 1),
                 "/tables/0/rows/1/figures/0",
                 (1.0, "M/s", 0),
                 None,
             ),
-            Source::new(
+            FigureSource::new(
                 (PEERS, "one-way-rate-of-8-bytes", 3),
                 "/tables/0/rows/1/figures/-",
                 (1.0, "", 1),
                 None,
             ),
-        ],
+        ]),
     },
     Instrument {
-        name: "loss",
-        words: &["lab", "loss", "--json"],
-        figures: &[
-            Source::new(
+        name: Cow::Borrowed("loss"),
+        words: Cow::Borrowed(&["lab", "loss", "--json"]),
+        figures: Cow::Borrowed(&[
+            FigureSource::new(
                 (NODES, "goodput-at-1-loss-lossless", 1),
                 "/data/goodput/0/bytes_per_s/ratio",
                 (1.0, "(AEAD)", 2),
                 Some(Goal::AtLeast(0.9)),
             ),
-            Source::new(
+            FigureSource::new(
                 (NODES, "goodput-at-5-loss-lossless", 1),
                 "/data/goodput/1/bytes_per_s/ratio",
                 (1.0, "(AEAD)", 2),
                 Some(Goal::AtLeast(0.7)),
             ),
-        ],
+        ]),
     },
     Instrument {
-        name: "flood",
-        words: &["lab", "flood", "--json"],
-        figures: &[Source::new(
+        name: Cow::Borrowed("flood"),
+        words: Cow::Borrowed(&["lab", "flood", "--json"]),
+        figures: Cow::Borrowed(&[FigureSource::new(
             (NODES, "flood-of-50-000-foreign-packets-s-of-a-processor", 1),
             "/data/processor",
             (100.0, "% (AEAD)", 1),
             Some(Goal::AtMost(10.0)),
-        )],
+        )]),
     },
     Instrument {
-        name: "urgent",
-        words: &["lab", "urgent", "--json"],
-        figures: &[Source::new(
+        name: Cow::Borrowed("urgent"),
+        words: Cow::Borrowed(&["lab", "urgent", "--json"]),
+        figures: Cow::Borrowed(&[FigureSource::new(
             (NODES, "round-trip-under-bulk-control-ahead-of-data-in-line", 1),
             "/data/rows/0/loaded_ns/ratio",
             (1.0, "(AEAD)", 2),
             None,
-        )],
+        )]),
     },
 ];
 
@@ -160,7 +168,7 @@ impl Instrument {
     /// Returns the figures in a report: table, row, figure.
     pub fn figures_of(&self, report: &Value) -> Vec<(&'static str, &'static str, StoredFigure)> {
         let mut found = Vec::new();
-        for source in self.figures {
+        for source in self.figures.iter() {
             let suits = source.only.is_none_or(|(path, value)| {
                 report.pointer(path).and_then(Value::as_str) == Some(value)
             });
@@ -172,13 +180,12 @@ impl Instrument {
     }
 
     /// Returns the rows that it has figures for.
-    #[cfg(test)]
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, &'static str, usize)> {
         self.figures.iter().map(|source| (source.table, source.row, source.column))
     }
 }
 
-impl Source {
+impl FigureSource {
     /// Reads a plain number, a median, or a figure of a report's table.
     fn read(&self, figure: &Value) -> Option<StoredFigure> {
         let (scale, unit, digits) = self.unit;
