@@ -5,7 +5,8 @@
 //! by this command replace its figures. Text around the tables is written by hand.
 
 mod applications;
-mod instruments;
+mod instrument;
+mod laboratory;
 mod page;
 mod results;
 #[cfg(test)]
@@ -14,7 +15,8 @@ mod tests;
 use crate::command::{self, cargo};
 use crate::host;
 use anyhow::{Context, Result, bail};
-use instruments::Instrument;
+use instrument::Instrument;
+use laboratory::LABORATORY;
 use results::{ResultTable, Run};
 use serde_json::Value;
 use std::path::Path;
@@ -40,13 +42,13 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     let wanted: Vec<Instrument> = match words[..] {
         ["--render"] => Vec::new(),
         ["--list"] => {
-            for instrument in instruments::all() {
+            for instrument in all() {
                 println!("{:<28} clump {}", instrument.name, instrument.words.join(" "));
             }
             return Ok(true);
         }
         ["--only", names] => named(names)?,
-        [] => instruments::all(),
+        [] => all(),
         _ => bail!("bench takes --render, --list or --only NAME[,NAME], and --runs N"),
     };
     let mut tables = ResultTable::load_all(root)?;
@@ -72,13 +74,18 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     Ok(true)
 }
 
+/// Returns all instruments.
+fn all() -> Vec<Instrument> {
+    LABORATORY.iter().cloned().chain(applications::all()).collect()
+}
+
 /// Returns the instruments with these names, and those of the tables with these names.
 fn named(names: &str) -> Result<Vec<Instrument>> {
     let mut wanted = Vec::new();
     for name in names.split(',') {
         let suits = |one: &Instrument| one.name == name || one.rows().any(|(of, ..)| of == name);
         let before = wanted.len();
-        wanted.extend(instruments::all().into_iter().filter(suits));
+        wanted.extend(all().into_iter().filter(suits));
         if wanted.len() == before {
             bail!("there is no instrument and no table `{name}`; --list has the instruments");
         }

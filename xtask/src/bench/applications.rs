@@ -1,6 +1,6 @@
 //! Applications as instruments: alone, and beside MPI.
 
-use super::instruments::{FigureSource, Instrument};
+use super::instrument::{FigureSource, Instrument};
 use super::results::Goal;
 
 const GLOBAL: &str = "global-memory";
@@ -45,7 +45,8 @@ const OF_SHARED: [(&str, &[&str]); 14] = [
 const SHAPES: [(&str, &[&str]); 3] =
     [("one-rank", &["-n", "1"]), ("one-node", &["-n", "2"]), ("two-nodes", TWO_NODES)];
 
-/// Comparisons with the same work in MPI: the instrument's name and scope, and the columns of its time and ratio.
+/// Comparisons with the same work in MPI: name and scope of the instrument, and the columns of its
+/// time and its ratio.
 const BESIDE: [(&str, &str, [usize; 2]); 2] =
     [("beside-mpi-shm", "shm", [1, 2]), ("beside-mpi-net", "net", [3, 4])];
 
@@ -68,7 +69,7 @@ fn global() -> impl Iterator<Item = Instrument> {
             let unit = (1.0, "M/s", 1);
             let figure = FigureSource::new((GLOBAL, row, column), path, unit, None);
             let words = [words, TWO_NODES, &["--security", security]].concat();
-            application(format!("{row}-{security}"), words, figure)
+            application(format!("{row}-{security}"), &words, figure)
         })
     })
 }
@@ -77,14 +78,14 @@ fn shared() -> impl Iterator<Item = Instrument> {
     OF_SHARED.into_iter().flat_map(|(row, words)| {
         (1..).zip(SHAPES).map(move |(column, (shape, options))| {
             let figure = FigureSource::new((SHARED, row, column), SPEED_UP, (1.0, "", 2), None);
-            application(format!("{row}-{shape}"), [words, options].concat(), figure)
+            application(format!("{row}-{shape}"), &[words, options].concat(), figure)
         })
     })
 }
 
 /// Returns what runs an application at the size for measurements.
-fn application(name: String, words: Vec<&'static str>, figure: FigureSource) -> Instrument {
-    let words = [&["app"], &words[..], &["--size", "measure", "--json"]].concat();
+fn application(name: String, words: &[&'static str], figure: FigureSource) -> Instrument {
+    let words = [&["app"], words, &["--size", "measure", "--json"]].concat();
     Instrument { name: name.into(), words: words.into(), figures: vec![figure].into() }
 }
 

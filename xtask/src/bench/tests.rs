@@ -1,8 +1,8 @@
 //! The page and the stored results are in step, and runs replace what people wrote.
 
-use super::instruments;
+use super::instrument::Instrument;
 use super::results::{ResultTable, Run};
-use super::{PAGE, page};
+use super::{PAGE, all, page};
 use crate::host;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn the_page_shows_what_is_stored() {
 #[test]
 fn every_figure_has_a_row() {
     let tables = tables();
-    for (table, row, column) in instruments::all().iter().flat_map(instruments::Instrument::rows) {
+    for (table, row, column) in all().iter().flat_map(Instrument::rows) {
         let table = tables.iter().find(|one| one.name == table).unwrap();
         assert!(table.rows.iter().any(|one| one.key == row), "{row}");
         assert!(column < table.columns.len(), "{row}");
@@ -40,7 +40,7 @@ fn every_figure_has_a_row() {
 
 #[test]
 fn runs_replace_figures_and_judge_them() {
-    let all = instruments::all();
+    let all = all();
     let flood = all.iter().find(|one| one.name == "flood").unwrap();
     let mut tables = tables();
     let table = tables.iter_mut().find(|one| one.name == "between-nodes").unwrap();
@@ -64,7 +64,7 @@ fn runs_replace_figures_and_judge_them() {
 
 #[test]
 fn figures_are_found_in_either_form() {
-    let all = instruments::all();
+    let all = all();
     let compare = all.iter().find(|one| one.name == "compare").unwrap();
     let figures = json!([{ "value": 0.15, "interval": [0.14, 0.16] }, null, { "value": 1.9, "interval": null }]);
     let report = json!({ "tables": [{ "rows": [{ "figures": figures }] }] });
