@@ -1,5 +1,6 @@
 //! The executor of one-sided operations: an engine, and its way to the interface's stack.
 
+use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
 use clump_net::{
     ArrivedMessage, Disposition, FlowId, Pushed, QueuedMessage, Request as OwnRequest, Stack,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Executor {
     looked: (u64, u64),
     /// True if all watched words are to be looked at.
     suspects: bool,
+    /// Messages to other interfaces, while the network is slower on purpose.
+    delayed: DelayedSends,
 }
 
 impl Executor {
@@ -54,8 +57,8 @@ impl Executor {
         let engine = engine.with_services(services, memory.all_interfaces().end);
         let (memory, flows) = (memory.clone(), vec![None; memory.nnodes() as usize]);
         let own = memory.rank(memory.interface_id(memory.node()));
-        let (answers, looked, suspects) = (Vec::new(), (0, 0), false);
-        Self { engine, name, memory, own, living, answers, flows, looked, suspects }
+        let (answers, looked, suspects, delayed) = (Vec::new(), (0, 0), false, Default::default());
+        Self { engine, name, memory, own, living, answers, flows, looked, suspects, delayed }
     }
 
     /// Returns the engine, and an outlet for it.
@@ -66,8 +69,8 @@ impl Executor {
         clock: &'a C,
         routes: &'a Routes,
     ) -> (&'a mut Engine<NodeSegments>, Outlet<'a, C>) {
-        let Self { engine, name, memory, flows, answers, .. } = self;
-        (engine, Outlet { stack, clock, routes, name: *name, memory, flows, answers })
+        let Self { engine, name, memory, flows, answers, delayed, .. } = self;
+        (engine, Outlet { stack, clock, routes, name: *name, memory, flows, answers, delayed })
     }
 
     /// Begins a turn: sends what has waited for room, and executes the requests of ranks of this
@@ -79,6 +82,7 @@ impl Executor {
         clock: &impl Clock,
         routes: &Routes,
     ) {
+        self.delayed.refresh(self.memory.job());
         let (engine, mut out) = self.over(stack, clock, routes);
         if engine.wants_room() {
             engine.handle_room(&mut out);
@@ -100,7 +104,44 @@ impl Executor {
         let mut changed = self.look_at_changes(stack, clock, routes);
         changed |= self.serve_calls(stack, clock, routes);
         self.end_waits(stack, clock, routes);
+        if self.delayed.delays() {
+            changed |= self.send_due(stack, clock, routes);
+        }
         changed
+    }
+
+    /// Transmits the delayed messages that are due. Returns true if there were some.
+    #[cold]
+    fn send_due(&mut self, stack: &mut Stack, clock: &impl Clock, routes: &Routes) -> bool {
+        let (engine, mut out) = self.over(stack, clock, routes);
+        let mut sent = false;
+        while let Some(send) = out.delayed.due(clock.now_ns()).cloned() {
+            let DelayedSend { to, handler, words, payload } = send;
+            let status = match to {
+                SendTarget::Request(node) => out.transmit(node, handler, &words, &payload),
+                SendTarget::Answer(to) => {
+                    match out.transmit_answer(to, handler, &words, &payload) {
+                        true => AskStatus::Sent,
+                        false => AskStatus::Full,
+                    }
+                }
+            };
+            if status == AskStatus::Full {
+                break;
+            }
+            out.delayed.pop();
+            sent = true;
+            let cookie = words.get(2).copied().unwrap_or(0);
+            if status == AskStatus::Lost && cookie != 0 {
+                engine.handle_answer(cookie, Err(Refusal::NodeLost), &mut out);
+            }
+        }
+        sent
+    }
+
+    /// Returns the time at which a delayed message is due.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.delayed.next_due_ns()
     }
 
     /// Delivers the answers to ranks of this node.
@@ -268,6 +309,48 @@ pub(crate) struct Outlet<'a, C> {
     memory: &'a NodeMemory,
     flows: &'a mut Vec<Option<FlowId>>,
     answers: &'a mut Vec<QueuedMessage>,
+    delayed: &'a mut DelayedSends,
+}
+
+impl<C: Clock> Outlet<'_, C> {
+    /// Sends an answer to an endpoint of another node. Returns false if there is no room.
+    fn transmit_answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let names = (self.name.to_bits(), to.to_bits());
+        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
+        let peer = self.routes.stack_of(to.to_bits());
+        // A lost peer needs no answer.
+        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
+    }
+
+    /// Sends a request to the interface of another node.
+    fn transmit(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+        let is_known = node < self.memory.nnodes() && node != self.memory.node();
+        let Some(place) = self.flows.get_mut(node as usize).filter(|_| is_known) else {
+            return AskStatus::Lost;
+        };
+        if self.memory.is_node_lost(node) {
+            return AskStatus::Lost;
+        }
+        let to = interface_name(self.memory, node).to_bits();
+        let (stack, peer) = (&mut *self.stack, self.routes.stack_of(to));
+        let from = self.name.to_bits();
+        let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let request = OwnRequest { flow, tag: TAG, kind, handler, words };
+        match stack.request(|| self.clock.ticked_ns(), &request, payload) {
+            Pushed::Accepted => AskStatus::Sent,
+            Pushed::Full => AskStatus::Full,
+            Pushed::Lost(_) => AskStatus::Lost,
+        }
+    }
+
+    /// Keeps a message until it is due. Returns false if too many wait.
+    #[cold]
+    fn delay(&mut self, to: SendTarget, handler: u8, words: &[u64], payload: &[u8]) -> bool {
+        let (words, payload) = (words.to_vec(), payload.to_vec());
+        self.delayed.keep(self.clock.now_ns(), DelayedSend { to, handler, words, payload })
+    }
 }
 
 impl<C> Outlet<'_, C> {
@@ -289,11 +372,11 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
             self.keep(to, kind, (handler, words), payload);
             return true;
         }
-        let names = (self.name.to_bits(), to.to_bits());
-        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
-        let peer = self.routes.stack_of(to.to_bits());
-        // A lost peer needs no answer.
-        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
+        // Ranks hide their answers themselves.
+        if self.delayed.delays() && self.memory.all_interfaces().contains(&to.rank()) {
+            return self.delay(SendTarget::Answer(to), handler, words, payload);
+        }
+        self.transmit_answer(to, handler, words, payload)
     }
 
     fn report(&mut self, to: Name, consumed: u64) {
@@ -306,23 +389,16 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
     }
 
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+        if !self.delayed.delays() {
+            return self.transmit(node, handler, words, payload);
+        }
         let is_known = node < self.memory.nnodes() && node != self.memory.node();
-        let Some(place) = self.flows.get_mut(node as usize).filter(|_| is_known) else {
-            return AskStatus::Lost;
-        };
-        if self.memory.is_node_lost(node) {
+        if !is_known || self.memory.is_node_lost(node) {
             return AskStatus::Lost;
         }
-        let to = interface_name(self.memory, node).to_bits();
-        let (stack, peer) = (&mut *self.stack, self.routes.stack_of(to));
-        let from = self.name.to_bits();
-        let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
-        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let request = OwnRequest { flow, tag: TAG, kind, handler, words };
-        match stack.request(|| self.clock.ticked_ns(), &request, payload) {
-            Pushed::Accepted => AskStatus::Sent,
-            Pushed::Full => AskStatus::Full,
-            Pushed::Lost(_) => AskStatus::Lost,
+        match self.delay(SendTarget::Request(node), handler, words, payload) {
+            true => AskStatus::Sent,
+            false => AskStatus::Full,
         }
     }
 }

@@ -26,6 +26,7 @@
 //!    once.
 #![forbid(unsafe_code)]
 
+mod delayed_sends;
 mod executor;
 mod idle_yields;
 mod interface;

@@ -273,7 +273,11 @@ impl<C: Clock> Server<C> {
             None => self.stack.holds_back(),
         };
         let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        nap(due, in_time, self.delivery_queues.wants_opening())
+        let nap = nap(due, in_time, self.delivery_queues.wants_opening());
+        let delayed = self.engine.as_ref().and_then(Executor::next_due_ns);
+        delayed.map_or(nap, |due| {
+            nap.min(Duration::from_nanos(due.saturating_sub(self.clock.now_ns())))
+        })
     }
 
     /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now

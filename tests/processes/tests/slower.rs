@@ -39,6 +39,21 @@ fn a_program_of_many_kinds_of_messages_stays_right() {
 }
 
 #[test]
+fn a_page_of_another_node_takes_the_latency_of_both_directions() {
+    for options in ["", "--ni proxy:1"] {
+        let command = "app lu -n 2 --nodes 2 --size ci --order 128 --json --emu L=+20ms,scope=net";
+        let ended = Job::command(&format!("{command} {options}")).finish();
+        ended.expect_clean();
+        let report = ended.json();
+        assert_eq!(report["verified"], true, "{report}");
+        // The second rank reads the block on the diagonal of every second step, and each is on a
+        // page of its own, at the other node.
+        let seconds = report["phases"][0][1].as_f64().unwrap();
+        assert!(seconds >= 4.0 * 0.040, "{report}");
+    }
+}
+
+#[test]
 fn what_is_no_knob_is_refused_before_anything_starts() {
     for (option, remedy) in [
         ("--emu L=20", "write +5us"),

@@ -1,0 +1,152 @@
+//! Messages between interfaces on a network that is slower on purpose (docs/adr/0038).
+//!
+//! An interface is no processor of a program and knows no stamps: while the laboratory's knobs are
+//! turned it keeps what it sends to other interfaces until gap, latency and bytes have passed, and
+//! transmits it then. Pure; times are arguments.
+
+use clump_loggp::delay::{Injection, MAX_HELD_NS};
+use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
+use clump_shm::job::JobBlock;
+use clump_shm::name::Name;
+use std::collections::VecDeque;
+
+/// Messages that wait in an interface at most.
+const MAX_WAITING: usize = 1 << 12;
+
+/// A message to the interface of another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DelayedSend {
+    pub(crate) to: SendTarget,
+    pub(crate) handler: u8,
+    pub(crate) words: Vec<u64>,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Target of a message between interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendTarget {
+    /// A request to the interface of this node.
+    Request(u32),
+    /// An answer to this interface.
+    Answer(Name),
+}
+
+/// The knobs as an interface knows them, and the messages that it keeps until they are due.
+#[derive(Debug, Default)]
+pub(crate) struct DelayedSends {
+    epoch: u64,
+    knobs: Knobs,
+    /// Time at which the interface injects the next message.
+    free_ns: u64,
+    /// Messages with the times at which they are due, in the order in which they were sent.
+    waiting: VecDeque<(u64, DelayedSend)>,
+}
+
+impl DelayedSends {
+    /// Reads the settings of the laboratory, if they have changed.
+    #[inline]
+    pub(crate) fn refresh(&mut self, job: &JobBlock) {
+        if job.knob_epoch() != self.epoch {
+            self.read(job);
+        }
+    }
+
+    #[cold]
+    fn read(&mut self, job: &JobBlock) {
+        // Else they are changing just now.
+        let Some((epoch, words)) = job.knobs() else { return };
+        self.turn(epoch, *KnobTable::from_words(&words).get(KnobScope::Net, KnobClass::OneSided));
+    }
+
+    fn turn(&mut self, epoch: u64, knobs: Knobs) {
+        (self.epoch, self.knobs) = (epoch, knobs);
+    }
+
+    /// Returns true if a message has to wait: it is delayed, or others wait before it.
+    #[inline]
+    pub(crate) fn delays(&self) -> bool {
+        let Knobs { gap_ns, latency_ns, byte_ps, stream_ps, .. } = self.knobs;
+        (gap_ns | latency_ns | byte_ps | stream_ps) != 0 || !self.waiting.is_empty()
+    }
+
+    /// Keeps a message that is sent at `now_ns`. Returns false if too many wait.
+    pub(crate) fn keep(&mut self, now_ns: u64, send: DelayedSend) -> bool {
+        debug_assert!(self.delays(), "it could be sent at once");
+        if self.waiting.len() >= MAX_WAITING {
+            return false;
+        }
+        let plan = Injection::plan(&self.knobs, now_ns, self.free_ns, send.payload.len());
+        self.free_ns = plan.free_ns.min(now_ns.saturating_add(MAX_HELD_NS));
+        let due_ns = plan.end_ns.saturating_add(self.knobs.latency_ns);
+        let last_ns = self.waiting.back().map_or(0, |&(due_ns, _)| due_ns);
+        self.waiting.push_back((due_ns.max(last_ns), send));
+        true
+    }
+
+    /// Returns the message that is due, if one is; it stays first until [`DelayedSends::pop`].
+    pub(crate) fn due(&self, now_ns: u64) -> Option<&DelayedSend> {
+        self.waiting.front().filter(|&&(due_ns, _)| due_ns <= now_ns).map(|(_, send)| send)
+    }
+
+    /// Removes the first message: it was transmitted, or its target is lost.
+    pub(crate) fn pop(&mut self) {
+        let sent = self.waiting.pop_front();
+        debug_assert!(sent.is_some(), "the first was due");
+    }
+
+    /// Returns the time at which the next message is due.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.waiting.front().map(|&(due_ns, _)| due_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(number: u64, bytes: usize) -> DelayedSend {
+        let to = SendTarget::Request(1);
+        DelayedSend { to, handler: 1, words: vec![number], payload: vec![0; bytes] }
+    }
+
+    fn slowed(text: &str) -> DelayedSends {
+        let table = KnobTable::parse(text, &Default::default()).unwrap();
+        let mut sends = DelayedSends::default();
+        sends.turn(2, *table.get(KnobScope::Net, KnobClass::OneSided));
+        sends
+    }
+
+    #[test]
+    fn messages_are_due_after_gap_latency_and_bytes_in_their_order() {
+        let mut sends = slowed("g=10us,L=+50us,G=+1ns/B");
+        assert!(sends.keep(1_000, send(0, 0)) && sends.keep(1_000, send(1, 3_000)));
+        assert_eq!(sends.next_due_ns(), Some(51_000));
+        assert_eq!(sends.due(50_999), None);
+        assert_eq!(sends.due(51_000).map(|send| send.words[0]), Some(0));
+        sends.pop();
+        assert_eq!(sends.next_due_ns(), Some(1_000 + 10_000 + 3_000 + 50_000));
+        sends.turn(4, Knobs::default());
+        assert!(sends.delays(), "others wait before it");
+        assert!(sends.keep(20_000, send(2, 0)));
+        sends.pop();
+        assert_eq!(sends.next_due_ns(), Some(64_000), "not before the one before it");
+        sends.pop();
+        assert!(!sends.delays());
+    }
+
+    #[test]
+    fn other_classes_paths_and_overhead_delay_nothing() {
+        for text in ["L=+5us,scope=shm", "L=+5us,class=short", "o=+5us", ""] {
+            assert!(!slowed(text).delays(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bounded_number_waits() {
+        let mut sends = slowed("L=+1us");
+        assert!((0..MAX_WAITING as u64).all(|number| sends.keep(0, send(number, 0))));
+        assert!(!sends.keep(0, send(0, 0)));
+        sends.pop();
+        assert!(sends.keep(0, send(0, 0)));
+    }
+}
