@@ -2,9 +2,9 @@
 //! assertions per function. Functions of up to three lines do not count: an accessor has no
 //! state that its caller does not have, and the functions that change the state assert it.
 
+use super::finding::Finding;
 use super::ratchet::{self, Section, Sizes};
-use super::tree::is_test_file;
-use super::{Finding, Tree};
+use super::tree::{Tree, is_test_file};
 use crate::source::Function;
 use anyhow::Result;
 

@@ -5,9 +5,9 @@
 //! only passes its items on (`pub use`, `pub(crate) use`) does not use it. Test code does not
 //! count.
 
+use super::finding::Finding;
 use super::ratchet::{self, Section, Sizes};
-use super::tree::is_test_file;
-use super::{Finding, Tree};
+use super::tree::{Tree, is_test_file};
 use crate::source::Source;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,12 +87,13 @@ fn uses_of(module: &str, source: &Source, modules: &BTreeSet<String>) -> BTreeSe
     let mut used = BTreeSet::new();
     for statement in code.split_inclusive([';', '{', '}']) {
         let text = statement.trim();
-        let exported = text.starts_with("pub") && text.contains("use ");
-        if !exported {
+        // The paths of declarations are known only once their groups are taken apart.
+        let declared =
+            text.starts_with("use ") || (text.starts_with("pub") && text.contains("use "));
+        if !declared {
             used.extend(named_paths(text).iter().filter_map(|path| resolve(module, path, modules)));
         }
     }
-    // Groups in braces are taken apart.
     for (exported, path) in use_declarations(&code) {
         let target = resolve(module, &path, modules);
         let child = target.as_deref().is_some_and(|target| is_child(target, module));

@@ -1,8 +1,9 @@
 //! Rules that count breaches per crate against the ratchet, so that a rule can be introduced
 //! before its last breach is fixed.
 
+use super::finding::Finding;
 use super::ratchet::{self, Section, Sizes};
-use super::{Finding, Tree};
+use super::tree::Tree;
 use anyhow::Result;
 use std::collections::BTreeMap;
 

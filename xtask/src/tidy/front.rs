@@ -1,6 +1,7 @@
 //! The first pages for a newcomer exist, and README's two commands are the promised ones.
 
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::Tree;
 use anyhow::Result;
 
 /// Pages at the root.

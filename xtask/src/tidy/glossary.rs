@@ -2,8 +2,9 @@
 //! and prose does without the riddles that stood for it.
 
 use super::counted::Counted;
+use super::finding::Finding;
 use super::ratchet::Section;
-use super::{Finding, Tree};
+use super::tree::Tree;
 use crate::source::words;
 use anyhow::Result;
 

@@ -1,8 +1,8 @@
 //! Heads of files: every source file describes itself, every library its invariants, and every
 //! crate without a reason for unsafe code forbids it.
 
-use super::tree::is_test_file;
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::{Tree, is_test_file};
 use anyhow::Result;
 
 /// Crates that may hold unsafe code, and its purpose (ARCHITECTURE.md). All others forbid it.

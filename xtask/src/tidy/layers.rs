@@ -1,8 +1,8 @@
 //! Dependencies between crates point down only: a crate names its layer, and depends on strictly
 //! lower ones.
 
-use super::tree::Crate;
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::{Crate, Tree};
 use anyhow::Result;
 use std::collections::BTreeMap;
 

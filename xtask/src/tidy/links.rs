@@ -1,6 +1,7 @@
 //! Relative links of pages lead to files, folders and headings that exist.
 
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::Tree;
 use anyhow::Result;
 
 /// Reports links of Markdown files without a target. Addresses of other hosts are not followed.

@@ -1,6 +1,7 @@
 //! Meaningless names: a file, module or type named after no noun of the field.
 
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::Tree;
 use anyhow::Result;
 
 /// Words that are never part of a name.

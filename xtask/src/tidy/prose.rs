@@ -2,9 +2,9 @@
 //! fail document how, and comments stay within 100 columns.
 
 use super::counted::Counted;
+use super::finding::Finding;
 use super::ratchet::Section;
-use super::tree::{File, is_test_file};
-use super::{Finding, Tree};
+use super::tree::{File, Tree, is_test_file};
 use crate::source::Source;
 use anyhow::Result;
 

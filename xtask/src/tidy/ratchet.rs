@@ -4,7 +4,8 @@
 //! A rule passes its current counts ([`Sizes`]); [`compare`] turns excesses over limit and ratchet
 //! into findings. `cargo xtask tidy --lower` stores smaller numbers and adds none.
 
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::Tree;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Files and functions stay readable. Those that are already too large are in the ratchet.
 
+use super::finding::Finding;
 use super::ratchet::{self, Section, Sizes};
-use super::{Finding, Tree};
+use super::tree::Tree;
 use anyhow::Result;
 
 /// Lines a file may have: 100 to 350 is the aim, past 500 it holds more than one noun.

@@ -2,7 +2,8 @@
 //! in the same crate, and holds a mark of the same number; so every edge can be followed both
 //! ways.
 
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::Tree;
 use crate::source::{Source, words};
 use anyhow::Result;
 

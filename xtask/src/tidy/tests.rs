@@ -430,6 +430,15 @@ fn circles_of_files_are_found() {
     assert_eq!(tree.findings(), Vec::<String>::new(), "a group names one file");
     let user = "//! Trees.\nmod leaf;\nuse leaf::{\n    Leaf,\n};\n";
     tree.file("crates/low/src/tree.rs", user);
+    let siblings =
+        "//! Leaves.\nuse super::{twig::A, twig::B};\nuse crate::{tree::twig, wood::B};\n";
+    tree.file("crates/low/src/tree/leaf.rs", siblings);
+    tree.file("crates/low/src/tree/twig.rs", "//! Twigs.\n");
+    tree.file("crates/low/src/wood.rs", "//! Wood.\n");
+    assert_eq!(tree.findings(), Vec::<String>::new(), "the head of a group is not named");
+    std::fs::remove_file(tree.0.join("crates/low/src/tree/twig.rs")).unwrap();
+    tree.file("crates/low/src/wood.rs", "//! Wood.\nuse crate::tree::Tree;\n");
+    tree.file("crates/low/src/tree/leaf.rs", "//! Leaves.\nuse super::{Tree, twig::{A, B}};\n");
     tree.finds("crates/low", "2 files in circles (0 allowed): tree, tree::leaf");
     tree.file("crates/low/src/tree.rs", "//! Trees.\nmod leaf;\n");
     tree.file(

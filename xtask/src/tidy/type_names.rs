@@ -1,9 +1,9 @@
 //! One type, one name: no type that other files use has its name twice in a layer, and none has a
 //! name that does not tell what it is a kind of.
 
+use super::finding::Finding;
 use super::layers::layer_of;
-use super::tree::is_test_file;
-use super::{Finding, Tree};
+use super::tree::{Tree, is_test_file};
 use anyhow::Result;
 use std::collections::BTreeMap;
 

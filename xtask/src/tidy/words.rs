@@ -1,8 +1,8 @@
 //! Words that do not belong in a finished tree: reminders, one user's paths, tests that test
 //! nothing, tests that sleep, and atomics that a model checker cannot see.
 
-use super::tree::is_test_file;
-use super::{Finding, Tree};
+use super::finding::Finding;
+use super::tree::{Tree, is_test_file};
 use crate::source::words;
 use anyhow::Result;
 
