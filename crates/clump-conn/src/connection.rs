@@ -2,12 +2,14 @@
 
 mod connect;
 
+use crate::deadline::after;
 use crate::error::{End, Error, Peer, Result};
 use crate::hub::{Hub, Notice};
 use crate::line::{ConnectionLine, MAX_MESSAGE, Rest};
 use crate::outbound::Sending;
-use crate::route::{ConnectionRoute, RouteThroughHub, push, push_rest, send_due, send_last};
-use crate::wait::{after, wait};
+use crate::route::{ConnectionRoute, RouteThroughHub};
+use crate::transport::{push, push_rest, send_due, send_last};
+use crate::wait::wait;
 use crate::words::ask;
 use clump_am::SendAttempt;
 use clump_os::clock;

@@ -10,26 +10,23 @@ mod cookie;
 mod half_open;
 mod handshake;
 mod handshake_socket;
-mod link;
+pub(crate) mod link;
 
-pub(crate) use link::FarLink;
-
+use crate::between::Between;
 use crate::error::{Error, Result};
-use crate::hub::lock;
+use crate::lock::lock;
 use crate::port::Port;
 use crate::queue::{PendingConnection, Queue};
 use crate::token::{MAX_ADDRESSES, Token};
 use clump_am::RankContext;
-use clump_boot::Config;
 use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, udp};
 use clump_trace::{Counter, Counters};
-use clump_transport::FaultPlan;
-use clump_wire::Security;
 use handshake_socket::{HandshakeSocket, Invitation};
+use link::FarLink;
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -41,32 +38,6 @@ use std::time::Duration;
 const NAP_NS: u64 = 200_000_000;
 /// Poller token of the alarm; links and handshake sockets count from 1.
 const ALARM: u64 = 0;
-
-/// Settings of a connection between two jobs.
-#[derive(Debug, Clone)]
-pub struct Between {
-    /// Maximum silence of the other side: after it the connection has ended.
-    pub silence: Duration,
-    /// Protection of packets. The listener decides, and its token says so.
-    pub security: Security,
-    /// Faults injected into the network, and the seed of the random choice.
-    pub faults: Option<(FaultPlan, u64)>,
-}
-
-impl Between {
-    /// Reads the settings: `CLUMP_CONN_SILENCE_MS`, and `CLUMP_NET_LOSS_PPM` and its like.
-    ///
-    /// # Errors
-    /// A setting outside of its range.
-    pub fn configured() -> Result<Self> {
-        let config = Config::load().map_err(|e| Error::Between(e.to_string()))?;
-        Ok(Self {
-            silence: Duration::from_millis(config.conn_silence_ms),
-            security: Security::Aead,
-            faults: clump_transport::faults(&config),
-        })
-    }
-}
 
 /// The connections of a rank to other jobs.
 #[derive(Debug)]
@@ -94,12 +65,6 @@ struct Shared {
     closed: Mutex<Vec<Arc<Invitation>>>,
     next: AtomicU64,
     ending: AtomicBool,
-}
-
-/// Returns a random incarnation.
-fn epoch() -> Result<u32> {
-    let random = Secret::<[u8; 4]>::random().map_err(|e| Error::Between(e.to_string()))?;
-    Ok(u32::from_le_bytes(*random))
 }
 
 impl Far {

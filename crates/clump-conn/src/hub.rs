@@ -1,26 +1,24 @@
 //! A rank's connections within its job: one endpoint carries all of them.
 
 mod handlers;
+mod state;
 
+use crate::deadline::after;
 use crate::error::{End, Peer};
 use crate::far::Far;
-use crate::line::ConnectionLine;
-use crate::queue::Queue;
-use crate::route::{LocalRoute, send_due};
-use crate::words::ask;
+use crate::known::Known;
+use crate::local_route::LocalRoute;
+use crate::lock::lock;
+use crate::transport::send_due;
 use clump_am::{
     AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SendAttempt,
     SharedEndpoint, Tag,
 };
 use clump_os::clock;
-use clump_os::sync::{AtomicU64, Ordering};
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+pub(crate) use state::{HubState, Notice, hang_up};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-
-/// Maximum number of bytes of one fragment, so that no connection delays others for long.
-pub(crate) const MAX_FRAGMENT: usize = 32 << 10;
 
 /// Time between two attempts to open an endpoint.
 const NAP: Duration = Duration::from_millis(1);
@@ -39,91 +37,9 @@ pub(crate) struct Hub {
     dests: Mutex<HashMap<Name, (Dest, usize)>>,
 }
 
-/// State for handlers, which must not hold the endpoint.
-#[derive(Debug)]
-pub(crate) struct HubState {
-    lines: Mutex<HashMap<u64, Known>>,
-    queues: Mutex<HashMap<u16, Arc<Queue>>>,
-    /// At most as many as connections that this rank had, or requested: each is sent once.
-    notices: Mutex<VecDeque<Notice>>,
-    /// Connections of this job that have credit to report, or the rest of a message to send.
-    due: Mutex<Vec<u64>>,
-    /// Answers to port requests, by the number of the request.
-    pub(crate) found: Mutex<HashMap<u64, Option<u64>>>,
-    next: AtomicU64,
-}
-
-/// A connection of this rank.
-#[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) line: Arc<ConnectionLine>,
-    pub(crate) peer: Name,
-}
-
-/// A message to a peer of which no other state is kept.
-#[derive(Debug)]
-pub(crate) struct Notice {
-    pub(crate) to: Name,
-    pub(crate) handler: u8,
-    pub(crate) words: Vec<u64>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Returns the tag of the virtual network that connections have for themselves.
 fn tag(context: &RankContext) -> Tag {
     Tag(context.node().job().id() ^ 0x636f_6e6e_5f70_6f72)
-}
-
-impl HubState {
-    /// Returns a number that no connection or request of this rank has had.
-    pub(crate) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn enter(&self, number: u64, line: Arc<ConnectionLine>, peer: Name) {
-        lock(&self.lines).insert(number, Known { line, peer });
-    }
-
-    pub(crate) fn forget(&self, number: u64) {
-        lock(&self.lines).remove(&number);
-    }
-
-    pub(crate) fn known(&self, number: u64) -> Option<Known> {
-        lock(&self.lines).get(&number).cloned()
-    }
-
-    pub(crate) fn queue(&self, port: u16) -> Option<Arc<Queue>> {
-        lock(&self.queues).get(&port).cloned()
-    }
-
-    /// Enters the queue of a port; false when this rank listens at that port.
-    pub(crate) fn enter_queue(&self, port: u16, queue: &Arc<Queue>) -> bool {
-        match lock(&self.queues).entry(port) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(free) => {
-                free.insert(queue.clone());
-                true
-            }
-        }
-    }
-
-    pub(crate) fn forget_queue(&self, port: u16) {
-        lock(&self.queues).remove(&port);
-    }
-
-    pub(crate) fn note(&self, notice: Notice) {
-        lock(&self.notices).push_back(notice);
-    }
-
-    pub(crate) fn mark_due(&self, number: u64) {
-        let mut due = lock(&self.due);
-        if !due.contains(&number) {
-            due.push(number);
-        }
-    }
 }
 
 /// Returns true if peers have yet to let go of a closed endpoint of this rank.
@@ -170,14 +86,7 @@ impl Hub {
 
     fn open(context: &Arc<RankContext>) -> Result<Self> {
         let endpoint = Endpoint::open_shared(context, tag(context))?;
-        let book = Arc::new(HubState {
-            lines: Mutex::default(),
-            queues: Mutex::default(),
-            notices: Mutex::default(),
-            due: Mutex::default(),
-            found: Mutex::default(),
-            next: AtomicU64::new(1),
-        });
+        let book = Arc::new(HubState::new());
         handlers::equip(&endpoint, &book)?;
         let (context, dests) = (context.clone(), Mutex::default());
         let far = Far::new(&context);
@@ -222,8 +131,7 @@ impl Hub {
     /// Sends what is due: credit, rests of messages, notices.
     pub(crate) fn pump(&self) -> Result<()> {
         let mut wrong = Ok(());
-        let due = std::mem::take(&mut *lock(&self.book.due));
-        for number in due {
+        for number in self.book.take_due() {
             let Some(known) = self.book.known(number) else { continue };
             let told = self.send_due(number, &known);
             let end = told.as_ref().err().and_then(|error| end_by(error, known.peer.rank()));
@@ -239,13 +147,13 @@ impl Hub {
         }
         wrong?;
         loop {
-            let Some(notice) = lock(&self.book.notices).pop_front() else { return Ok(()) };
+            let Some(notice) = self.book.next_notice() else { return Ok(()) };
             let sent = self.say(&notice);
             let gone = |error| end_by(error, notice.to.rank()).is_some();
             if matches!(sent, Ok(SendAttempt::Sent)) || sent.as_ref().is_err_and(gone) {
                 continue;
             }
-            lock(&self.book.notices).push_front(notice);
+            self.book.put_back(notice);
             return sent.map(drop);
         }
     }
@@ -260,7 +168,7 @@ impl Hub {
     /// Sends what a connection owes; false when there was no space for it.
     fn send_due(&self, number: u64, known: &Known) -> Result<bool> {
         let near = LocalRoute { number, peer: known.peer, dest: self.route_to(known.peer)? };
-        let told = send_due(&(self, &near), &known.line);
+        let told = send_due(&(&self.endpoint, &near), &known.line);
         self.release_route(known.peer);
         told
     }
@@ -280,8 +188,8 @@ impl Drop for Hub {
         if clump_os::forked::is_child() {
             return;
         }
-        let limit = crate::wait::after(LAST_WORDS);
-        while !std::thread::panicking() && !lock(&self.book.notices).is_empty() {
+        let limit = after(LAST_WORDS);
+        while !std::thread::panicking() && self.book.has_notices() {
             if self.step().is_err() || clock::now_ns() > limit {
                 return;
             }
@@ -296,27 +204,5 @@ pub(crate) fn end_by(error: &clump_am::Error, rank: u32) -> Option<End> {
         ErrorKind::RankLeft(left) if *left == rank => Some(End::PeerLeft),
         ErrorKind::RankDied(death) if death.rank == rank => Some(End::PeerDied),
         _ => None,
-    }
-}
-
-/// Gives up a connection that waited to be accepted.
-pub(crate) fn hang_up(book: &HubState, number: u64, known: &Known) {
-    book.forget(number);
-    let theirs = known.line.state().theirs;
-    book.note(Notice::hang_up(known.peer, theirs, number));
-}
-
-impl Notice {
-    /// Makes a notice that closes the connection that is `theirs` at the endpoint `to`, and `mine`
-    /// here.
-    pub(crate) fn hang_up(to: Name, theirs: u64, mine: u64) -> Self {
-        Self { to, handler: ask::CLOSE, words: vec![theirs, mine, 0, 0] }
-    }
-
-    /// Adds the number of messages that were sent, and that the last of them is incomplete if
-    /// `broken`.
-    pub(crate) fn after(mut self, messages: u64, broken: bool) -> Self {
-        self.words.splice(2.., [messages, u64::from(broken)]);
-        self
     }
 }

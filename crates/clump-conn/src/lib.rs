@@ -45,27 +45,33 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod between;
 mod connection;
+mod deadline;
 mod error;
 mod far;
 mod hub;
 mod inbound;
+mod known;
 mod line;
 mod listener;
+mod local_route;
+mod lock;
 mod outbound;
 mod port;
 mod queue;
 mod ready;
 mod route;
 mod token;
+mod transport;
 mod wait;
 mod words;
 
+pub use between::Between;
 pub use clump_am::SendAttempt;
 pub use clump_wire::Security;
 pub use connection::{Connection, Received};
 pub use error::{ConnectTarget, End, Error, Peer, Refusal, Result};
-pub use far::Between;
 pub use listener::{Listener, MAX_WAITING};
 pub use port::{Order, Port};
 pub use ready::{Source, wait_any};

@@ -1,14 +1,16 @@
 //! A listener: a port at which a rank accepts connections.
 
+use crate::between::Between;
 use crate::connection::Connection;
+use crate::deadline::after;
 use crate::error::{Error, Result};
-use crate::far::Between;
 use crate::hub::{Hub, hang_up};
+use crate::local_route::LocalRoute;
 use crate::port::Port;
 use crate::queue::{PendingConnection, Queue};
-use crate::route::{ConnectionRoute, LocalRoute};
+use crate::route::ConnectionRoute;
 use crate::token::Token;
-use crate::wait::{after, wait};
+use crate::wait::wait;
 use clump_am::AsContext;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Connections that wait to be accepted: a bounded queue per listener.
 
-use crate::far::FarLink;
-use crate::hub::{Known, lock};
+use crate::far::link::FarLink;
+use crate::known::Known;
+use crate::lock::lock;
 use clump_os::sync::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,12 +1,13 @@
 //! Waiting for one of several connections and listeners.
 
 use crate::connection::Connection;
+use crate::deadline::after;
 use crate::error::Result;
 use crate::hub::Hub;
 use crate::line::ConnectionLine;
 use crate::listener::Listener;
 use crate::route::ConnectionRoute;
-use crate::wait::{after, wait};
+use crate::wait::wait;
 use std::time::Duration;
 
 mod sealed {

@@ -12,11 +12,6 @@ use std::time::Duration;
 /// Maximum sleep between two checks if no wake-up comes.
 const NAP: Duration = Duration::from_millis(10);
 
-/// Returns the time at which a span that begins now ends.
-pub(crate) fn after(span: Duration) -> u64 {
-    clock::now_ns().saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
-}
-
 /// A connection that a wait polls.
 pub(crate) type Watched<'a> = (&'a ConnectionRoute, &'a ConnectionLine);
 

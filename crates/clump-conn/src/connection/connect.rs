@@ -1,12 +1,15 @@
 //! Connecting within a job: from a node and a port to a process, and its answer.
 
 use super::{CONNECT_LIMIT, Connection};
+use crate::deadline::after;
 use crate::error::{ConnectTarget, Error, Refusal, Result};
-use crate::hub::{Hub, lock};
+use crate::hub::Hub;
 use crate::line::{ConnectAnswer, ConnectionLine};
+use crate::local_route::LocalRoute;
+use crate::lock::lock;
 use crate::port::{Order, Port};
-use crate::route::{ConnectionRoute, LocalRoute};
-use crate::wait::{after, wait};
+use crate::route::ConnectionRoute;
+use crate::wait::wait;
 use crate::words::{ask, refusal};
 use clump_am::{AsContext, Handler, Name, SendAttempt, Tag};
 use clump_rma::protocol::{self, interface_name};

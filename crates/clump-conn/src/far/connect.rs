@@ -1,16 +1,17 @@
 //! Connecting to another job: sends hellos until an answer comes.
 
 use super::handshake::{BUSY, FULL, Handshake, PACKET_BYTES, Told, Words};
-use super::link::{CLIENT, FarLink, LinkParameters};
-use super::{Between, epoch};
+use super::link::{CLIENT, FarLink, LinkParameters, epoch};
+use crate::between::Between;
 use crate::connection::{CONNECT_LIMIT, Connection};
+use crate::deadline::after;
 use crate::error::{ConnectTarget, Error, Refusal, Result};
 use crate::hub::Hub;
 use crate::line::ConnectionLine;
 use crate::port::Order;
 use crate::route::ConnectionRoute;
 use crate::token::Token;
-use crate::wait::{after, wait};
+use crate::wait::wait;
 use clump_am::AsContext;
 use clump_net::seal::JobKey;
 use clump_os::{clock, udp};

@@ -13,8 +13,9 @@
 //!    connections that wait to be accepted.
 
 use super::handshake::{BUSY, FULL, KEY_BYTES, NOBODY};
+use super::link;
 use super::link::{FarLink, LinkParameters, SERVER};
-use super::{Between, link};
+use crate::between::Between;
 use crate::line::ConnectionLine;
 use crate::port::Order;
 use crate::queue::{Queue, QueueReservation, Queued};

@@ -1,14 +1,14 @@
 //! Handshake sockets: a listener answers hellos of clients that have its token.
 
-use super::Between;
 use super::cookie::{Cookies, LIFE_NS};
 use super::half_open::{HalfOpen, HalfOpens};
 use super::handshake::{
     BUSY, Hello, KEY_BYTES, NOBODY, PACKET_BYTES, Packet, RETRY, WELCOME, Words,
 };
-use super::link::{LinkParameters, SERVER};
+use super::link::{LinkParameters, SERVER, epoch};
+use crate::between::Between;
 use crate::error::{Error, Result};
-use crate::hub::lock;
+use crate::lock::lock;
 use crate::port::{Order, Port};
 use crate::queue::{Queue, QueueReservation};
 use crate::token::SECRET_BYTES;
@@ -230,7 +230,7 @@ impl HandshakeSocket {
         let socket = udp::bind(SocketAddr::new(self.local.ip(), 0));
         let socket = UdpSocket::from(socket.map_err(|e| unusable(&e.to_string()))?);
         let port = udp::bound(&socket).ok_or_else(|| unusable("no port for it"))?.port();
-        let epoch = super::epoch()?;
+        let epoch = epoch()?;
         let (Words { code, epoch: peer_epoch, .. }, client): (_, [u8; KEY_BYTES]) =
             (hello.words(), *hello.key());
         let words = Words { code: WELCOME, epoch, port };

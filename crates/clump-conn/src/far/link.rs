@@ -1,11 +1,11 @@
 //! A connection to another job: a stack of its own, beside the rank's (paper 002, 2.3:
 //! sub-connections are made before the connection, when the other side is ready to take them).
 
+use crate::between::Between;
 use crate::error::{End, Error, Result};
-use crate::far::Between;
-use crate::hub::lock;
 use crate::line::ConnectionLine;
-use crate::route::{ConnectionTransport, send_due, with_numbers};
+use crate::lock::lock;
+use crate::transport::{ConnectionTransport, send_due, with_numbers};
 use crate::words::ask;
 use clump_am::SendAttempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
@@ -16,6 +16,7 @@ use clump_net::{
 };
 use clump_os::alarm::Alarm;
 use clump_os::clock;
+use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
 use clump_wire::frame::FrameKind;
@@ -83,6 +84,12 @@ impl std::fmt::Debug for FarLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "link to {}", self.address)
     }
+}
+
+/// Returns a random incarnation.
+pub(crate) fn epoch() -> Result<u32> {
+    let random = Secret::<[u8; 4]>::random().map_err(|e| Error::Between(e.to_string()))?;
+    Ok(u32::from_le_bytes(*random))
 }
 
 fn name_of(stack: u32) -> u64 {

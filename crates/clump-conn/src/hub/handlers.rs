@@ -1,8 +1,10 @@
 //! Message handlers of the endpoint of a hub.
 
-use super::{HubState, Known, Notice, hang_up, lock};
+use super::state::{HubState, Notice, hang_up};
 use crate::error::End;
+use crate::known::Known;
 use crate::line::{ConnectAnswer, ConnectionLine};
+use crate::lock::lock;
 use crate::port::Order;
 use crate::queue::{PendingConnection, Queued};
 use crate::words::{ask, refusal, tell};

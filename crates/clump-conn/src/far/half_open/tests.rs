@@ -1,7 +1,7 @@
 use super::*;
 use crate::far::handshake::{Handshake, RETRY, Told, Words};
-use crate::hub::lock;
 use crate::listener::Listener;
+use crate::lock::lock;
 use crate::port::Port;
 use crate::{Connection, Token};
 use clump_am::RankContext;
