@@ -86,7 +86,7 @@ fn uses_of(module: &str, source: &Source, modules: &BTreeSet<String>) -> BTreeSe
     let code: String = lines.map(|(line, _)| format!("{}\n", line.code)).collect();
     let mut used = BTreeSet::new();
     for statement in code.split_inclusive([';', '{', '}']) {
-        let text = statement.trim();
+        let text = without_attributes(statement);
         // The paths of declarations are known only once their groups are taken apart.
         let declared =
             text.starts_with("use ") || (text.starts_with("pub") && text.contains("use "));
@@ -103,6 +103,17 @@ fn uses_of(module: &str, source: &Source, modules: &BTreeSet<String>) -> BTreeSe
     }
     used.remove(module);
     used
+}
+
+/// Returns a statement without what stands before it in brackets.
+fn without_attributes(statement: &str) -> &str {
+    let mut text = statement.trim();
+    while text.starts_with("#[")
+        && let Some((_, rest)) = text.split_once("]\n")
+    {
+        text = rest.trim_start();
+    }
+    text
 }
 
 /// Returns true if `target` is declared by `module`.
