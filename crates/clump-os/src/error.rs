@@ -1,6 +1,6 @@
 //! One error type: the call that failed, and the kernel's reason.
 
-use crate::limit::remedy;
+use crate::refusal::remedy;
 pub use rustix::io::Errno;
 
 /// A system call that failed.

@@ -88,7 +88,7 @@ fn start() {
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
     }
-    let (bytes, prot) = (crate::map::PAGE, ProtFlags::READ | ProtFlags::WRITE);
+    let (bytes, prot) = (crate::page::PAGE, ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
     let page = unsafe { rustix::mm::mmap_anonymous(null_mut(), bytes, prot, MapFlags::PRIVATE) };
     let Ok(page) = page else { return };

@@ -1,11 +1,7 @@
-//! Resource limits in words: the limit behind a refusal, its value, and the remedy.
-//!
-//! The kernel returns `ENOMEM` or `EAGAIN`, not which limit it means: so those that are set are
-//! named.
+//! Resource limits in words: those too low for clump, and the one behind a signal.
 
-use crate::process::limit;
+use crate::refusal::limit;
 use crate::signal;
-use rustix::io::Errno;
 use rustix::process::Resource;
 use std::fmt;
 
@@ -62,38 +58,6 @@ pub fn check() -> Result<(), TooLow> {
     Ok(())
 }
 
-/// Returns the remedy where the kernel refused for this reason; empty where no limit is meant.
-pub(crate) fn remedy(errno: Errno) -> String {
-    match errno {
-        Errno::MFILE => {
-            "; raise the limit of open files (ulimit -Hn; `clump doctor`) or start fewer ranks"
-                .into()
-        }
-        Errno::NFILE => {
-            "; the machine has no more open files (sysctl fs.file-max); start fewer ranks".into()
-        }
-        Errno::FBIG => match set(&[FILE_SIZE]) {
-            Some(limit) => format!("; raise {limit}"),
-            None => String::new(),
-        },
-        Errno::NOMEM => match set(&MEMORY) {
-            Some(limits) => format!("; raise {limits}, or start fewer ranks"),
-            None => String::new(),
-        },
-        _ => String::new(),
-    }
-}
-
-/// Returns the reason and the remedy where no process or thread can be started (`EAGAIN`); the C
-/// library returns that too where there is no memory for the stack of a thread.
-pub(crate) fn no_process() -> String {
-    let memory = set(&MEMORY).map_or(String::new(), |limits| format!("; or raise {limits}"));
-    format!(
-        "no more processes or threads allowed: raise the limit (ulimit -u, or the container's pids \
-         limit) or start fewer ranks{memory}"
-    )
-}
-
 /// Returns the limit that a process ran into which this signal killed, and the remedy.
 pub fn behind_signal(number: u8) -> Option<&'static str> {
     match number {
@@ -101,28 +65,6 @@ pub fn behind_signal(number: u8) -> Option<&'static str> {
         signal::CPU_TIME => Some("the limit of processor time ran out (ulimit -t); raise it"),
         _ => None,
     }
-}
-
-/// A limit in bytes: its name, the option of `ulimit`, the resource.
-type Bytes = (&'static str, &'static str, Resource);
-
-const FILE_SIZE: Bytes = ("file sizes", "-f", Resource::Fsize);
-const MEMORY: [Bytes; 3] = [
-    ("address space", "-v", Resource::As),
-    ("private memory", "-d", Resource::Data),
-    ("locked memory", "-l", Resource::Memlock),
-];
-
-/// Returns those of `limits` that are set, with their values.
-fn set(limits: &[Bytes]) -> Option<String> {
-    let named = limits.iter().filter_map(|&(what, option, resource)| {
-        let allowed = limit(resource).current?;
-        // Locked memory is limited everywhere; only a limit of 0 matters.
-        let matters = option != "-l" || allowed == 0;
-        matters.then(|| format!("the limit of {what}, {} KiB (ulimit {option})", allowed >> 10))
-    });
-    let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| named.join(", "))
 }
 
 #[cfg(test)]
@@ -141,10 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_their_limits() {
-        assert!(remedy(Errno::MFILE).contains("ulimit -Hn"));
-        assert!(no_process().contains("ulimit -u"));
-        assert_eq!(remedy(Errno::NOENT), "");
+    fn signals_of_limits_name_them() {
         assert!(behind_signal(signal::FILE_SIZE).is_some_and(|text| text.contains("ulimit -f")));
         assert!(behind_signal(signal::CPU_TIME).is_some_and(|text| text.contains("ulimit -t")));
         assert_eq!(behind_signal(signal::KILL), None);

@@ -4,6 +4,7 @@
 //! with the last descriptor (memfd_create(2)).
 
 use crate::error::{OsError, Result};
+pub use crate::page::PAGE;
 use crate::sync::AtomicU64;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -11,10 +12,6 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// The smallest unit of a mapping, in bytes. Offsets in memory files are multiples of it, so a
-/// kernel with larger pages is refused ([`sealed_memory`]).
-pub const PAGE: usize = 4096;
 
 /// Creates a sparse, sealed memory file of exactly `bytes`; `label` shows up in `/proc/PID/fd`
 /// only.

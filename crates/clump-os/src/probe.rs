@@ -35,7 +35,7 @@ pub struct Limits {
 pub fn limits() -> Limits {
     use rustix::process::Resource;
     let limit = |resource| {
-        let found = crate::process::limit(resource);
+        let found = crate::refusal::limit(resource);
         Limit { soft: found.current, hard: found.maximum }
     };
     Limits {

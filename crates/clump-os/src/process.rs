@@ -5,6 +5,7 @@
 //! [`crate::procfs`] finds every descendant below it, even those in sessions of their own.
 
 use crate::error::{OsError, Result};
+use crate::refusal::{limit, no_process};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
 use std::ffi::{OsStr, OsString};
@@ -181,9 +182,7 @@ pub fn start(program: &Program) -> Result<Child> {
 fn not_started(name: &str, why: &std::io::Error) -> OsError {
     let error = OsError::of(format!("cannot start `{name}`"), why);
     match error.errno {
-        Errno::AGAIN => {
-            OsError::new(format!("{} ({})", error.call, crate::limit::no_process()), Errno::AGAIN)
-        }
+        Errno::AGAIN => OsError::new(format!("{} ({})", error.call, no_process()), Errno::AGAIN),
         _ => error,
     }
 }
@@ -355,16 +354,6 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     let most = Rlimit { current: before.maximum, maximum: before.maximum };
     let _ = rustix::process::setrlimit(Resource::Nofile, most);
     before.current
-}
-
-/// Returns soft and hard limit of this process; none where a filter refuses the call, for which
-/// rustix's own panics. Allocates nothing, so that it may be called between fork and exec.
-pub(crate) fn limit(resource: Resource) -> Rlimit {
-    let mut found = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the kernel writes one `rlimit`, which lives during the call, or nothing.
-    unsafe { libc::getrlimit(resource as libc::__rlimit_resource_t, &raw mut found) };
-    let known = |value| (value != libc::RLIM_INFINITY).then_some(value);
-    Rlimit { current: known(found.rlim_cur), maximum: known(found.rlim_max) }
 }
 
 /// Returns 64 random bits from the operating system.

@@ -1,7 +1,7 @@
 //! Identity of the current thread, in one instruction; and threads whose start may be refused.
 
 use crate::error::{OsError, Result};
-use crate::limit;
+use crate::refusal;
 use rustix::io::Errno;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
@@ -45,7 +45,7 @@ pub fn refused(name: &str, why: &std::io::Error) -> OsError {
     let call = format!("starting the thread `{name}`");
     match OsError::of(call, why) {
         error if error.errno == Errno::AGAIN => {
-            OsError::new(format!("{} ({})", error.call, limit::no_process()), error.errno)
+            OsError::new(format!("{} ({})", error.call, refusal::no_process()), error.errno)
         }
         error => error,
     }

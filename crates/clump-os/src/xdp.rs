@@ -8,9 +8,11 @@
 //! The kernel gives a queue to one socket, and frames that are not IP all arrive by queue 0. So an
 //! interface serves one socket; frames for others pass on to the kernel.
 
+mod mode;
 mod program;
 mod ring;
 
+pub use mode::Mode;
 pub use program::Attached;
 
 use crate::error::{OsError, Result};
@@ -43,15 +45,6 @@ const PAGES_FILL: u64 = 0x1_0000_0000;
 const PAGES_COMPLETED: u64 = 0x1_8000_0000;
 const BIND_COPY: u16 = 1 << 1;
 const BIND_ZERO_COPY: u16 = 1 << 2;
-
-/// Position of the program in the receive path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// In the driver of the device.
-    Native,
-    /// Behind it, where the kernel has made packets of its own: any device.
-    Generic,
-}
 
 /// Result of [`open`].
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The XDP program that takes our frames out of an interface, assembled by hand (bpf(2)): no
 //! compiler, no library, no name in a file system.
 
-use super::Mode;
+use super::mode::Mode;
 use crate::error::{OsError, Result};
 use crate::packet::Match;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
