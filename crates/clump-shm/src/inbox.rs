@@ -9,7 +9,9 @@
 
 use crate::block::EndpointBlock;
 use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
+use crate::endpoint_parts::{lane_parts, queue_parts};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, LANE_CONTROL};
+pub use crate::in_lane::InLane;
 use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
@@ -21,11 +23,9 @@ use crate::traffic::TrafficRow;
 use crate::{Error, Result, reuse};
 use clump_os::fence;
 use clump_os::map::Mapping;
-pub(crate) use parts::{lane_parts, queue_parts};
 use std::collections::BTreeSet;
 
 mod hold;
-mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -34,25 +34,6 @@ mod tests;
 const COOL_AFTER: u32 = 4;
 /// Number of lanes that stay polled even when idle: a load each is cheaper than ringing.
 const KEEP_HOT: usize = 8;
-
-/// A lane that its receiver knows, with the state (`L`) that the layer above keeps for it.
-#[derive(Debug)]
-#[repr(C)]
-pub struct InLane<L> {
-    /// Its receiving half.
-    pub receiver: LaneReceiver,
-    /// Index in the block.
-    pub index: usize,
-    /// The sending endpoint.
-    pub from: Name,
-    /// For a lane of requests: the lane at the sender that takes replies; `None` for a lane of
-    /// replies.
-    pub reply_lane: Option<usize>,
-    /// Messages read since notification was last armed for idle lanes.
-    pub recent: u32,
-    /// State of the layer above; `None` at first.
-    pub link: Option<L>,
-}
 
 /// The receiver's side of an endpoint.
 #[derive(Debug)]

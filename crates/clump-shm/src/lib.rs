@@ -59,6 +59,10 @@ pub mod block;
 #[cfg(not(loom))]
 pub mod cells;
 #[cfg(not(loom))]
+mod endpoint_parts;
+#[cfg(not(loom))]
+mod in_lane;
+#[cfg(not(loom))]
 pub mod inbox;
 #[cfg(not(loom))]
 pub mod node;
@@ -66,6 +70,8 @@ pub mod node;
 pub mod path;
 #[cfg(not(loom))]
 pub mod polled_lanes;
+#[cfg(not(loom))]
+mod port_entry;
 #[cfg(not(loom))]
 pub mod ports;
 #[cfg(not(loom))]

@@ -10,7 +10,7 @@ use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::JobBlock;
-use crate::ports::PortEntry;
+use crate::port_entry::PortEntry;
 use crate::rank::RankBlock;
 use crate::shared::{Shared, SharedSlice};
 use crate::traffic::{CELLS_OF_PAGE, Traffic, TrafficCell};
@@ -90,7 +90,7 @@ impl NodeMemory {
         let nnodes = config.node_of.iter().max().map_or(1, |last| last.saturating_add(1));
         local_range(config.node, nnodes, config.node_of, config.ranks)?;
         let proxies = if nnodes > 1 { config.proxies } else { 0 };
-        let each = interfaces::of_each(nnodes, proxies);
+        let each = interface_count::of_each(nnodes, proxies);
         let geometry = Geometry::for_ranks(config.ranks)
             .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?
             .with_interfaces(each as usize * nnodes as usize)
@@ -159,7 +159,7 @@ impl NodeMemory {
         }
         let ranks = usize::try_from(job.ranks.load(Ordering::Relaxed)).unwrap_or(0);
         let nnodes = job.nnodes.load(Ordering::Relaxed);
-        let each = interfaces::of_each(nnodes, job.proxies.load(Ordering::Relaxed));
+        let each = interface_count::of_each(nnodes, job.proxies.load(Ordering::Relaxed));
         let geometry = Geometry::for_ranks(ranks)
             .and_then(|g| g.with_interfaces((nnodes as usize).checked_mul(each as usize)?))
             .filter(|g| g.total_bytes() == bytes)
@@ -450,6 +450,7 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
 }
 
 mod deaths;
+mod interface_count;
 mod interfaces;
 mod knobs;
 mod mapped;

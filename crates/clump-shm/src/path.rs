@@ -3,8 +3,8 @@
 
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
+use crate::endpoint_parts::{lane_parts, queue_parts};
 use crate::export::{ExportTable, SegmentName};
-use crate::inbox::{lane_parts, queue_parts};
 use crate::lane::{CreditRequest, Full, InlineLane, LaneSender};
 use crate::name::Name;
 use crate::node::{NodeMemory, place};

@@ -1,6 +1,6 @@
 //! The lanes that an endpoint polls, at an address that code of other languages reads.
 
-use crate::inbox::InLane;
+use crate::in_lane::InLane;
 use std::ops::{Deref, DerefMut};
 
 /// Polled lanes in a row. At its address lie the pointer to the first one and their number, up to

@@ -5,8 +5,8 @@
 //! Until then the index is skipped and the next one is used.
 
 use crate::block::{EndpointBlock, Openness};
+use crate::endpoint_parts::{lane_parts, queue_parts};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS};
-use crate::inbox::{lane_parts, queue_parts};
 use crate::lane::LaneControl;
 use crate::name::Name;
 use crate::node::{NodeMemory, place};

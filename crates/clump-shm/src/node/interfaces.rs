@@ -2,15 +2,10 @@
 //! have.
 
 use super::NodeMemory;
+use super::interface_count::of_each;
 use clump_os::alarm::Alarm;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Returns the number of interfaces of each node. Each node of several has one at least: it
-/// executes one-sided operations.
-pub(super) fn of_each(nnodes: u32, proxies: u32) -> u32 {
-    if nnodes > 1 { proxies.max(1) } else { 0 }
-}
 
 impl NodeMemory {
     /// Returns the number of proxies of each node; 0: ranks drive stacks of their own.

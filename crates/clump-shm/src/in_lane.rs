@@ -1,0 +1,23 @@
+//! A lane as its receiver knows it.
+
+use crate::lane::LaneReceiver;
+use crate::name::Name;
+
+/// A lane that its receiver knows, with the state (`L`) that the layer above keeps for it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct InLane<L> {
+    /// Its receiving half.
+    pub receiver: LaneReceiver,
+    /// Index in the block.
+    pub index: usize,
+    /// The sending endpoint.
+    pub from: Name,
+    /// For a lane of requests: the lane at the sender that takes replies; `None` for a lane of
+    /// replies.
+    pub reply_lane: Option<usize>,
+    /// Messages read since notification was last armed for idle lanes.
+    pub recent: u32,
+    /// State of the layer above; `None` at first.
+    pub link: Option<L>,
+}
