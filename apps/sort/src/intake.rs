@@ -6,10 +6,11 @@
 //! at most; [`crate::output::sweep`] removes it then.
 
 use crate::exchange::{Exchange, agree};
-use crate::job::{Progress, Spec};
 use crate::output::shown;
+use crate::progress::Progress;
 use crate::record::{RECORD, RecordSum};
 use crate::room;
+use crate::spec::Spec;
 use anyhow::{Context, Result, bail};
 use clump_os::clock;
 use clump_os::file::{BLOCK, DiskFile};
@@ -316,7 +317,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Silent;
+    use crate::progress::Silent;
     use crate::threads;
     use std::io::Write;
     use std::os::fd::AsRawFd;

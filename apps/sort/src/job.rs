@@ -3,6 +3,8 @@
 //! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a
 //! rank that gives up holds files without final names only.
 
+use crate::agreement::given_up;
+pub use crate::agreement::together;
 use crate::budget::Budget;
 use crate::exchange::{Exchange, agree};
 use crate::input::Input;
@@ -14,54 +16,16 @@ use crate::output::{self, Pending, scratch_file, shown};
 use crate::pass_one::PassOne;
 use crate::pass_two::PassTwo;
 use crate::plan::SortPlan;
+pub use crate::progress::{Progress, Silent};
 use crate::record::{KEY, RECORD};
 use crate::report::{RankReport, SortReport};
 use crate::room;
 use crate::sample::{sample, splitters};
-use anyhow::{Context, Result, anyhow, bail};
+pub use crate::spec::Spec;
+use anyhow::{Context, Result, bail};
 use clump_os::clock;
 use clump_os::file::sync_dir;
-use std::path::{Path, PathBuf};
-
-/// The parameters of a sort.
-#[derive(Debug, Clone)]
-pub struct Spec {
-    /// Files of records, taken as one sequence.
-    pub inputs: Vec<PathBuf>,
-    /// Folder of the output.
-    pub output: PathBuf,
-    /// Folder of the runs; the output's if not given.
-    pub scratch: Option<PathBuf>,
-    /// Memory of all ranks together, in bytes.
-    pub memory: u64,
-    /// True if an older output is replaced.
-    pub force: bool,
-    /// True if runs are written even if everything fits in memory.
-    pub two_pass: bool,
-    /// True if transfers bypass the page cache, if the file system can.
-    pub direct: bool,
-    /// True if the bare disk is measured afterwards.
-    pub measure_disk: bool,
-}
-
-/// Receiver of a sort's progress. Called from one thread.
-pub trait Progress {
-    /// Begins a phase of `bytes`; 0: unknown.
-    fn phase(&mut self, name: &str, bytes: u64);
-    /// Reports `bytes` more as done.
-    fn advance(&mut self, bytes: u64);
-    /// Shows a notice for the user, in one line.
-    fn note(&mut self, _text: &str) {}
-}
-
-/// Ignores progress.
-#[derive(Debug, Default)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn phase(&mut self, _name: &str, _bytes: u64) {}
-    fn advance(&mut self, _bytes: u64) {}
-}
+use std::path::Path;
 
 /// Sorts `spec` together with the other ranks. Collective: all ranks succeed or all fail.
 ///
@@ -175,24 +139,6 @@ fn make_folders(spec: &Spec, scratch: &Path) -> Result<()> {
     std::fs::create_dir_all(scratch)
         .with_context(|| format!("the scratch folder {} cannot be made", shown(scratch)))?;
     output::sweep(scratch)
-}
-
-/// Returns `mine` if every rank has one, an error on every rank otherwise. Collective.
-///
-/// # Errors
-/// Fails on every rank if any rank has an error.
-pub fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
-    match mine {
-        Ok(value) => agree(exchange, Ok(Vec::new())).map(|_| value),
-        Err(error) => given_up(exchange, error),
-    }
-}
-
-/// Tells the others why this rank cannot go on.
-fn given_up<T>(exchange: &mut dyn Exchange, error: anyhow::Error) -> Result<T> {
-    let error = room::explain(error);
-    agree(exchange, Err(error))?;
-    Err(anyhow!("the ranks disagree about whether this one has failed"))
 }
 
 /// Gives the files their names; the manifest comes last. Collective.

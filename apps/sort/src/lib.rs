@@ -44,6 +44,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agreement;
 pub mod bar;
 pub mod behind;
 pub mod budget;
@@ -66,11 +67,13 @@ pub mod over_clump;
 pub mod pass_one;
 pub mod pass_two;
 pub mod plan;
+mod progress;
 pub mod record;
 pub mod report;
 pub mod room;
 pub mod sample;
 pub mod size;
+mod spec;
 pub mod threads;
 pub mod valsort;
 

@@ -1,13 +1,13 @@
 //! The manifest: the files of a sorted output, in order. Written last, by rank 0, so that an
 //! output with a manifest is complete.
 
-use crate::output::{publish_bytes, shown};
+use crate::output::{MANIFEST, publish_bytes, shown};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Name of the manifest in the output folder.
-pub const NAME: &str = "manifest.json";
+pub const NAME: &str = MANIFEST;
 /// Value of [`Manifest::format`].
 pub const FORMAT: &str = "clump-sort-1";
 

@@ -1,11 +1,13 @@
 //! Output that never looks complete before it is: files without names, or with names that start
 //! with a dot and end in `.partial`, are renamed when every rank has finished.
 
-use crate::manifest;
 use anyhow::{Context, Result, bail};
 use clump_os::file::{DiskFile, sync_dir};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Name of the file that says that an output is complete.
+pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// Formats a path for messages.
 pub fn shown(path: &Path) -> String {
@@ -127,7 +129,7 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("the output folder {} cannot be made", shown(folder)))?;
     for name in names(folder)? {
-        if (name == manifest::NAME || is_part(&name)) && !force {
+        if (name == MANIFEST || is_part(&name)) && !force {
             bail!(
                 "{} already holds a sorted output ({name}): choose another --output or give --force",
                 shown(folder)
@@ -144,7 +146,7 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
 pub fn sweep(folder: &Path) -> Result<()> {
     for name in names(folder)? {
         let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));
-        if inner.is_some_and(|n| is_part(n) || n == manifest::NAME || is_scratch(n)) {
+        if inner.is_some_and(|n| is_part(n) || n == MANIFEST || is_scratch(n)) {
             std::fs::remove_file(folder.join(&name))
                 .with_context(|| format!("removing {name}, which a killed sort has left"))?;
         }
@@ -163,7 +165,7 @@ pub fn retire(folder: &Path) -> Result<()> {
         }
         _ => Ok(()),
     };
-    remove(manifest::NAME)?;
+    remove(MANIFEST)?;
     for name in names(folder)?.iter().filter(|name| is_part(name)) {
         remove(name)?;
     }

@@ -2,13 +2,14 @@
 //! and spill the records it owns. All three overlap; the rank never waits for the disk while
 //! messages could be received.
 
+use crate::agreement::together;
 use crate::budget::{Budget, Buffer};
 use crate::collect::{Collected, Collector};
 use crate::exchange::{Exchange, GivenUp};
-use crate::job::{Progress, together};
 use crate::lanes::{FileRange, Lanes, Refill};
 use crate::memory::MemoryWatch;
 use crate::plan::{AHEAD, SortPlan};
+use crate::progress::Progress;
 use crate::record::{RECORD, RecordSum, order};
 use crate::sample::owner;
 use anyhow::Result;
@@ -165,8 +166,8 @@ mod tests {
     use super::*;
     use crate::gensort;
     use crate::input::Input;
-    use crate::job::Silent;
     use crate::output::scratch_file;
+    use crate::progress::Silent;
     use crate::threads;
     use std::path::Path;
 

@@ -4,14 +4,15 @@
 use crate::behind::WriteBehind;
 use crate::budget::Budget;
 use crate::collect::Collected;
-use crate::job::{Progress, Spec};
 use crate::lanes::{FileRange, Lanes};
 use crate::memory::MemoryWatch;
 use crate::merge::merge;
 use crate::output::{Pending, part_name};
 use crate::plan::{AHEAD, SortPlan};
+use crate::progress::Progress;
 use crate::record::{POSITION_BITS, RECORD, RecordSum, key_hex};
 use crate::report::PartReport;
+use crate::spec::Spec;
 use anyhow::{Context, Result, bail};
 use clump_os::file::BLOCK;
 

@@ -1,13 +1,13 @@
 //! Reports of a sort: per rank as ranks send them to each other, and overall as the user sees it.
 
 use crate::intake::Streamed;
-use crate::job::Spec;
 use crate::manifest::ManifestPart;
 use crate::measure::Disk;
 use crate::output::part_name;
 use crate::plan::SortPlan;
 use crate::record::{RECORD, RecordSum};
 use crate::size::show_bytes;
+use crate::spec::Spec;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fmt;
