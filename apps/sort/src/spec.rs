@@ -1,4 +1,4 @@
-//! What to sort, where to, and with how much memory.
+//! The parameters of a sort.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where a program that takes frames can sit.
+//! Position of a program that takes frames.
 
 /// Position of the program in the receive path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
