@@ -4,7 +4,12 @@
 //! It never disturbs the traffic: when the capture reaches its limit or cannot be written any more,
 //! datagrams pass unrecorded and are counted.
 
+mod counts;
+mod limits;
 mod pcap;
+
+pub use counts::TraceCounts;
+pub use limits::TraceLimits;
 
 use crate::clock::Clock;
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
@@ -19,31 +24,6 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Bounds of a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceLimits {
-    /// Bytes of the whole capture.
-    pub bytes: u64,
-    /// Bytes kept of each packet, its IP and UDP headers (28 or 48) included.
-    pub packet_bytes: usize,
-}
-
-impl Default for TraceLimits {
-    /// Returns 64 MiB, packets whole.
-    fn default() -> Self {
-        Self { bytes: 64 << 20, packet_bytes: 65_575 }
-    }
-}
-
-/// Counts of datagrams that went through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TraceCounts {
-    /// In the capture.
-    pub written: u64,
-    /// Left out, because the capture was full or could not be written.
-    pub left_out: u64,
-}
 
 /// A driver that records the traffic of the inner one.
 #[derive(Debug)]

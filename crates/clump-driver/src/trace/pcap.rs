@@ -1,7 +1,8 @@
 //! The pcap format (draft-ietf-opsawg-pcap, sections 4 and 5): nanosecond times, link type RAW,
 //! each packet an IP and a UDP header made up for the datagram that follows them.
 
-use super::{TraceCounts, TraceLimits};
+use super::counts::TraceCounts;
+use super::limits::TraceLimits;
 use crate::inbound::Ecn;
 use std::io::{BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};

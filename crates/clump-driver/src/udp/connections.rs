@@ -1,6 +1,6 @@
 //! Sockets that send to one destination each.
 
-use super::UdpOptions;
+use super::options::UdpOptions;
 use clump_os::udp;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

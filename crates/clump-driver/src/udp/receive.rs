@@ -1,7 +1,8 @@
 //! Receiving from UDP sockets.
 
-use super::Udp;
 use super::density::{ReceiveMode, SocketSwitch};
+use super::sizes::MESSAGES;
+use super::sockets::Udp;
 use crate::error::{DriverError, or_received};
 use crate::inbound::{Ecn, FilledBuffer, Inbound};
 use crate::refusal::{ReceiveCall, ReceiveFailure};
@@ -10,9 +11,6 @@ use clump_os::udp::{self, Arrived};
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-
-/// Maximum number of receptions in one system call.
-pub(super) const MESSAGES: usize = 16;
 
 /// Mean size above which receptions are taken one by one: tens of KiB each that go to the same
 /// buffer every time find it in the cache, which is worth more than the system calls saved (64 KiB:

@@ -1,6 +1,7 @@
 //! Sending through UDP sockets.
 
-use super::Udp;
+use super::sizes::{COPY_LIMIT, MESSAGES};
+use super::sockets::Udp;
 use crate::driver::Outgoing;
 use crate::error::DriverError;
 use clump_os::OsError;
@@ -9,13 +10,6 @@ use rustix::io::Errno;
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-
-/// Size up to which parts are copied together: cheaper than a list of parts for the kernel (250 ns
-/// for three parts of together 96 bytes, see `clump_os::udp`).
-pub(super) const COPY_LIMIT: usize = 2048;
-
-/// Maximum number of messages in one system call.
-pub(super) const MESSAGES: usize = 16;
 
 /// Maximum number of late errors of earlier datagrams after which one datagram is sent again.
 const LATE_ERRORS: usize = 4;

@@ -1,7 +1,7 @@
 //! Zero-copy sends of datagrams whose memory stays unchanged until they have arrived.
 
-use super::Udp;
 use super::send::{is_passing, run_length};
+use super::sockets::Udp;
 use crate::driver::{MIN_KEPT, Outgoing};
 use crate::error::DriverError;
 use clump_os::udp::ZeroCopyPipe;
@@ -12,13 +12,6 @@ const MAX_FAILURES: u32 = 8;
 
 /// Minimum bytes of a part of a batch that is sent zero-copy by itself.
 const MIN_RUN: usize = 16 << 10;
-
-/// State of zero-copy sends: the pipe, made when it is first needed, and anew after a failure.
-#[derive(Debug, Default)]
-pub(super) struct ZeroCopyPath {
-    zero_copy_pipe: Option<ZeroCopyPipe>,
-    failures: u32,
-}
 
 impl Udp {
     /// Sends in order, zero-copy as far as that works: long datagrams, and runs of equal ones.
