@@ -5,8 +5,10 @@
 //! not have can be tested), and this file prints. The exit status is 1 only when something is
 //! missing that clump cannot do without.
 
+mod amount;
 mod checks;
 mod facts;
+mod finding;
 mod limits;
 mod machines;
 #[cfg(test)]
@@ -17,7 +19,7 @@ use crate::machines::{Machines, Words, interface, ports, words};
 use anyhow::Result;
 use clump_os::console;
 use clump_os::printable::{printable_json, printable_lines};
-use serde::Serialize;
+use finding::{Finding, Verdict};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -69,46 +71,6 @@ impl DoctorArgs {
         };
         machines.are_named().then_some(machines)
     }
-}
-
-/// The state of a feature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    /// As clump wants it.
-    Ok,
-    /// There, but slower or smaller than clump wants it.
-    Degraded,
-    /// Not there.
-    Missing,
-}
-
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Degraded => "degraded",
-            Self::Missing => "missing",
-        }
-    }
-}
-
-/// The result of one check.
-#[derive(Debug, Clone, Serialize)]
-struct Finding {
-    /// Heading in the report.
-    area: &'static str,
-    /// The feature that was checked.
-    name: &'static str,
-    verdict: Verdict,
-    /// True if clump cannot run without it.
-    essential: bool,
-    /// The state that was found.
-    found: String,
-    /// Its effect on clump.
-    meaning: &'static str,
-    /// The remedy; empty when all is well.
-    remedy: String,
 }
 
 /// Checks the machine and prints the findings; fails only when something essential is missing.

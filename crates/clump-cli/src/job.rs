@@ -1,7 +1,6 @@
 //! Runs a command of this program on several ranks: the program starts itself as a job.
 
 use crate::layout::Layout;
-use crate::run::surroundings;
 use clump_agent::{Display, JobOutcome, JobSpec};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -54,4 +53,12 @@ pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Resul
     spec.direct_errors &= !elsewhere && !display.label && display.folder.is_none();
     spec.stats = display.stats;
     clump_agent::launch(&spec, display)
+}
+
+/// Sets the fields that only the launcher's process knows.
+fn surroundings(spec: &mut JobSpec) {
+    // A rank that reads a terminal from another process group would be stopped by the kernel.
+    spec.input = !std::io::stdin().is_terminal();
+    spec.terminal = std::io::stderr().is_terminal();
+    spec.directory = std::env::current_dir().ok().map(Into::into);
 }

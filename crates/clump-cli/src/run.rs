@@ -8,7 +8,6 @@ use clump_agent::{Bind, Display, JobSpec, OnDeath};
 use clump_os::console;
 use clump_os::printable::printable;
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -243,12 +242,4 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(s) if (0.0..=YEAR).contains(&s) => Ok(s),
         _ => Err("a number of seconds from 0 to 31536000 (a year)".into()),
     }
-}
-
-/// Sets the fields that only the launcher's process knows.
-pub(crate) fn surroundings(spec: &mut JobSpec) {
-    // A rank that reads a terminal from another process group would be stopped by the kernel.
-    spec.input = !std::io::stdin().is_terminal();
-    spec.terminal = std::io::stderr().is_terminal();
-    spec.directory = std::env::current_dir().ok().map(Into::into);
 }

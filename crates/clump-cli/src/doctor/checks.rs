@@ -1,7 +1,9 @@
 //! Judges facts: each function checks one feature, and tells its effect on clump.
 
+use super::amount::bytes;
 use super::facts::{Attempt, Facts};
-use super::{Finding, Verdict, limits};
+use super::finding::{Finding, Verdict, ok};
+use super::limits;
 use clump_agent::MAX_LISTENERS;
 use clump_os::probe;
 
@@ -26,30 +28,6 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
     area("laboratory and tests", vec![namespaces(facts), counters(facts)]);
     area("companions", companions(facts));
     findings
-}
-
-/// Returns a finding with nothing to remedy.
-pub fn ok(name: &'static str, found: impl Into<String>, meaning: &'static str) -> Finding {
-    Finding {
-        area: "",
-        name,
-        verdict: Verdict::Ok,
-        essential: false,
-        found: found.into(),
-        meaning,
-        remedy: String::new(),
-    }
-}
-
-impl Finding {
-    /// Degrades the finding to `verdict`, with another effect and a remedy.
-    pub fn but(self, verdict: Verdict, meaning: &'static str, remedy: impl Into<String>) -> Self {
-        Self { verdict, meaning, remedy: remedy.into(), ..self }
-    }
-
-    fn essential(self) -> Self {
-        Self { essential: true, ..self }
-    }
 }
 
 fn processor(facts: &Facts) -> Finding {
@@ -402,33 +380,4 @@ fn companion(
 
 fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
-/// Formats bytes in the largest unit that keeps a digit before the point.
-pub fn bytes(n: u64) -> String {
-    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    for (unit, shift) in UNITS {
-        if n >> shift > 0 {
-            let tenths = (n >> (shift - 4)) * 10 / 16;
-            let (whole, tenth) = (tenths / 10, tenths % 10);
-            let fraction = if tenth == 0 { String::new() } else { format!(".{tenth}") };
-            return format!("{whole}{fraction} {unit}");
-        }
-    }
-    format!("{n} B")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn bytes_are_written_in_the_unit_that_fits() {
-        assert_eq!(bytes(0), "0 B");
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(512 << 10), "512 KiB");
-        assert_eq!(bytes((3 << 30) / 2), "1.5 GiB");
-        assert_eq!(bytes(32 << 20), "32 MiB");
-        assert_eq!(bytes(u64::MAX), "16777215.9 TiB");
-    }
 }

@@ -1,8 +1,8 @@
 //! Judges the resource limits that a job can run into.
 
-use super::checks::{bytes, ok};
+use super::amount::bytes;
 use super::facts::Facts;
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict, ok};
 use clump_os::probe::Limit;
 
 /// Checks every limit that matters, and locked memory, which people ask about.
