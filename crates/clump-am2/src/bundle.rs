@@ -1,16 +1,16 @@
 //! Bundles: endpoints that are polled together, and the threads that own them.
 
-use crate::endpoint::{self, ENDPOINTS, EndpointSlot};
+use crate::bundle_slot::{BUNDLES, Bundle, HIGHEST, PLACES};
+use crate::endpoint_slot::{ENDPOINTS, EndpointSlot};
+use crate::job_context;
 use crate::status::{AmFailure, Code, Result, bad, call, give, in_handler};
-use crate::{start, token};
+use crate::token;
 use clump_am::{Pollable, this_thread};
-use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use clump_os::sync::Ordering;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of bundles of a process.
-pub(crate) const BUNDLES: usize = 64;
 /// `AM_SEQ`: one thread uses the bundle.
 const SEQ: c_int = 0;
 /// `AM_PAR`: any thread may use the bundle.
@@ -25,30 +25,7 @@ pub type eb_t = *mut clump_am_eb;
 /// Mark in each handle of a bundle.
 const KIND: usize = 0xeb;
 
-/// A table entry for a bundle.
-#[derive(Debug)]
-pub(crate) struct Bundle {
-    /// Odd while there is one.
-    generation: AtomicU32,
-    parallel: AtomicBool,
-    /// For a sequential one: the thread that owns it; 0 before the first sends, polls or waits.
-    thread: AtomicU64,
-    /// A bit for each endpoint.
-    members: AtomicU32,
-    /// Correction added to the sum of its members' message counts, so that the sum covers only
-    /// messages handled while they are members: it changes when they come and go.
-    offset: AtomicU64,
-    pub(crate) mask: AtomicU32,
-    /// Threads that wait for an event.
-    waiters: AtomicU32,
-}
-
 const _: () = assert!(ENDPOINTS <= u32::BITS as usize);
-
-static PLACES: [Bundle; BUNDLES] = [const { Bundle::empty() }; BUNDLES];
-
-/// The highest index of a bundle so far.
-static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// All bundles, as blocking calls of a thread poll them: those of other threads are skipped.
 #[derive(Debug)]
@@ -91,27 +68,6 @@ impl Drop for Bound {
 }
 
 impl Bundle {
-    const fn empty() -> Self {
-        Self {
-            generation: AtomicU32::new(0),
-            parallel: AtomicBool::new(false),
-            thread: AtomicU64::new(0),
-            members: AtomicU32::new(0),
-            offset: AtomicU64::new(0),
-            mask: AtomicU32::new(0),
-            waiters: AtomicU32::new(0),
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn at(index: usize) -> Option<&'static Self> {
-        PLACES.get(index)
-    }
-
-    pub(crate) fn index(&self) -> usize {
-        (std::ptr::from_ref(self).addr() - PLACES.as_ptr().addr()) / size_of::<Self>()
-    }
-
     /// Returns its endpoints.
     #[inline(always)]
     pub(crate) fn members(&self) -> impl Iterator<Item = &'static EndpointSlot> + use<> {
@@ -121,15 +77,6 @@ impl Bundle {
             left &= left.wrapping_sub(1);
             EndpointSlot::at(at)
         })
-    }
-
-    /// Fails if the bundle belongs to another thread.
-    pub(crate) fn check_thread(&self) -> Result<()> {
-        match self.thread.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            thread if thread == this_thread() => Ok(()),
-            _ => Err(foreign()),
-        }
     }
 
     /// Makes this thread the owner of a sequential bundle, as the first call that sends, polls or
@@ -193,62 +140,10 @@ impl Bundle {
         all.fold(self.offset.load(Ordering::Relaxed), u64::wrapping_add)
     }
 
-    /// Returns the generation of the bundle in this table entry.
-    #[inline(always)]
-    pub(crate) fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Relaxed)
-    }
-
-    /// Returns true if threads share it.
-    #[inline(always)]
-    pub(crate) fn is_parallel(&self) -> bool {
-        self.parallel.load(Ordering::Relaxed)
-    }
-
-    /// Registers a thread that waits for an event, as long as the returned guard lives.
-    pub(crate) fn wait(&'static self) -> Waiter {
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        Waiter(self)
-    }
-
-    /// Wakes threads that wait for a message that this one has handled.
-    #[inline(always)]
-    pub(crate) fn tell_waiters(&self) {
-        if self.is_parallel() && self.waiters.load(Ordering::Relaxed) != 0 {
-            wake();
-        }
-    }
-
     /// Fails if a message of its endpoints was returned to sender and found no handler 0.
     pub(crate) fn check_claimed(&self) -> Result<()> {
         self.members().try_for_each(|slot| slot.check_claimed())
     }
-}
-
-/// Guard of a thread that waits for an event of a bundle.
-pub(crate) struct Waiter(&'static Bundle);
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Wakes sleeping threads of this rank. A waiter announces that it will sleep, and then checks if
-/// its message was handled; this thread notes that it was, and then checks for sleepers: one of
-/// them sees the other.
-#[cold]
-fn wake() {
-    if let Ok(context) = start::context() {
-        let alarm = context.node().alarm(context.rank()).map(AsRef::as_ref);
-        context.block().park().wake_if_asleep(context.node().fence(), alarm);
-    }
-}
-
-#[cold]
-fn foreign() -> AmFailure {
-    let what = "the bundle is sequential (AM_SEQ), and another thread's";
-    AmFailure::new(Code::InUse, what)
 }
 
 /// A bundle that C named: its table entry, and the expected generation.
@@ -268,7 +163,7 @@ impl NamedBundle {
                 let named = Self { bundle, generation: (bits >> 16) as u32 };
                 named.check().map(|()| named)
             }
-            _ => Err(start::refuse("a bundle")),
+            _ => Err(job_context::refuse("a bundle")),
         }
     }
 
@@ -276,7 +171,7 @@ impl NamedBundle {
     pub(crate) fn check(&self) -> Result<()> {
         let there = self.bundle.generation.load(Ordering::Relaxed);
         let known = self.generation & 1 == 1 && there == self.generation;
-        if known { Ok(()) } else { Err(start::refuse("a bundle")) }
+        if known { Ok(()) } else { Err(job_context::refuse("a bundle")) }
     }
 }
 
@@ -382,7 +277,7 @@ impl Pollable for All {
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
     call(|| {
-        start::context()?;
+        job_context::context()?;
         if token::is_handling() {
             return Err(in_handler("AM_AllocateBundle"));
         }
@@ -411,10 +306,21 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
     })
 }
 
+/// Frees the endpoint in `slot`. The caller holds the lock of [`books`].
+pub(crate) fn free_endpoint(slot: &'static EndpointSlot) -> Result<()> {
+    slot.bundle()?.check_thread()?;
+    slot.cell.close()?;
+    slot.generation.fetch_add(1, Ordering::Release);
+    slot.bundle()?.remove(slot);
+    // This thread gives up the endpoint cell, which the next endpoint in it may use.
+    slot.cell.let_go()?;
+    Ok(())
+}
+
 /// Frees a bundle and its endpoints. The caller holds the lock of [`books`].
 fn free(bundle: &'static Bundle) -> Result<()> {
     bundle.check_thread()?;
-    bundle.members().try_for_each(endpoint::free)?;
+    bundle.members().try_for_each(free_endpoint)?;
     bundle.generation.fetch_add(1, Ordering::Release);
     bundle.thread.store(0, Ordering::Relaxed);
     let _ = BOUND.try_with(|bound| {

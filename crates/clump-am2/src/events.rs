@@ -1,8 +1,9 @@
 //! Polling, and waiting for events.
 
-use crate::bundle::{All, BUNDLES, Bundle, NamedBundle, eb_t};
+use crate::bundle::{All, NamedBundle, eb_t};
+use crate::bundle_slot::{BUNDLES, Bundle};
 use crate::status::{Result, bad, call, call_hot, give, in_handler};
-use crate::{start, token};
+use crate::{job_context, token};
 use clump_am::{ErrorKind, Pollable, WaitFor, block_on, give_way, note_arrival};
 use clump_os::sync::Ordering;
 use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
@@ -40,7 +41,7 @@ fn note_poll(handled: usize) -> Result<()> {
 
 #[cold]
 fn ask_to_give_way(window: PollWindow) -> Result<()> {
-    let context = start::context()?;
+    let context = job_context::context()?;
     let only_polled = window.is_back_to_back(VAIN.get().polls);
     let gave_way = give_way(&context, &All, only_polled)?;
     if gave_way && All.poll_once()? > 0 {
@@ -146,7 +147,7 @@ fn wait(named: NamedBundle) -> Result<()> {
         ));
     }
     bundle.bind()?;
-    let context = start::context()?;
+    let context = job_context::context()?;
     let before = match bundle.is_parallel() {
         true => seen(bundle),
         // All messages were handled by this thread.

@@ -1,7 +1,8 @@
 //! The handler table.
 
-use crate::endpoint::{EndpointSlot, HANDLERS, NamedEndpoint, Own, ep_t};
+use crate::endpoint_slot::{EndpointSlot, HANDLERS, Own, ep_t};
 use crate::invoke::Function;
+use crate::named_endpoint::NamedEndpoint;
 use crate::status::{AmFailure, Code, Result, bad, call, give, null};
 use clump_os::sync::Ordering;
 use std::ffi::c_int;

@@ -24,18 +24,25 @@
 #![allow(non_camel_case_types, reason = "types have the names that they have in C")]
 
 mod bundle;
+mod bundle_slot;
 mod endpoint;
+mod endpoint_name;
+mod endpoint_slot;
 mod events;
 mod handlers;
 mod invoke;
+mod job_context;
 mod limits;
 mod message;
+mod named_endpoint;
 mod receive;
 mod reply;
 mod returned;
+mod returned_message;
 mod segment;
 mod send;
 mod start;
 mod status;
 mod table;
 mod token;
+mod translation_entry;

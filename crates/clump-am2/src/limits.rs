@@ -1,8 +1,8 @@
 //! Limits of the interface.
 
-use crate::endpoint::HANDLERS;
+use crate::endpoint_slot::HANDLERS;
+pub(crate) use crate::job_context::max_medium;
 use crate::message::MAX_ARGUMENTS;
-pub(crate) use crate::start::max_medium;
 use crate::status::{Result, bad, call, give, null};
 use std::ffi::{c_int, c_void};
 

@@ -1,6 +1,6 @@
 //! Delivery of an arrived message to the handler that C set for it.
 
-use crate::endpoint::EndpointSlot;
+use crate::endpoint_slot::EndpointSlot;
 use crate::invoke::{self, Function};
 use crate::message::{MessageHead, MessageKind};
 use crate::returned;

@@ -1,10 +1,12 @@
 //! Handler 0: messages returned to sender, and replies that no handler takes.
 
-use crate::endpoint::EndpointSlot;
+use crate::endpoint_name::en_t;
+use crate::endpoint_slot::EndpointSlot;
 use crate::invoke::{self, TokenValue};
 use crate::message::{MAX_ARGUMENTS, MessageHead, MessageKind, argument};
+use crate::returned_message::ReturnedMessage;
 use crate::status::{bad, call, give};
-use crate::token::{self, Running, en_t};
+use crate::token::{self, Running};
 use clump_am::{Name, Payload, Reason, Returned};
 use clump_os::sync::Ordering;
 use std::cell::Cell;
@@ -12,19 +14,6 @@ use std::ffi::{c_int, c_void};
 
 /// `EBADENTRY`: nothing is bound to that entry of the translation table.
 const BAD_ENTRY: c_int = 2;
-
-/// A message returned to sender, as handler 0 may ask for it.
-#[derive(Debug)]
-pub(crate) struct ReturnedMessage<'a> {
-    status: c_int,
-    opcode: c_int,
-    handler: u8,
-    words: &'a [u64],
-    payload: &'a [u8],
-    /// Offset and bytes of a deposit.
-    deposit: Option<(u64, u64)>,
-    to: Name,
-}
 
 /// A returned message, as C sees it.
 #[repr(C)]

@@ -3,8 +3,10 @@
 //! Peers write only memory that the node shares, so they deposit into a segment of clump's, of the
 //! same length. Their bytes are copied to the program's memory before its handler runs.
 
-use crate::endpoint::{NamedEndpoint, ep_t, memory};
+use crate::endpoint::memory;
+use crate::endpoint_slot::ep_t;
 use crate::limits::MAX_SEGMENT;
+use crate::named_endpoint::NamedEndpoint;
 use crate::status::{AmFailure, Code, bad, call, give, in_handler};
 use std::ffi::{c_int, c_void};
 

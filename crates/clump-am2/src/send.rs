@@ -1,9 +1,10 @@
 //! Requests: the implementation of the header's `AM_RequestN`, `AM_RequestIN` and
 //! `AM_RequestXferN`.
 
-use crate::endpoint::{NamedEndpoint, ep_t};
+use crate::endpoint_slot::ep_t;
 use crate::limits::{checked_bytes, max_long, max_medium};
 use crate::message::{MAX_ARGUMENTS, MessageKind, Packed};
+use crate::named_endpoint::NamedEndpoint;
 use crate::status::{AmFailure, Code, Result, bad, call, call_hot};
 use crate::{bundle, returned, token};
 use clump_am::{Handler, LayerPayload, SendAttempt};

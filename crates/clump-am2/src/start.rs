@@ -1,13 +1,13 @@
 //! `AM_Init` and `AM_Terminate`: the job behind the endpoints.
 
-use crate::status::{AmFailure, Code, Result, call, in_handler};
-use crate::{bundle, endpoint, token};
-use clump_am::{AsContext, RankContext};
+use crate::job_context::{check_process, context, not_init, set_context};
+use crate::status::{AmFailure, Code, call, in_handler};
+use crate::{bundle, endpoint_slot, token};
+use clump_am::AsContext;
 use clump_ffi::border;
 use clump_ffi::job::{self, Above, clump_t};
-use clump_os::sync::{AtomicUsize, Ordering};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// This interface as the job knows it.
 const ABOVE: Above =
@@ -26,67 +26,15 @@ unsafe impl Send for Started {}
 
 /// Held while the job is joined and left.
 static STARTED: Mutex<Option<Started>> = Mutex::new(None);
-/// The rank, for all threads: no thread waits for anything while holding the lock.
-static CONTEXT: RwLock<Option<Arc<RankContext>>> = RwLock::new(None);
-/// Maximum number of bytes of a medium message; 0 before the first `AM_Init` and after the last
-/// `AM_Terminate`.
-static MEDIUM_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Returns the maximum number of bytes of a medium message in this job; 0 if there is none.
-#[inline(always)]
-pub(crate) fn max_medium() -> usize {
-    MEDIUM_BYTES.load(Ordering::Relaxed)
-}
-
 fn started() -> MutexGuard<'static, Option<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the rank that endpoints are opened for.
-pub(crate) fn context() -> Result<Arc<RankContext>> {
-    check_process()?;
-    let context = CONTEXT.read().unwrap_or_else(PoisonError::into_inner);
-    context.as_ref().cloned().ok_or_else(not_init)
-}
-
-fn set_context(context: Option<Arc<RankContext>>) {
-    let medium = context.as_ref().map_or(0, |context| context.node().geometry().max_medium());
-    *CONTEXT.write().unwrap_or_else(PoisonError::into_inner) = context;
-    MEDIUM_BYTES.store(medium, Ordering::Relaxed);
-}
-
-#[cold]
-fn not_init() -> AmFailure {
-    AmFailure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
-}
-
-/// Fails in a child by `fork`, where the holder of a lock may not exist any more.
-fn check_process() -> Result<()> {
-    if clump_os::forked::is_child() {
-        return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
-    }
-    Ok(())
 }
 
 /// Runs in a child by `fork`: invalidates all handles and tokens. Takes no lock.
 fn abandon_all() {
     bundle::abandon_all();
-    endpoint::abandon_all();
+    endpoint_slot::abandon_all();
     token::abandon();
-}
-
-/// The error for an invalid handle: because nothing is started, or because the program is wrong.
-#[cold]
-pub(crate) fn refuse(what: &str) -> AmFailure {
-    if let Err(forked) = check_process() {
-        return forked;
-    }
-    if max_medium() == 0 {
-        return not_init();
-    }
-    crate::status::bad(format!(
-        "the program gave something as {what} that is none, or was freed before"
-    ))
 }
 
 /// Implements `AM_Init` of `<clump/am2.h>`.

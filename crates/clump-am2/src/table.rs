@@ -1,25 +1,15 @@
 //! The translation table: the endpoints that an endpoint may send to.
 
-use crate::endpoint::{NamedEndpoint, Own, ep_t};
+use crate::endpoint_name::en_t;
+use crate::endpoint_slot::{Own, ep_t};
+use crate::named_endpoint::NamedEndpoint;
 use crate::status::{AmFailure, Code, Result, bad, call, give};
-use crate::token::en_t;
+use crate::translation_entry::TranslationEntry;
 use clump_am::{BorrowedEndpoint, Dest, Tag};
 use std::ffi::c_int;
 
-/// Initial number of entries of a table.
-pub(crate) const FIRST_ENTRIES: usize = 256;
 /// Maximum number of entries of a table.
 pub(crate) const MAX_ENTRIES: usize = 1 << 16;
-
-/// A mapped destination.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TranslationEntry {
-    name: en_t,
-    pub(crate) tag: u64,
-    /// Its index in the core's own table, since the first message to it: handlers cannot access
-    /// that one.
-    dest: Option<Dest>,
-}
 
 impl Own {
     /// The destination and the tag of an entry; `None` if nothing is bound to it.

@@ -1,33 +1,14 @@
 //! Tokens: the message that a handler of this thread is called with.
 
-use crate::endpoint::{self, EndpointSlot, ep_t};
+use crate::endpoint_name::en_t;
+use crate::endpoint_slot::{EndpointSlot, ep_t, handle_of};
 use crate::invoke::TokenValue;
 use crate::message::MessageHead;
-use crate::returned::ReturnedMessage;
+use crate::returned_message::ReturnedMessage;
 use crate::status::{Result, bad, call, give};
 use clump_am::{Name, Token};
 use std::cell::Cell;
 use std::ffi::c_int;
-
-/// An endpoint's name as C has it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct en_t {
-    pub(crate) bits: u64,
-}
-
-impl en_t {
-    /// The name of no endpoint.
-    pub(crate) const NONE: Self = Self { bits: 0 };
-
-    pub(crate) fn of(name: Name) -> Self {
-        Self { bits: name.to_bits() }
-    }
-
-    pub(crate) fn name(self) -> Name {
-        Name::from_bits(self.bits)
-    }
-}
 
 /// A running handler and its message.
 pub(crate) struct Running<'a, 'b> {
@@ -115,7 +96,7 @@ pub extern "C" fn AM_GetSourceEndpoint(token: TokenValue, name: *mut en_t) -> c_
 /// Implements `AM_GetDestEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetDestEndpoint(token: TokenValue, endpoint: *mut ep_t) -> c_int {
-    call(|| with(token, |running| give(endpoint, "an endpoint", endpoint::handle_of(running.slot))))
+    call(|| with(token, |running| give(endpoint, "an endpoint", handle_of(running.slot))))
 }
 
 /// Implements `AM_GetMsgTag` of `<clump/am2.h>`.
