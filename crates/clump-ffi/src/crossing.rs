@@ -8,7 +8,7 @@
 //! wait for.
 
 use crate::fault::{Fault, Result};
-use crate::slot::Slot;
+use crate::slot_entry::Slot;
 use crate::status::clump_status as S;
 use crate::thread;
 use clump_os::sync::Ordering;

@@ -2,8 +2,8 @@
 
 use crate::crossing::Crossing;
 use crate::fault::{Fault, Result};
-use crate::inline::InlineTable;
-use crate::slot::{Object, Slot};
+use crate::inline_state::InlineTable;
+use crate::slot_entry::{Object, Slot};
 use clump::am::{Endpoint, SharedEndpoint};
 
 /// An endpoint of one thread.
@@ -23,6 +23,19 @@ impl Object for SharedEndpointHandle {
     const KIND: u32 = 3;
     const NAME: &'static str = "endpoint (clump_ep)";
     const BOUND: bool = false;
+}
+
+impl Slot {
+    /// Returns the object of a slot that is an endpoint of this thread with no handler running, by
+    /// a single comparison. For calls that run no code of the program except its handlers, in which
+    /// the endpoint cannot be closed.
+    #[inline(always)]
+    pub fn here<'a>(pointer: *const ()) -> Option<&'a ThreadEndpoint> {
+        let slot = Self::at(pointer).filter(|slot| slot.inline.is_here())?;
+        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of
+        // this thread.
+        Some(unsafe { slot.object::<ThreadEndpoint>() })
+    }
 }
 
 /// Runs `$body` with an endpoint of either kind, from outside of its handlers. `$endpoint` is an

@@ -1,10 +1,15 @@
 //! The job behind a binding: joining it, using it, leaving it.
 
+use crate::above::ABOVE;
+pub use crate::above::{Above, register};
 use crate::fault::{Fault, Result, range};
+use crate::job_state::STATE;
+pub use crate::job_state::{forked, not_running};
+use crate::owned;
 use crate::slot::{self, Object, Slot};
 use crate::status::clump_status as S;
 use crate::thread;
-use clump_os::sync::{AtomicPtr, AtomicU32, Ordering};
+use clump_os::sync::{AtomicPtr, Ordering};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
@@ -40,28 +45,6 @@ pub fn current() -> *mut clump_t {
 /// while it lives.
 pub fn runtime() -> Option<clump::Clump> {
     with(current(), |job| Ok(job.runtime.clone())).ok()
-}
-
-/// Progress of this process: 0 before, 1 as a rank, 2 after.
-static STATE: AtomicU32 = AtomicU32::new(0);
-
-/// Returns the reason why no function of clump works now, if none does.
-pub fn not_running() -> Option<Fault> {
-    if clump_os::forked::is_child() {
-        return Some(forked());
-    }
-    let what = match STATE.load(Ordering::Relaxed) {
-        0 => "clump_init has not been called in this process",
-        1 => return None,
-        _ => "clump_finalize has been called; this process is no rank any more",
-    };
-    Some(Fault::new(S::CLUMP_ERR_NOT_RUNNING, what))
-}
-
-/// The error of a call in a child by `fork`.
-#[cold]
-pub fn forked() -> Fault {
-    clump_am::Error::from(clump_am::ErrorKind::Forked).into()
 }
 
 /// Runs in each child that `fork` makes of a rank, before `fork` returns there. Takes no lock and
@@ -109,29 +92,6 @@ pub fn refuse_in_handlers(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// An interface with handles of its own beside [`Slot`]: it is told when the job ends.
-#[derive(Debug)]
-pub struct Above {
-    /// Closes everything; false if something is in use.
-    pub close: fn() -> bool,
-    /// Invalidates all handles, in a child by `fork`. Takes no lock and allocates nothing.
-    pub abandon: fn(),
-    /// Returns true if one of its handlers runs in this thread.
-    pub is_handling: fn() -> bool,
-}
-
-static ABOVE: OnceLock<Above> = OnceLock::new();
-
-/// Registers the interface that has handles of its own. There is one; later calls change nothing.
-pub fn register(above: Above) {
-    let _ = ABOVE.set(above);
-}
-
-/// Returns true if a handler of the registered interface runs in this thread.
-pub(crate) fn is_handling_above() -> bool {
-    ABOVE.get().is_some_and(|above| (above.is_handling)())
-}
-
 /// Joins the job that this process was started in, and waits until all ranks have joined. A program
 /// that is started alone is a job of one rank.
 ///
@@ -154,14 +114,14 @@ pub fn join() -> Result<*mut clump_t> {
 /// Nothing has been closed then, or only what could be, and it may be called again.
 pub fn leave(cl: *mut clump_t) -> Result<()> {
     outside_handlers(cl, "clump_finalize", |_| {
-        if slot::bound() > thread::owned() {
+        if slot::bound() > owned::count() {
             let what = "other threads have endpoints or one-sided operations open; each thread \
                         closes its own before it ends, or ends before clump_finalize";
             return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
         }
         Ok(())
     })?;
-    if !thread::close_all() || !slot::close_shared() {
+    if !owned::close_all() || !slot::close_shared() {
         let what = "an object of this job is in use by a call that has not returned";
         return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
     }

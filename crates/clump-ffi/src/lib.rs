@@ -17,12 +17,17 @@
 //! 3. A failure leaves its text with the thread until the thread's next failure.
 #![allow(non_camel_case_types, reason = "types have the names that they have in C")]
 
+mod above;
 pub mod border;
 mod crossing;
 pub mod endpoint_handle;
 pub mod fault;
 pub mod inline;
+mod inline_state;
 pub mod job;
+mod job_state;
+mod owned;
 pub mod slot;
+mod slot_entry;
 pub mod status;
 pub mod thread;

@@ -1,12 +1,10 @@
-//! Threads of the program: their numbers, and the objects that belong to each.
+//! Threads of the program: their numbers, and the handlers that run in them.
 
-use crate::slot::{Close, Slot};
 use clump_os::sync::{AtomicU32, Ordering};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 thread_local! {
     static ME: ThisThread = const { ThisThread { number: Cell::new(0), depth: Cell::new(0) } };
-    static OWNED: RefCell<Owned> = const { RefCell::new(Owned(Vec::new())) };
 }
 
 static LAST: AtomicU32 = AtomicU32::new(0);
@@ -38,7 +36,7 @@ fn first(me: &ThisThread) -> u32 {
 
 /// Returns true if a handler runs in this thread.
 pub fn is_handling() -> bool {
-    ME.with(|me| me.depth.get() > 0) || crate::job::is_handling_above()
+    ME.with(|me| me.depth.get() > 0) || crate::above::is_handling_above()
 }
 
 /// Pointer to this thread's state, kept because in a shared library finding it takes a call. Only
@@ -90,58 +88,4 @@ impl Drop for Handling {
         let depth = &self.me().depth;
         depth.set(depth.get().wrapping_sub(1));
     }
-}
-
-/// Objects that belong to a thread, oldest first. They are closed when the thread ends, newest
-/// first.
-#[derive(Debug)]
-struct Owned(Vec<(&'static Slot, Close)>);
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // A child by `fork` has a copy of these, but they belong to its parent.
-        if clump_os::forked::is_child() {
-            return;
-        }
-        // Newest first: a lock is closed before the object it is reached through. An object in use,
-        // because the thread ends inside a handler, stays for ever.
-        for (slot, close) in std::mem::take(&mut self.0).into_iter().rev() {
-            let closed = close(slot);
-            // Another thread may get the same thread pointer.
-            slot.inline.clear();
-            let _ = closed;
-        }
-    }
-}
-
-/// Records an object of this thread. An object of a thread that is ending already is never closed.
-pub fn own(slot: &'static Slot, close: Close) {
-    let _ = OWNED.try_with(|owned| {
-        if let Ok(mut owned) = owned.try_borrow_mut() {
-            owned.0.push((slot, close));
-        }
-    });
-}
-
-/// Removes an object from this thread's list.
-pub fn disown(slot: &'static Slot) {
-    let _ = OWNED.try_with(|owned| {
-        if let Ok(mut owned) = owned.try_borrow_mut()
-            && let Some(at) = owned.0.iter().rposition(|(known, _)| std::ptr::eq(*known, slot))
-        {
-            owned.0.remove(at);
-        }
-    });
-}
-
-/// Returns the number of objects of this thread.
-pub fn owned() -> usize {
-    OWNED.try_with(|owned| owned.try_borrow().map_or(0, |owned| owned.0.len())).unwrap_or(0)
-}
-
-/// Closes all objects of this thread, newest first; false if one is in use.
-pub fn close_all() -> bool {
-    let taken = OWNED.try_with(|owned| owned.try_borrow().map(|owned| owned.0.clone()));
-    let all = taken.ok().and_then(std::result::Result::ok).unwrap_or_default();
-    all.into_iter().rev().all(|(slot, close)| close(slot))
 }
