@@ -2,7 +2,7 @@
 //! need for it besides their sockets. The agent opens them: it is inside the node's namespaces and
 //! has the privileges; ranks may have none.
 
-use crate::rank::Refusal;
+use crate::refusal::Refusal;
 use clump_boot::NetDriver;
 use clump_driver::{Attached, Direct, DriverError, Opened};
 use std::net::SocketAddr;

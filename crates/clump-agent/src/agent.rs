@@ -5,10 +5,12 @@
 //! launcher's. If the launcher is lost, every agent ends its ranks by itself ([`decide`]).
 
 mod adopting;
+mod begin;
 mod close;
 mod decide;
 mod opening;
 mod reaching;
+mod token;
 
 use crate::adoption::Adoption;
 use crate::frame::{Assembler, Frame, Stream};
@@ -19,10 +21,11 @@ use crate::narrow::Narrow;
 use crate::net::NodeNetwork;
 use crate::outcome::RankActivity;
 use crate::output::Outputs;
-use crate::rank::{Rank, RankEnvironment, Refusal};
+use crate::rank::{Rank, RankEnvironment};
 use crate::rank_input::RankInput;
 use crate::rank_state;
 use crate::receiving::Receiving;
+use crate::refusal::Refusal;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{AddressTable, AgentOffer, JobSpec};
 use crate::stream_watch::StreamWatch;
@@ -42,21 +45,6 @@ use opening::{AgentSetup, OpenedNode};
 use std::io::ErrorKind;
 use std::os::fd::RawFd;
 use std::time::Duration;
-
-/// Meanings of tokens in the poller; the lower half is a rank or a pipe.
-mod token {
-    pub(super) const LAUNCHER: u64 = 0;
-    pub(super) const SIGNALS: u64 = 1 << 32;
-    pub(super) const END: u64 = 2 << 32;
-    pub(super) const PIPE: u64 = 3 << 32;
-    pub(super) const SEAT: u64 = 4 << 32;
-    pub(super) const HEART: u64 = 5 << 32;
-    pub(super) const INPUT: u64 = 6 << 32;
-    pub(super) const CALLER: u64 = 7 << 32;
-    pub(super) const STARTER: u64 = 8 << 32;
-    pub(super) const METRICS: u64 = 9 << 32;
-    pub(super) const KIND: u64 = !0 << 32;
-}
 
 /// Interval between searches for processes to kill while killing: the end of a grandchild sends no
 /// signal to this process.
@@ -85,13 +73,21 @@ pub enum AgentPlace {
 pub fn agent_main(place: AgentPlace) -> u8 {
     let done = match place {
         AgentPlace::Elsewhere { staged } => keeper::keep(staged),
-        AgentPlace::Here(control) => AgentSetup::open(Some(control)).and_then(AgentSetup::serve),
-        AgentPlace::Kept => AgentSetup::open(None).and_then(AgentSetup::serve),
+        AgentPlace::Here(control) => serve(Some(control)),
+        AgentPlace::Kept => serve(None),
     };
     done.unwrap_or_else(|why| {
         say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));
         125
     })
+}
+
+/// Runs the agent until its job has ended. Returns the exit code.
+fn serve(control: Option<RawFd>) -> Result<u8> {
+    if let Some(opened) = AgentSetup::open(control)?.prepare()? {
+        Agent::begin(opened).run()?;
+    }
+    Ok(0)
 }
 
 type Result<T> = std::result::Result<T, anyhow::Error>;

@@ -54,6 +54,7 @@ mod rank_input;
 mod rank_state;
 mod reach;
 mod receiving;
+mod refusal;
 pub mod report;
 pub mod scene;
 mod silence;

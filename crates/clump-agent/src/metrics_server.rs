@@ -1,7 +1,7 @@
 //! Metrics of a node for collectors: a small HTTP server within the agent's event loop, off unless
 //! a user asks for it. It answers `GET /metrics`, one request a connection.
 
-use crate::rank::Refusal;
+use crate::refusal::Refusal;
 use crate::scene;
 use crate::spec::{JobSpec, NodePlan};
 use clump_os::epoll::{Interest, Poller};

@@ -2,7 +2,7 @@
 
 use crate::access::DriverAccess;
 use crate::frame::Key;
-use crate::rank::Refusal;
+use crate::refusal::Refusal;
 use crate::spec::{AddressTable, AgentOffer, BoundAddress, BoundAddresses, NodePlan};
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};

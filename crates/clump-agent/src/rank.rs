@@ -2,6 +2,7 @@
 
 use crate::net::NodeNetwork;
 use crate::placement::Placement;
+use crate::refusal::Refusal;
 use crate::spec::{JobSpec, NodePlan};
 use clump_boot::boot::{
     self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE,
@@ -28,19 +29,6 @@ pub(crate) struct Rank {
     pub(crate) stopped: bool,
     /// True once its leaving has been reported.
     pub(crate) leaving: bool,
-}
-
-/// The reason why a rank could not be started, and the code a shell would give.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) why: String,
-    pub(crate) code: u8,
-}
-
-impl Refusal {
-    pub(crate) fn new(why: impl std::fmt::Display, code: u8) -> Self {
-        Self { why: why.to_string(), code }
-    }
 }
 
 /// Data that all ranks have in common.

@@ -4,8 +4,9 @@
 use super::{Agent, Result, token};
 use crate::adoption::Caller;
 use crate::frame::Frame;
-use crate::rank::{RankEnvironment, Refusal};
+use crate::rank::RankEnvironment;
 use crate::rank_state;
+use crate::refusal::Refusal;
 use clump_control::{Event, ProcessEnd};
 use clump_engines::BOOT_MESSAGE;
 use clump_os::epoll::Interest;

@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::heartbeat_socket::HeartbeatSocket;
 use crate::ledger::Ledger;
 use crate::outcome::{Heartbeats, NodeOutcome};
-use crate::rank::Refusal;
+use crate::refusal::Refusal;
 use crate::sweep;
 use clump_os::process::ChildEvents;
 use clump_os::{clock, process, procfs, signal};

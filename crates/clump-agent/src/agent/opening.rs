@@ -1,6 +1,6 @@
 //! The agent until its job is known: connection, the node's memory, sockets.
 
-use super::{Agent, Result, token};
+use super::token;
 use crate::access::DriverAccess;
 use crate::adoption::Adoption;
 use crate::control_streams::ControlStreams;
@@ -8,24 +8,22 @@ use crate::frame::{Assembler, Frame, Key, read_key};
 use crate::hello::Hello;
 use crate::launch::staged;
 use crate::metrics_server::MetricsServer;
-use crate::narrow::Narrow;
 use crate::net::{AgentSockets, NodeNetwork};
 use crate::outcome::{JobEnd, JobOutcome};
 use crate::output::Outputs;
 use crate::placement::Placement;
 use crate::program_file;
-use crate::rank::Refusal;
 use crate::reach;
-use crate::receiving::Receiving;
+use crate::refusal::Refusal;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan};
 use crate::spin_policy::{SpinPolicy, suited_fence};
 use crate::stream_watch::StreamWatch;
 use crate::wiring;
+use anyhow::Result;
 use clump_boot::{Config, NetDriver};
 use clump_control::{OnDeath, RankSupervisor};
 use clump_os::epoll::{Interest, Poller};
-use clump_os::oom::OomCounters;
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, interface_address, process, topology};
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -44,6 +42,24 @@ pub(super) struct AgentSetup {
     assembler: Assembler,
 }
 
+/// The agent's parts once its node is open.
+pub(super) struct OpenedAgent {
+    pub(super) poller: Poller,
+    pub(super) signals: Signals,
+    pub(super) assembler: Assembler,
+    pub(super) outputs: Outputs,
+    /// Signs of life on the stream to a launcher on another machine.
+    pub(super) life: Option<StreamWatch>,
+    /// Decides about the job, if this agent does.
+    pub(super) watch: Option<RankSupervisor>,
+    pub(super) node: OpenedNode,
+    pub(super) silence: UnresponsivePeers,
+    pub(super) spec: JobSpec,
+    pub(super) started_ns: u64,
+    pub(super) adoption: Option<Adoption>,
+    pub(super) metrics: Option<MetricsServer>,
+}
+
 impl AgentSetup {
     pub(super) fn open(control: Option<RawFd>) -> Result<Self> {
         signal::set_own()?;
@@ -59,20 +75,16 @@ impl AgentSetup {
         Ok(Self { launcher, poller, signals, assembler: Assembler::default() })
     }
 
-    /// Sends the hello, waits for the job and runs it.
-    pub(super) fn serve(self) -> Result<u8> {
-        self.run().map(|()| 0)
-    }
-
-    fn run(mut self) -> Result<()> {
+    /// Sends the hello, waits for the job and opens the node; `None` if there is nothing to run.
+    pub(super) fn prepare(mut self) -> Result<Option<OpenedAgent>> {
         let started_ns = clock::now_ns();
         if self.launcher.write_all(&Hello::own().encode()).is_err() {
-            return Ok(()); // as below
+            return Ok(None); // as below
         }
         let Ok(key) = read_key(&mut self.launcher) else {
-            return Ok(()); // the launcher ended before there was anything to end
+            return Ok(None); // the launcher ended before there was anything to end
         };
-        let Some((mut spec, plan)) = self.await_start()? else { return Ok(()) };
+        let Some((mut spec, plan)) = self.await_start()? else { return Ok(None) };
         if spec.remote.stage && plan.elsewhere {
             let own = std::env::current_exe().ok();
             let program = own.and_then(|own| own.parent().map(|at| at.join(staged::PROGRAM)));
@@ -81,12 +93,12 @@ impl AgentSetup {
         let decides = spec.nodes <= 1;
         let node = match OpenedNode::create(&spec, plan, key) {
             Ok(node) => node,
-            Err(refusal) => return refuse(&mut self.launcher, decides, refusal),
+            Err(refusal) => return refuse(&mut self.launcher, decides, refusal).map(|()| None),
         };
         let metrics = (&self.poller, token::METRICS);
         let metrics = match MetricsServer::of_node(metrics, &spec, &node.plan) {
             Ok(metrics) => metrics,
-            Err(refusal) => return refuse(&mut self.launcher, decides, refusal),
+            Err(refusal) => return refuse(&mut self.launcher, decides, refusal).map(|()| None),
         };
         self.launcher.set_nonblocking(true)?;
         self.poller.add(self.launcher.input(), token::LAUNCHER, Interest::Read)?;
@@ -100,39 +112,21 @@ impl AgentSetup {
             Adoption::open((&self.poller, token::CALLER), name, node.config.start_timeout_ms)
         };
         let adoption = name.map(open).transpose()?;
-        Agent {
+        let watch = decides.then(|| RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms));
+        Ok(Some(OpenedAgent {
             poller: self.poller,
             signals: self.signals,
             assembler: self.assembler,
             outputs,
             life,
-            input: None,
-            early_input: Vec::new(),
-            watch: decides.then(|| RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms)),
+            watch,
             node,
-            heartbeats: None,
-            offers: Vec::new(),
-            chosen: Vec::new(),
             silence,
-            narrow: Narrow::default(),
-            receiving: Receiving::default(),
-            interfaces: Vec::new(),
             spec,
-            ranks: Vec::new(),
-            oom: OomCounters::default(),
             started_ns,
-            ended_ns: 0,
-            scene: None,
-            refusal: None,
-            leftovers: Vec::new(),
-            sweep_until: None,
             adoption,
             metrics,
-            killing: false,
-            finished: false,
-            launcher_lost: false,
-        }
-        .run()
+        }))
     }
 
     fn await_start(&mut self) -> Result<Option<(JobSpec, NodePlan)>> {

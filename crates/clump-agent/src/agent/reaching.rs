@@ -6,7 +6,7 @@ use crate::frame::{Frame, Key};
 use crate::heartbeat_socket::HeartbeatSocket;
 use crate::net::NodeNetwork;
 use crate::path_probe::{PathProbe, ProbeEnd};
-use crate::rank::Refusal;
+use crate::refusal::Refusal;
 use crate::spec::{AddressTable, AgentOffer, BoundAddress};
 use clump_os::epoll::Interest;
 use clump_os::{clock, process};
