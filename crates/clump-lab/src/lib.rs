@@ -54,6 +54,7 @@ pub mod steps;
 pub mod study;
 pub mod svg;
 pub mod sweep;
+pub mod sweep_job;
 pub mod time_limit;
 pub mod traces;
 pub mod urgent;

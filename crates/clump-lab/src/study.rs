@@ -7,6 +7,8 @@ pub(crate) mod browser;
 pub(crate) mod fake;
 pub mod input;
 pub mod points;
+pub mod replay_table;
+pub mod replays;
 pub mod tables;
 
 pub use input::{StudiedProgram, Study};

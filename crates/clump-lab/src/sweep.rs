@@ -7,6 +7,7 @@
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
+use clump_trace::{Counter, Profile};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,35 @@ pub enum RunEnd {
     DidNotFinish(f64),
 }
 
+/// Attempts at locks of one-sided operations, of all ranks of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockCounts {
+    /// Locks that were acquired.
+    pub acquired: u64,
+    /// Attempts that failed: the lock was not free, or not in time.
+    pub failed: u64,
+}
+
+impl LockCounts {
+    /// Returns those of a profile.
+    pub fn of(profile: &Profile) -> Self {
+        let sum = |counter| profile.counters.iter().map(|rank| rank[counter]).sum();
+        Self { acquired: sum(Counter::RmaLocks), failed: sum(Counter::RmaLocksFailed) }
+    }
+
+    /// Returns a sentence about them, if attempts failed.
+    pub fn note(self) -> Option<String> {
+        let Self { acquired, failed } = self;
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+        let each = failed as f64 / acquired as f64;
+        match (acquired, failed) {
+            (_, 0) => None,
+            (0, failed) => Some(format!("{failed} attempts at locks failed, none succeeded")),
+            _ => Some(format!("{failed} attempts at locks failed, {each:.1} per acquired lock")),
+        }
+    }
+}
+
 /// One run: a line of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SweepRun {
@@ -55,6 +85,9 @@ pub struct SweepRun {
     pub setting: usize,
     /// Its end.
     pub end: RunEnd,
+    /// Attempts at locks; `None`: it left no profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LockCounts>,
 }
 
 impl SweepPlan {
@@ -170,6 +203,15 @@ impl SweepJournal {
         ends.find(|end| !matches!(end, RunEnd::Took(_)))
     }
 
+    /// Returns the attempts at locks of all runs at a setting.
+    pub fn locks(&self, setting: usize) -> LockCounts {
+        let runs = self.runs.values().filter(|run| run.setting == setting);
+        runs.filter_map(|run| run.locks).fold(LockCounts::default(), |sum, run| LockCounts {
+            acquired: sum.acquired + run.acquired,
+            failed: sum.failed + run.failed,
+        })
+    }
+
     /// Returns true if a setting needs no further run.
     fn is_known(&self, setting: usize) -> bool {
         let samples = self.seconds(setting);
@@ -247,6 +289,7 @@ impl SweepJournal {
                 }
                 Some(RunEnd::Took(_)) | None => {}
             }
+            table.notes.extend(self.locks(setting).note().map(|note| format!("{name}: {note}")));
         }
         let (left, done) = (self.left(), self.runs.len());
         let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
@@ -275,7 +318,8 @@ mod tests {
         while order.len() < most
             && let Some((turn, setting)) = journal.next()
         {
-            journal.add(SweepRun { turn, setting, end: RunEnd::Took(drift(turn, setting)) });
+            let end = RunEnd::Took(drift(turn, setting));
+            journal.add(SweepRun { turn, setting, end, locks: None });
             order.push((turn, setting));
         }
         order
@@ -338,7 +382,8 @@ mod tests {
                 6 => RunEnd::Took(drift(turn, setting)),
                 _ => RunEnd::Took(1.0),
             };
-            journal.add(SweepRun { turn, setting, end });
+            let locks = (setting == 3).then_some(LockCounts { acquired: 4, failed: 10 });
+            journal.add(SweepRun { turn, setting, end, locks });
         }
         assert_eq!(runs[1..], [3, 3, 1, 3, 1, 4, 3]);
         let text = crate::render::text(&journal.report().unwrap());
@@ -346,6 +391,19 @@ mod tests {
             text.contains("did not finish in 10 s") && text.contains("ended with code 7"),
             "{text}"
         );
+        let locks = "L=+3us: 10 attempts at locks failed, 2.5 per acquired lock";
+        assert!(text.contains(locks), "{text}");
+        let none = LockCounts { acquired: 0, failed: 3 };
+        assert!(none.note().unwrap().contains("none succeeded"));
+        assert_eq!(LockCounts { acquired: 3, failed: 0 }.note(), None);
+    }
+
+    #[test]
+    fn runs_of_journals_without_locks_are_read() {
+        let line = r#"{"turn":1,"setting":2,"end":{"took":1.5}}"#;
+        let run: SweepRun = serde_json::from_str(line).unwrap();
+        assert_eq!(run.locks, None);
+        assert_eq!(serde_json::to_string(&run).unwrap(), line);
     }
 
     #[test]

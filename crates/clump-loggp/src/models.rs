@@ -10,7 +10,8 @@ pub struct Workload {
     pub runtime_ns: f64,
     /// m: messages that the busiest rank sent.
     pub messages: f64,
-    /// n: messages of phases in which one rank works and the others wait; zero where unknown.
+    /// n: messages of phases in which one rank sends and the others wait, of ranks other than the
+    /// busiest; zero where unknown.
     pub serial_messages: f64,
     /// Requests whose sender waited for the reply, of the rank with most.
     pub reads: f64,
@@ -57,22 +58,28 @@ pub enum Model {
     M2Uniform,
     /// Gap by the intervals between sends as they were found: r + m E(g - i), of those below g.
     M2Intervals,
+    /// Gap by the times at which each rank sent, replayed through its interface ([`replay`]).
+    M2Events,
     /// Latency, where each reply is waited for: r + 2 dL reads.
     M3,
     /// Time for a byte: r + bytes dG.
     M4,
+    /// Critical path of a trace, played again ([`crate::replay`]).
+    M5,
 }
 
 impl Model {
     /// All models, in the order of tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::M1,
         Self::M1b,
         Self::M2Burst,
         Self::M2Uniform,
         Self::M2Intervals,
+        Self::M2Events,
         Self::M3,
         Self::M4,
+        Self::M5,
     ];
 
     /// Returns its name in tables.
@@ -83,8 +90,10 @@ impl Model {
             Model::M2Burst => "M2b",
             Model::M2Uniform => "M2u",
             Model::M2Intervals => "M2i",
+            Model::M2Events => "M2e",
             Model::M3 => "M3",
             Model::M4 => "M4",
+            Model::M5 => "M5",
         }
     }
 
@@ -96,12 +105,15 @@ impl Model {
             Model::M2Burst => "r + m dg: messages are sent as fast as the path takes them",
             Model::M2Uniform => "r + m (g - I): messages are sent at even intervals I",
             Model::M2Intervals => "r + m E(g - i): by the sampled intervals i between sends",
+            Model::M2Events => "send times of a trace, replayed: nobody waits for what is late",
             Model::M3 => "r + 2 dL reads: each answered request is waited for",
             Model::M4 => "r + bytes dG: the busiest rank's payload is its bottleneck",
+            Model::M5 => "critical path of a trace: what ended each wait is in the trace",
         }
     }
 
-    /// Predicts the time of the program in ns; `None` where the model has no input.
+    /// Predicts the time of the program in ns; `None` where the model has no input. Those of a
+    /// trace ([`Model::M2Events`], [`Model::M5`]) have more input than a [`Workload`].
     pub fn predict(self, work: &Workload, added: &AddedTimes) -> Option<f64> {
         let Workload { runtime_ns, messages, .. } = *work;
         let more = match self {
@@ -115,6 +127,7 @@ impl Model {
             Model::M2Intervals => messages * excess(&work.intervals, added.g, added.base_g)?,
             Model::M3 => 2.0 * added.l * work.reads,
             Model::M4 => work.bulk_bytes * added.big_g,
+            Model::M2Events | Model::M5 => return None,
         };
         debug_assert!(more >= 0.0, "a slower network makes nothing faster");
         Some(runtime_ns + more)
@@ -131,14 +144,14 @@ fn excess(intervals: &[(f64, f64)], gap: f64, base: f64) -> Option<f64> {
 
 /// M2e: replays the times at which a rank sends through its interface, which is free again `gap_ns`
 /// after each message. Returns how much later the last message leaves it than it was sent.
-pub fn replay(sent_ns: &[f64], gap_ns: f64) -> f64 {
-    let (mut free, mut late) = (f64::NEG_INFINITY, 0.0);
+pub fn replay(sent_ns: &[u64], gap_ns: u64) -> u64 {
+    let (mut free, mut late) = (0, 0);
     for &sent in sent_ns {
-        let at = sent.max(free);
-        free = at + gap_ns;
+        let at = free.max(sent);
+        free = at.saturating_add(gap_ns);
         late = at - sent;
     }
-    debug_assert!(late >= 0.0, "nothing leaves before it was sent");
+    debug_assert!(gap_ns > 0 || late == 0, "times ascend");
     late
 }
 
@@ -215,8 +228,8 @@ mod tests {
 
     #[test]
     fn an_interface_that_keeps_up_delays_nothing() {
-        assert_eq!(replay(&[], 5.0), 0.0);
-        assert_eq!(replay(&[0.0, 10.0, 20.0], 10.0), 0.0);
-        assert_eq!(replay(&[0.0, 10.0, 20.0], 15.0), 10.0);
+        assert_eq!(replay(&[], 5), 0);
+        assert_eq!(replay(&[0, 10, 20], 10), 0);
+        assert_eq!(replay(&[0, 10, 20], 15), 10);
     }
 }

@@ -19,6 +19,7 @@ use clump_os::clock;
 use clump_shm::export::SegmentName;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
 use clump_shm::rank::WaitReason;
+use clump_trace::Counter;
 use std::time::Duration;
 
 /// Offset in a flag of the number of its waiters.
@@ -99,7 +100,7 @@ impl Lock {
     /// died ([`Refusal::OwnerDead`]); if its home is lost; if a rank died and survivors do not
     /// continue.
     pub fn acquire(&self) -> Result<Guard<'_>> {
-        let guard = self.acquire_until(None)?;
+        let guard = self.counted(self.acquire_until(None)?)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::TimedOut))
     }
 
@@ -109,7 +110,7 @@ impl Lock {
     /// Fails as [`Lock::acquire`] does.
     pub fn acquire_within(&self, limit: Duration) -> Result<Option<Guard<'_>>> {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        self.acquire_until(Some(clock::now_ns().saturating_add(limit)))
+        self.counted(self.acquire_until(Some(clock::now_ns().saturating_add(limit)))?)
     }
 
     /// Takes the lock if it is free. Returns `None` while another rank holds it or waits for it.
@@ -120,6 +121,17 @@ impl Lock {
     /// # Errors
     /// Fails as [`Lock::acquire`] does.
     pub fn try_acquire(&self) -> Result<Option<Guard<'_>>> {
+        self.counted(self.try_once()?)
+    }
+
+    /// Counts the end of an attempt.
+    fn counted<'a>(&self, guard: Option<Guard<'a>>) -> Result<Option<Guard<'a>>> {
+        let counter = if guard.is_some() { Counter::RmaLocks } else { Counter::RmaLocksFailed };
+        self.inner().context.counters().bump(counter);
+        Ok(guard)
+    }
+
+    fn try_once(&self) -> Result<Option<Guard<'_>>> {
         let rank = self.rank();
         if self.target.near.is_none() {
             let cookie = self.ask(how::TRIES)?;

@@ -152,6 +152,8 @@ counters! {
     RmaServicesAsked     "rma.services.asked"     Count "Requests of services to other network interfaces.";
     RmaServicesJoined    "rma.services.joined"    Count "Requests forwarded together with those of other ranks.";
     RmaServicesDelayed   "rma.services.delayed"   Count "Requests that waited until less was being forwarded.";
+    RmaLocks             "rma.locks"              Count "Locks that this rank acquired.";
+    RmaLocksFailed       "rma.locks.failed"       Count "Attempts at locks that were not free, or not in time.";
 
     PgasCollected        "pgas.collected"         Count "Small operations on other nodes that were sent in batches.";
     PgasForwarded        "pgas.forwarded"         Count "Those of them that were sent by way of another network interface.";

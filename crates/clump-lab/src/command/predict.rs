@@ -4,10 +4,9 @@ use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::traces::{RunGraph, Timeline};
 use anyhow::{Context, Result};
 use clump_boot::Config;
+use clump_loggp::KnobTable;
 use clump_loggp::knobs::settings;
-use clump_loggp::models;
 use clump_loggp::replay::tolerance;
-use clump_loggp::{KnobClass, KnobScope, KnobTable};
 use std::path::PathBuf;
 
 /// Largest latency that is tried for the tolerance, in ns.
@@ -63,7 +62,8 @@ fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
             let setting = clump_boot::machine::knobs(&config, "--knob", &text)?;
             let played = graph.play(&setting).end().ns;
             let slowdown = float(played) / float(ns.max(1));
-            let by_gap = by_gap(graph, &setting).map(|late| Figure::from((float(ns) + late) / 1e6));
+            let late = graph.late_by_gap(&setting);
+            let by_gap = late.map(|late| Figure::from((float(ns) + late) / 1e6));
             let m5 = Figure::from(float(played) / 1e6);
             table.row(text, ("ms", 3), vec![Some(m5), Some(slowdown.into()), by_gap]);
         }
@@ -79,6 +79,10 @@ fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
         "waits that no message of the traces ended: {:.3} ms of a rank at most; they stay as long",
         float(graph.unexplained_ns) / 1e6
     ));
+    let [shm, net] = graph.serial_messages;
+    table.notes.push(format!(
+        "messages sent while all other ranks wait (n of M1b): {shm} within nodes, {net} between"
+    ));
     if base.unmatched > 0 {
         table
             .notes
@@ -86,15 +90,6 @@ fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
     }
     report.tables = vec![table, sensitivity(graph, uses)];
     Ok(report)
-}
-
-/// Returns by how much the last message of the rank that is latest leaves later, where a gap
-/// between nodes is set (M2e).
-fn by_gap(graph: &RunGraph, setting: &KnobTable) -> Option<f64> {
-    let gap_ns = setting.get(KnobScope::Net, KnobClass::Short).gap_ns;
-    let late = graph.send_times(KnobScope::Net).into_values();
-    let most = late.map(|times| models::replay(&times, float(gap_ns))).fold(0.0, f64::max);
-    (gap_ns > 0).then_some(most)
 }
 
 /// Returns the derivatives, and the tolerance of the latency.

@@ -1,26 +1,25 @@
 //! `clump lab sweep`: options, runs, journal.
 
-use crate::launch::own_program;
 use crate::study::input::profile_beside;
-use crate::sweep::{RunEnd, SweepJournal, SweepPlan, SweepRun};
+use crate::study::replays::{SweepReplay, replay_beside};
+use crate::sweep::{LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun};
+use crate::sweep_job::SweepJob;
 use anyhow::{Context, Result, ensure};
 use clump_boot::Config;
 use clump_loggp::knobs::settings;
-use clump_os::bound_child::BoundChild;
-use clump_os::{clock, signal};
+use clump_os::clock;
+use clump_os::scratch::Scratch;
+use clump_trace::Profile;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Variable that turns the knobs.
-const VARIABLE: &str = "CLUMP_EMU";
 
 /// Options of `clump lab sweep`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     after_help = "Runs a program, unchanged, at every setting of every knob, in random order and with runs at none\n\
-    between them. The journal is written after each run: the same command goes on where it ended.\n\n\
+    between them. The journal is written after each run: the same command goes on where it ended. A further\n\
+    run is traced, for what the critical path predicts.\n\n\
     Examples:\n  \
     clump lab sweep --knob L=+5us..+80us/5 --out l.jsonl -- -n 4 --nodes 2 ./program its-args\n  \
     clump lab sweep --knob o=+1us,+5us,+20us --knob g=5us,20us --with scope=net --out s.jsonl -- -n 2 ./program"
@@ -83,27 +82,11 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
         if args.budget.is_some_and(|budget| passed_s >= budget) {
             break;
         }
-        let text = &journal.plan.settings[setting];
-        let profile = (setting == 0).then(|| profile_beside(&args.out));
-        // Only a run that ended cleanly leaves its profile: others say too little.
-        let part = profile.as_ref().map(|file| file.with_extension("part"));
-        let Some(end) = one((&args.command, part.as_deref()), text, args.limit)? else {
+        let Some((end, locks)) = one(args, (setting, &journal.plan.settings[setting]))? else {
             eprintln!("sweep: interrupted; the same command goes on with it");
-            if let Some(part) = part {
-                let _ = std::fs::remove_file(part);
-            }
             return Ok(None);
         };
-        if let (Some(part), Some(file)) = (part, profile) {
-            match end {
-                RunEnd::Took(_) => std::fs::rename(&part, &file)
-                    .with_context(|| format!("the profile {}", file.display()))?,
-                RunEnd::Failed(_) | RunEnd::DidNotFinish(_) => {
-                    let _ = std::fs::remove_file(&part);
-                }
-            }
-        }
-        let run = SweepRun { turn, setting, end };
+        let run = SweepRun { turn, setting, end, locks };
         write_line(&mut file, &serde_json::to_string(&run)?)?;
         journal.add(run);
         let done = (journal.len() - before) as u64;
@@ -115,7 +98,93 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
             took_s * left as u64 / done
         );
     }
+    // Only a program that ends by itself is traced.
+    if journal.time(0).is_some() && replay(args, &journal.plan)?.is_none() {
+        eprintln!("sweep: interrupted; the same command goes on with it");
+        return Ok(None);
+    }
     Ok(Some(journal))
+}
+
+/// Makes a run at a setting. Returns its end, and its attempts at locks where they are known;
+/// `None` if the user interrupts. The profile of a run at no setting stays beside the journal.
+fn one(
+    args: &SweepArgs,
+    (setting, knobs): (usize, &str),
+) -> Result<Option<(RunEnd, Option<LockCounts>)>> {
+    let kept = profile_beside(&args.out);
+    let part = kept.with_extension("part");
+    let job = SweepJob {
+        command: &args.command,
+        knobs,
+        limit_s: args.limit,
+        profile: Some(&part),
+        trace: None,
+    };
+    let end = job.run()?;
+    let text = std::fs::read_to_string(&part).ok();
+    let profile = text.and_then(|text| serde_json::from_str::<Profile>(&text).ok());
+    let locks = profile.map(|profile| LockCounts::of(&profile));
+    // Only a run that ended cleanly leaves its profile: others say too little.
+    if setting == 0 && matches!(end, Some(RunEnd::Took(_))) {
+        std::fs::rename(&part, &kept).with_context(|| format!("the profile {}", kept.display()))?;
+    } else {
+        let _ = std::fs::remove_file(&part);
+    }
+    Ok(end.map(|end| (end, locks)))
+}
+
+/// Traces a run at no setting, plays it at every setting of the plan, and leaves what that predicts
+/// beside the journal, unless it is there; `None` if the user interrupts.
+fn replay(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
+    let file = replay_beside(&args.out);
+    let known = std::fs::read_to_string(&file).ok();
+    let known = known.and_then(|text| serde_json::from_str::<SweepReplay>(&text).ok());
+    if known.is_some_and(|known| known.is_of(plan)) {
+        return Ok(Some(()));
+    }
+    let remote = |word: &String| word.starts_with("--hosts") || word == "--hostfile";
+    let made = if args.command.iter().any(remote) {
+        SweepReplay::missing(plan, "ranks of other machines write their traces there")
+    } else {
+        let Some(made) = traced(args, plan)? else { return Ok(None) };
+        made
+    };
+    std::fs::write(&file, serde_json::to_string(&made)? + "\n")
+        .with_context(|| format!("the predictions {}", file.display()))?;
+    Ok(Some(()))
+}
+
+/// Traces a run, and plays it.
+fn traced(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
+    // Beside the journal: traces are large, and many folders for temporary files are memory.
+    let beside = args.out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let scratch = Scratch::new(beside.unwrap_or(Path::new(".")), "sweep")?;
+    eprintln!("sweep: a traced run, for M5");
+    let folder = scratch.path().join("traces");
+    let job = SweepJob {
+        command: &args.command,
+        knobs: "",
+        limit_s: args.limit,
+        profile: None,
+        trace: Some(&folder),
+    };
+    Ok(match job.run()? {
+        None => None,
+        Some(RunEnd::Took(_)) => {
+            let config = Config::load()?;
+            let knobs = plan.settings.iter().skip(1);
+            let knobs = knobs.map(|text| clump_boot::machine::knobs(&config, "--knob", text));
+            let knobs = knobs.collect::<Result<Vec<_>, _>>()?;
+            Some(SweepReplay::of_traces(plan, &folder, &knobs))
+        }
+        Some(RunEnd::Failed(code)) => {
+            Some(SweepReplay::missing(plan, format!("the traced run ended with code {code}")))
+        }
+        Some(RunEnd::DidNotFinish(s)) => {
+            Some(SweepReplay::missing(plan, format!("the traced run took more than {s:.0} s")))
+        }
+    })
 }
 
 /// Returns the texts of all settings.
@@ -155,35 +224,6 @@ fn open(path: &Path, plan: SweepPlan, precision: f64) -> Result<(SweepJournal, F
 fn write_line(file: &mut File, line: &str) -> Result<()> {
     file.write_all(format!("{line}\n").as_bytes())?;
     Ok(file.sync_data()?)
-}
-
-/// Runs the program once, and leaves its profile in a file if one is named; `None` if the user
-/// interrupts.
-fn one(
-    (command, profile): (&[String], Option<&Path>),
-    text: &str,
-    limit_s: u64,
-) -> Result<Option<RunEnd>> {
-    let mut job = Command::new(own_program()?);
-    job.arg("run");
-    if let Some(file) = profile {
-        job.arg("--profile").arg(file);
-    }
-    job.args(command).env(VARIABLE, text);
-    job.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let begun = clock::now_ns();
-    let deadline = begun.saturating_add(limit_s.saturating_mul(1_000_000_000));
-    let mut child = BoundChild::start(&mut job).context("starting a job of the program")?;
-    let go_on = || clock::now_ns() <= deadline && signal::pending(&signal::ENDS).is_none();
-    let status = child.wait_while(go_on)?;
-    #[expect(clippy::cast_precision_loss, reason = "a run is far below 2^53 ns")]
-    let seconds = (clock::now_ns() - begun) as f64 / 1e9;
-    Ok(match status {
-        None if signal::pending(&signal::ENDS).is_some() => None,
-        None => Some(RunEnd::DidNotFinish(seconds)),
-        Some(status) if status.success() => Some(RunEnd::Took(seconds)),
-        Some(status) => Some(RunEnd::Failed(status.code().unwrap_or(-1))),
-    })
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ const SIZE: (u32, u32) = (720, 420);
 pub struct Curve {
     /// The program.
     pub name: String,
+    /// The model that predicts; empty: none does.
+    pub model: String,
     /// Setting, slowdown, and the ends of its interval.
     pub measured: Vec<(f64, f64, f64, f64)>,
     /// Setting and slowdown that the model predicts.
@@ -51,6 +53,14 @@ impl Curve {
         let predicted = self.predicted.iter().map(|point| point.0);
         let all = measured.chain(predicted).chain(self.unfinished.iter().copied());
         all.filter(|setting| setting.is_finite())
+    }
+
+    /// Returns its line of the legend.
+    fn label(&self) -> String {
+        match self.model.as_str() {
+            "" => self.name.clone(),
+            model => format!("{}, dashed {model}", self.name),
+        }
     }
 
     fn top(&self) -> f64 {
@@ -124,7 +134,7 @@ impl SlowdownChart {
             });
             chart.draw_series(bars).map_err(drawing)?;
             let drawn = chart.draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)));
-            let named = drawn.map_err(drawing)?.label(curve.name.clone());
+            let named = drawn.map_err(drawing)?.label(curve.label());
             named.legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour));
             let predicted = curve.predicted.iter().copied();
             let dashes = DashedLineSeries::new(predicted, 6, 5, colour.stroke_width(1));
@@ -153,6 +163,7 @@ mod tests {
     fn chart() -> SlowdownChart {
         let curve = Curve {
             name: "radix <1>".into(),
+            model: String::new(),
             measured: vec![(1.0, 1.5, 1.4, 1.6), (5.0, 3.0, 2.9, 3.1)],
             predicted: vec![(1.0, 1.4), (5.0, 2.6)],
             unfinished: vec![10.0],
@@ -174,6 +185,9 @@ mod tests {
     fn without_points_there_is_no_chart() {
         let empty = SlowdownChart { curves: vec![Curve::default()], ..chart() };
         assert_eq!(empty.svg().unwrap(), None);
+        let curve = Curve { model: "M5".into(), ..chart().curves[0].clone() };
+        let with_model = SlowdownChart { curves: vec![curve], ..chart() }.svg().unwrap().unwrap();
+        assert!(with_model.contains("radix &lt;1&gt;, dashed M5"), "{with_model}");
         let log = SlowdownChart { logarithmic: true, ..chart() }.svg().unwrap().unwrap();
         assert!(log.contains("<circle") && !log.contains("NaN"));
     }

@@ -1,5 +1,6 @@
 //! Files of a study: which is what, and which of them are of one program.
 
+use crate::study::replays::{self, SweepReplay, replay_beside};
 use crate::sweep::{SweepJournal, SweepPlan};
 use anyhow::{Context, Result, bail, ensure};
 use clump_boot::machine::{FORMAT, MachineFile};
@@ -15,6 +16,8 @@ pub struct StudiedProgram {
     pub profile: Option<Profile>,
     /// Sweeps of it.
     pub sweeps: Vec<SweepJournal>,
+    /// Predictions of traced runs for the settings of these sweeps.
+    pub replays: Vec<SweepReplay>,
 }
 
 /// Everything that was read.
@@ -27,8 +30,8 @@ pub struct Study {
 }
 
 impl Study {
-    /// Reads files. A profile beside a journal of a sweep, which `clump lab sweep` leaves there, is
-    /// read with it.
+    /// Reads files. A profile and a replay beside a journal of a sweep, which `clump lab sweep`
+    /// leaves there, are read with it.
     ///
     /// # Errors
     /// A file cannot be read, or is none that belongs to a study.
@@ -36,9 +39,10 @@ impl Study {
         let mut study = Self::default();
         for file in files.iter().map(AsRef::as_ref) {
             study.read_file(file).with_context(|| format!("the file {}", file.display()))?;
-            let beside = profile_beside(file);
-            if beside.is_file() && !files.iter().any(|other| other.as_ref() == beside) {
-                study.read_file(&beside).with_context(|| format!("{}", beside.display()))?;
+            for beside in [profile_beside(file), replay_beside(file)] {
+                if beside.is_file() && !files.iter().any(|other| other.as_ref() == beside) {
+                    study.read_file(&beside).with_context(|| format!("{}", beside.display()))?;
+                }
             }
         }
         Ok(study)
@@ -68,6 +72,10 @@ impl Study {
             let profile: Profile = serde_json::from_value(value).context("a damaged profile")?;
             let profile = profile.checked().map_err(anyhow::Error::msg)?;
             self.program(name).profile = Some(profile);
+        } else if value.get("clump_replay").is_some() {
+            let replay: SweepReplay = serde_json::from_value(value).context("a damaged replay")?;
+            ensure!(replay.clump_replay == replays::FORMAT, "a replay of another version");
+            self.program(name).replays.push(replay);
         } else if value.get("processor").is_some() && value.get("shm").is_some() {
             let machine: MachineFile =
                 serde_json::from_value(value).context("a damaged machine file")?;
@@ -111,6 +119,7 @@ mod tests {
         assert!(refusal(&mut study, "no json").contains("no profile"));
         assert!(refusal(&mut study, "{\"a\": 1}").contains("clump run --profile"));
         assert!(refusal(&mut study, "{\"clump_profile\": 1}").contains("damaged profile"));
+        assert!(refusal(&mut study, "{\"clump_replay\": 1}").contains("damaged replay"));
         assert!(study.programs.is_empty());
         let machine = MachineFile { format: FORMAT, ..MachineFile::default() };
         study.add("machine", &serde_json::to_string(&machine).unwrap()).unwrap();

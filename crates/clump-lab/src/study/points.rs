@@ -34,10 +34,12 @@ impl Knob {
     /// Returns the models of it.
     pub fn models(self) -> &'static [Model] {
         match self {
-            Knob::Overhead => &[Model::M1, Model::M1b],
-            Knob::Gap => &[Model::M2Burst, Model::M2Uniform, Model::M2Intervals],
-            Knob::Latency => &[Model::M3],
-            Knob::ByteGap => &[Model::M4],
+            Knob::Overhead => &[Model::M1, Model::M1b, Model::M5],
+            Knob::Gap => {
+                &[Model::M2Burst, Model::M2Uniform, Model::M2Intervals, Model::M2Events, Model::M5]
+            }
+            Knob::Latency => &[Model::M3, Model::M5],
+            Knob::ByteGap => &[Model::M4, Model::M5],
         }
     }
 
@@ -97,7 +99,7 @@ impl SweepPoint {
 /// Returns the points of all sweeps of a program, by knob and setting.
 pub fn points(study: &Study, program: &StudiedProgram) -> Vec<SweepPoint> {
     let machine = study.machine.clone().unwrap_or_default();
-    let of = |journal| points_of(journal, program.profile.as_ref(), &machine);
+    let of = |journal| points_of(journal, program, &machine);
     let mut all: Vec<_> = program.sweeps.iter().flat_map(of).collect();
     all.sort_by(|a, b| a.knob.cmp(&b.knob).then(a.setting().total_cmp(&b.setting())));
     all
@@ -105,10 +107,12 @@ pub fn points(study: &Study, program: &StudiedProgram) -> Vec<SweepPoint> {
 
 fn points_of(
     journal: &SweepJournal,
-    profile: Option<&Profile>,
+    program: &StudiedProgram,
     machine: &MachineFile,
 ) -> Vec<SweepPoint> {
     let Some(base) = journal.time(0) else { return Vec::new() };
+    let (base_ns, profile) = (base.value * 1e9, program.profile.as_ref());
+    let replay = program.replays.iter().find(|replay| replay.command == journal.plan.command);
     let mut points = Vec::new();
     for (setting, text) in journal.plan.settings.iter().enumerate().skip(1) {
         let Some(knob) = Knob::of(text) else { continue };
@@ -117,10 +121,17 @@ fn points_of(
         let scope = scope(text, profile);
         let class = if knob == Knob::ByteGap { KnobClass::Bulk } else { KnobClass::Short };
         let added = added(table.get(scope, class), &bases[scope as usize]);
-        let work = profile.map(|profile| workload(profile, scope, base.value * 1e9));
+        let serial_messages = replay.map_or(0.0, |replay| replay.serial(scope));
+        let work = profile
+            .map(|profile| Workload { serial_messages, ..workload(profile, scope, base_ns) });
+        let played = replay.and_then(|replay| replay.settings.get(text));
         let predict = |model: &Model| {
-            let work = work.as_ref()?;
-            Some((*model, model.predict(work, &added)? / work.runtime_ns))
+            let ns = match model {
+                Model::M5 => base_ns + played?.m5_ns,
+                Model::M2Events => base_ns + played?.m2e_ns?,
+                _ => model.predict(work.as_ref()?, &added)?,
+            };
+            Some((*model, ns / base_ns))
         };
         points.push(SweepPoint {
             knob,
@@ -141,6 +152,20 @@ pub fn unclean(program: &StudiedProgram) -> Vec<(String, RunEnd)> {
         let settings = journal.plan.settings.iter().enumerate();
         let ends = settings.filter_map(|(at, text)| Some((text.clone(), journal.unclean(at)?)));
         ends.collect::<Vec<_>>()
+    };
+    program.sweeps.iter().flat_map(of).collect()
+}
+
+/// Returns the settings of all sweeps of a program at which attempts at locks failed, each with a
+/// sentence about them.
+pub fn lock_notes(program: &StudiedProgram) -> Vec<String> {
+    let of = |journal: &SweepJournal| {
+        let settings = journal.plan.settings.iter().enumerate();
+        let named = |text: &String| if text.is_empty() { "none".into() } else { text.clone() };
+        let notes = settings.filter_map(|(at, text)| {
+            Some(format!("{}: {}", named(text), journal.locks(at).note()?))
+        });
+        notes.collect::<Vec<_>>()
     };
     program.sweeps.iter().flat_map(of).collect()
 }
@@ -168,7 +193,8 @@ fn added(knobs: &Knobs, base: &BaseParameters) -> AddedTimes {
     }
 }
 
-/// Returns a program as the models see it: what its ranks sent by one path.
+/// Returns a program as the models see it: what its ranks sent by one path. Serial messages are in
+/// no profile.
 pub fn workload(profile: &Profile, scope: KnobScope, runtime_ns: f64) -> Workload {
     let most = |names: &[&str]| {
         let of = |all: &Snapshot| names.iter().map(|name| on_path(all, scope, name)).sum::<u64>();

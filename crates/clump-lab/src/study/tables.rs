@@ -3,7 +3,8 @@
 use crate::figure::{Curve, LabFigure, SlowdownChart, balance};
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::study::input::{StudiedProgram, Study};
-use crate::study::points::{Knob, SweepPoint, points, unclean};
+use crate::study::points::{Knob, SweepPoint, lock_notes, points, unclean};
+use crate::study::replay_table::replay_table;
 use crate::sweep::RunEnd;
 use anyhow::Result;
 use clump_loggp::models::error_percent;
@@ -12,6 +13,8 @@ use clump_trace::Summary;
 
 /// Most programs beside each other in a table.
 const BESIDE: usize = 4;
+/// Most models beside each other in a table.
+const MODELS: usize = 3;
 
 /// Returns the report of a study, and its figures.
 ///
@@ -27,6 +30,7 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
     for programs in study.programs.chunks(BESIDE) {
         report.tables.extend(communication(programs));
     }
+    report.tables.extend(replay_table(&study.programs));
     let mut figures = Vec::new();
     for program in &study.programs {
         let Some(profile) = &program.profile else { continue };
@@ -108,35 +112,58 @@ fn communication(programs: &[StudiedProgram]) -> Option<ReportTable> {
     Some(table)
 }
 
-/// Returns the points of one knob: measured, predicted by each model, and the errors.
-fn predictions(program: &StudiedProgram, points: &[SweepPoint], knob: Knob) -> Option<ReportTable> {
+/// Returns the points of one knob: measured, predicted by each model, and the errors. Models that
+/// find no room have a table of their own.
+fn predictions(program: &StudiedProgram, points: &[SweepPoint], knob: Knob) -> Vec<ReportTable> {
     let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
-    let first = points.first()?;
-    let models: Vec<Model> = knob
-        .models()
-        .iter()
-        .copied()
-        .filter(|&model| points.iter().any(|point| predicted(point, model).is_some()))
-        .collect();
+    let models = models(&points, knob);
+    if points.is_empty() {
+        return Vec::new();
+    }
+    let mut tables: Vec<_> =
+        models.chunks(MODELS).map(|models| prediction(program, &points, models)).collect();
+    if tables.is_empty() {
+        tables.push(prediction(program, &points, &[]));
+    }
+    if let Some(table) = tables.last_mut() {
+        add_notes(table, program);
+    }
+    tables
+}
+
+/// Returns the models of a knob that predict something.
+fn models(points: &[&SweepPoint], knob: Knob) -> Vec<Model> {
+    let known = |&model: &Model| points.iter().any(|point| predicted(point, model).is_some());
+    knob.models().iter().copied().filter(known).collect()
+}
+
+/// Returns the table of some models; there is a point.
+fn prediction(program: &StudiedProgram, points: &[&SweepPoint], models: &[Model]) -> ReportTable {
     let mut columns =
         vec![ReportColumn::ours("time").in_unit("s", 3), ReportColumn::ratio("slowdown")];
-    for model in &models {
+    for model in models {
         columns.push(ReportColumn::baseline(model.name()).in_unit("", 2));
         columns.push(ReportColumn::baseline(format!("error {}", model.name())).in_unit("%", 1));
     }
-    let title = format!("{}: {}, {:.3} s without", program.name, knob.symbol(), first.base_s);
+    let of = points.first().map(|first| (first.knob.symbol(), first.base_s));
+    let (symbol, base_s) = of.unwrap_or_default();
+    let title = format!("{}: {symbol}, {base_s:.3} s without", program.name);
     let mut table = ReportTable::new(title, columns);
     for point in points {
         let mut figures = vec![point.time_s.map(Into::into), point.slowdown.map(Into::into)];
-        for &model in &models {
+        for &model in models {
             let predicted = predicted(point, model);
             let error = predicted.zip(point.slowdown).map(|(p, m)| error_percent(p, m.value));
             figures.extend([predicted.map(Into::into), error.map(Into::into)]);
         }
         table.row(point.text.clone(), ("", 2), figures);
     }
+    table
+}
+
+fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
     if program.profile.is_none() {
-        table.notes.push("no profile of it is known, so nothing is predicted".into());
+        table.notes.push("no profile of it is known, so M1 to M4 predict nothing".into());
     }
     for (text, end) in unclean(program) {
         match end {
@@ -145,7 +172,7 @@ fn predictions(program: &StudiedProgram, points: &[SweepPoint], knob: Knob) -> O
             RunEnd::Took(_) => {}
         }
     }
-    Some(table)
+    table.notes.extend(lock_notes(program));
 }
 
 fn predicted(point: &SweepPoint, model: Model) -> Option<f64> {
@@ -171,11 +198,14 @@ fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
             let slowdown = point.slowdown?;
             Some((across(point), slowdown.value, slowdown.low, slowdown.high))
         });
-        let first = *knob.models().first().unwrap_or(&Model::M1);
-        let model = |point: &&SweepPoint| Some((across(point), predicted(point, first)?));
+        // The critical path, where there is a trace.
+        let models = models(&points, knob);
+        let drawn = models.iter().find(|model| **model == Model::M5).or(models.first()).copied();
+        let model = |point: &&SweepPoint| Some((across(point), predicted(point, drawn?)?));
         let unfinished = points.iter().filter(|point| point.time_s.is_none());
         let curve = Curve {
             name: program.name.clone(),
+            model: drawn.map(|model| model.name().to_owned()).unwrap_or_default(),
             measured: measured.collect(),
             predicted: points.iter().filter_map(model).collect(),
             unfinished: unfinished.map(|point| across(point)).collect(),
@@ -192,6 +222,7 @@ fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
 mod tests {
     use super::*;
     use crate::study::fake::profile;
+    use crate::study::replays::{PlayedSetting, SweepReplay};
     use crate::sweep::{SweepJournal, SweepPlan, SweepRun};
     use clump_trace::{Counter, PairTraffic, Snapshot};
 
@@ -213,10 +244,11 @@ mod tests {
             [(0, 2.0), (1, 4.0), (2, 13.2), (3, 0.0), (0, 2.0)].iter().enumerate()
         {
             let end = if *s > 0.0 { RunEnd::Took(*s) } else { RunEnd::DidNotFinish(60.0) };
-            journal.add(SweepRun { turn, setting: *setting, end });
+            journal.add(SweepRun { turn, setting: *setting, end, locks: None });
         }
         let name = "p".to_owned();
-        let program = StudiedProgram { name, profile: Some(profile), sweeps: vec![journal] };
+        let sweeps = vec![journal];
+        let program = StudiedProgram { name, profile: Some(profile), sweeps, replays: Vec::new() };
         Study { machine: None, programs: vec![program] }
     }
 
@@ -236,6 +268,65 @@ mod tests {
         assert_eq!(names, ["balance-p", "slowdown-o", "slowdown-g"]);
         let csv = crate::csv::csv(&report);
         assert!(csv.contains("error M1"), "{csv}");
+    }
+
+    #[test]
+    fn what_a_trace_predicts_stands_beside_and_is_drawn() {
+        let mut study = study(2);
+        let program = &mut study.programs[0];
+        let played = |m5_s: f64, m2e_s: Option<f64>| PlayedSetting {
+            m5_ns: m5_s * 1e9,
+            m2e_ns: m2e_s.map(|s| s * 1e9),
+        };
+        let settings = [
+            ("o=+1us,scope=net", played(2.0, None)),
+            ("o=+5us,scope=net", played(11.0, None)),
+            ("g=5us,scope=net", played(1.0, Some(0.5))),
+        ];
+        let settings = settings.map(|(text, played)| (text.to_owned(), played)).into();
+        program.replays.push(SweepReplay {
+            command: vec!["./p".into()],
+            serial_messages: [7, 200_000],
+            recorded_ns: 1_900_000_000,
+            settings,
+            ..SweepReplay::default()
+        });
+        let (report, figures) = report(&study).unwrap();
+        let text = crate::render::text(&report);
+        let find = |row: &str, column: &str| {
+            let mut tables = report.tables.iter();
+            tables.find_map(|table| {
+                let at = table.columns.iter().position(|c| c.name == column)?;
+                table.rows.iter().find(|r| r.name == row)?.figures[at].map(|f| f.value)
+            })
+        };
+        // r + (2 m + n) do: 2 s, and 2.2 million times 5 us.
+        assert_eq!(find("o=+5us,scope=net", "M1b"), Some(6.5), "{text}");
+        assert_eq!(find("o=+5us,scope=net", "M5"), Some(6.5), "{text}");
+        assert!((find("o=+5us,scope=net", "error M5").unwrap() + 1.515).abs() < 1e-2, "{text}");
+        assert_eq!(find("g=5us,scope=net", "M5"), Some(1.5), "{text}");
+        assert_eq!(find("g=5us,scope=net", "M2e"), Some(1.25), "{text}");
+        assert_eq!(find("p", "n between"), Some(200_000.0), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let drawn = figures.iter().find(|figure| figure.name == "slowdown-o").unwrap();
+        assert!(drawn.svg.contains("p, dashed M5"));
+        study.programs[0].replays[0].command = vec!["./another".into()];
+        let (report, _) = super::report(&study).unwrap();
+        let headings = report.tables.iter().flat_map(|table| &table.columns);
+        assert!(headings.into_iter().all(|column| column.name != "M5"), "of another command");
+    }
+
+    #[test]
+    fn a_program_without_a_trace_has_the_reason() {
+        let mut study = study(2);
+        let plan = study.programs[0].sweeps[0].plan.clone();
+        study.programs[0].replays.push(SweepReplay::missing(&plan, "5 events had no room"));
+        let (report, figures) = report(&study).unwrap();
+        let text = crate::render::text(&report);
+        assert!(text.contains("p: neither M5 nor M1b: 5 events had no room"), "{text}");
+        assert!(!text.contains("M5  ") && !text.contains("M1b  "), "no columns: {text}");
+        let drawn = figures.iter().find(|figure| figure.name == "slowdown-o").unwrap();
+        assert!(drawn.svg.contains("p, dashed M1"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A traced run as steps that can be played again on a slower network (M5, docs/adr/0043).
 
 use crate::traces::matcher::{Matcher, MessageName};
+use crate::traces::serial_phases::SerialPhases;
 use crate::traces::timeline::{Timeline, TimelineEvent};
 use clump_loggp::replay::NOBODY;
-use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, replay};
+use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, models, replay};
 use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,6 +30,10 @@ struct Track {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunGraph {
     tracks: BTreeMap<(u32, u8), Track>,
+    /// Times at which each rank sent, by path, ascending.
+    sends: BTreeMap<u32, [Vec<u64>; 2]>,
+    /// Messages of serial phases by path: n of M1b.
+    pub serial_messages: [u64; 2],
     /// Time of the run as it was recorded, in ns.
     pub recorded_ns: u64,
     /// Time of all waits that no message in the traces ended, in ns, of the rank with most.
@@ -48,6 +53,7 @@ struct Pass {
     arrivals: HashMap<u64, u64>,
     met: HashMap<(u32, u8, u32), u64>,
     unexplained: BTreeMap<(u32, u8), u64>,
+    serial: SerialPhases,
 }
 
 impl RunGraph {
@@ -56,11 +62,12 @@ impl RunGraph {
     /// # Errors
     /// A trace cannot be read, or is damaged.
     pub fn of(timeline: &mut Timeline) -> Result<Self, TraceError> {
-        let mut pass = Pass::default();
+        let ranks = timeline.files().len() as u32;
+        let mut pass = Pass { serial: SerialPhases::of_ranks(ranks), ..Pass::default() };
         while let Some(event) = timeline.next_event()? {
             pass.take(timeline, event);
         }
-        for rank in 0..timeline.files().len() as u32 {
+        for rank in 0..ranks {
             let end = timeline.life(rank).1;
             if let (Some(end), Some(track)) = (end, pass.graph.tracks.get_mut(&(rank, 0))) {
                 track.compute_until(end);
@@ -75,22 +82,26 @@ impl RunGraph {
         replay(&runs.collect::<Vec<_>>(), knobs)
     }
 
-    /// Returns the times of each rank's sends on a path, in ns, by rank.
-    pub fn send_times(&self, scope: KnobScope) -> BTreeMap<u32, Vec<f64>> {
-        let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for (&(rank, _), track) in &self.tracks {
-            let times = all.entry(rank).or_default();
-            let mut now = 0.0;
-            for step in &track.steps {
-                match *step {
-                    #[expect(clippy::cast_precision_loss, reason = "times are below 2^53 ns")]
-                    Step::Compute { ns } => now += ns as f64,
-                    Step::Send { row: (on, _), .. } if on == scope => times.push(now),
-                    _ => {}
-                }
+    /// Returns by how much the last message of a rank leaves later where a gap is set (M2e), of the
+    /// rank and path whose is latest; in ns.
+    pub fn late_by_gap(&self, knobs: &KnobTable) -> Option<f64> {
+        let mut latest = None;
+        for scope in [KnobScope::Shm, KnobScope::Net] {
+            let gap_ns = knobs.get(scope, KnobClass::Short).gap_ns;
+            if gap_ns == 0 {
+                continue;
             }
+            let sends = self.sends.values().map(|by_path| &by_path[scope as usize]);
+            let most = sends.map(|times| models::replay(times, gap_ns)).max().unwrap_or(0);
+            latest = latest.max(Some(most));
         }
-        all
+        #[expect(clippy::cast_precision_loss, reason = "times are below 2^53 ns")]
+        latest.map(|ns| ns as f64)
+    }
+
+    /// Returns the times at which each rank sent on a path, in ns, by rank.
+    pub fn send_times(&self, scope: KnobScope) -> BTreeMap<u32, &[u64]> {
+        self.sends.iter().map(|(&rank, by_path)| (rank, &by_path[scope as usize][..])).collect()
     }
 }
 
@@ -122,8 +133,11 @@ impl Pass {
         let at = (rank, event.track);
         self.graph.recorded_ns = self.graph.recorded_ns.max(at_ns);
         let track = self.graph.tracks.entry(at).or_default();
-        let scope = |other: bool| if other { KnobScope::Net } else { KnobScope::Shm };
-        let node = timeline.header(rank).node;
+        let scope = path(&event, timeline.header(rank).node);
+        self.serial.take(rank, &event, scope);
+        if matches!(event.kind, EventKind::Send | EventKind::Ask | EventKind::Post) {
+            self.graph.sends.entry(rank).or_default()[scope as usize].push(at_ns);
+        }
         match event.kind {
             EventKind::Send => {
                 track.compute_until(at_ns);
@@ -131,7 +145,7 @@ impl Pass {
                 let kind = if class.bulk { KnobClass::Bulk } else { KnobClass::Short };
                 let Some(name) = timeline.message(rank, &event) else { return };
                 self.sends.send(name, at_ns);
-                let (row, key) = ((scope(class.remote), kind), u64::from(name.sent));
+                let (row, key) = ((scope, kind), u64::from(name.sent));
                 track.steps.push(Step::Send { to: event.peer, key, bytes: event.value, row });
             }
             EventKind::Handle => {
@@ -158,7 +172,7 @@ impl Pass {
                     self.asked.insert((rank, asked(&event)), at_ns);
                     (rank, asked(&event), 0)
                 };
-                let row = (scope(event.peer != node), KnobClass::OneSided);
+                let row = (scope, KnobClass::OneSided);
                 track.steps.push(Step::Send { to, key, bytes, row });
             }
             EventKind::Answer => {
@@ -227,7 +241,8 @@ impl Pass {
     }
 
     fn conclude(self) -> RunGraph {
-        let Self { mut graph, least, unexplained, .. } = self;
+        let Self { mut graph, least, unexplained, serial, .. } = self;
+        graph.serial_messages = serial.finish();
         for (&(rank, _), track) in &mut graph.tracks {
             for at in std::mem::take(&mut track.at_polls) {
                 let step = &mut track.steps[at];
@@ -242,6 +257,16 @@ impl Pass {
         graph.unexplained_ns = unexplained.into_values().max().unwrap_or(0);
         graph
     }
+}
+
+/// Returns the path of what a rank of `node` sends.
+fn path(event: &TraceEvent, node: u32) -> KnobScope {
+    let remote = match event.kind {
+        EventKind::Send => MessageClass::of_detail(event.detail).remote,
+        EventKind::Ask | EventKind::Post => event.peer != node,
+        _ => false,
+    };
+    if remote { KnobScope::Net } else { KnobScope::Shm }
 }
 
 /// Returns the name of a request to an interface.

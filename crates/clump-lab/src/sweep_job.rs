@@ -1,0 +1,58 @@
+//! One run of a sweep's program: a job that this program starts, within a time limit.
+
+use crate::launch::own_program;
+use crate::sweep::RunEnd;
+use anyhow::{Context, Result};
+use clump_os::bound_child::BoundChild;
+use clump_os::{clock, signal};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Variable that turns the knobs.
+const VARIABLE: &str = "CLUMP_EMU";
+
+/// A job of a sweep.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SweepJob<'a> {
+    /// Options of `clump run`, program and arguments.
+    pub command: &'a [String],
+    /// Text of the knobs; empty: none is turned.
+    pub knobs: &'a str,
+    /// Time after which it is stopped, in s.
+    pub limit_s: u64,
+    /// File for its profile.
+    pub profile: Option<&'a Path>,
+    /// Folder for its traces.
+    pub trace: Option<&'a Path>,
+}
+
+impl SweepJob<'_> {
+    /// Runs it to its end; `None` if the user interrupts.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn run(&self) -> Result<Option<RunEnd>> {
+        let mut job = Command::new(own_program()?);
+        job.arg("run");
+        for (option, path) in [("--profile", self.profile), ("--trace", self.trace)] {
+            if let Some(path) = path {
+                job.arg(option).arg(path);
+            }
+        }
+        job.args(self.command).env(VARIABLE, self.knobs);
+        job.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let begun = clock::now_ns();
+        let deadline = begun.saturating_add(self.limit_s.saturating_mul(1_000_000_000));
+        let mut child = BoundChild::start(&mut job).context("starting a job of the program")?;
+        let go_on = || clock::now_ns() <= deadline && signal::pending(&signal::ENDS).is_none();
+        let status = child.wait_while(go_on)?;
+        #[expect(clippy::cast_precision_loss, reason = "a run is far below 2^53 ns")]
+        let seconds = (clock::now_ns() - begun) as f64 / 1e9;
+        Ok(match status {
+            None if signal::pending(&signal::ENDS).is_some() => None,
+            None => Some(RunEnd::DidNotFinish(seconds)),
+            Some(status) if status.success() => Some(RunEnd::Took(seconds)),
+            Some(status) => Some(RunEnd::Failed(status.code().unwrap_or(-1))),
+        })
+    }
+}
