@@ -27,6 +27,7 @@ mod sorting;
 mod starting;
 mod storm;
 mod svm;
+mod sweeps;
 mod temporary;
 mod terminal;
 mod traces;

@@ -1,6 +1,7 @@
 //! `clump lab predict`: a traced run played again on slower networks (M5).
 
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
+use crate::traces::graph::MAX_EVENTS;
 use crate::traces::{RunGraph, Timeline};
 use anyhow::{Context, Result};
 use clump_boot::Config;
@@ -27,6 +28,9 @@ pub struct PredictArgs {
     /// A knob and its settings: a list (L=+5us,+10us) or a range (L=+5us..+80us/5)
     #[arg(long, value_name = "KNOB=SETTINGS")]
     pub knob: Vec<String>,
+    /// Most events: all of them are kept in memory, some 100 bytes each
+    #[arg(long, value_name = "EVENTS", default_value_t = MAX_EVENTS)]
+    pub limit: u64,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -35,9 +39,11 @@ pub struct PredictArgs {
 /// Runs the command. Returns the exit code.
 ///
 /// # Errors
-/// Fails if a setting is none, or if a trace is missing or damaged.
+/// Fails if a setting is none, if a trace is missing or damaged, or if there are too many events.
 pub fn run(args: &PredictArgs) -> Result<u8> {
-    let graph = RunGraph::of(&mut Timeline::open(&args.folder)?)?;
+    let mut timeline = Timeline::open(&args.folder)?;
+    RunGraph::fits(&timeline, args.limit).map_err(anyhow::Error::msg)?;
+    let graph = RunGraph::of(&mut timeline)?;
     crate::render::show(&report(&graph, &args.knob)?, args.json)?;
     Ok(0)
 }
@@ -127,5 +133,21 @@ mod tests {
         let Command::Predict(args) = parse(&words) else { panic!("another command") };
         let error = format!("{:#}", super::run(&args).unwrap_err());
         assert!(error.contains("/nowhere/at/all") && error.contains("--trace"), "{error}");
+    }
+
+    #[test]
+    fn a_run_of_too_many_events_is_refused_before_it_is_read() {
+        let folder = clump_os::scratch::Scratch::new(&std::env::temp_dir(), "predict").unwrap();
+        crate::traces::made::write(folder.path(), 100).unwrap();
+        let path = folder.path().to_str().unwrap();
+        let run = |limit: &str| {
+            let words = ["lab", "predict", path, "--json", "--limit", limit];
+            let Command::Predict(args) = parse(&words) else { panic!("another command") };
+            super::run(&args)
+        };
+        let error = run("1403").unwrap_err().to_string();
+        let parts = ["1404 events", "--limit", "CLUMP_TRACE_EVENTS"];
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        assert_eq!(run("1404").unwrap(), 0);
     }
 }

@@ -2,6 +2,7 @@
 //! report needs no trace.
 
 use crate::sweep::SweepPlan;
+use crate::traces::graph::MAX_EVENTS;
 use crate::traces::{RunGraph, Timeline};
 use clump_loggp::{KnobScope, KnobTable};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,9 @@ impl SweepReplay {
         let dropped: u64 = timeline.files().iter().map(|file| file.reader().dropped()).sum();
         if dropped > 0 {
             let why = format!("{dropped} events had no room (CLUMP_TRACE_EVENTS)");
+            return Self::missing(plan, why);
+        }
+        if let Err(why) = RunGraph::fits(&timeline, MAX_EVENTS) {
             return Self::missing(plan, why);
         }
         match RunGraph::of(&mut timeline) {

@@ -8,6 +8,10 @@ use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, models, replay}
 use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
 use std::collections::{BTreeMap, HashMap};
 
+/// Most events of a run that is played unless more are asked for: all of it is kept in memory.
+pub const MAX_EVENTS: u64 = 1 << 25;
+/// Bytes of memory that an event takes at most, when vectors have just grown.
+const EVENT_BYTES: u64 = 128;
 /// Bit of the names of requests to interfaces: no message has it.
 const TO_INTERFACE: u64 = 1 << 63;
 
@@ -57,7 +61,24 @@ struct Pass {
 }
 
 impl RunGraph {
-    /// Reads all events of a job. Memory: that of its steps, twice the traces.
+    /// Returns the reason, if the traces have more than `limit` events.
+    ///
+    /// # Errors
+    /// They have: reading them takes more memory than that is worth.
+    pub fn fits(timeline: &Timeline, limit: u64) -> Result<(), String> {
+        let events = timeline.events();
+        if events <= limit {
+            return Ok(());
+        }
+        Err(format!(
+            "the traces have {events} events, more than {limit}: a run that is played is kept in \
+             memory, some {} MiB; trace fewer (CLUMP_TRACE_EVENTS), or allow more (clump lab \
+             predict --limit)",
+            events.saturating_mul(EVENT_BYTES) >> 20
+        ))
+    }
+
+    /// Reads all events of a job. Memory: [`RunGraph::fits`] says how much.
     ///
     /// # Errors
     /// A trace cannot be read, or is damaged.

@@ -137,6 +137,12 @@ impl Timeline {
         self.files[rank as usize].reader().header()
     }
 
+    /// Returns the number of events in all traces.
+    pub fn events(&self) -> u64 {
+        let kept = |header: &TraceHeader| header.claimed.min(header.capacity);
+        self.files.iter().map(|file| kept(file.reader().header())).sum()
+    }
+
     /// Returns the readers of all ranks.
     pub fn files(&self) -> &[FileReader] {
         &self.files

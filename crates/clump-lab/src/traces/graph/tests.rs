@@ -79,7 +79,8 @@ fn what_a_rank_waits_for_comes_later_on_a_slower_network() {
     let counts = graph.play(&KnobTable::default()).end().counts;
     assert_eq!((counts.latencies, counts.overheads), (3 * 2, 3 * 4));
     // Each rank sends every 10 us; each interface takes one every 12 us.
-    let late = |text: &str| graph.late_by_gap(&KnobTable::parse(text, &Default::default()).unwrap());
+    let late =
+        |text: &str| graph.late_by_gap(&KnobTable::parse(text, &Default::default()).unwrap());
     assert_eq!(["g=12us", "g=9us", "L=+5us"].map(late), [Some(4_000.0), Some(0.0), None]);
 }
 
