@@ -86,7 +86,9 @@ impl Ledger<'_> {
         let summary = anyone_joined.then(|| Summary::of_lives(&counters, &of_interfaces));
         let matrix = Some(traffic).filter(|pairs| pairs.len() <= MAX_PAIRS);
         let known = (wall_ms, &counters[..], intervals, matrix);
-        let profile = summary.clone().map(|summary| Box::new(self.profile(summary, known)));
+        let monitors = [&interfaces[..], &stacks[..]];
+        let profile =
+            summary.clone().map(|summary| Box::new(self.profile(summary, known, monitors)));
         JobOutcome {
             code,
             ending,
@@ -116,6 +118,7 @@ impl Ledger<'_> {
             Vec<Intervals>,
             Option<Vec<PairTraffic>>,
         ),
+        [interfaces, stacks]: [&[Monitor]; 2],
     ) -> Profile {
         Profile {
             clump_profile: FORMAT,
@@ -126,6 +129,8 @@ impl Ledger<'_> {
             counters: counters.to_vec(),
             intervals,
             matrix,
+            interfaces: interfaces.to_vec(),
+            stacks: stacks.to_vec(),
         }
     }
 

@@ -204,8 +204,16 @@ impl Monitor {
         })
     }
 
-    /// Returns a short name.
-    fn name(&self) -> String {
+    /// Returns the mean time that a message, or an operation, is in the queue, in us; `None` where
+    /// none was timed.
+    pub fn stay_us(&self) -> Option<f64> {
+        let stage = if self.taken > 0 { Stage::ToWire } else { Stage::Delivery };
+        let (timed, stay_ns) = Times::stay(&self.stages, stage);
+        (timed != 0).then(|| stay_ns / 1e3)
+    }
+
+    /// Returns a short name: the rank, or the node and the number on it.
+    pub fn name(&self) -> String {
         match self.rank {
             Some(rank) => format!("rank {rank}"),
             None => format!("{}.{}", self.node, self.which),
@@ -252,26 +260,35 @@ impl Monitor {
         lines
     }
 
+    /// Returns the times of a stage and size of several interfaces together; `None` where no
+    /// message was timed.
+    pub fn stage(all: &[Self], stage: Stage, large: bool) -> Option<Times> {
+        let of = all.iter().flat_map(|one| &one.stages);
+        let of = of.filter(|times| (times.stage, times.large) == (stage, large));
+        let (timed, sum, min_us) = of.fold((0, 0.0, f64::MAX), |(n, sum, least), times| {
+            let sum = sum + times.mean_us * real(times.timed);
+            (n + times.timed, sum, f64::min(least, times.min_us))
+        });
+        (timed != 0).then(|| {
+            let mean_us = sum / real(timed);
+            let ratio = (min_us > 0.0).then(|| mean_us / min_us);
+            Times { stage, large, timed, mean_us, min_us, ratio }
+        })
+    }
+
     fn stage_lines(all: &[Self]) -> Vec<String> {
         let mut lines = Vec::new();
         for stage in Stage::ALL {
             for large in [false, true] {
-                let of = all.iter().flat_map(|one| &one.stages);
-                let of = of.filter(|times| (times.stage, times.large) == (stage, large));
-                let (timed, sum, least) = of.fold((0, 0.0, f64::MAX), |(n, sum, least), times| {
-                    let sum = sum + times.mean_us * real(times.timed);
-                    (n + times.timed, sum, f64::min(least, times.min_us))
-                });
-                if timed == 0 {
-                    continue;
-                }
-                let (name, mean) = (stage.name(), sum / real(timed));
+                let Some(times) = Self::stage(all, stage, large) else { continue };
+                let Times { mean_us: mean, min_us: least, ratio, .. } = times;
+                let name = stage.name();
                 let size = match (stage, large) {
                     (Stage::Wire, _) => "all",
                     (_, true) => "large",
                     (_, false) => "small",
                 };
-                let ratio = if least > 0.0 { format!("{:.1}", mean / least) } else { "-".into() };
+                let ratio = ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1}"));
                 lines.push(format!("{name:<12} {size:>8} {mean:>10.2} {least:>10.2} {ratio:>8}"));
             }
         }
@@ -313,6 +330,7 @@ mod tests {
         assert!((monitor.queue_mean - 0.5).abs() < 1e-9);
         assert!((monitor.little.unwrap() - 1.0).abs() < 1e-9);
         assert_eq!((monitor.stages.len(), monitor.stages[0].timed), (1, 1_000));
+        assert_eq!(monitor.stay_us(), Some(0.5));
         let lines = Monitor::lines(&[monitor]);
         assert!(lines.iter().any(|line| line.starts_with("1.2")), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("to wire")), "{lines:?}");
@@ -370,5 +388,11 @@ mod tests {
         assert_eq!((times.stage, times.large, times.timed), (Stage::Delivery, true, 3));
         assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.min_us - 1.0).abs() < 1e-9);
         assert!((times.ratio.unwrap() - 2.0).abs() < 1e-9);
+        // Two interfaces together: the mean of all messages over the least of any.
+        let other = Times { timed: 1, mean_us: 6.0, min_us: 6.0, ..times.clone() };
+        let other = Monitor { stages: vec![other], ..monitor.clone() };
+        let both = Monitor::stage(&[monitor, other], Stage::Delivery, true).unwrap();
+        assert_eq!((both.timed, both.mean_us, both.ratio), (4, 3.0, Some(3.0)));
+        assert_eq!(Monitor::stage(&[], Stage::Delivery, true), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The profile of a run: what every program leaves behind, in a file that the laboratory reads.
 
 use crate::histogram::Histogram;
+use crate::monitor::Monitor;
 use crate::snapshot::Snapshot;
 use crate::summary::Summary;
 use crate::text::grouped;
@@ -100,6 +101,12 @@ pub struct Profile {
     /// Traffic of each pair of ranks that had any, ascending by sender and receiver; `None` where
     /// more than [`MAX_PAIRS`] had.
     pub matrix: Option<Vec<PairTraffic>>,
+    /// Monitors of the network interfaces of all nodes; none in files of older builds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<Monitor>,
+    /// Monitors of the stacks that ranks drive themselves; none in files of older builds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Monitor>,
 }
 
 impl Profile {
@@ -200,6 +207,8 @@ mod tests {
             counters,
             intervals: vec![Intervals::default(); 2],
             matrix: Some(vec![pair(0, 1, 7), pair(1, 0, 5), pair(1, 2, 3)]),
+            interfaces: Vec::new(),
+            stacks: Vec::new(),
         }
     }
 
@@ -210,6 +219,7 @@ mod tests {
         assert!(text.contains("[0,1,7,56,0,0,0,0]"), "{text}");
         let again: Profile = serde_json::from_str(&text).unwrap();
         assert_eq!(again.checked().unwrap(), profile);
+        assert!(!text.contains("interfaces"), "files without monitors stay as they were: {text}");
         let shown = profile.to_string();
         assert!(shown.contains("  0           0        7\n  1           5        0\n"), "{shown}");
     }

@@ -79,6 +79,29 @@ impl Snapshot {
         all
     }
 
+    /// Returns a copy without the messages between nodes.
+    #[must_use]
+    pub fn within_nodes(&self) -> Self {
+        self.of_one_path(false)
+    }
+
+    /// Returns a copy in which the messages between nodes stand in the place of those within nodes.
+    #[must_use]
+    pub fn between_nodes(&self) -> Self {
+        self.of_one_path(true)
+    }
+
+    fn of_one_path(&self, network: bool) -> Self {
+        let mut all = self.clone();
+        for (role, size, flow) in crate::counter::kinds() {
+            for counter in [Counter::messages(role, size, flow), Counter::bytes(role, size, flow)] {
+                let there = counter.over_network();
+                (all[counter], all[there]) = (self[if network { there } else { counter }], 0);
+            }
+        }
+        all
+    }
+
     /// Returns the number of messages returned to sender, for any reason.
     pub fn returned(&self) -> u64 {
         let reasons = Counter::ReturnedBadArguments..=Counter::ReturnedReplyRejected;
@@ -199,6 +222,21 @@ mod tests {
         let between = after - &before;
         assert_eq!((between[Counter::Parks], between[Counter::Joined]), (7, 5));
         assert_eq!(between.lifetime_ns(), None, "it has not left yet");
+    }
+
+    #[test]
+    fn paths_taken_apart_are_the_whole() {
+        let mut all = with(&[(Counter::Polls, 9)]);
+        for (at, &counter) in Counter::ALL.iter().take(48).enumerate() {
+            all[counter] = 1 + at as u64;
+        }
+        let (within, between) = (all.within_nodes(), all.between_nodes());
+        assert_eq!(within[Counter::RequestShortSent], all[Counter::RequestShortSent]);
+        assert_eq!(between[Counter::RequestShortSent], all[Counter::NetRequestShortSent]);
+        let sum = within.messages_sent() + between.messages_sent();
+        assert_eq!(sum, all.over_all_paths().messages_sent());
+        assert_eq!(within.over_all_paths(), within, "nothing is left of the other path");
+        assert_eq!((within[Counter::Polls], between[Counter::Polls]), (9, 9));
     }
 
     #[test]

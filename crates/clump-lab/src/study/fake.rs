@@ -15,5 +15,7 @@ pub(crate) fn profile(counters: Vec<Snapshot>) -> Profile {
         counters,
         intervals: vec![Intervals::default(); ranks],
         matrix: Some(Vec::new()),
+        interfaces: Vec::new(),
+        stacks: Vec::new(),
     }
 }
