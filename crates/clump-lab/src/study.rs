@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod browser;
+pub mod communication;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod input;

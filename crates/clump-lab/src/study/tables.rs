@@ -2,6 +2,7 @@
 
 use crate::figure::{Curve, LabFigure, SlowdownChart, balance};
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
+use crate::study::communication;
 use crate::study::input::{StudiedProgram, Study};
 use crate::study::points::{Knob, SweepPoint, lock_notes, points, unclean};
 use crate::study::replay_table::replay_table;
@@ -9,7 +10,6 @@ use crate::sweep::RunEnd;
 use anyhow::Result;
 use clump_loggp::models::error_percent;
 use clump_loggp::{BaseParameters, Model};
-use clump_trace::Summary;
 
 /// Most programs beside each other in a table.
 const BESIDE: usize = 4;
@@ -28,7 +28,7 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
     let mut report = InstrumentReport::new("report", title, &measured)?;
     report.tables.extend(calibration(study));
     for programs in study.programs.chunks(BESIDE) {
-        report.tables.extend(communication(programs));
+        report.tables.extend(communication::tables(programs));
     }
     report.tables.extend(replay_table(&study.programs));
     let mut figures = Vec::new();
@@ -76,39 +76,6 @@ fn calibration(study: &Study) -> Option<ReportTable> {
         table.row(name, (unit, digits), values.into());
     }
     table.notes.push(format!("calibrated on {}", machine.processor));
-    Some(table)
-}
-
-/// Name, unit and digits of a figure of the communication, and where it is.
-type SummaryRow = (&'static str, &'static str, usize, fn(&Summary) -> Option<f64>);
-
-/// Returns paper 001, table 4, with a column for each program.
-fn communication(programs: &[StudiedProgram]) -> Option<ReportTable> {
-    let known: Vec<_> =
-        programs.iter().filter_map(|p| Some((&p.name, &p.profile.as_ref()?.summary))).collect();
-    if known.is_empty() {
-        return None;
-    }
-    let columns = known.iter().map(|(name, _)| ReportColumn::ours(name.as_str())).collect();
-    let mut table = ReportTable::new("communication", columns);
-    let rows: [SummaryRow; 12] = [
-        ("ranks", "", 0, |s| Some(s.ranks as f64)),
-        ("time", "s", 3, |s| Some(s.elapsed_ms / 1e3)),
-        ("messages per rank, average", "", 0, |s| Some(s.messages_per_rank)),
-        ("messages per rank, most", "", 0, |s| Some(s.messages_max as f64)),
-        ("messages per rank and ms", "", 2, |s| Some(s.messages_per_rank_ms)),
-        ("message interval", "us", 1, |s| s.message_interval_us),
-        ("barrier interval", "ms", 1, |s| s.barrier_interval_ms),
-        ("bulk messages", "%", 2, |s| Some(s.bulk_percent)),
-        ("reads", "%", 2, |s| Some(s.read_percent)),
-        ("bulk payload per rank", "kB/s", 1, |s| Some(s.bulk_kb_s)),
-        ("small payload per rank", "kB/s", 1, |s| Some(s.small_kb_s)),
-        ("balance (most / average)", "", 2, |s| s.balance),
-    ];
-    for (name, unit, digits, pick) in rows {
-        let figures = known.iter().map(|(_, summary)| pick(summary).map(Figure::from)).collect();
-        table.row(name, (unit, digits), figures);
-    }
     Some(table)
 }
 
