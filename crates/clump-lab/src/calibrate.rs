@@ -2,6 +2,7 @@
 //! lab calibrate` saves and `clump lab verify` compares with.
 
 use crate::measure::measure;
+use crate::negative;
 use crate::pair::Pair;
 use crate::plan::{Delay, MeasurementPlan};
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
@@ -109,11 +110,7 @@ pub fn report(paths: &[(String, PathCalibration)], saved: &str) -> Result<Instru
                 vec![Some(bare.into()), Some(delayed.into()), Some(difference)],
             );
         }
-        if bare.l.value < 0.0 || delayed.l.value < 0.0 {
-            table.notes.push(
-                "L below 0: sending and receiving overlap, as in paper 000, table 2".to_owned(),
-            );
-        }
+        negative::explain(&mut table);
         report.tables.push(table);
     }
     if let Some(last) = report.tables.last_mut() {
@@ -162,5 +159,13 @@ mod tests {
         let text = crate::render::text(&report(&[("shm".into(), path)], "saved").unwrap());
         assert!(text.contains("o_s") && text.contains("ns/B") && text.contains("saved"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        // An overlap on the path as it is, and a difference that is less than the precision.
+        let bare = PathFigures { l: Median::exact(-300.0), o_s: Median::exact(900.0), ..figures };
+        let path = PathCalibration { bare, delayed: figures };
+        let report = report(&[("shm".into(), path)], "saved").unwrap();
+        assert!(negative::unexplained(&report).is_empty(), "{:?}", report.tables);
+        let text = crate::render::text(&report);
+        assert!(text.contains("L [2]") && text.contains("[2] L below 0"), "{text}");
+        assert!(text.contains("o_s [1]") && text.contains("[1] difference below 0"), "{text}");
     }
 }

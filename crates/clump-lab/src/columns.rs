@@ -1,21 +1,26 @@
 //! Both paths alone and together, side by side (paper 000, table 2).
 
 use crate::contrast::Contrast;
+use crate::figure::signature::{SignaturePoint, points};
 use crate::goals::IDLE_NETWORK;
-use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
+use crate::negative;
+use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::{Context, Result};
-use clump_loggp::{Estimate, Median};
-use serde::Serialize;
+use clump_loggp::{Estimate, Median, Signature};
+use serde::{Deserialize, Serialize};
 
 /// Figures of one job.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// Name of the measured combination.
-    pub name: &'static str,
+    pub name: String,
     /// Its LogP table.
     pub estimate: Estimate,
     /// Short round trip as a multiple of the bare one.
     pub over_bare: Median,
+    /// The signature; empty in reports of older builds.
+    #[serde(default)]
+    pub signature: Vec<SignaturePoint>,
 }
 
 impl Column {
@@ -23,12 +28,14 @@ impl Column {
     ///
     /// # Errors
     /// Fails if a part is missing or has another form.
-    pub fn of(name: &'static str, report: &serde_json::Value) -> Result<Self> {
+    pub fn of(name: &str, report: &serde_json::Value) -> Result<Self> {
         let part = |path: &str| {
             report.pointer(path).cloned().with_context(|| format!("the report has no {path}"))
         };
+        let signature: Signature = serde_json::from_value(part("/data/measurement/signature")?)?;
         Ok(Self {
-            name,
+            name: name.into(),
+            signature: points(&signature),
             estimate: serde_json::from_value(part("/data/estimate")?)?,
             over_bare: serde_json::from_value(part("/data/round_trip_ns/ratio")?)?,
         })
@@ -48,18 +55,45 @@ pub struct Columns {
 }
 
 /// A row: its name, its figure of a column, unit and digits.
-type Row = (&'static str, fn(&Column) -> Median, (&'static str, usize));
+type Row = (&'static str, fn(&Column) -> Figure, (&'static str, usize));
 
-const ROWS: [Row; 8] = [
-    ("RTT   request to reply handled", |c| c.estimate.rtt, ("ns", 0)),
-    ("L     RTT / 2 - o_s - o_r; overlap if < 0", |c| c.estimate.l, ("ns", 0)),
-    ("o_s   processor time of a lone send", |c| c.estimate.o_s, ("ns", 0)),
-    ("o_r   of a lone receive", |c| c.estimate.o_r, ("ns", 0)),
-    ("o     both, in a paced burst", |c| c.estimate.paced, ("ns", 0)),
-    ("g     interval", |c| c.estimate.g, ("ns", 0)),
-    ("G     time per byte", |c| c.estimate.big_g, ("ns", 3)),
-    ("RTT over the bare round trip", |c| c.over_bare, ("", 2)),
+const ROWS: [Row; 10] = [
+    ("RTT   request to reply handled", |c| c.estimate.rtt.into(), ("ns", 0)),
+    ("L     RTT / 2 - o_s - o_r", |c| c.estimate.l.into(), ("ns", 0)),
+    ("o_s   processor time of a lone send", |c| c.estimate.o_s.into(), ("ns", 0)),
+    ("o_r   of a lone receive", |c| c.estimate.o_r.into(), ("ns", 0)),
+    ("o     both, in a paced burst", |c| c.estimate.paced.into(), ("ns", 0)),
+    ("g     interval", |c| c.estimate.g.into(), ("ns", 0)),
+    ("G     time per byte", |c| c.estimate.big_g.into(), ("ns", 3)),
+    ("1/G   bandwidth", |c| (1e3 / c.estimate.big_g.value).into(), ("MB/s", 0)),
+    (
+        "n1/2  size that reaches half of it",
+        |c| (c.estimate.half_power_bytes / 1e3).into(),
+        ("kB", 1),
+    ),
+    ("RTT over the bare round trip", |c| c.over_bare.into(), ("", 2)),
 ];
+
+/// Paths side by side (paper 000, table 2).
+#[derive(Debug, Clone, Copy)]
+pub struct LogpTable<'a> {
+    /// The paths.
+    pub columns: &'a [Column],
+}
+
+impl LogpTable<'_> {
+    /// Returns the table; what is below zero is explained in it.
+    pub fn table(self) -> ReportTable {
+        let columns = self.columns.iter().map(|column| ReportColumn::ours(&column.name));
+        let mut table = ReportTable::new("parameter", columns.collect());
+        for (name, figure, unit) in ROWS {
+            let figures = self.columns.iter().map(|column| Some(figure(column)));
+            table.row(name, unit, figures.collect());
+        }
+        negative::explain(&mut table);
+        table
+    }
+}
 
 impl Columns {
     /// Returns the table in the form that all instruments have.
@@ -67,12 +101,7 @@ impl Columns {
     /// # Errors
     /// Fails if it has no JSON form.
     pub fn report(&self) -> Result<InstrumentReport> {
-        let columns = self.columns.iter().map(|column| ReportColumn::ours(column.name));
-        let mut table = ReportTable::new("parameter", columns.collect());
-        for (name, figure, unit) in ROWS {
-            let figures = self.columns.iter().map(|column| Some(figure(column).into()));
-            table.row(name, unit, figures.collect());
-        }
+        let table = LogpTable { columns: &self.columns }.table();
         let columns = vec![
             ReportColumn::ours("network idle"),
             ReportColumn::baseline("without"),
@@ -117,7 +146,14 @@ mod tests {
             columns: names.map(|name| Column::of(name, &json).unwrap()).into(),
             idle_network: Contrast::of(&[(400.0, 380.0); 21]).unwrap(),
         };
-        let text = crate::render::text(&columns.report().unwrap());
+        let mut columns = columns;
+        columns.columns[1].estimate.l = Median::exact(-300.0);
+        let report = columns.report().unwrap();
+        assert!(negative::unexplained(&report).is_empty(), "{:?}", report.tables);
+        let again: Vec<Column> = serde_json::from_value(report.data["columns"].clone()).unwrap();
+        assert_eq!(again, columns.columns, "a report of it is read back");
+        let text = crate::render::text(&report);
+        assert!(text.contains("[1] L below 0: sending and receiving overlap"), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert!(names.iter().all(|name| text.contains(name)) && text.contains("1.053"), "{text}");
         assert!(text.contains("met") && !text.contains("missed"));

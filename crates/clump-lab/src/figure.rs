@@ -1,7 +1,9 @@
-//! Figures as SVG, drawn by a plotting library.
+//! Figures as SVG.
 
 pub mod balance;
+pub mod bars;
 mod element_titles;
+pub mod signature;
 pub mod slowdown;
 
 pub use balance::balance;

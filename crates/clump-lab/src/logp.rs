@@ -213,6 +213,26 @@ mod tests {
         assert!((json["estimate"]["o_s"]["value"].as_f64().unwrap() - 20.0).abs() < 0.5);
         assert!(json["measurement"]["signature"]["bursts"].as_array().unwrap().len() > 20);
     }
+
+    #[test]
+    fn times_below_zero_say_what_they_mean() {
+        let plan = MeasurementPlan { slices: 3, ..MeasurementPlan::quick() };
+        let mut report = run(&mut FakePair::default(), &plan, Breakdown::unknown()).unwrap();
+        for below in [&mut report.estimate.l, &mut report.estimate.o_r, &mut report.estimate.paced]
+        {
+            *below = Median::exact(-7.0);
+        }
+        for row in &mut report.methods {
+            row.exchanges = Some(Median::exact(-3.0));
+        }
+        let tables = report.report(Extent::Everything).unwrap();
+        assert!(crate::negative::unexplained(&tables).is_empty(), "{:?}", tables.tables);
+        let text = crate::render::text(&tables);
+        assert!(text.contains("L     < 0: sending and receiving overlap"), "{text}");
+        assert!(text.contains("o_r   of a lone receive [1]"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
     #[test]
     fn a_run_between_nodes_names_its_network_and_what_it_is_held_against() {
         let plan = MeasurementPlan { slices: 3, ..MeasurementPlan::quick().over(Scope::Net) };

@@ -2,6 +2,7 @@
 
 use crate::bare::Names;
 use crate::goals::{BandwidthGoal, Goals};
+use crate::negative;
 use crate::plot;
 use crate::render::bytes;
 use crate::report::{Bandwidth, BarePath, LogpReport};
@@ -110,6 +111,7 @@ impl LogpReport {
         row("1/G   bandwidth of long streams", &bandwidth, ("GB/s", 2));
         let half = vec![Some((e.half_power_bytes / 1024.0).into()), None, None];
         table.row("n1/2  size that reaches half of it", ("KiB", 1), half);
+        negative::explain(&mut table);
         table
     }
 
@@ -174,6 +176,7 @@ impl LogpReport {
             "  gap of a stream that is not answered {:.1} ns, against g = {:.1} ns answered",
             self.trains.g_one_way.value, self.estimate.g.value
         ));
+        negative::explain(&mut table);
         table
     }
 }

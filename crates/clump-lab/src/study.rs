@@ -7,9 +7,13 @@ pub mod communication;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod input;
+pub mod instrument;
+pub mod interfaces;
 pub mod points;
 pub mod replay_table;
 pub mod replays;
+pub mod sections;
+pub mod shared_memory;
 pub mod tables;
 
 pub use input::{StudiedProgram, Study};

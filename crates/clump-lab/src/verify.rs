@@ -2,6 +2,7 @@
 //! measured, and only those may move that the knob is to move.
 
 use crate::calibrate::{PathFigures, rows};
+use crate::negative;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::Result;
 use clump_loggp::Median;
@@ -207,6 +208,7 @@ pub fn report(paths: &[VerifiedPath], share: f64) -> Result<InstrumentReport> {
             let goal = if wrong.is_empty() { "as set".to_owned() } else { wrong.join(", ") };
             row.goal(goal, wrong.is_empty());
         }
+        negative::explain(&mut table);
         let (failures, cells) = (path.failures(), 5 * path.points.len());
         table.notes.push(format!("{failures} of {cells} cells fail"));
         report.tables.push(table);
@@ -277,7 +279,12 @@ mod tests {
         let cells = check(&base(), &point, &measured, 0.01);
         let path = VerifiedPath { name: "net".into(), base: base(), points: vec![(point, cells)] };
         assert_eq!(path.failures(), 1);
-        let text = crate::render::text(&report(&[path], 0.01).unwrap());
+        let text = crate::render::text(&report(std::slice::from_ref(&path), 0.01).unwrap());
+        let base = PathFigures { l: Median::exact(-200.0), ..path.base };
+        let overlap = VerifiedPath { base, ..path.clone() };
+        let report_below = report(&[overlap], 0.01).unwrap();
+        assert!(negative::unexplained(&report_below).is_empty(), "{:?}", report_below.tables);
+        assert_eq!(report_below.tables[0].rows[0].name, "none [1]");
         assert!(text.contains("g not 1.20") && text.contains("1 of 5 cells fail"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }

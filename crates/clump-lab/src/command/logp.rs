@@ -3,6 +3,7 @@
 use crate::columns::{Column, Columns};
 use crate::compare::process;
 use crate::contrast::Contrast;
+use crate::figure::signature;
 use crate::launch::{self, JobShape};
 use crate::logp;
 use crate::logp_tables::Extent;
@@ -11,7 +12,6 @@ use crate::pair::meeting::{PairRole, meet};
 use crate::plan::MeasurementPlan;
 use crate::report::LogpReport;
 use crate::steps;
-use crate::svg;
 use anyhow::{Context, Result, bail, ensure};
 use clump_wire::Security;
 use std::path::PathBuf;
@@ -239,7 +239,10 @@ fn run_rank(args: &LogpArgs) -> Result<u8> {
 /// Fails if the drawing cannot be written.
 pub fn show(report: &LogpReport, args: &LogpArgs) -> Result<()> {
     if let Some(file) = &args.svg {
-        let drawing = svg::signature(&report.measurement.signature, &report.estimate);
+        let points = signature::points(&report.measurement.signature);
+        let title = "LogP signature: time per message by burst size and delay";
+        let drawing = signature::signature(title, &points, &report.estimate);
+        let drawing = drawing.context("no bursts were measured")?;
         std::fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
     }
     let extent = if args.table { Extent::Table } else { Extent::Everything };

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 /// Options of `clump lab report`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Files may be profiles (clump run --profile), journals of sweeps (clump lab sweep --out), and a machine\n\
-    file (clump lab calibrate --save). Those whose names begin alike, up to the first point, are of one program.\n\n\
+    after_help = "Files may be profiles (clump run --profile), journals of sweeps (clump lab sweep --out), a machine\n\
+    file (clump lab calibrate --save), and reports (clump lab logp --json, clump lab steps --json). Those whose names begin alike, up to the first point, are of one program.\n\n\
     Examples:\n  \
     clump lab report radix.jsonl sample.jsonl machine.json --html report.html\n  \
-    clump lab report profile.json --svg figures"
+    clump lab report profile.json --svg figures\n  \
+    clump lab report logp.json steps.json --html paths.html"
 )]
 pub struct ReportArgs {
-    /// Profiles, journals of sweeps, a machine file
+    /// Profiles, journals of sweeps, a machine file, reports of other instruments
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write one page with all tables and figures, which needs no network

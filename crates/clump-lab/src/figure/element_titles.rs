@@ -17,7 +17,8 @@ pub(crate) fn with_titles(svg: &str, element: &str, titles: &[String]) -> String
     out
 }
 
-fn escaped(text: &str) -> String {
+/// Returns text as it may stand in a drawing.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -1,5 +1,6 @@
 //! Files of a study: which is what, and which of them are of one program.
 
+use crate::study::instrument::InstrumentResults;
 use crate::study::replays::{self, SweepReplay, replay_beside};
 use crate::sweep::{SweepJournal, SweepPlan};
 use anyhow::{Context, Result, bail, ensure};
@@ -27,6 +28,8 @@ pub struct Study {
     pub machine: Option<MachineFile>,
     /// The programs, in the order of their files.
     pub programs: Vec<StudiedProgram>,
+    /// What other instruments have measured.
+    pub results: InstrumentResults,
 }
 
 impl Study {
@@ -81,10 +84,11 @@ impl Study {
                 serde_json::from_value(value).context("a damaged machine file")?;
             ensure!(machine.format == FORMAT, "a machine file of another version");
             self.machine = Some(machine);
-        } else {
+        } else if !self.results.add(name, &value)? {
             bail!(
-                "it is no profile (clump run --profile), no journal (clump lab sweep --out) and no \
-                 machine file (clump lab calibrate --save)"
+                "it is no profile (clump run --profile), no journal (clump lab sweep --out), no \
+                 machine file (clump lab calibrate --save) and no report (clump lab logp --json, \
+                 clump lab steps --json)"
             );
         }
         Ok(())

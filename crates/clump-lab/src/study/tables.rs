@@ -1,11 +1,13 @@
 //! Tables and figures of a study.
 
 use crate::figure::{Curve, LabFigure, SlowdownChart, balance};
+use crate::negative;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::study::communication;
 use crate::study::input::{StudiedProgram, Study};
 use crate::study::points::{Knob, SweepPoint, lock_notes, points, unclean};
 use crate::study::replay_table::replay_table;
+use crate::study::sections::sections;
 use crate::sweep::RunEnd;
 use anyhow::Result;
 use clump_loggp::models::error_percent;
@@ -22,7 +24,10 @@ const MODELS: usize = 3;
 /// Fails if the library cannot draw a figure.
 pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
     let names: Vec<&str> = study.programs.iter().map(|program| program.name.as_str()).collect();
-    let title = format!("Sensitivity to the network: {}", names.join(", "));
+    let title = match names.is_empty() {
+        true => "Parameters of the network".to_owned(),
+        false => format!("Sensitivity to the network: {}", names.join(", ")),
+    };
     let all: Vec<_> = study.programs.iter().map(|program| points(study, program)).collect();
     let measured: Vec<_> = all.iter().flatten().map(|p| (&p.text, p.slowdown)).collect();
     let mut report = InstrumentReport::new("report", title, &measured)?;
@@ -31,7 +36,8 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
         report.tables.extend(communication::tables(programs));
     }
     report.tables.extend(replay_table(&study.programs));
-    let mut figures = Vec::new();
+    let (tables, mut figures) = sections(study);
+    report.tables.extend(tables);
     for program in &study.programs {
         let Some(profile) = &program.profile else { continue };
         if let Some(svg) = balance(&format!("{}: messages", program.name), profile)? {
@@ -46,7 +52,8 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
             figures.push(LabFigure { name: format!("slowdown-{}", knob.symbol()), svg });
         }
     }
-    if let Some(last) = report.tables.last_mut() {
+    let swept = all.iter().any(|points| !points.is_empty());
+    if let Some(last) = report.tables.last_mut().filter(|_| swept) {
         for model in Model::ALL {
             last.notes.push(format!("{}: {}", model.name(), model.holds()));
         }
@@ -75,6 +82,7 @@ fn calibration(study: &Study) -> Option<ReportTable> {
         let values = [&machine.shm, &machine.net].map(|base| pick(base).map(Figure::from));
         table.row(name, (unit, digits), values.into());
     }
+    negative::explain(&mut table);
     table.notes.push(format!("calibrated on {}", machine.processor));
     Some(table)
 }
@@ -216,7 +224,7 @@ mod tests {
         let name = "p".to_owned();
         let sweeps = vec![journal];
         let program = StudiedProgram { name, profile: Some(profile), sweeps, replays: Vec::new() };
-        Study { machine: None, programs: vec![program] }
+        Study { programs: vec![program], ..Study::default() }
     }
 
     #[test]
