@@ -23,6 +23,8 @@ const REST: &str = "\x1b[K";
 const BELOW: &str = "\x1b[J";
 /// Columns and rows of a terminal that does not tell them.
 const SIZE: (usize, usize) = (80, 24);
+/// Columns of a view that is no screen, and the least of one.
+const WIDTH: usize = 100;
 /// Longest time between looks whether the user ends the view.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -120,7 +122,8 @@ fn show(
                 true => console::size().unwrap_or(SIZE),
                 false => (usize::MAX, usize::MAX),
             };
-            let lines = rates.lines(&title, rows);
+            let wide = if screen { columns.max(WIDTH) } else { WIDTH };
+            let lines = rates.lines(&title, (wide, rows));
             let lines = lines.iter().map(|line| printable(line).to_string());
             let lines = lines.take(rows).map(|line| line.chars().take(columns).collect::<String>());
             let text = if screen {
@@ -145,9 +148,11 @@ fn look(nodes: &[NodeMemory]) -> JobLook {
         let doing = scene::observe_ranks(node, |_| None);
         ranks.extend(doing.into_iter().map(|d| (d.rank, node.node(), d.what, d.for_ms)));
     }
-    let counters = nodes.iter().flat_map(scene::counters).collect();
+    let by_node: Vec<_> = nodes.iter().map(scene::counters).collect();
+    let stacks = nodes.iter().zip(&by_node).flat_map(|(node, all)| scene::stacks(node, all));
+    let (stacks, counters) = (stacks.collect(), by_node.concat());
     let interfaces = nodes.iter().flat_map(scene::monitors).collect();
-    JobLook { at_ns: clock::now_ns(), ranks, counters, interfaces }
+    JobLook { at_ns: clock::now_ns(), ranks, counters, interfaces, stacks }
 }
 
 /// Returns true if every rank that joined is gone.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clump_wire::Security;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// Returns true if this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -69,14 +69,14 @@ pub fn job(shape: JobShape, onlookers: usize) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs this command line as a job of two ranks on one node. Returns the job's exit code.
+/// Returns the command that runs this command line as a job of two ranks on one node.
 ///
 /// # Errors
-/// Fails if the job cannot be started.
-pub fn as_pair() -> Result<u8> {
+/// Fails as [`own_program`] does.
+pub fn as_pair() -> Result<Command> {
     let mut command = job(JobShape::node(2), 0)?;
     command.args(std::env::args_os().skip(1));
-    code(&mut command)
+    Ok(command)
 }
 
 /// Runs a job that prints its output itself. Returns its exit code.
@@ -85,8 +85,12 @@ pub fn as_pair() -> Result<u8> {
 /// Fails if the job cannot be started.
 pub fn code(command: &mut Command) -> Result<u8> {
     let status = command.status().context("starting a job of this program")?;
-    // A job ended by a signal has no code: report it like any other failure.
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    Ok(code_of(status))
+}
+
+/// Returns the exit code of a job; one that a signal ended has none, and fails like any other.
+pub fn code_of(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub mod pair;
 pub mod plan;
 pub mod plot;
 pub mod positive;
+pub mod progress;
 pub mod render;
 pub mod report;
 pub mod schema;

@@ -22,6 +22,7 @@ struct Page<'a> {
 struct PageTable<'a> {
     title: &'a str,
     columns: Vec<&'a str>,
+    has_goals: bool,
     rows: Vec<PageRow<'a>>,
     notes: &'a [String],
 }
@@ -30,6 +31,7 @@ struct PageTable<'a> {
 struct PageRow<'a> {
     name: &'a str,
     cells: Vec<PageCell>,
+    goals: String,
 }
 
 #[derive(Debug)]
@@ -47,11 +49,13 @@ pub fn page(report: &InstrumentReport, figures: &[LabFigure]) -> Result<String> 
     let tables = report.tables.iter().map(|table| PageTable {
         title: &table.title,
         columns: table.columns.iter().map(|column| column.name.as_str()).collect(),
+        has_goals: table.rows.iter().any(|row| !row.goals.is_empty()),
         rows: table
             .rows
             .iter()
             .map(|row| PageRow {
                 name: &row.name,
+                goals: render::goals(row),
                 cells: table
                     .columns
                     .iter()

@@ -72,7 +72,7 @@ pub fn cell(row: &ReportRow, column: &ReportColumn, figure: Option<Figure>) -> S
 }
 
 /// Formats the goals of a row; one that holds for several figures is said once.
-fn goals(row: &ReportRow) -> String {
+pub fn goals(row: &ReportRow) -> String {
     let mut out = String::new();
     let mut last = None;
     for check in &row.goals {

@@ -14,6 +14,8 @@ pub(crate) struct JobLook {
     pub(crate) counters: Vec<Snapshot>,
     /// Interfaces of the nodes.
     pub(crate) interfaces: Vec<Monitor>,
+    /// Stacks that ranks drive themselves.
+    pub(crate) stacks: Vec<Monitor>,
 }
 
 /// One rank between two looks; rates are by the second.
@@ -31,8 +33,15 @@ pub(crate) struct RankRates {
     pub(crate) sent_bytes: f64,
     /// Messages handled.
     pub(crate) handled: f64,
-    /// Times a sender found no room.
+    /// Times a sender found no room, within the node or to other nodes.
     pub(crate) stalls: f64,
+    /// Those of them to other nodes: the window or the credits were used up.
+    pub(crate) window: f64,
+    /// Reports of consumed requests, which give other nodes their credits back.
+    pub(crate) credits: f64,
+    /// Messages that had to wait in a queue: the shared one because no lane was free, that of
+    /// replies, or at a proxy because the endpoint was full.
+    pub(crate) queued: f64,
     /// Sleeps in the kernel.
     pub(crate) sleeps: f64,
     /// Packets' worth of messages sent again.
@@ -52,6 +61,32 @@ pub(crate) struct JobRates {
     pub(crate) ranks: Vec<RankRates>,
     /// Interfaces of the nodes, since they started.
     pub(crate) interfaces: Vec<Monitor>,
+    /// Stacks that ranks drive themselves, since they started.
+    pub(crate) stacks: Vec<Monitor>,
+}
+
+/// Counters of senders that found no room.
+const STALLS: [Counter; 4] =
+    [Counter::LaneFull, Counter::BulkFull, Counter::QueueFull, Counter::NetFull];
+/// Counters of messages that had to wait in a queue.
+const QUEUED: [Counter; 3] = [Counter::QueueFallbacks, Counter::Stashed, Counter::NetHeld];
+/// Headings of [`RankRates::line`]; all but the last two are by the second.
+const HEAD: &str =
+    " rank node  sent bytes handled stalls window queued resent locks sleeps barr%  doing";
+
+impl RankRates {
+    /// Returns the rank as a line under [`HEAD`].
+    fn line(&self) -> String {
+        let [sent, bytes, handled] = [self.sent, self.sent_bytes, self.handled].map(short);
+        let [stalls, window, queued] = [self.stalls, self.window, self.queued].map(short);
+        let [resent, locks, sleeps] = [self.resent, self.locks, self.sleeps].map(short);
+        let (rank, node, doing) = (self.rank, self.node, &self.doing);
+        let percent = self.barrier_percent.min(100.0);
+        format!(
+            "{rank:>5} {node:>4} {sent:>5} {bytes:>5} {handled:>7} {stalls:>6} {window:>6} \
+             {queued:>6} {resent:>6} {locks:>5} {sleeps:>6} {percent:>5.1}  {doing}"
+        )
+    }
 }
 
 impl JobRates {
@@ -63,7 +98,7 @@ impl JobRates {
             let earlier = before.counters.get(at).unwrap_or(&Snapshot::ZERO);
             let since = counters.clone() - earlier;
             let rate = |number: u64| number as f64 * 1e9 / ns as f64;
-            let stalls = [Counter::LaneFull, Counter::QueueFull, Counter::NetFull];
+            let sum = |counters: &[Counter]| rate(counters.iter().map(|&c| since[c]).sum());
             let all = since.over_all_paths();
             RankRates {
                 rank: *rank,
@@ -73,7 +108,10 @@ impl JobRates {
                 sent: rate(all.messages_sent()),
                 sent_bytes: rate(all.bulk_bytes_sent() + all.short_bytes_sent()),
                 handled: rate(since[Counter::HandlerRuns]),
-                stalls: rate(stalls.into_iter().map(|counter| since[counter]).sum()),
+                stalls: sum(&STALLS),
+                window: rate(since[Counter::NetFull]),
+                credits: rate(since[Counter::NetCreditsSent]),
+                queued: sum(&QUEUED),
                 sleeps: rate(since[Counter::Parks]),
                 resent: rate(since[Counter::NetUnitsResent]),
                 locks: rate(since[Counter::SvmLocks]),
@@ -84,34 +122,24 @@ impl JobRates {
             over_ms: ns as f64 / 1e6,
             ranks: ranks.collect(),
             interfaces: after.interfaces.clone(),
+            stacks: after.stacks.clone(),
         }
     }
 
-    /// Returns the view as lines of at most 100 columns: as many ranks as fit into `rows` lines,
+    /// Returns the view as lines of at most `columns`: as many ranks as fit into `rows` lines,
     /// those that send most first.
-    pub(crate) fn lines(&self, title: &str, rows: usize) -> Vec<String> {
+    pub(crate) fn lines(&self, title: &str, (columns, rows): (usize, usize)) -> Vec<String> {
         let sum = |of: fn(&RankRates) -> f64| short(self.ranks.iter().map(of).sum());
         let (sent, bytes) = (sum(|rank| rank.sent), sum(|rank| rank.sent_bytes));
         let mut lines = vec![
             title.to_owned(),
             format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3),
-            format!(
-                "{:>5} {:>4} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>5}  doing",
-                "rank",
-                "node",
-                "sent/s",
-                "bytes/s",
-                "handled",
-                "stalls",
-                "sleeps",
-                "resent",
-                "barr%"
-            ),
+            HEAD.into(),
         ];
         let mut interfaces = Vec::new();
-        if !self.interfaces.is_empty() {
-            interfaces = Monitor::lines(&self.interfaces);
-            interfaces.insert(0, String::new());
+        for monitors in [&self.interfaces, &self.stacks].into_iter().filter(|all| !all.is_empty()) {
+            interfaces.push(String::new());
+            interfaces.extend(Monitor::lines(monitors));
         }
         let room = rows.saturating_sub(lines.len() + 1).max(1);
         interfaces.truncate(room.saturating_sub(self.ranks.len().min(room)));
@@ -120,15 +148,7 @@ impl JobRates {
             busiest.sort_by(|a, b| b.sent.total_cmp(&a.sent).then(a.rank.cmp(&b.rank)));
         }
         for rank in busiest.iter().take(room) {
-            let [sent, bytes, handled] = [rank.sent, rank.sent_bytes, rank.handled].map(short);
-            let [stalls, sleeps, resent] = [rank.stalls, rank.sleeps, rank.resent].map(short);
-            let percent = rank.barrier_percent.min(100.0);
-            let line = format!(
-                "{:>5} {:>4} {sent:>7} {bytes:>7} {handled:>7} {stalls:>7} {sleeps:>7} {resent:>7} \
-                 {percent:>5.1}  {}",
-                rank.rank, rank.node, rank.doing
-            );
-            lines.push(line.chars().take(100).collect());
+            lines.push(rank.line().chars().take(columns).collect());
         }
         if self.ranks.len() > room {
             lines.push(format!("... and {} more ranks", self.ranks.len() - room));
@@ -163,7 +183,7 @@ mod tests {
         }
         let doing = |rank| (rank, 0, "in barrier 7, for rank 1 to arrive".to_owned(), 3);
         let ranks = (0..ranks as u32).map(doing).collect();
-        JobLook { at_ns, ranks, counters, interfaces: Vec::new() }
+        JobLook { at_ns, ranks, counters, interfaces: Vec::new(), stacks: Vec::new() }
     }
 
     #[test]
@@ -171,15 +191,52 @@ mod tests {
         let rates = JobRates::between(&look(1_000_000_000, 2, 10), &look(1_500_000_000, 2, 30));
         assert_eq!(rates.ranks[1].sent, 80.0, "20 requests and 20 replies in half a second");
         assert_eq!((rates.ranks[0].sent, rates.ranks[0].barrier_percent), (40.0, 25.0));
-        let lines = rates.lines("job 1", 24);
+        let lines = rates.lines("job 1", (100, 24));
         assert_eq!(lines.len(), 5, "{lines:?}");
         assert!(lines[4].contains("in barrier 7"), "{lines:?}");
     }
 
     #[test]
+    fn windows_queues_retransmits_locks_and_stacks_are_shown() {
+        let (before, mut after) = (look(0, 1, 0), look(1_000_000_000, 1, 0));
+        for (counter, count) in [
+            (Counter::LaneFull, 1),
+            (Counter::NetFull, 20),
+            (Counter::NetCreditsSent, 9),
+            (Counter::QueueFallbacks, 300),
+            (Counter::NetHeld, 4),
+            (Counter::NetUnitsResent, 50),
+            (Counter::SvmLocks, 6),
+            (Counter::Parks, 7),
+        ] {
+            after.counters[0][counter] = count;
+        }
+        let stack = serde_json::json!({
+            "node": 0, "which": 0, "rank": 0, "carries": true, "elapsed_ms": 1.0,
+            "utilisation": 0.5, "taken": 3, "brought": 2, "executed": 0, "queue_mean": 0.25,
+            "queue_max": 0, "little": null, "stages": [],
+        });
+        after.stacks = vec![serde_json::from_value(stack).unwrap()];
+        let rates = JobRates::between(&before, &after);
+        assert_eq!(rates.ranks[0].credits, 9.0);
+        let lines = rates.lines("job 1", (100, 24));
+        let (head, rank) = (words(&lines[2]), words(&lines[3]));
+        let of = |name: &str| rank[head.iter().position(|word| *word == name).unwrap()];
+        let names = ["stalls", "window", "queued", "resent", "locks", "sleeps", "barr%"];
+        assert_eq!(names.map(of), ["21", "20", "304", "50", "6", "7", "25.0"]);
+        assert_eq!(lines[2].find("doing"), lines[3].find("in barrier"), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("rank 0")), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
+    }
+
+    fn words(line: &str) -> Vec<&str> {
+        line.split_whitespace().collect()
+    }
+
+    #[test]
     fn more_ranks_than_rows_show_the_busiest() {
         let rates = JobRates::between(&look(0, 100, 0), &look(1_000_000_000, 100, 5_000));
-        let lines = rates.lines("job 1", 10);
+        let lines = rates.lines("job 1", (100, 10));
         assert!(lines.len() <= 10 && lines[3].trim_start().starts_with("99 "), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
         assert_eq!(lines.last().unwrap(), "... and 94 more ranks");

@@ -5,6 +5,7 @@ use crate::compare::process;
 use crate::launch::{self, JobShape};
 use crate::pair::Scope;
 use crate::pair::meeting::{PairRole, meet};
+use crate::progress::JobProgress;
 use crate::schema::Machine;
 use anyhow::{Context, Result};
 use clump_boot::Config;
@@ -64,14 +65,19 @@ pub fn save(
 ) -> Result<Vec<(String, PathCalibration)>> {
     let mut file = MachineFile::read(path).unwrap_or_default();
     let mut paths = Vec::new();
-    for scope in scopes(scope) {
+    let scopes = scopes(scope);
+    let mut progress = JobProgress::new("calibrate", 2 * scopes.len());
+    for scope in scopes {
+        let name = name(scope, security);
+        progress.next(&format!("{name}, as it is"));
         let bare = figures(scope, security, "")?;
+        progress.next(&format!("{name}, delayed by nothing"));
         let delayed = figures(scope, security, NOTHING)?;
         match scope {
             Scope::Shm => file.shm = delayed.base(),
             Scope::Net => file.net = delayed.base(),
         }
-        paths.push((name(scope, security), PathCalibration { bare, delayed }));
+        paths.push((name, PathCalibration { bare, delayed }));
     }
     (file.format, file.processor) = (FORMAT, Machine::this().processor);
     file.write(path)?;

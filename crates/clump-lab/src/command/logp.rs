@@ -10,6 +10,7 @@ use crate::logp_tables::Extent;
 use crate::pair::Scope;
 use crate::pair::meeting::{PairRole, meet};
 use crate::plan::MeasurementPlan;
+use crate::progress::JobProgress;
 use crate::report::LogpReport;
 use crate::steps;
 use anyhow::{Context, Result, bail, ensure};
@@ -75,7 +76,7 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         bail!("there is no folder {} (--svg); make it, or name another", folder.display());
     }
     if args.scope == Paths::Shm {
-        return launch::as_pair();
+        return JobProgress::new("logp", 1).run("shm", &mut launch::as_pair()?);
     }
     let workloads = workloads(args);
     ensure!(
@@ -86,9 +87,11 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
     if args.scope == Paths::All {
         return all(args);
     }
+    let mut progress = JobProgress::new("logp", workloads.len());
     if args.json && workloads.len() > 1 {
         let mut reports = serde_json::Map::new();
         for workload in workloads {
+            progress.next(workload.title());
             reports.insert(workload.name().to_owned(), report_of(&workload, args)?);
         }
         println!("{}", serde_json::Value::Object(reports));
@@ -98,7 +101,7 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         if at > 0 {
             println!();
         }
-        let code = launch::code(&mut workload.command(args)?)?;
+        let code = progress.run(workload.title(), &mut workload.command(args)?)?;
         if code != 0 {
             return Ok(code);
         }
@@ -124,6 +127,15 @@ impl LogpJob {
         match self.scope {
             Scope::Shm => "shm",
             Scope::Net => self.shape.security.name(),
+        }
+    }
+
+    /// Returns its name in lines of progress.
+    fn title(&self) -> &'static str {
+        match (self.scope, self.shape.security) {
+            (Scope::Shm, _) => "shm",
+            (Scope::Net, Security::Aead) => "net, aead",
+            (Scope::Net, Security::Crc) => "net, crc",
         }
     }
 
@@ -187,10 +199,14 @@ fn all(args: &LogpArgs) -> Result<u8> {
         ("net alone", LogpJob::new(Scope::Net, 1, 2, security, args)),
     ];
     let mut table = Vec::new();
+    let mut progress = JobProgress::new("logp", named.len() + 2 * TURNS);
     for (name, workload) in named {
+        progress.next(name);
         table.push(Column::of(name, &report_of(&workload, args)?)?);
     }
+    let progress = std::cell::RefCell::new(progress);
     let trip = |workload: &LogpJob| -> Result<f64> {
+        progress.borrow_mut().next("a shared-memory round trip with and without the network");
         let text = process::run(workload.command(args)?.arg("--trips"))?;
         text.trim().parse().with_context(|| format!("a job of this program printed `{text}`"))
     };

@@ -19,7 +19,7 @@ const MAX_NAME: usize = 22;
 
 /// One bar.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bar {
+pub struct StackedBar {
     /// Its name, left of it.
     pub name: String,
     /// Its parts from the left, by name.
@@ -38,10 +38,10 @@ pub struct BarChart {
     /// Digits of values after the point.
     pub digits: usize,
     /// The bars.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<StackedBar>,
 }
 
-impl Bar {
+impl StackedBar {
     fn total(&self) -> f64 {
         self.parts.iter().map(|(_, value)| size(*value)).sum()
     }
@@ -55,7 +55,7 @@ fn size(value: f64) -> f64 {
 impl BarChart {
     /// Draws the chart; `None` where there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
-        let most = self.bars.iter().map(Bar::total).fold(0.0, f64::max);
+        let most = self.bars.iter().map(StackedBar::total).fold(0.0, f64::max);
         if most <= 0.0 {
             return None;
         }
@@ -125,7 +125,7 @@ impl BarChart {
         );
     }
 
-    fn bar(&self, out: &mut String, bar: &Bar, top: f64, (most, names): (f64, &[&str])) {
+    fn bar(&self, out: &mut String, bar: &StackedBar, top: f64, (most, names): (f64, &[&str])) {
         let Self { unit, digits, .. } = self;
         let total = bar.total();
         let name: String = bar.name.chars().take(MAX_NAME).collect();
@@ -190,8 +190,8 @@ mod tests {
         let parts = |a, b| vec![("copy <in>".to_owned(), a), ("seal".to_owned(), b)];
         let within = Some(("rights".to_owned(), 5.0));
         let bars = vec![
-            Bar { name: "short".into(), parts: parts(30.0, 10.0), within: None },
-            Bar { name: "long & wide".into(), parts: parts(60.0, f64::NAN), within },
+            StackedBar { name: "short".into(), parts: parts(30.0, 10.0), within: None },
+            StackedBar { name: "long & wide".into(), parts: parts(60.0, f64::NAN), within },
         ];
         BarChart { title: "A send".into(), unit: "ns".into(), digits: 1, bars }
     }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn without_values_there_is_no_chart() {
-        let bars = vec![Bar { name: "none".into(), ..Bar::default() }];
+        let bars = vec![StackedBar { name: "none".into(), ..StackedBar::default() }];
         assert_eq!(BarChart { bars, ..chart() }.svg(), None);
         assert_eq!([2.0, 100.0, 0.3, 7.9].map(tick), [0.5, 20.0, 0.05, 1.0]);
         assert_eq!([0.05, 20.0, 0.0].map(number), ["0.05", "20", "0"]);

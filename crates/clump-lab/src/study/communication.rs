@@ -79,19 +79,19 @@ fn whole(known: &Known<'_>) -> ReportTable {
     let mut table = ReportTable::new("communication", columns(known));
     add(&mut table, &RUN, &summaries);
     add(&mut table, &MESSAGES, &summaries);
-    let medians = |pick: fn(&Intervals) -> &Histogram| {
+    let medians = |pick: fn(&Intervals) -> &Histogram, unit_ns: f64| {
         let of = |(_, profile): &(&str, &Profile)| {
             let all = Intervals::sum(&profile.intervals);
-            pick(&all).quantile_ns(0.5).map(|ns| Figure::from(ns as f64 / 1e3))
+            pick(&all).quantile_ns(0.5).map(|ns| Figure::from(ns as f64 / unit_ns))
         };
         known.iter().map(of).collect::<Vec<_>>()
     };
-    for (name, figures) in [
-        ("interval between sends, half below", medians(|all| &all.sends)),
-        ("interval between barriers, half below", medians(|all| &all.barriers)),
+    for (name, unit, figures) in [
+        ("interval between sends, half below", "us", medians(|all| &all.sends, 1e3)),
+        ("interval between barriers, half below", "ms", medians(|all| &all.barriers, 1e6)),
     ] {
         if figures.iter().any(Option::is_some) {
-            table.row(name, ("us", 2), figures);
+            table.row(name, (unit, 2), figures);
         }
     }
     if summaries.iter().any(|summary| summary.network.is_some()) {

@@ -28,7 +28,7 @@ pub struct Study {
     pub machine: Option<MachineFile>,
     /// The programs, in the order of their files.
     pub programs: Vec<StudiedProgram>,
-    /// What other instruments have measured.
+    /// Results of other instruments.
     pub results: InstrumentResults,
 }
 

@@ -1,8 +1,8 @@
-//! What other instruments have printed as JSON: LogP of paths (`clump lab logp`), and the steps of a
-//! send and a receive (`clump lab steps`).
+//! Results that other instruments printed as JSON: LogP of paths (`clump lab logp`), and the steps
+//! of a send and a receive (`clump lab steps`).
 
 use crate::columns::{Column, LogpTable};
-use crate::figure::bars::{Bar, BarChart};
+use crate::figure::bars::{BarChart, StackedBar};
 use crate::schema::{InstrumentReport, ReportTable};
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Steps of a send and a receive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepsReport {
-    /// What was measured, as its instrument says.
+    /// Title that the instrument gave it.
     pub title: String,
     /// Their tables.
     pub tables: Vec<ReportTable>,
@@ -53,8 +53,8 @@ enum StepTimes {
 const PACKETS: [[&str; 2]; 2] = [["short, aead", "short, crc"], ["1024 B, aead", "1024 B, crc"]];
 
 impl InstrumentResults {
-    /// Reads a report of `clump lab logp` or `clump lab steps`; `name` tells those of one path apart.
-    /// Returns false if it is another thing.
+    /// Reads a report of `clump lab logp` or `clump lab steps`; `name` tells those of one path
+    /// apart. Returns false if it is another thing.
     ///
     /// # Errors
     /// It is such a report, and damaged.
@@ -140,10 +140,14 @@ impl Sides {
 }
 
 /// Returns the bars of one side: one, or one for each kind of packet.
-fn bars(side: &str, steps: &[Step]) -> Vec<Bar> {
+fn bars(side: &str, steps: &[Step]) -> Vec<StackedBar> {
     let bar = |name: &str, pick: &dyn Fn(&StepTimes) -> Option<f64>| {
         let part = |step: &Step| Some((step.name.clone(), pick(&step.ns)?));
-        Bar { name: name.into(), parts: steps.iter().filter_map(part).collect(), within: None }
+        StackedBar {
+            name: name.into(),
+            parts: steps.iter().filter_map(part).collect(),
+            within: None,
+        }
     };
     if steps.iter().all(|step| matches!(step.ns, StepTimes::One(_))) {
         let one = |times: &StepTimes| match times {

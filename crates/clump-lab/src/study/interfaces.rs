@@ -10,20 +10,19 @@ const MAX_ROWS: usize = 32;
 /// Share by which the queue may miss what Little's law says: one in eight messages is timed.
 const PRECISION: f64 = 0.1;
 
+/// Monitors of one kind in a profile.
+type MonitorsOf = fn(&Profile) -> &[Monitor];
+
 /// Returns the tables of stages for programs side by side.
 pub fn stages(programs: &[StudiedProgram]) -> Vec<ReportTable> {
-    let all: [(&str, fn(&Profile) -> &[Monitor]); 2] = [
+    let all: [(&str, MonitorsOf); 2] = [
         ("interfaces: mean time / least time", |profile| &profile.interfaces),
         ("stacks of ranks: mean time / least time", |profile| &profile.stacks),
     ];
     all.into_iter().filter_map(|(title, of)| stage_table(title, programs, of)).collect()
 }
 
-fn stage_table(
-    title: &str,
-    programs: &[StudiedProgram],
-    of: fn(&Profile) -> &[Monitor],
-) -> Option<ReportTable> {
+fn stage_table(title: &str, programs: &[StudiedProgram], of: MonitorsOf) -> Option<ReportTable> {
     let known: Vec<_> = programs
         .iter()
         .filter_map(|program| Some((&program.name, of(program.profile.as_ref()?))))

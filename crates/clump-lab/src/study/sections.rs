@@ -8,7 +8,7 @@ use crate::study::{interfaces, shared_memory};
 /// Most programs beside each other in a table.
 const BESIDE: usize = 4;
 
-/// Returns what the files allow: LogP of paths, steps of messages, shared heaps, network interfaces.
+/// Returns what the files allow: LogP of paths, steps of messages, shared heaps, interfaces.
 pub fn sections(study: &Study) -> (Vec<ReportTable>, Vec<LabFigure>) {
     let mut tables = study.results.tables();
     let mut figures = Vec::new();

@@ -1,7 +1,7 @@
 //! Time of programs with a shared heap (paper 003: figure 3 and tables 1 and 2).
 
 use crate::figure::LabFigure;
-use crate::figure::bars::{Bar, BarChart};
+use crate::figure::bars::{BarChart, StackedBar};
 use crate::schema::{Figure, ReportColumn, ReportTable};
 use crate::study::input::StudiedProgram;
 use clump_trace::shared_memory::SharedMemorySummary;
@@ -64,7 +64,7 @@ pub fn figures(programs: &[StudiedProgram]) -> Vec<LabFigure> {
         let all: Snapshot = profile.counters.iter().sum();
         bar(&program.name, &all, 100.0 / all[Counter::SvmOpen].max(1) as f64)
     });
-    let chart = |title: String, unit: &str, bars: Vec<Bar>| BarChart {
+    let chart = |title: String, unit: &str, bars: Vec<StackedBar>| BarChart {
         title,
         unit: unit.into(),
         digits: 2,
@@ -86,7 +86,7 @@ pub fn figures(programs: &[StudiedProgram]) -> Vec<LabFigure> {
 }
 
 /// Returns a bar for each rank, or for as many ranks each as there have to be in one.
-fn ranks(profile: &Profile) -> Vec<Bar> {
+fn ranks(profile: &Profile) -> Vec<StackedBar> {
     let each = profile.ranks().div_ceil(MAX_BARS).max(1);
     let of = |(at, ranks): (usize, &[Snapshot])| {
         let (first, last) = (at * each, at * each + ranks.len() - 1);
@@ -98,7 +98,7 @@ fn ranks(profile: &Profile) -> Vec<Bar> {
 }
 
 /// Returns the bar of counters, times a factor.
-fn bar(name: &str, all: &Snapshot, factor: f64) -> Bar {
+fn bar(name: &str, all: &Snapshot, factor: f64) -> StackedBar {
     let time = |counter: Counter| all[counter] as f64 * factor;
     let waits = [
         ("page faults", Counter::SvmFaultWait),
@@ -112,7 +112,7 @@ fn bar(name: &str, all: &Snapshot, factor: f64) -> Bar {
     parts.extend(waits);
     let rights = time(Counter::SvmProtectionTime);
     let within = ("changes of rights, within these".to_owned(), rights);
-    Bar { name: name.into(), parts, within: Some(within) }
+    StackedBar { name: name.into(), parts, within: Some(within) }
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((value("locks and flags"), value("a page fault")), (2.5, 100.0));
         assert_eq!(value("their share of what is no computation"), 50.0);
         let nothing = StudiedProgram { profile: Some(profile(vec![Snapshot::ZERO])), ..program(1) };
-        assert_eq!(super::table(&[nothing.clone()]), None);
+        assert_eq!(super::table(std::slice::from_ref(&nothing)), None);
         assert!(figures(&[nothing]).is_empty());
     }
 
