@@ -231,6 +231,8 @@ pub struct NodePlan {
     pub machine: Option<String>,
     /// Nodes that share this machine's processors.
     pub sharing: Sharing,
+    /// Nodes on other kernels than this one's, so that their clocks say other times.
+    pub other_clocks: Vec<u32>,
     /// Addresses at which other nodes reach this node, each by a path of its own. The first of one
     /// node leads to the first of the other, and so on. None: the agent finds them.
     pub addresses: Vec<IpAddr>,
@@ -258,14 +260,28 @@ impl Sharing {
     /// Returns the sharing of `node`, if the node of each number runs on the kernel that `kernel`
     /// names. A kernel without a name is its own.
     pub(crate) fn of(spec: &JobSpec, node: u32, kernel: impl Fn(u32) -> String) -> Self {
-        let own = kernel(node);
-        let shares = |other: &u32| *other == node || (!own.is_empty() && kernel(*other) == own);
+        let shares = |other: &u32| is_one_kernel((node, *other), &kernel);
         let count = |nodes: Range<u32>| -> u32 {
             nodes.filter(shares).map(|node| spec.ranks_of(node).len() as u32).sum()
         };
         let nodes = (0..spec.nodes.max(1)).filter(shares).count() as u32;
         Self { ranks: count(0..spec.nodes.max(1)), before: count(0..node), nodes }
     }
+}
+
+/// Returns the nodes that do not run on the kernel of `node`.
+pub(crate) fn on_other_kernels(
+    spec: &JobSpec,
+    node: u32,
+    kernel: impl Fn(u32) -> String,
+) -> Vec<u32> {
+    (0..spec.nodes).filter(|other| !is_one_kernel((node, *other), &kernel)).collect()
+}
+
+/// Returns true if two nodes run on one kernel. A kernel without a name is its own.
+fn is_one_kernel((one, other): (u32, u32), kernel: &impl Fn(u32) -> String) -> bool {
+    let name = kernel(one);
+    one == other || (!name.is_empty() && kernel(other) == name)
 }
 
 /// Namespaces as descriptors of another process of this machine.
@@ -292,6 +308,7 @@ impl NodePlan {
             job_id,
             machine,
             sharing: Sharing::of(spec, node, |_| "this".into()),
+            other_clocks: Vec::new(),
             addresses,
             node_timeout_ms,
             elsewhere: false,
@@ -396,6 +413,9 @@ mod tests {
         assert_eq!(of(0), Sharing { ranks: 5, before: 0, nodes: 2 });
         assert_eq!(of(1), Sharing { ranks: 1, before: 0, nodes: 1 });
         assert_eq!(of(2), Sharing { ranks: 5, before: 3, nodes: 2 });
+        let others = |node| on_other_kernels(&spec, node, |node| kernels[node as usize].into());
+        assert_eq!([0, 1, 2].map(others), [vec![1], vec![0, 2], vec![1]]);
+        assert_eq!(on_other_kernels(&spec, 2, |_| String::new()), [0, 1], "unknown is another");
         let alone = Sharing::of(&spec, 2, |_| String::new());
         assert_eq!(alone, Sharing { ranks: 2, before: 0, nodes: 1 }, "unknown is not shared");
     }

@@ -181,6 +181,9 @@ impl Core {
         debug_assert_eq!(words.len() + 1, arrival.words().len(), "the stamp is one word");
         let queued = arrival.to_queued();
         let queued = QueuedMessage { handler: stamp.handler, words: words.to_vec(), ..queued };
+        let node = self.handler_context.context.node();
+        let one_clock = node.has_clock_of(node.node_of(from.rank()));
+        let from = (from, one_clock);
         let hidden = self.handler_context.emulation().hide(from, stamp, Delayed::Remote(queued));
         self.handler_context.note_delayed();
         Some(hidden)
@@ -341,7 +344,7 @@ impl HandlerContext {
         debug_assert!(!message.remote, "it lies in a slot of this node");
         debug_assert!(stamp.handler != 0, "the handler is in the stamp");
         let local = LocalMessage::of(message, words, stamp.handler, lane);
-        let hidden = self.emulation().hide(message.from, stamp, Delayed::Local(local));
+        let hidden = self.emulation().hide((message.from, true), stamp, Delayed::Local(local));
         self.note_delayed();
         Some(hidden)
     }

@@ -24,7 +24,7 @@ const _: () = assert!(KNOB_WORDS == TABLE_WORDS, "the node's memory holds a tabl
 const MAX_DELAYED: usize = 1 << 16;
 /// Longest time that a message takes to another rank of the node where its receiver polls.
 const MAX_SHM_NS: u64 = 1_000;
-/// Longest time between nodes. All nodes are virtual today, and read one clock.
+/// Longest time between nodes of one machine.
 const MAX_NET_NS: u64 = 60_000;
 
 /// The times at which the interfaces of a rank are free: one for each path.
@@ -249,16 +249,22 @@ impl Emulation {
         most < MAX_DELAYED
     }
 
-    /// Hides a message until it is due. Returns false if there is no room.
-    pub(crate) fn hide(&mut self, from: Name, stamp: Stamp, message: Delayed) -> bool {
+    /// Hides a message until it is due. Returns false if there is no room. `one_clock`: the times
+    /// in its stamp are of the clock that this process reads.
+    pub(crate) fn hide(
+        &mut self,
+        (from, one_clock): (Name, bool),
+        stamp: Stamp,
+        message: Delayed,
+    ) -> bool {
         if !self.has_room(message.is_request()) {
             return false;
         }
         let (scope, class) = message.row();
         let latency_ns = self.table.get(scope, class).latency_ns;
-        let most_ns = if scope == KnobScope::Shm { MAX_SHM_NS } else { MAX_NET_NS };
+        let most_ns = longest_path_ns(scope, one_clock);
         let clock = self.clocks.entry(from).or_default();
-        let due_ns = clock.due_ns(stamp, clock::now_ns(), latency_ns, Some(most_ns));
+        let due_ns = clock.due_ns(stamp, clock::now_ns(), latency_ns, most_ns);
         debug_assert!(due_ns >= latency_ns, "it is due after its latency");
         self.keep(due_ns, Hidden { message, sent: Some(stamp.sent_units()) });
         debug_assert!(self.is_waiting(), "it waits, or is due at once");
@@ -342,6 +348,13 @@ impl Emulation {
     }
 }
 
+/// Returns the longest time that a path takes where both its ends read one clock.
+fn longest_path_ns(scope: KnobScope, one_clock: bool) -> Option<u64> {
+    debug_assert!(one_clock || scope != KnobScope::Shm, "processes of a node read one clock");
+    let most_ns = if scope == KnobScope::Shm { MAX_SHM_NS } else { MAX_NET_NS };
+    one_clock.then_some(most_ns)
+}
+
 fn class_of(kind: MessageKind) -> KnobClass {
     if kind == MessageKind::Short { KnobClass::Short } else { KnobClass::Bulk }
 }
@@ -363,13 +376,18 @@ mod tests {
     use super::*;
     use crate::message::split_stamp;
 
+    /// A sender of this node.
+    fn from() -> (Name, bool) {
+        (Name::new(1, 0, 1), true)
+    }
+
     fn hidden(request: bool, handler: u8) -> Hidden {
         Hidden { message: local(request, handler), sent: None }
     }
 
     fn local(request: bool, handler: u8) -> Delayed {
         let (kind, words, payload) = (MessageKind::Short, vec![1], Vec::new());
-        let from = Name::new(1, 0, 1);
+        let from = from().0;
         Delayed::Local(LocalMessage { from, lane: None, request, kind, handler, words, payload })
     }
 
@@ -391,15 +409,47 @@ mod tests {
         assert_eq!((emulation.take_all().len(), emulation.requests), (1, 0));
     }
 
+    /// Returns a short request of another node.
+    fn remote() -> Delayed {
+        use clump_wire::frame::{FrameKind, Route};
+        let route = Route { from: from().0.to_bits(), to: 0, tag: 0 };
+        let sort = clump_net::Disposition::Message(FrameKind::Short);
+        let (words, payload) = (vec![1], Default::default());
+        Delayed::Remote(QueuedMessage { route, sort, handler: 1, reply: false, words, payload })
+    }
+
+    #[test]
+    fn a_clock_of_another_machine_says_nothing_of_how_long_a_path_takes() {
+        const LATENCY_NS: u64 = 1_000_000_000;
+        let table = KnobTable::parse("L=+1s", &[Default::default(); 2]).unwrap();
+        // The sender's clock is far behind, far ahead, a little behind.
+        for behind in [5_000_000_000, 5_000_000_000_u64.wrapping_neg(), 1_000_000] {
+            let mut emulation = Emulation { table, ..Emulation::default() };
+            let now = clock::now_ns();
+            let stamp = Stamp::new(now.wrapping_sub(behind), 0, 1);
+            assert!(emulation.hide((from().0, false), stamp, remote()));
+            let due = emulation.first_due_ns().unwrap();
+            assert!(
+                due >= now + LATENCY_NS,
+                "clock {behind} behind: due {} ns early",
+                now + LATENCY_NS - due
+            );
+            // On one machine it would have been looked at late.
+            let mut emulation = Emulation { table, ..Emulation::default() };
+            assert!(emulation.hide(from(), stamp, remote()));
+            assert!(emulation.first_due_ns().unwrap() < now + LATENCY_NS);
+        }
+    }
+
     #[test]
     fn requests_leave_room_for_replies() {
         let mut emulation = Emulation::default();
         for _ in 0..MAX_DELAYED {
-            assert!(emulation.hide(Name::new(1, 0, 1), Stamp::new(0, 0, 1), local(true, 1)));
+            assert!(emulation.hide(from(), Stamp::new(0, 0, 1), local(true, 1)));
         }
         let stamp = Stamp::new(0, 0, 1);
-        assert!(!emulation.hide(Name::new(1, 0, 1), stamp, local(true, 1)));
-        assert!(emulation.hide(Name::new(1, 0, 1), stamp, local(false, 1)));
+        assert!(!emulation.hide(from(), stamp, local(true, 1)));
+        assert!(emulation.hide(from(), stamp, local(false, 1)));
     }
 
     #[test]

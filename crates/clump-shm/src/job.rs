@@ -163,7 +163,12 @@ pub struct JobBlock {
     pub(crate) barrier: BarrierLine,
     pub(crate) probes: [ProbeLine; 4],
     pub(crate) knobs: KnobLines,
+    /// A bit for each node that reads another clock than this one.
+    pub(crate) other_clocks: [AtomicU64; CLOCK_WORDS],
 }
+
+/// Words with a bit for each node of a job.
+pub(crate) const CLOCK_WORDS: usize = 4;
 
 /// Most words of the laboratory's settings.
 pub const KNOB_WORDS: usize = 36;

@@ -221,6 +221,7 @@ impl OpenedNode {
             let code = if matches!(e, clump_shm::Error::Os(_)) { 126 } else { 2 };
             Refusal::new(e, code)
         })?;
+        memory.note_other_clocks(plan.other_clocks.iter().copied());
         if !knobs.is_off() {
             memory.set_knobs(&knobs.to_words()).map_err(|e| Refusal::new(e, 126))?;
         }

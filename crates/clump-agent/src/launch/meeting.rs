@@ -10,7 +10,7 @@ use crate::coordinator::Coordinator;
 use crate::frame::{Frame, Key};
 use crate::hello::Hello;
 use crate::outcome::{JobEnd, JobOutcome};
-use crate::spec::{NodePlan, Sharing};
+use crate::spec::{NodePlan, Sharing, on_other_kernels};
 use crate::stream_watch::StreamWatch;
 use crate::sweep;
 use clump_os::printable::printable;
@@ -144,6 +144,7 @@ impl Launcher {
         for (node, link) in (0..).zip(&mut self.agents) {
             let mut plan = NodePlan::new(&self.spec, node, job_id, self.node_timeout_ms);
             plan.sharing = Sharing::of(&self.spec, node, kernel);
+            plan.other_clocks = on_other_kernels(&self.spec, node, kernel);
             plan.elsewhere = link.machine().is_some();
             if let Some(namespaces) = self.networks.as_ref().and_then(|all| wired::of(all, node)) {
                 plan.namespaces = Some(namespaces);
