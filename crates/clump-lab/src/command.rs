@@ -5,6 +5,7 @@ pub mod applications;
 pub mod calibrate;
 pub mod collectives;
 pub mod compare;
+pub mod costs;
 pub mod flood;
 pub mod logp;
 pub mod loss;
@@ -28,6 +29,8 @@ pub enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Independence of the knobs: each turned alone, all parameters measured
     Verify(verify::VerifyArgs),
+    /// Costs of the instruments in messages that nobody measures: knobs off, counters, traces
+    Costs(costs::CostsArgs),
     /// Slowdown of any program at many settings of the knobs
     Sweep(sweep::SweepArgs),
     /// Tables and figures of programs: communication, balance, slowdowns beside the models'
@@ -63,6 +66,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Logp(args) => logp::run(args),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Costs(args) => costs::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Report(args) => report::run(args),
         Command::Study(args) => study::run(args),

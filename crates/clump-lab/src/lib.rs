@@ -30,6 +30,7 @@ pub mod columns;
 pub mod command;
 pub mod compare;
 pub mod contrast;
+pub mod costs;
 pub mod csv;
 pub mod figure;
 pub mod flood;

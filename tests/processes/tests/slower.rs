@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_os::clock;
-use clump_process_tests::Job;
+use clump_process_tests::far::FakeShell;
+use clump_process_tests::{Job, program};
 use std::time::Duration;
 
 /// Layouts of two ranks: on two nodes, driven by the ranks and by proxies.
@@ -25,6 +26,34 @@ fn a_program_takes_the_latency_of_its_barriers() {
             job.env("CLUMP_EMU", "L=+50ms,scope=net");
         });
         assert!(took(job) >= Duration::from_millis(500), "{nodes}, by the environment");
+    }
+}
+
+/// Starts what is for machine `b` on another kernel, as far as the job can tell: with a clock that
+/// is `$OFFSET` seconds ahead, and another identity of its boot.
+const OTHER_CLOCK: &str = r#"
+if [ "$machine" = b ] && [ -z "$APART" ]; then
+    export APART=1
+    exec unshare --time --mount --monotonic="$OFFSET" --fork --kill-child "$0" "$machine" "$command"
+fi
+if [ -n "$APART" ]; then
+    echo another-boot >"${0%/*}/boot_id"
+    mount --bind "${0%/*}/boot_id" /proc/sys/kernel/random/boot_id
+fi"#;
+
+#[test]
+fn machines_whose_clocks_differ_delay_messages_for_as_long() {
+    let probe = "mount --bind /proc/uptime /proc/sys/kernel/random/boot_id";
+    let words = ["--time", "--mount", "--monotonic=5", "--fork", "sh", "-c", probe];
+    let probed = Job::any("unshare").with_args(&words).finish();
+    if probed.code != 0 {
+        println!("skipped: no clock of its own for a process: {} (run as root)", probed.err);
+        return;
+    }
+    for offset in ["5000", "1"] {
+        let far = FakeShell::with_script(&format!("OFFSET={offset}\n{OTHER_CLOCK}"));
+        let job = far.job("--hosts a:1,b:1 --emu L=+50ms", "barrier 10");
+        assert!(took(job) >= Duration::from_millis(500), "{offset} s ahead");
     }
 }
 
@@ -51,6 +80,57 @@ fn a_page_of_another_node_takes_the_latency_of_both_directions() {
         let seconds = report["phases"][0][1].as_f64().unwrap();
         assert!(seconds >= 4.0 * 0.040, "{report}");
     }
+}
+
+#[test]
+fn ranks_that_change_knobs_together_see_them_at_once() {
+    const MS: u64 = 1_000_000;
+    for options in ["-n 3", "-n 4 --nodes 2", "-n 4 --nodes 2 --ni proxy:1"] {
+        let texts = ["", "L=+30ms", "L=+60ms", "o=+10ms", ""];
+        let job = Job::of_program(
+            options,
+            program("timed"),
+            ["emulate"].iter().chain(&texts).map(std::ffi::OsString::from),
+        );
+        let ended = job.finish();
+        ended.expect_clean();
+        let ranks = if options == "-n 3" { 3 } else { 4 };
+        assert_eq!(ended.out.lines().count(), 5 * ranks, "{options}: {}", ended.out);
+        for line in ended.out.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (epoch, took): (usize, u64) =
+                (words[0].parse().unwrap(), words[1].parse().unwrap());
+            assert_eq!(words[2], texts[epoch / 2 - 1], "{options}: a change is an epoch");
+            let least = [0, 60 * MS, 120 * MS, 40 * MS, 0][epoch / 2 - 1];
+            assert!(took + 1_000 >= least, "{options}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_laboratory_measures_a_network_whose_packets_are_late() {
+    const DELAY_NS: f64 = 50_000.0;
+    let begun = clock::instant();
+    let words = "lab logp --scope net --security crc --quick --json";
+    let job = Job::command(words).with(|command| {
+        command.env("CLUMP_NET_DELAY_NS", "50000");
+    });
+    let ended = job.finish();
+    ended.expect_clean();
+    // Each table has a limit of its own: slower messages are measured less often, not for longer.
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+    let estimate = ended.json()["data"]["estimate"].clone();
+    let bound = |name: &str, which: &str| {
+        estimate[name][which].as_f64().unwrap_or_else(|| panic!("{name}"))
+    };
+    let value = |name: &str| bound(name, "value");
+    assert!(value("rtt") >= 2.0 * DELAY_NS, "both directions are late: {estimate}");
+    assert!(value("l") + value("o_s") + value("o_r") >= DELAY_NS, "{estimate}");
+    // What the model leaves of the round trip is no more than what the report does not know of it.
+    let residual = (value("rtt") - 2.0 * (value("l") + value("o_s") + value("o_r"))).abs();
+    let width = |name: &str| bound(name, "high") - bound(name, "low");
+    let unknown = width("rtt") + 2.0 * (width("l") + width("o_s") + width("o_r"));
+    assert!(residual <= unknown + 1.0, "{residual} ns are left, {unknown} unknown: {estimate}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Steps that run the built program in a small size: the sort, the laboratory, random kills.
 
+use super::processor_times::ProcessorTimes;
 use super::step::{BUILD, RUN, Site, StepOutcome, plain};
 use crate::command::{self, Ended, cargo};
 use anyhow::{Context, Result};
@@ -117,6 +118,33 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
     // No time is a bound here; a machine without any noise or with much of it gives numbers all
     // the same.
     Ok(plain(round_trip.is_some_and(|ns| ns > 0.0), &format!("its rtt is {round_trip:?}")))
+}
+
+/// Turns the knobs of the laboratory on each path. What fails is measured again; what fails each
+/// time is a failure, unless other programs had the processors meanwhile: then it says nothing.
+///
+/// # Errors
+/// Fails if the program cannot be started, or if the times of processors cannot be read.
+pub fn verify(site: &Site) -> Result<StepOutcome> {
+    /// Share of the processors' time that others may take.
+    const OTHERS: f64 = 0.05;
+    // Building is no part of it.
+    let built = clump(site, &["--version"])?;
+    if !built.success {
+        return Ok(plain(false, &built.why));
+    }
+    let before = ProcessorTimes::now()?;
+    let words = ["lab", "verify", "--assert", "5%", "--settings", "2", "--tries", "3"];
+    let ended = clump(site, &words)?;
+    let others = ProcessorTimes::now()?.share_of_others(&before);
+    if !ended.success && others > OTHERS {
+        let busy = format!(
+            "cells fail, but other programs had {:.0} % of the processors' time: run it alone",
+            others * 100.0
+        );
+        return Ok(StepOutcome::Skipped(busy));
+    }
+    Ok(plain(ended.success, &ended.why))
 }
 
 /// Runs random kills, each of which must end its job with the right report and leave nothing.

@@ -132,6 +132,33 @@ pub fn mesh(site: &Site) -> Result<StepOutcome> {
     examine(site, ("clump-unstructured", "mesh", [points, "1"]), "oracles/check_mesh.py")
 }
 
+/// Has a relay between two namespaces be as slow as knobs let the network seem, and compares.
+///
+/// # Errors
+/// Fails if a program cannot be started.
+pub fn delays(site: &Site) -> Result<StepOutcome> {
+    /// Exit code of a checker where there can be no namespaces.
+    const IMPOSSIBLE: &str = "exit status: 77";
+    let Some(python) = host::program("python3") else {
+        return Ok(StepOutcome::Skipped(
+            "there is no python3 (Debian: apt-get install python3)".into(),
+        ));
+    };
+    let build = ["build", "--quiet", "--package", "clump-process-tests", "--bins"];
+    let built = command::run(&mut command::cargo(&site.root, &build), BUILD)?;
+    if !built.success {
+        return Ok(outcome(built));
+    }
+    let mut command = Command::new(python);
+    command.args(["-B", "oracles/check_delays.py"]).current_dir(&site.root);
+    command.args(["clump-under-test", "timed"].map(|name| site.target.join("debug").join(name)));
+    let ended = command::run(command.env("TMPDIR", site.scratch()?), RUN)?;
+    if ended.why.contains(IMPOSSIBLE) {
+        return Ok(StepOutcome::Skipped(ended.stdout.trim().to_owned()));
+    }
+    Ok(outcome(ended))
+}
+
 /// Has a checker that needs scipy read what an example of a package prints.
 ///
 /// # Errors

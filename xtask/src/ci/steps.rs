@@ -114,6 +114,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::replay,
     },
     Step {
+        name: "delays",
+        what: "a relay that is slow by itself gives the times that knobs give",
+        tiers: FROM_MERGE,
+        run: oracles::delays,
+    },
+    Step {
         name: "mesh",
         what: "Qhull makes the same mesh of the same points",
         tiers: FROM_MERGE,
@@ -142,6 +148,12 @@ pub const STEPS: &[Step] = &[
         what: "hot paths cost the instructions they did",
         tiers: FROM_MERGE,
         run: instructions,
+    },
+    Step {
+        name: "verify",
+        what: "each knob moves its own parameter and no other, alone and in pairs",
+        tiers: NIGHT,
+        run: apps::verify,
     },
     Step {
         name: "storms",

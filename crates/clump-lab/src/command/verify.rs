@@ -1,9 +1,9 @@
 //! `clump lab verify`: options, jobs, verdict.
 
 use super::calibrate::{figures, name, scopes};
-use crate::calibrate::NOTHING;
+use crate::calibrate::{NOTHING, PathFigures};
 use crate::pair::Scope;
-use crate::verify::{VerifiedPath, check, points, report};
+use crate::verify::{VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
 use clump_os::clock;
 use clump_wire::Security;
@@ -11,9 +11,9 @@ use clump_wire::Security;
 /// Options of `clump lab verify`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Each knob is turned alone, to several settings, and all parameters are measured at each:\n\
-    the knob's own must be what it is set to, the others must stay. Exit code 1 with --assert when\n\
-    a cell fails.\n\n\
+    after_help = "Each knob is turned alone, to several settings, and with each other one, and all parameters\n\
+    are measured at each: the knobs' own must be what they are set to, the others must stay. Exit\n\
+    code 1 with --assert when a cell fails.\n\n\
     Example, for CI on a machine with a core for each of two ranks:  clump lab verify --assert 1%"
 )]
 pub struct VerifyArgs {
@@ -23,9 +23,16 @@ pub struct VerifyArgs {
     /// Protection of packets between nodes: aead or crc
     #[arg(long, default_value = "aead")]
     pub security: Security,
-    /// Settings of each knob
+    /// Settings of each knob alone
     #[arg(long, default_value = "8", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub settings: u32,
+    /// Settings of each pair of knobs
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub pairs: u32,
+    /// Measure settings of which cells fail again, so many times in all; a cell that holds once
+    /// holds: for machines that do other work
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub tries: u32,
     /// Fail unless each knob's parameter is so close to what it is set to, and the others stay
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub assert: Option<f64>,
@@ -53,22 +60,42 @@ pub fn run(args: &VerifyArgs) -> Result<u8> {
     let share = args.assert.unwrap_or(SHARE);
     let mut paths = Vec::new();
     for scope in scopes(args.scope) {
-        let base = figures(scope, args.security, NOTHING)?;
-        let wanted = points(&base, args.settings);
-        let (begun, count) = (clock::now_ns(), wanted.len());
-        let mut measured = Vec::new();
-        for (at, point) in wanted.into_iter().enumerate() {
-            let figures = figures(scope, args.security, &point.text)?;
-            let cells = check(&base, &point, &figures, share);
-            measured.push((point, cells));
-            progress(&name(scope, args.security), (at + 1, count), clock::now_ns() - begun);
+        let mut path = verified(args, scope, |base| {
+            [points(base, args.settings), pairs(base, args.pairs)].concat()
+        })?;
+        for _ in 1..args.tries {
+            let failing = path.failing();
+            if failing.is_empty() {
+                break;
+            }
+            path.merge(verified(args, scope, |_| failing)?);
         }
-        let name = name(scope, args.security);
-        paths.push(VerifiedPath { name, base, points: measured });
+        paths.push(path);
     }
     crate::render::show(&report(&paths, share)?, args.json)?;
     let failures: usize = paths.iter().map(VerifiedPath::failures).sum();
     Ok(u8::from(args.assert.is_some() && failures > 0))
+}
+
+/// Measures a path as it is, and at the points that follow from that.
+fn verified(
+    args: &VerifyArgs,
+    scope: Scope,
+    wanted: impl FnOnce(&PathFigures) -> Vec<VerifyPoint>,
+) -> Result<VerifiedPath> {
+    let share = args.assert.unwrap_or(SHARE);
+    let name = name(scope, args.security);
+    let base = figures(scope, args.security, NOTHING)?;
+    let wanted = wanted(&base);
+    let (begun, count) = (clock::now_ns(), wanted.len());
+    let mut measured = Vec::new();
+    for (at, point) in wanted.into_iter().enumerate() {
+        let figures = figures(scope, args.security, &point.text)?;
+        let cells = check(&base, &point, &figures, share);
+        measured.push((point, cells));
+        progress(&name, (at + 1, count), clock::now_ns() - begun);
+    }
+    Ok(VerifiedPath { name, base, points: measured })
 }
 
 /// Writes to the error stream how far the measurement is, and how long it will take.
