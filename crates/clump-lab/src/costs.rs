@@ -24,7 +24,7 @@ pub struct CostRun {
     pub trip_ns: f64,
     /// Number of round trips.
     pub trips: f64,
-    /// Sum of what the asking rank's counters of messages grew by in a round trip.
+    /// Times that counters of messages, of both ranks, grew in a round trip.
     pub counted: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct LabCosts {
     pub traced: Contrast,
     /// Events of a round trip, of both ranks.
     pub events: f64,
-    /// Sum of what both ranks' counters of messages grow by in a round trip.
+    /// Times that counters of messages, of both ranks, grow in a round trip.
     pub counted: f64,
     /// Time in which a counter grows, in ns.
     pub count_ns: Median,
@@ -102,7 +102,7 @@ impl LabCosts {
         table.notes = vec![
             format!("a round trip: {:.1} events of both ranks", self.events),
             format!(
-                "counters have no switch: those of both ranks grow by {:.1} in a round trip, {:.2} ns each",
+                "counters have no switch: in a round trip they grow {:.1} times, {:.2} ns each",
                 self.counted, self.count_ns.value
             ),
             "knobs that are off are the same code where none was ever turned, and where all were \

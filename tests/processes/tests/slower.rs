@@ -100,6 +100,7 @@ fn ranks_that_change_knobs_together_see_them_at_once() {
             let words: Vec<&str> = line.split(' ').collect();
             let (epoch, took): (usize, u64) =
                 (words[0].parse().unwrap(), words[1].parse().unwrap());
+            assert!(epoch >= 2, "{options}: no change has come: {line}");
             assert_eq!(words[2], texts[epoch / 2 - 1], "{options}: a change is an epoch");
             let least = [0, 60 * MS, 120 * MS, 40 * MS, 0][epoch / 2 - 1];
             assert!(took + 1_000 >= least, "{options}: {line}");

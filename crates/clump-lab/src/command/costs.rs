@@ -10,9 +10,8 @@ use crate::pair::{Pair, Scope};
 use crate::scratch_run;
 use anyhow::{Context, Result};
 use clump::Clump;
-use clump_am::AsContext;
 use clump_loggp::Median;
-use clump_trace::{Counter, CounterUnit};
+use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 use std::path::Path;
 
@@ -76,14 +75,7 @@ fn measure(turns: usize, folder: &Path) -> Result<LabCosts> {
         }
     }
     let count_ns = Median::of(count_ns()).context("a counter has no times")?;
-    Ok(LabCosts {
-        turned_back,
-        traced,
-        events: events / trips,
-        // The answering rank counts as much.
-        counted: 2.0 * counted,
-        count_ns,
-    })
+    Ok(LabCosts { turned_back, traced, events: events / trips, counted, count_ns })
 }
 
 /// Runs a job of two ranks for its measurement.
@@ -126,15 +118,23 @@ fn trips<P: Pair>(pair: &mut P, counted: impl Fn() -> u64) -> Result<CostRun> {
     Ok(CostRun { trip_ns: times.value, trips, counted: grown })
 }
 
-/// Returns the sum of this rank's counters of messages.
+/// Returns how often counters of messages have grown in all endpoints of the node.
 fn counted(cl: &Clump) -> u64 {
-    let counters = cl.context().counters();
-    let counts = Counter::ALL.iter().filter(|counter| counter.unit() == CounterUnit::Count);
-    let of_messages = counts.filter(|counter| {
-        let name = counter.name();
-        name.starts_with("shm.") && (name.ends_with(".sent") || name.ends_with(".received"))
-    });
-    of_messages.fold(0, |sum, counter| sum.wrapping_add(counters.get(*counter)))
+    let grown = |counter: Counter| match counter.name() {
+        _ if counter == Counter::HandlerRuns => 1,
+        // Its bytes are counted, too.
+        name if name.ends_with(".sent") || name.ends_with(".received") => 2,
+        _ => 0,
+    };
+    let counters: Vec<_> = Counter::ALL.iter().map(|one| (*one, grown(*one))).collect();
+    let ranks = cl.node().local_ranks().filter_map(|rank| cl.node().endpoint_blocks(rank).ok());
+    let mut sum = 0_u64;
+    for block in ranks.flatten() {
+        let cells = Counters::over(block.counters());
+        let all = counters.iter().map(|&(counter, times)| times * cells.get(counter));
+        sum = all.fold(sum, u64::wrapping_add);
+    }
+    sum
 }
 
 #[cfg(test)]
