@@ -38,7 +38,7 @@ pub struct SweepReplay {
 pub struct PlayedSetting {
     /// Time by which the run takes longer by M5, in ns.
     pub m5_ns: f64,
-    /// The same by M2e, where a gap is set.
+    /// That by M2e, where a gap is set.
     pub m2e_ns: Option<f64>,
 }
 
