@@ -14,9 +14,12 @@ mod invariants;
 mod joint;
 mod laters;
 mod passing;
+mod reply_sink;
+mod request;
 mod served;
 #[cfg(test)]
 mod tests;
+mod wait;
 mod waits;
 mod watches;
 
@@ -30,44 +33,10 @@ use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 pub use counts::EngineCounts;
 use laters::Served;
+pub use reply_sink::{AskStatus, ReplySink};
+pub use request::Request;
 use std::collections::HashMap;
-use waits::Wait;
-
-/// A request as it arrived.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// Endpoint that sent it.
-    pub from: Name,
-    /// Its operation, one of [`crate::protocol::ask`].
-    pub handler: u8,
-    /// Its words.
-    pub words: &'a [u64],
-    /// Its payload, unless it was deposited.
-    pub payload: &'a [u8],
-    /// Bytes that were deposited.
-    pub deposited: u64,
-}
-
-/// Destination of answers.
-pub trait ReplySink {
-    /// Sends an answer. Returns false when there is no room now.
-    fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool;
-    /// Reports to an endpoint the total bytes of its requests consumed.
-    fn report(&mut self, to: Name, consumed: u64);
-    /// Sends a request of this interface to that of another node.
-    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus;
-}
-
-/// Result of sending a request to another interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AskStatus {
-    /// It is on its way; its answer, or its return, is handed to the engine.
-    Sent,
-    /// There is no room now.
-    Full,
-    /// The node is lost, or there is none of that number.
-    Lost,
-}
+use wait::Wait;
 
 /// Executor of one-sided operations on the memory of a node.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::request_payload::RequestPayload;
 use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use crate::service::{HALVES, SpreadUpdate, code, may_be_batched};
-use crate::target::Target;
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
@@ -81,15 +80,6 @@ impl Rma {
         let ways = (0..nodes).map(|_| Cell::new(None)).collect();
         let (successors, passed) = Default::default();
         Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, successors, passed }) })
-    }
-
-    /// Returns the segment of that name, to operate on. On another node, only an operation shows
-    /// whether it is still exported.
-    ///
-    /// # Errors
-    /// Fails if it should be on this node and is not, or if address space has run out.
-    pub fn target(&self, name: SegmentName) -> Result<Target> {
-        Target::open(&self.inner, name)
     }
 
     /// Orders operations: those that this thread begins after it on a target come after all that it

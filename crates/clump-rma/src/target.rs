@@ -7,7 +7,7 @@ mod words;
 
 use crate::atomic::Word;
 use crate::error::{Refusal, Result, refused};
-use crate::rma::Inner;
+use crate::rma::{Inner, Rma};
 use clump_os::sync::{AtomicU64, Ordering, fence};
 use clump_shm::cells::Cells;
 use clump_shm::export::{SegmentName, SegmentOwner};
@@ -53,6 +53,17 @@ impl Near {
         debug_assert!(self.bytes.get() <= self.cells.bytes(), "what may be accessed is mapped");
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes.get()).then_some(&self.cells)
+    }
+}
+
+impl Rma {
+    /// Returns the segment of that name, to operate on. On another node, only an operation shows
+    /// whether it is still exported.
+    ///
+    /// # Errors
+    /// Fails if it should be on this node and is not, or if address space has run out.
+    pub fn target(&self, name: SegmentName) -> Result<Target> {
+        Target::open(&self.inner, name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! An engine's record of an endpoint that sends it requests.
 
-use super::{ReplySink, Request};
+use super::reply_sink::ReplySink;
+use super::request::Request;
 use crate::error::Refusal;
 use crate::protocol::tell;
 use clump_shm::name::Name;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::claims::{ClaimAccount, ClaimState};
-use super::waits::MAX_WAITS;
+use super::wait::MAX_WAITS;
 use crate::memory::Memory;
 use clump_shm::geometry::ENDPOINTS;
 

@@ -7,7 +7,7 @@
 
 use super::account::Account;
 use super::claims::{At, ClaimAccount, ClaimState};
-use super::waits::{Wait, WaitTarget, queue_lock};
+use super::wait::{Wait, WaitTarget, queue_lock};
 use super::{Engine, ReplySink};
 use crate::error::Refusal;
 use crate::memory::Memory;

@@ -4,7 +4,7 @@ mod forwarding;
 mod schedule;
 mod services;
 
-use super::waits::queue_lock;
+use super::wait::queue_lock;
 use super::{AskStatus, Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width};
 use crate::error::Refusal;

@@ -1,6 +1,7 @@
 //! Requests whose answer has to wait for another rank: locks, and words that are to reach a value.
 
 use super::claims::ClaimAccount;
+use super::wait::{MAX_WAITS, Wait, WaitTarget, queue_lock};
 use super::{Engine, ReplySink};
 use crate::atomic::Comparison;
 use crate::error::Refusal;
@@ -10,49 +11,7 @@ use crate::protocol::{how, tell};
 use clump_os::sync::Ordering;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
-
-/// Maximum number of waits of an endpoint at one time: it is one thread, which waits for one thing.
-pub(super) const MAX_WAITS: usize = 64;
-
-/// Condition that a request waits for.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum WaitTarget {
-    /// A lock: the claimed position, once there was room for a claim; `stays`: the wait has no time
-    /// limit.
-    Lock { position: Option<u64>, stays: bool },
-    /// A word that compares in this way to a value.
-    Word(Comparison, u64),
-}
-
-/// A request that waits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wait {
-    pub(super) account: usize,
-    pub(super) from: Name,
-    pub(super) cookie: u64,
-    pub(super) segment: SegmentName,
-    pub(super) offset: u64,
-    pub(super) what: WaitTarget,
-    /// True if the claim before it has been told, where that is needed.
-    lined_up: bool,
-}
-
-impl Wait {
-    fn has_claim(&self) -> bool {
-        matches!(self.what, WaitTarget::Lock { position: Some(_), .. })
-    }
-
-    /// Checks that a claim is recorded once it has a position.
-    pub(super) fn check_invariants(&self) {
-        match self.what {
-            WaitTarget::Lock { position, .. } => {
-                debug_assert_eq!(self.lined_up, position.is_some(), "a claim is recorded once");
-            }
-            WaitTarget::Word(..) => debug_assert!(self.lined_up, "a watch needs no record"),
-        }
-    }
-}
+use clump_shm::queue_lock::{Claim, LockHead};
 
 /// State of a wait.
 enum WaitStatus {
@@ -290,16 +249,4 @@ impl<M: Memory> Engine<M> {
         debug_assert!(waits.iter().all(|wait| gone(wait.from)), "all others wait on");
         debug_assert!(!self.waits.iter().any(|wait| gone(wait.from)), "it waits no more");
     }
-}
-
-/// Returns the lock at a place of a segment.
-pub(super) fn queue_lock<M: Memory>(
-    memory: &mut M,
-    ranks: u32,
-    segment: SegmentName,
-    offset: u64,
-) -> Result<QueueLock<'_>, Refusal> {
-    let count = lock_words(ranks as usize);
-    let cells = memory.segment(segment, offset, count as u64 * 8)?;
-    cells.words(offset, count).and_then(QueueLock::over).ok_or(Refusal::Misaligned)
 }
