@@ -1,13 +1,14 @@
 //! Handlers in C: how a message reaches them, and messages returned to sender.
 
 use crate::endpoint::{clump_ep, clump_name};
+use crate::handler_number::number;
 use crate::token::{Live, clump_token};
-use clump::am::{Handler, HandlerFailure, Payload, Returned, Token};
+use clump::am::{HandlerFailure, Payload, Returned, Token};
 use clump_ffi::border::guard;
 use clump_ffi::endpoint_handle::{
     SharedEndpointHandle, ThreadEndpoint, enter_shared, not_in_its_handler,
 };
-use clump_ffi::fault::{Result, null, range};
+use clump_ffi::fault::{null, range};
 use clump_ffi::slot::Slot;
 use clump_ffi::thread::{Handling, ThreadState};
 use clump_os::sync::Ordering;
@@ -218,13 +219,6 @@ impl Callee<RunReturned> {
             (self.run)(&raw const returned);
         }
     }
-}
-
-/// Converts the number of a handler.
-#[inline(always)]
-pub(crate) fn number(handler: c_int) -> Result<Handler> {
-    let number = u8::try_from(handler).map_err(|_| range("a handler", handler, "from 0 to 255"))?;
-    Ok(Handler(number))
 }
 
 /// Sets the handler of that number (1 to 255), which gets messages from then on. In a shared

@@ -26,6 +26,7 @@ pub mod element;
 pub mod endpoint;
 pub mod flag;
 pub mod handler;
+mod handler_number;
 pub mod job;
 pub mod lock;
 pub mod pending;

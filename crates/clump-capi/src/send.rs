@@ -1,7 +1,7 @@
 //! Requests of all kinds, as C sends them.
 
 use crate::endpoint::{clump_ep, destination};
-use crate::handler::number;
+use crate::handler_number::number;
 use clump::am::SendAttempt;
 use clump_ffi::border::{guard, hot, to_int};
 use clump_ffi::endpoint_handle::{ThreadEndpoint, not_in_its_handler};

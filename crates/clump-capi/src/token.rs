@@ -1,7 +1,7 @@
 //! The rights of a handler: to reply once, to defer requests, to report a failure.
 
 use crate::endpoint::{clump_name, destination};
-use crate::handler::number;
+use crate::handler_number::number;
 use crate::send::{bytes, words};
 use clump::am::{Handler, HandlerFailure, Payload, Reason, Token};
 use clump_ffi::border::{guard, guard_or, hot};
