@@ -1,11 +1,13 @@
 //! The endpoint as programs use it.
 
+mod events;
 mod handlers;
 mod ownership;
 mod sends;
 mod shared_core;
 mod waits;
 
+pub use events::Events;
 pub use ownership::{MultiThread, Ownership, SingleThread};
 
 use crate::context::RankContext;
@@ -35,16 +37,6 @@ impl AsContext for Arc<RankContext> {
     fn context(&self) -> &Arc<RankContext> {
         self
     }
-}
-
-/// Events that end an [`Endpoint::wait`] (the event mask of Active Messages II).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Events {
-    /// A message was handled.
-    #[default]
-    NotEmpty,
-    /// Nothing but the end of the job.
-    None,
 }
 
 /// An endpoint of a virtual network (paper 000, 2.2).
@@ -269,7 +261,8 @@ impl<H: Ownership> Endpoint<H> {
     /// As for [`Endpoint::poll_until`].
     pub fn wait(&self) -> Result<usize> {
         let before = self.hold.core()?.handled();
-        let mut event = Event { endpoint: self, before, handled: 0 };
+        let mut event =
+            Event { hold: &self.hold, name: self.name, events: &self.events, before, handled: 0 };
         block_on(&self.context, self.hold.cell(), &mut event)?;
         debug_assert!(event.handled > 0, "a message was handled");
         Ok(usize::try_from(event.handled).unwrap_or(usize::MAX))
@@ -282,7 +275,7 @@ impl<H: Ownership> Endpoint<H> {
     /// # Errors
     /// As for [`Endpoint::poll_until`].
     pub fn drain(&self) -> Result<()> {
-        let mut drained = Drained { endpoint: self, asked: false };
+        let mut drained = Drained { hold: &self.hold, asked: false };
         block_on(&self.context, self.hold.cell(), &mut drained)
     }
 

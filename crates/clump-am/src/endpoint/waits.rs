@@ -1,14 +1,19 @@
 //! Conditions that blocking calls of an endpoint wait for.
 
-use super::{Endpoint, Events, Ownership};
+use super::events::Events;
+use super::ownership::Ownership;
 use crate::error::Result;
 use crate::progress::WaitFor;
+use clump_shm::name::Name;
 use clump_shm::rank::WaitReason;
+use std::cell::Cell;
 
 /// The wait for a message. It counts the messages that the endpoint handles, by whichever poll: the
 /// loop that waits polls too.
 pub(super) struct Event<'a, H> {
-    pub(super) endpoint: &'a Endpoint<H>,
+    pub(super) hold: &'a H,
+    pub(super) name: Name,
+    pub(super) events: &'a Cell<Events>,
     /// Messages that the endpoint had handled when the wait began; further ones are the event.
     pub(super) before: u64,
     pub(super) handled: u64,
@@ -16,15 +21,15 @@ pub(super) struct Event<'a, H> {
 
 impl<H: Ownership> WaitFor for Event<'_, H> {
     fn done(&mut self) -> Result<bool> {
-        let mut core = self.endpoint.hold.core()?;
+        let mut core = self.hold.core()?;
         if self.handled == 0 {
             core.poll_in_wait()?;
         }
         // The counter lies in memory that others can write: nothing is asserted of it.
         self.handled = core.handled().wrapping_sub(self.before);
         let name = core.handler_context.name;
-        debug_assert_eq!(name, self.endpoint.name, "the messages of another endpoint");
-        Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
+        debug_assert_eq!(name, self.name, "the messages of another endpoint");
+        Ok(self.handled > 0 && self.events.get() == Events::NotEmpty)
     }
 
     fn waiting(&self) -> WaitReason {
@@ -34,14 +39,14 @@ impl<H: Ownership> WaitFor for Event<'_, H> {
 
 /// The wait for the end of all requests of the endpoint.
 pub(super) struct Drained<'a, H> {
-    pub(super) endpoint: &'a Endpoint<H>,
+    pub(super) hold: &'a H,
     /// True if targets of this node were asked for early reports of consumption.
     pub(super) asked: bool,
 }
 
 impl<H: Ownership> WaitFor for Drained<'_, H> {
     fn done(&mut self) -> Result<bool> {
-        let mut core = self.endpoint.hold.core()?;
+        let mut core = self.hold.core()?;
         core.housekeeping()?;
         let drained = core.is_drained();
         let backlog = &core.handler_context.backlog;
@@ -53,7 +58,7 @@ impl<H: Ownership> WaitFor for Drained<'_, H> {
     }
 
     fn announced(&mut self) {
-        if let Ok(core) = self.endpoint.hold.core() {
+        if let Ok(core) = self.hold.core() {
             core.translation.request_drained();
         }
     }
