@@ -35,6 +35,7 @@ mod alarms;
 mod interface;
 pub mod kernel;
 pub mod messages;
+mod network;
 pub mod onesided;
 mod plan_file;
 pub mod proxies;

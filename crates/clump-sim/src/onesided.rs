@@ -12,6 +12,7 @@
 //! interfaces freeze, nodes are lost. After the faults everything heals, nothing new is begun, and
 //! all ranks that live must come to an end; memory must then be as [`model`] says.
 
+mod activity;
 mod batches;
 mod caller;
 mod collected;
@@ -24,29 +25,14 @@ mod plan;
 mod program;
 mod quiet;
 mod services;
+mod summary;
 mod world;
 
-use crate::kernel::{self, NetCounts};
+use crate::kernel;
 use crate::summary::RunFailure;
 pub use model::ModelCounts;
 pub use plan::{NetworkMode, OneSidedPlan, OneSidedSize};
-
-/// Outcome of a run without violations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct OneSidedSummary {
-    pub seed: u64,
-    pub ranks: u32,
-    pub nodes: u32,
-    pub proxies: u32,
-    /// Virtual time until the last rank had finished.
-    pub network_ns: u64,
-    pub events: u64,
-    pub counts: ModelCounts,
-    pub net: NetCounts,
-    /// Digest of the times of all events: two runs of one seed agree in it.
-    pub digest: u64,
-}
+pub use summary::OneSidedSummary;
 
 /// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///

@@ -5,11 +5,11 @@
 mod span;
 mod text;
 
-use crate::kernel::{BasePlan, LinkFaults, PlannedFault, Port, Time};
+use crate::kernel::{BasePlan, LinkFaults, PlannedFault, Time};
 use crate::messages::ClusterPlan;
+use crate::network::Network;
 use crate::onesided::{NetworkMode, OneSidedPlan, OneSidedSize};
 use crate::proxies::Setting;
-use crate::throughput::Network;
 use std::path::Path;
 use text::{PlanText, TransportText, WorldText};
 
@@ -236,18 +236,5 @@ impl NamedPlan {
 
     fn contradictory(&self, why: impl Into<String>) -> PlanError {
         PlanError::Contradictory { name: self.name.clone(), why: why.into() }
-    }
-}
-
-/// Returns the port of a network without a limit other than its rate and queue.
-pub(crate) fn plain_port(rate: u64, mtu: usize, queue_bytes: u64) -> Port {
-    Port {
-        rate,
-        queue_bytes,
-        mark_bytes: None,
-        socket_bytes: 4 << 20,
-        card_bytes: 256 << 10,
-        refuse: 0,
-        mtu,
     }
 }

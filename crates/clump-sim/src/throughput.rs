@@ -4,10 +4,11 @@
 //! links, and are the same on every machine.
 
 use crate::kernel::{
-    self, Kernel, KernelConfig, LinkFaults, MILLISECOND, PlannedFault, Port, Random, SECOND,
-    SimDriver, Time, World,
+    self, Kernel, KernelConfig, LinkFaults, MILLISECOND, PlannedFault, Random, SECOND, SimDriver,
+    Time, World,
 };
 use crate::messages::{AcceptAllEndpoints, config_of, name_of};
+pub use crate::network::Network;
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, FlowId, Pushed, REQUEST_COST, Request, Stack};
@@ -24,17 +25,6 @@ const MESSAGE: usize = 8 << 10;
 const CREDIT: u64 = 256 << 10;
 /// Maximum number of messages that a sender hands over in one turn.
 const MAX_AT_ONCE: usize = 16;
-
-/// Network to measure on.
-#[derive(Debug, Clone)]
-pub struct Network {
-    /// Its name.
-    pub name: String,
-    /// Its links.
-    pub link: LinkFaults,
-    /// Its ports.
-    pub port: Port,
-}
 
 /// Returns the networks of `plans/throughput.toml`.
 ///

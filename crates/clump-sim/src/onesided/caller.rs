@@ -1,12 +1,12 @@
 //! A rank that uses the memory of others: its requester and its stack are the real ones, and it
 //! does what `clump_rma::Rma` does over an endpoint, one step at a time.
 
+use super::activity::CallerActivity;
 use super::batches::CollectedUpdates;
 use super::layout::Layout;
 use super::line::{CallerLine, OperationPayload};
 use super::model::Model;
 use super::plan::{NetworkMode, OneSidedPlan};
-use super::program::CallerActivity;
 use crate::interface::InterfaceEnvironment;
 use crate::kernel::{BACKSTOP, BACKSTOP_IDLE, Mode, Random, Time};
 use crate::sleeper::Sleeper;

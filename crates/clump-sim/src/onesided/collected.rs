@@ -1,12 +1,12 @@
 //! Updates that ranks' programs collect in batches, by the collector and the grid of
 //! `clump-pgas`, in virtual time.
 
+use super::activity::CallerActivity;
 use super::batches::UPDATES;
 use super::caller::{Caller, CallerEnvironment};
 use super::layout::{Layout, TICKETS};
 use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
-use super::program::CallerActivity;
 use crate::kernel::Time;
 use clump_pgas::collector::{BatchKind, ClosedBatch, SendCause};
 use clump_rma::service::code;

@@ -1,10 +1,10 @@
 //! Operations of ranks on locks and flags: request, wait, hold, release, give up.
 
+use super::activity::CallerActivity;
 use super::caller::{Caller, CallerEnvironment};
 use super::line::OperationPayload;
 use super::mail::wake;
 use super::model::SharedSum;
-use super::program::CallerActivity;
 use crate::kernel::Time;
 use clump_rma::protocol::{ask, how};
 use clump_rma::{Comparison, Completion, FlagWords, LockTurn, Refusal, TurnStatus};

@@ -1,8 +1,8 @@
 //! Quiets of ranks' programs: the wait until all nodes have executed what a rank has sent to them.
 
+use super::activity::{CallerActivity, Next};
 use super::caller::{Caller, CallerEnvironment};
 use super::line::{CallerLine, OperationPayload};
-use super::program::{CallerActivity, Next};
 use clump_rma::{Completion, Refusal};
 
 impl Caller {

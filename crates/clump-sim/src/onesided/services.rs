@@ -1,11 +1,11 @@
 //! Requests of ranks' programs to the services of interfaces: batches, gathers, applies, spreads,
 //! and waits for a word of another node.
 
+use super::activity::CallerActivity;
 use super::caller::{Caller, CallerEnvironment};
 use super::layout::{Layout, TICKETS};
 use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
-use super::program::CallerActivity;
 use crate::kernel::Time;
 use clump_rma::service::code;
 use clump_rma::{AtomicOp, Comparison, Completion, Range, SpreadUpdate, Update};

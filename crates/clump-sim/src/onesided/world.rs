@@ -2,9 +2,9 @@
 
 use super::caller::{Caller, CallerEnvironment};
 use super::layout::Layout;
-use super::model::Model;
+use super::model::{Model, ModelCounts};
 use super::plan::OneSidedPlan;
-use super::{ModelCounts, OneSidedSummary};
+use super::summary::OneSidedSummary;
 use crate::alarms::NodeAlarms;
 use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
 use crate::kernel::{

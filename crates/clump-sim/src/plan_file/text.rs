@@ -1,10 +1,9 @@
 //! Fields of a plan's file.
 
-use super::plain_port;
 use super::span::{Chance, Span};
 use crate::kernel::{LinkFaults, PlannedFault, Port, Time};
+use crate::network::Network;
 use crate::proxies::Setting;
-use crate::throughput::Network;
 use serde::Deserialize;
 
 /// A plan as its file has it.
@@ -326,5 +325,18 @@ impl PlanText {
             return Err("it names no seeds: `seeds = { first = 1, count = 20 }`".to_owned());
         }
         Ok(())
+    }
+}
+
+/// Returns the port of a network without a limit other than its rate and queue.
+fn plain_port(rate: u64, mtu: usize, queue_bytes: u64) -> Port {
+    Port {
+        rate,
+        queue_bytes,
+        mark_bytes: None,
+        socket_bytes: 4 << 20,
+        card_bytes: 256 << 10,
+        refuse: 0,
+        mtu,
     }
 }

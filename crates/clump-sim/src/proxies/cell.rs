@@ -1,7 +1,7 @@
 //! Results of one setting.
 
-use super::Setting;
-use super::station::Tally;
+use super::setting::Setting;
+use super::tally::Tally;
 use crate::kernel::Time;
 use clump_trace::{Monitor, Stage};
 

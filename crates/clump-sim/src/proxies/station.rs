@@ -1,6 +1,7 @@
 //! A rank whose messages proxies carry: a real proxy client, a real inbox, and a small program.
 
-use super::{Destinations, ProxyWorkload, Setting};
+use super::setting::{Destinations, ProxyWorkload, Setting};
+use super::tally::Tally;
 use crate::kernel::{Random, Time};
 use crate::proxy_client_rank::ProxyClientRank;
 use crate::sleeper::Sleeper;
@@ -18,41 +19,6 @@ const TAG: u64 = 7;
 const ASK: u8 = 1;
 const ANSWER: u8 = 2;
 const STREAM: u8 = 3;
-
-/// Counts of all stations together.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Messages handed over and not handled, and the time of the last change.
-    under_way: u64,
-    changed: Time,
-    /// Integral of that number over time.
-    pub(crate) under_way_time: u128,
-    pub(crate) handled: u64,
-    /// The sum of their times from end to end.
-    pub(crate) end_to_end: u128,
-    /// Number of times a rank found no room.
-    pub(crate) refused: u64,
-}
-
-impl Tally {
-    fn change(&mut self, now: Time, by: i64) {
-        let span = now.saturating_sub(self.changed);
-        self.under_way_time += u128::from(self.under_way) * u128::from(span);
-        self.under_way = self.under_way.saturating_add_signed(by);
-        self.changed = now;
-    }
-
-    /// Returns true if everything that was handed over was handled.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.under_way == 0
-    }
-
-    fn on_handled(&mut self, now: Time, sent: Time) {
-        self.change(now, -1);
-        self.handled += 1;
-        self.end_to_end += u128::from(now.saturating_sub(sent));
-    }
-}
 
 /// Answer that is due.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Ranks, proxies and a network in virtual time.
 
-use super::cell::{Bounds, ProxyRun};
-use super::station::{Station, Tally};
-use super::{ProxyCell, Setting};
+use super::cell::{Bounds, ProxyCell, ProxyRun};
+use super::setting::Setting;
+use super::station::Station;
+use super::tally::Tally;
 use crate::alarms::NodeAlarms;
 use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
 use crate::kernel::{
