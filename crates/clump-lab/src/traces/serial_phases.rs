@@ -1,12 +1,12 @@
 //! Serial phases of a traced run: one rank sends while all others wait (M1b). Pure.
 //!
 //! A rank *rests* from the beginning of a wait or a barrier to its end, whatever handlers it runs
-//! meanwhile. A rank that has noted nothing yet does not rest: it may compute. A wait for room is
-//! none: the network makes the rank wait, and no other rank. A rank with several threads rests while
-//! all of them do.
-//! A *phase* is a time in which exactly one rank does not rest, up to the moment at which any rank
-//! begins or ends to rest. The messages that this rank sends in it are serial, if they are several:
-//! a single one is an answer, or one's turn in an exchange, which other models count.
+//! meanwhile. A wait for room does not count: the network makes the rank wait, and no other rank. A
+//! rank that has noted nothing yet does not rest, since it may compute; one with several threads
+//! rests while all of them do. A *phase* is a time in which exactly one rank does not rest, up to
+//! the moment at which any rank begins or ends to rest. The messages that this rank sends in it are
+//! serial, if they are several: a single one is an answer, or a turn of an exchange, which M1 and M3
+//! count.
 
 use clump_loggp::KnobScope;
 use clump_trace::{EventKind, TraceEvent};
