@@ -64,6 +64,18 @@ fn the_matrix_of_every_way_of_messages_adds_up_to_the_counters() {
 }
 
 #[test]
+fn monitors_of_interfaces_and_stacks_are_in_the_profile() {
+    let proxies = profile_of("-n 3 --nodes 2 --ni proxy:1", "talk 3", true);
+    assert_eq!((proxies.interfaces.len(), proxies.stacks.len()), (2, 0));
+    assert!(proxies.interfaces.iter().all(|one| one.carries && one.taken > 0), "{proxies:?}");
+    let own = profile_of("-n 3 --nodes 2", "talk 3", true);
+    assert_eq!(own.stacks.iter().map(|one| one.rank).collect::<Vec<_>>(), [0, 1, 2].map(Some));
+    assert!(own.stacks.iter().all(|one| one.taken > 0), "{own:?}");
+    let node = profile_of("-n 2", "talk 2", true);
+    assert!(node.stacks.is_empty(), "one node has no network: {node:?}");
+}
+
+#[test]
 fn barriers_leave_the_times_between_them() {
     let profile = profile_of("-n 2", "barrier 10", true);
     for (counters, times) in profile.counters.iter().zip(&profile.intervals) {

@@ -72,7 +72,7 @@ const STALLS: [Counter; 4] =
 const QUEUED: [Counter; 3] = [Counter::QueueFallbacks, Counter::Stashed, Counter::NetHeld];
 /// Headings of [`RankRates::line`]; all but the last two are by the second.
 const HEAD: &str =
-    " rank node  sent bytes handled stalls window queued resent locks sleeps barr%  doing";
+    " rank node sent/s bytes/s handled stalls window queued resent locks sleeps barr%  doing";
 
 impl RankRates {
     /// Returns the rank as a line under [`HEAD`].
@@ -83,7 +83,7 @@ impl RankRates {
         let (rank, node, doing) = (self.rank, self.node, &self.doing);
         let percent = self.barrier_percent.min(100.0);
         format!(
-            "{rank:>5} {node:>4} {sent:>5} {bytes:>5} {handled:>7} {stalls:>6} {window:>6} \
+            "{rank:>5} {node:>4} {sent:>6} {bytes:>7} {handled:>7} {stalls:>6} {window:>6} \
              {queued:>6} {resent:>6} {locks:>5} {sleeps:>6} {percent:>5.1}  {doing}"
         )
     }
