@@ -14,6 +14,9 @@ const TOP: f64 = 48.0;
 const STEP: f64 = 34.0;
 const HEIGHT: f64 = 20.0;
 const LEGEND: f64 = 22.0;
+/// Least total of a chart, and most of a part.
+const MIN_VALUE: f64 = 1e-9;
+const MAX_VALUE: f64 = 1e15;
 /// Most characters of a bar's name.
 const MAX_NAME: usize = 22;
 
@@ -47,16 +50,16 @@ impl StackedBar {
     }
 }
 
-/// Returns the extent of a value: what is no positive number has none.
+/// Returns the extent of a value, which may come from a file: no positive number has none.
 fn size(value: f64) -> f64 {
-    if value.is_finite() { value.max(0.0) } else { 0.0 }
+    if value.is_finite() { value.clamp(0.0, MAX_VALUE) } else { 0.0 }
 }
 
 impl BarChart {
     /// Draws the chart; `None` where there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
         let most = self.bars.iter().map(StackedBar::total).fold(0.0, f64::max);
-        if most <= 0.0 {
+        if most < MIN_VALUE {
             return None;
         }
         let names = self.names();
@@ -224,6 +227,11 @@ mod tests {
     fn without_values_there_is_no_chart() {
         let bars = vec![StackedBar { name: "none".into(), ..StackedBar::default() }];
         assert_eq!(BarChart { bars, ..chart() }.svg(), None);
+        for odd in [5e-324, f64::INFINITY, -1.0] {
+            let parts = vec![("odd".to_owned(), odd)];
+            let bars = vec![StackedBar { parts, ..StackedBar::default() }];
+            assert_eq!(BarChart { bars, ..chart() }.svg(), None, "{odd}");
+        }
         assert_eq!([2.0, 100.0, 0.3, 7.9].map(tick), [0.5, 20.0, 0.05, 1.0]);
         assert_eq!([0.05, 20.0, 0.0].map(number), ["0.05", "20", "0"]);
     }

@@ -50,6 +50,11 @@ fn y(place: f64) -> f64 {
 
 /// Draws burst size against time per message; `None` without points.
 pub fn signature(title: &str, points: &[SignaturePoint], estimate: &Estimate) -> Option<String> {
+    // Both axes are logarithmic; points may come from a file.
+    let is_drawable =
+        |point: &&SignaturePoint| point.messages > 0 && point.per_message_ns.value > 0.0;
+    let points: Vec<SignaturePoint> = points.iter().filter(is_drawable).copied().collect();
+    let points = &points[..];
     let medians = points.iter().map(|point| point.per_message_ns.value);
     let across = LogAxis::covering(points.iter().map(|point| f64::from(point.messages)), 2.0)?;
     let levels = levels(points, estimate);
@@ -215,5 +220,9 @@ mod tests {
         assert!(svg.contains(">delay + o_s + o_r = 15.800 us<"), "{svg}");
         assert!(svg.contains("delay 10.00 us, burst of 64: 15.700 us a message"), "{svg}");
         assert_eq!(signature("none", &[], &estimate), None);
+        let odd = [point(0, 0.0, 5.0), point(8, 0.0, -5.0), point(8, 0.0, 0.0)];
+        assert_eq!(signature("odd", &odd, &estimate), None);
+        let svg = signature("odd", &[&points[..], &odd[..]].concat(), &estimate).unwrap();
+        assert!(!svg.contains("NaN") && svg.matches("<circle").count() == 5, "{svg}");
     }
 }
