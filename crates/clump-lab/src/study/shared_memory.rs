@@ -53,16 +53,21 @@ pub fn table(programs: &[StudiedProgram]) -> Option<ReportTable> {
     Some(table)
 }
 
-/// Returns the figures: a bar for each program, and for each program a bar for each rank.
+/// Returns the figures: a bar for each program, in percent and, of several, in time; and for each
+/// program a bar for each rank.
 pub fn figures(programs: &[StudiedProgram]) -> Vec<LabFigure> {
     let known: Vec<_> = programs
         .iter()
         .filter_map(|program| Some((program, program.profile.as_ref()?)))
         .filter(|(_, profile)| profile.counters.iter().any(|all| all[Counter::SvmOpen] != 0))
         .collect();
+    let all = |profile: &Profile| -> Snapshot { profile.counters.iter().sum() };
     let shares = known.iter().map(|(program, profile)| {
-        let all: Snapshot = profile.counters.iter().sum();
+        let all = all(profile);
         bar(&program.name, &all, 100.0 / all[Counter::SvmOpen].max(1) as f64)
+    });
+    let times = known.iter().map(|(program, profile)| {
+        bar(&program.name, &all(profile), 1e-6 / profile.ranks().max(1) as f64)
     });
     let chart = |title: String, unit: &str, bars: Vec<StackedBar>| BarChart {
         title,
@@ -78,6 +83,11 @@ pub fn figures(programs: &[StudiedProgram]) -> Vec<LabFigure> {
     };
     let title = "Time with the shared heap open, by program".to_owned();
     add("shared-heap".into(), chart(title, "%", shares.collect()));
+    // Steps of the protocol ladder are compared by their times.
+    if known.len() > 1 {
+        let title = "Time with the shared heap open, by program, mean of ranks".to_owned();
+        add("shared-heap-times".into(), chart(title, "ms", times.collect()));
+    }
     for (program, profile) in &known {
         let title = format!("{}: time with the shared heap open, by rank", program.name);
         add(format!("shared-heap-{}", program.name), chart(title, "ms", ranks(profile)));
@@ -163,6 +173,9 @@ mod tests {
         crate::golden::check("shared-heap.svg", &drawn[1].svg);
         assert!(drawn[1].svg.contains("rank 1: locks and flags: 0.50 ms, 5.0 %"));
         assert!(drawn[1].svg.contains("rank 0: changes of rights, within these: 1.75 ms, 17.5 %"));
+        let twice = figures(&[program(2), program(1)]);
+        assert_eq!(twice[1].name, "shared-heap-times");
+        assert!(twice[1].svg.contains("fft: page faults: 2.00 ms, 20.0 %"), "{}", twice[1].svg);
         let many = ranks(program(100).profile.as_ref().unwrap());
         assert_eq!((many.len(), many[24].name.as_str()), (25, "ranks 96-99"));
         assert_eq!(many[0].parts[1].1, 2.0, "the mean of the ranks of a bar");
