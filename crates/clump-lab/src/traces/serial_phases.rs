@@ -5,8 +5,8 @@
 //! rank that has noted nothing yet does not rest, since it may compute; one with several threads
 //! rests while all of them do. A *phase* is a time in which exactly one rank does not rest, up to
 //! the moment at which any rank begins or ends to rest. The messages that this rank sends in it are
-//! serial, if they are several: a single one is an answer, or a turn of an exchange, which M1 and M3
-//! count.
+//! serial, if they are several: a single one is an answer, or a turn of an exchange, which M1 and
+//! M3 count.
 
 use clump_loggp::KnobScope;
 use clump_trace::{EventKind, TraceEvent};
