@@ -52,10 +52,24 @@ impl AppRun {
         self.gas.barrier()?;
         let lap = Lap::begin();
         let result = work()?;
-        let seconds = self.largest(lap.seconds())?;
+        self.took(name, lap.seconds())?;
+        Ok(result)
+    }
+
+    /// Reports a phase of the parallel program that took this rank so long.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn took(&mut self, name: &'static str, seconds: f64) -> Result<()> {
+        let seconds = self.largest(seconds)?;
         self.report.phase(name, seconds);
         self.parallel += seconds;
-        Ok(result)
+        Ok(())
+    }
+
+    /// Returns the seconds of the phases of the parallel program so far.
+    pub fn seconds(&self) -> f64 {
+        self.parallel
     }
 
     /// Runs the serial version at rank 0 alone, and reports the speed-up of the phases so far.
@@ -66,12 +80,33 @@ impl AppRun {
         self.gas.barrier()?;
         let lap = Lap::begin();
         let result = (self.gas.rank() == 0).then(work);
-        let seconds = self.largest(lap.seconds())?;
+        self.serial_took(lap.seconds())?;
+        Ok(result)
+    }
+
+    /// Reports a serial version that took rank 0 so long.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn serial_took(&mut self, seconds: f64) -> Result<()> {
+        let seconds = self.largest(if self.gas.rank() == 0 { seconds } else { 0.0 })?;
         self.report.phase("serial version", seconds);
         if self.parallel > 0.0 {
             self.report.figure("speed-up", seconds / self.parallel);
         }
-        Ok(result)
+        Ok(())
+    }
+
+    /// Reports what all ranks found wrong, after checks that took this rank so long.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn checked(&mut self, what: &'static str, wrong: u64, seconds: f64) -> Result<()> {
+        let (wrong, seconds) = (self.total(wrong)?, self.largest(seconds)?);
+        self.report.phase("check", seconds);
+        self.report.count(what, wrong);
+        self.report.verify(wrong == 0);
+        Ok(())
     }
 
     /// Runs the check at rank 0 alone, which returns the number of what is wrong, and adds what

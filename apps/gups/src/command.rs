@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Pgas, Spread};
 use clump::{Clump, Max, Sum};
-use clump_app_frame::{AppReport, InputSize, Lap, Manner};
+use clump_app_frame::{AppReport, AppRun, InputSize, Lap, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app gups`.
@@ -43,35 +43,47 @@ pub fn run(args: &GupsArgs) -> Result<ExitCode> {
     let words = 1_u64 << args.log_words.unwrap_or(args.size.of(18, 24, 24));
     let updates = words * 4;
     let table = gas.spread::<u64>(words as usize, Layout::Block)?;
-    let mut report = AppReport::of("gups", args.size, (cl.nranks(), cl.nnodes()));
-    report.count("words", words);
-    report.count("updates", updates);
-    report.choice("manner", args.manner.name());
+    let node_of = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
+    let mut run = AppRun::begin(&gas, "gups", args.size, node_of);
+    run.report().count("words", words);
+    run.report().count("updates", updates);
+    run.report().choice("manner", args.manner.name());
 
     let local = table.local();
     (0..local.len()).try_for_each(|at| local.set(at, local.index(at).unwrap_or(0) as u64))?;
     let part = |rank: u64| (u128::from(updates) * u128::from(rank) / u128::from(ranks)) as u64;
     let (first, count) = (part(me), part(me + 1) - part(me));
     let seconds = measured(&cl, &gas, || update(&table, first, count, args.manner))?;
-    report.phase("updates", seconds);
-    report.figure("million updates a second", updates as f64 / seconds / 1e6);
-    let counts = gas.aggregation();
-    report.count("updates in batches", cl.all_reduce(counts.updates, Sum)?);
-    report.count("batches", cl.all_reduce(counts.batches(), Sum)?);
-    if args.compare {
-        compare(&cl, &table, (first, count), &mut report)?;
+    run.took("updates", seconds)?;
+    run.report().figure("million updates a second", updates as f64 / seconds / 1e6);
+    let mut traffic = run.traffic();
+    for number in Stream::after(first).take(count as usize) {
+        traffic.writes(table.owner(number as usize & (table.len() - 1)).unwrap_or(0), 1, 8);
     }
+    run.report_traffic(&traffic)?;
+    if args.compare {
+        compare(&cl, &table, (first, count), run.report())?;
+    }
+    let mut serial: Vec<u64> = if me == 0 { (0..words).collect() } else { Vec::new() };
+    run.serial(|| update_serially(&mut serial, updates))?;
+    drop(serial);
 
     let lap = Lap::begin();
     let first_word = local.index(0).unwrap_or(0) as u64;
     let wrong = wrong_words(local.to_vec()?, first_word, words, updates);
-    let wrong = cl.all_reduce(wrong, Sum)?;
-    report.phase("check", cl.all_reduce(lap.seconds(), Max)?);
-    report.count("wrong words", wrong);
-    report.verify(wrong == 0);
-    let code = report.finish(cl.rank() == 0, args.json)?;
-    cl.barrier()?;
-    Ok(code)
+    run.checked("wrong words", wrong, lap.seconds())?;
+    run.finish(args.json)
+}
+
+/// Makes all updates in plain memory: the serial version.
+fn update_serially(table: &mut [u64], updates: u64) {
+    let mask = table.len() as u64 - 1;
+    for number in Stream::after(0).take(updates as usize) {
+        if let Some(word) = table.get_mut((number & mask) as usize) {
+            *word ^= number;
+        }
+    }
+    std::hint::black_box(table);
 }
 
 /// Makes some updates once in each manner that is compared, and once more: that undoes them.

@@ -4,10 +4,9 @@ use crate::check::{SEED, wrong_bins};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
-use clump::{Max, Sum};
 use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
-use clump_app_frame::{AppReport, InputSize, Lap, Manner};
+use clump_app_frame::{AppRun, InputSize, Lap, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app histo`.
@@ -44,37 +43,49 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
     let bins = args.bins.unwrap_or_else(|| 1 << args.size.of(16, 20, 20));
     let samples = args.samples.unwrap_or_else(|| 1 << args.size.of(20, 26, 26));
     let table = gas.spread::<u64>(bins as usize, Layout::Cyclic)?;
-    let mut report = AppReport::of("histo", args.size, (cl.nranks(), cl.nnodes()));
-    report.count("bins", bins);
-    report.count("samples", samples);
-    report.choice("manner", if args.bucketed { "bucketed" } else { args.manner.name() });
+    let node_of = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
+    let mut run = AppRun::begin(&gas, "histo", args.size, node_of);
+    run.report().count("bins", bins);
+    run.report().count("samples", samples);
+    let manner = if args.bucketed { "bucketed" } else { args.manner.name() };
+    run.report().choice("manner", manner);
 
     let part = |rank: u64| (u128::from(samples) * u128::from(rank) / u128::from(ranks)) as u64;
-    gas.barrier()?;
-    let lap = Lap::begin();
     let count = part(me + 1) - part(me);
-    if args.bucketed {
-        add_bucketed(&table, (part(me), count))?;
-    } else {
-        add(&table, part(me), count, args.manner)?;
+    run.phase("additions", || {
+        if args.bucketed {
+            add_bucketed(&table, (part(me), count))?;
+        } else {
+            add(&table, part(me), count, args.manner)?;
+        }
+        Ok(gas.all_store_sync()?)
+    })?;
+    let seconds = run.seconds();
+    run.report().figure("million additions a second", samples as f64 / seconds / 1e6);
+    let (mut traffic, mut random) = (run.traffic(), Random::from(SEED, part(me)));
+    for _ in 0..count {
+        traffic.writes(table.owner(random.below(table.len())).unwrap_or(0), 1, 8);
     }
-    gas.all_store_sync()?;
-    let seconds = cl.all_reduce(lap.seconds(), Max)?;
-    report.phase("additions", seconds);
-    report.figure("million additions a second", samples as f64 / seconds / 1e6);
-    let counts = gas.aggregation();
-    report.count("updates in batches", cl.all_reduce(counts.updates, Sum)?);
-    report.count("batches", cl.all_reduce(counts.batches(), Sum)?);
+    run.report_traffic(&traffic)?;
+    let mut serial = vec![0; if me == 0 { bins as usize } else { 0 }];
+    run.serial(|| add_serially(&mut serial, samples))?;
+    drop(serial);
 
     let lap = Lap::begin();
     let wrong = wrong_bins(&table.local().to_vec()?, (me, ranks), bins, samples);
-    let wrong = cl.all_reduce(wrong, Sum)?;
-    report.phase("check", cl.all_reduce(lap.seconds(), Max)?);
-    report.count("wrong bins", wrong);
-    report.verify(wrong == 0);
-    let code = report.finish(me == 0, args.json)?;
-    cl.barrier()?;
-    Ok(code)
+    run.checked("wrong bins", wrong, lap.seconds())?;
+    run.finish(args.json)
+}
+
+/// Adds all samples in plain memory: the serial version.
+fn add_serially(bins: &mut [u64], samples: u64) {
+    let mut random = Random::from(SEED, 0);
+    for _ in 0..samples {
+        if let Some(bin) = bins.get_mut(random.below(bins.len())) {
+            *bin += 1;
+        }
+    }
+    std::hint::black_box(bins);
 }
 
 /// Adds one to the bins of the samples from `first` on.

@@ -3,10 +3,9 @@
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
-use clump::{Max, Sum};
 use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
-use clump_app_frame::{AppReport, InputSize, Lap, Manner};
+use clump_app_frame::{AppRun, InputSize, Lap, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app indexgather`.
@@ -54,15 +53,17 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
     let local = table.local();
     (0..local.len())
         .try_for_each(|at| local.set(at, word_of(local.index(at).unwrap_or(usize::MAX))))?;
-    let mut report = AppReport::of("indexgather", args.size, (cl.nranks(), cl.nnodes()));
-    report.count("words", words);
-    report.count("reads", reads);
-    report.choice("manner", if args.bucketed { "bucketed" } else { args.manner.name() });
+    let node_of = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
+    let mut run = AppRun::begin(&gas, "indexgather", args.size, node_of);
+    run.report().count("words", words);
+    run.report().count("reads", reads);
+    let manner = if args.bucketed { "bucketed" } else { args.manner.name() };
+    run.report().choice("manner", manner);
 
     let part = |rank: u64| (u128::from(reads) * u128::from(rank) / u128::from(ranks)) as u64;
     let mut random = Random::from(SEED, part(me));
     let (mut left, mut wrong) = (part(me + 1) - part(me), 0);
-    let (mut reading, mut checking) = (0.0, 0.0);
+    let (mut reading, mut checking, mut traffic) = (0.0, 0.0, run.traffic());
     let rounds = Buckets::rounds(gas.team(), left)?;
     gas.barrier()?;
     for _ in 0..rounds {
@@ -81,18 +82,37 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
         let is_wrong = |(index, value): &(&usize, &u64)| word_of(**index) != **value;
         wrong += indexes.iter().zip(&values).filter(is_wrong).count() as u64;
         checking += lap.seconds();
+        indexes.iter().for_each(|&index| traffic.reads(table.owner(index).unwrap_or(0), 1, 8));
     }
     gas.all_store_sync()?;
-    let seconds = cl.all_reduce(reading, Max)?;
-    report.phase("reads", seconds);
-    report.phase("check", cl.all_reduce(checking, Max)?);
-    report.figure("million reads a second", reads as f64 / seconds / 1e6);
-    let wrong = cl.all_reduce(wrong, Sum)?;
-    report.count("wrong values", wrong);
-    report.verify(wrong == 0);
-    let code = report.finish(me == 0, args.json)?;
-    cl.barrier()?;
-    Ok(code)
+    run.took("reads", reading)?;
+    let seconds = run.seconds();
+    run.report().figure("million reads a second", reads as f64 / seconds / 1e6);
+    run.report_traffic(&traffic)?;
+    let serial = if me == 0 { read_serially(words as usize, reads) } else { 0.0 };
+    run.serial_took(serial)?;
+    run.checked("wrong values", wrong, checking)?;
+    run.finish(args.json)
+}
+
+/// Reads all words in plain memory, the serial version. Returns the seconds, without those of
+/// drawing the indexes.
+fn read_serially(words: usize, reads: u64) -> f64 {
+    let table: Vec<u64> = (0..words).map(word_of).collect();
+    let (mut random, mut left, mut seconds) = (Random::from(SEED, 0), reads, 0.0);
+    while left > 0 {
+        let count = left.min(EXCHANGED);
+        left -= count;
+        let indexes: Vec<_> = (0..count).map(|_| random.below(words)).collect();
+        let mut values = vec![0; indexes.len()];
+        let lap = Lap::begin();
+        for (value, &index) in values.iter_mut().zip(&indexes) {
+            *value = table.get(index).copied().unwrap_or(0);
+        }
+        seconds += lap.seconds();
+        std::hint::black_box(values);
+    }
+    seconds
 }
 
 /// Reads the words of `indexes`.
