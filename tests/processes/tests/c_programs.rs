@@ -1,7 +1,7 @@
 //! The C interface, function by function and error by error, by programs in C: alone, on one node,
 //! on two.
 
-use clump_process_tests::Job;
+use clump_process_tests::{Folder, Job};
 use clump_process_tests::c_programs::{Linked, workshop};
 use std::ffi::OsString;
 
@@ -55,6 +55,31 @@ fn messages_that_are_delayed_on_purpose() {
         assert!(done.out.contains("rank 0: messages are right\n"), "{}", done.out);
         // Its requests and their answers are delayed, whichever way they are sent.
         assert!(done.took >= std::time::Duration::from_millis(4), "{:?}", done.took);
+    }
+}
+
+/// The inlined sends and polls of C fall back on the library's while the rank is traced.
+#[test]
+fn messages_that_are_traced_have_both_ends() {
+    let Some(shop) = workshop("traced C messages") else { return };
+    let program = shop.build("tests/c/polling.c", Linked::Static);
+    for options in ["-n 3", "-n 3 --nodes 3"] {
+        let folder = Folder::new();
+        let traces = folder.path().join("traces");
+        let job = Job::of_program(options, &program, []).with(|command| {
+            command.env("CLUMP_TRACE", &traces).env("CLUMP_TRACE_EVENTS", "200000");
+        });
+        job.finish().expect_clean();
+        let looked = Job::command(&format!("lab trace {} --json", traces.display())).finish();
+        looked.expect_clean();
+        let report = looked.json();
+        let messages = report["tables"][1]["rows"].as_array().unwrap();
+        assert!(!messages.is_empty(), "{options}: {report}");
+        for message in messages {
+            let [sent, handled] =
+                [0, 1].map(|at| message["figures"][at]["value"].as_f64().unwrap_or(0.0));
+            assert!(sent > 0.0 && sent == handled, "{options}: {report}");
+        }
     }
 }
 
