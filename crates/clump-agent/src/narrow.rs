@@ -31,10 +31,10 @@ fn node_of(node: &NodeMemory, id: u32) -> u32 {
 }
 
 fn text(node: &NodeMemory, (id, peer): (u32, u32), there: u32, bytes: u32) -> String {
-    let (who, whom) = (name(node, id), name(node, peer));
+    let (this, other) = (name(node, id), name(node, peer));
     format!(
         "the path to node {there} loses IP packets of more than {bytes} bytes (a smaller MTU on the way: a tunnel, an \
-         overlay, a VPN?), as {who} found out towards {whom}; the job goes on with packets of {bytes} bytes, which is \
+         overlay, a VPN?), as {this} found out towards {other}; the job goes on with packets of {bytes} bytes, which is \
          slower: raise the MTU of that path if it can be raised"
     )
 }

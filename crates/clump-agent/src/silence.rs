@@ -29,9 +29,9 @@ impl UnresponsivePeers {
     pub(crate) fn poll_notices(&mut self, node: &NodeMemory, now_ns: u64) -> Vec<String> {
         let own = node.local_ranks().chain(node.own_interfaces());
         let now = own.filter_map(|id| self.long(node, id, now_ns)).collect::<Vec<_>>();
-        let new = now.iter().filter(|(who, _)| !self.told.contains(who));
+        let new = now.iter().filter(|(pair, _)| !self.told.contains(pair));
         let texts = new.map(|&((id, peer), silent_ns)| text(node, id, peer, silent_ns)).collect();
-        self.told = now.into_iter().map(|(who, _)| who).collect();
+        self.told = now.into_iter().map(|(pair, _)| pair).collect();
         texts
     }
 
@@ -52,20 +52,20 @@ fn is_fresh(node: &NodeMemory, id: u32, block: &Shared<RankBlock>) -> bool {
 
 fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
     let s = silent_ns as f64 / 1e9;
-    let (who, whom) = (name(node, id), name(node, peer));
+    let (this, other) = (name(node, id), name(node, peer));
     let cause = match refused_packets(node, id) {
         Some(refused) => format!(
-            "the operating system of {who} has refused to send {refused} of its packets (a firewall's rule for what \
+            "the operating system of {this} has refused to send {refused} of its packets (a firewall's rule for what \
              leaves that machine, or a filter of system calls, seccomp); allow UDP to the other nodes, and sendto, \
              sendmsg and sendmmsg; it goes on trying"
         ),
         None => format!(
-            "{whom} is stopped, or packets between the two are lost (a firewall, or a path for IP packets of less than \
+            "{other} is stopped, or packets between the two are lost (a firewall, or a path for IP packets of less than \
              1260 bytes?); they go on trying"
         ),
     };
     format!(
-        "{who} has had no answer from {whom} for {s:.1} s, though agents hear each other: {cause}"
+        "{this} has had no answer from {other} for {s:.1} s, though agents hear each other: {cause}"
     )
 }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut silence = UnresponsivePeers::new(2000);
         let mut told = |now_s: u64| silence.poll_notices(&node, now_s * 1_000_000_000).len();
         block.note_unanswered(Some((1, 1_000_000_000)));
-        assert_eq!(told(50), 0, "who computes does not look, and cannot know");
+        assert_eq!(told(50), 0, "a rank that computes does not look, and cannot know");
         block.note_waiting(Some(WaitReason::Condition));
         assert_eq!([told(10), told(11), told(12)], [0, 1, 0]);
         block.note_unanswered(None);

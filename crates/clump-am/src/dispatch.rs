@@ -190,7 +190,7 @@ impl Core {
         };
         let mut parts = Handling { table, handler_context, on_returned };
         let message = (from, taken.header, &words, taken.payload);
-        let fate = settle(&mut parts, remote, message, (request, None), link);
+        let fate = handle_slot(&mut parts, remote, message, (request, None), link);
         if matches!(fate, Ok(SlotFate::Stays)) {
             return Ok(None);
         }
@@ -218,7 +218,7 @@ fn take_from_slots(
     let message = (lane.from, header, &words, lane.receiver.payload(header));
     let request = lane.reply_lane.is_some();
     debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
-    let fate = settle(parts, remote, message, (request, Some(lane.index)), lane.link.as_mut());
+    let fate = handle_slot(parts, remote, message, (request, Some(lane.index)), lane.link.as_mut());
     if !matches!(fate, Ok(SlotFate::Stays)) {
         lane.receiver.advance(header);
     }
@@ -227,7 +227,7 @@ fn take_from_slots(
 
 /// Handles a message of any kind in a slot.
 #[inline(always)]
-fn settle(
+fn handle_slot(
     parts: &mut Handling<'_>,
     remote: &mut Option<Box<Remote>>,
     (from, header, words, payload): (Name, Header, &SlotWords, SharedBytes),

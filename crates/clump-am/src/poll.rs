@@ -94,9 +94,9 @@ impl Core {
 
     #[cold]
     fn process_doorbells(&mut self) -> Result<()> {
-        let heated = self.inbox.process_doorbells()?;
+        let disarmed = self.inbox.process_doorbells()?;
         self.refresh_knobs();
-        self.handler_context.counters().add(Counter::LanesPolled, u64::from(heated));
+        self.handler_context.counters().add(Counter::LanesPolled, u64::from(disarmed));
         if std::mem::take(&mut self.inbox.queued) {
             // Another thread polled the network, and left something for this endpoint.
             self.schedule.network_now();

@@ -25,7 +25,7 @@ pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 pub(crate) const TOO_SHORT: Duration = Duration::from_micros(150);
 
 /// Yields between two checks for deaths and other housekeeping.
-const ATTEND_YIELDS: u64 = 16;
+const HOUSEKEEPING_YIELDS: u64 = 16;
 
 /// An endpoint as a waiting loop sees it.
 pub trait Pollable {
@@ -331,9 +331,9 @@ pub fn block_on(
         if network.is_some() && next != WaitStep::Look {
             mine.force_network_poll();
         }
-        let attend = match next {
+        let housekeeping = match next {
             WaitStep::Look => false,
-            WaitStep::Yielded => yields % ATTEND_YIELDS == 0,
+            WaitStep::Yielded => yields % HOUSEKEEPING_YIELDS == 0,
             WaitStep::Sleep => true,
         };
         if next == WaitStep::Sleep {
@@ -346,8 +346,11 @@ pub fn block_on(
                 next = WaitStep::Yielded;
             }
         }
-        debug_assert!(attend || next == WaitStep::Look || yields > 0, "a sleep without a check");
-        if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
+        debug_assert!(
+            housekeeping || next == WaitStep::Look || yields > 0,
+            "a sleep without a check"
+        );
+        if housekeeping && let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);
         }
     };

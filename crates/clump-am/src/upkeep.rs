@@ -162,8 +162,8 @@ impl Core {
         self.check_invariants();
         self.schedule.count(self.handler_context.counters());
         self.refresh_knobs();
-        let cooled = u64::from(self.inbox.tick());
-        self.handler_context.counters().add(Counter::LanesArmed, cooled);
+        let armed = u64::from(self.inbox.tick());
+        self.handler_context.counters().add(Counter::LanesArmed, armed);
         self.inbox.give_back_all();
         let woken: u32 = self.inbox.lanes().map(|lane| lane.receiver.take_wakes()).sum();
         self.handler_context.counters().add(Counter::CreditWakes, u64::from(woken));

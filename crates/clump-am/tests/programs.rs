@@ -271,7 +271,7 @@ impl World {
                 if self.slowed {
                     // It may hide more than a requester that does not poll can take back
                     // (docs/lab.md).
-                    self.settle();
+                    self.drain();
                 }
                 self.stations[at].endpoint = None;
                 self.stations[at].dests.clear();
@@ -290,7 +290,7 @@ impl World {
     }
 
     /// Polls until everything in flight has arrived or been returned.
-    fn settle(&self) {
+    fn drain(&self) {
         let open = || self.stations.iter().filter_map(|station| station.endpoint.as_ref());
         // What one endpoint has sent may wait at another until it is due, and be answered then.
         let mut quiet = 0;
@@ -305,7 +305,7 @@ impl World {
 fn run(ranks: usize, lanes: bool, steps: &[Step]) {
     let mut world = World::new(ranks, Settings { lanes, ..Settings::default() });
     steps.iter().for_each(|step| world.step(*step));
-    world.settle();
+    world.drain();
     world.log.borrow().check(&world.sent, |at| world.stations[at].endpoint.is_some());
 }
 

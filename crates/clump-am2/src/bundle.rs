@@ -201,9 +201,10 @@ impl Pollable for Bundle {
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {
-        let attended =
-            |first: clump_am::Result<()>, slot: &EndpointSlot| first.and(slot.cell.housekeeping());
-        self.members().fold(Ok(()), attended)
+        let first_error = |before: clump_am::Result<()>, slot: &EndpointSlot| {
+            before.and(slot.cell.housekeeping())
+        };
+        self.members().fold(Ok(()), first_error)
     }
 
     fn in_bundle(&self) -> bool {
@@ -243,9 +244,9 @@ impl Pollable for All {
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {
-        let attended =
-            |first: clump_am::Result<()>, bundle: &Bundle| first.and(bundle.housekeeping());
-        Self::each().fold(Ok(()), attended)
+        let first_error =
+            |before: clump_am::Result<()>, bundle: &Bundle| before.and(bundle.housekeeping());
+        Self::each().fold(Ok(()), first_error)
     }
 
     fn in_bundle(&self) -> bool {

@@ -104,7 +104,7 @@ pub struct FailureDetector {
     peers: Vec<WatchedPeer>,
     order: ProbeOrder,
     random: u64,
-    patience_ns: u64,
+    answer_limit_ns: u64,
     period_ns: u64,
     start_ns: u64,
     next_ns: u64,
@@ -128,7 +128,7 @@ impl FailureDetector {
             peers: vec![WatchedPeer::default(); nodes as usize],
             order: ProbeOrder::new(own, nodes, seed),
             random: seed ^ u64::from(own),
-            patience_ns: period_ns * MISSED,
+            answer_limit_ns: period_ns * MISSED,
             period_ns,
             start_ns: now_ns,
             next_ns: now_ns,
@@ -254,7 +254,7 @@ impl FailureDetector {
         if self.relays.len() == RELAYS {
             self.relays.pop_front();
         }
-        let until_ns = now_ns + self.patience_ns;
+        let until_ns = now_ns + self.answer_limit_ns;
         self.relays.push_back(Relay { asker, subject, until_ns });
         debug_assert!(self.relays.len() <= RELAYS, "what others ask for is bounded");
         self.send(subject, Heartbeat::Ping);
@@ -282,7 +282,7 @@ impl FailureDetector {
         let waited_ns = now_ns.saturating_sub(question.asked_ns);
         let alone = several && self.heard_ns <= question.asked_ns;
         let needed = MISSED + self.lateness + if alone { ALONE } else { 0 };
-        let due = missed >= needed && waited_ns >= self.patience_ns;
+        let due = missed >= needed && waited_ns >= self.answer_limit_ns;
         if peer.silent {
             // For as long as the suspicion may be weighed, it may still be answered.
             if missed >= ASKED * MISSED {

@@ -97,7 +97,7 @@ pub struct Fault<D> {
     capabilities: Capabilities,
     clock: Clock,
     switch: FaultSwitch,
-    dice: FaultSampler,
+    sampler: FaultSampler,
     waiting: DelayQueue,
     /// Time at which a rate-limited link has sent everything given to it.
     idle_at_ns: u64,
@@ -113,9 +113,9 @@ impl<D: Driver> Fault<D> {
         capabilities.name = format!("fault({})", capabilities.name);
         let switch = FaultSwitch::default();
         switch.set_plan(plan);
-        let (dice, waiting) = (FaultSampler::new(seed), DelayQueue::default());
+        let (sampler, waiting) = (FaultSampler::new(seed), DelayQueue::default());
         let paths = BTreeMap::new();
-        Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0, paths }
+        Self { inner, capabilities, clock, switch, sampler, waiting, idle_at_ns: 0, paths }
     }
 
     /// Returns a switch that changes this driver's plan while it is in use.
@@ -213,10 +213,10 @@ impl<D: Driver> Fault<D> {
             counts.cut += 1;
             return true;
         }
-        let doubled = self.dice.comes(plan.duplication);
+        let doubled = self.sampler.comes(plan.duplication);
         counts.duplicated += u64::from(doubled);
         for _ in 0..=usize::from(doubled) {
-            if self.dice.comes(plan.loss) {
+            if self.sampler.comes(plan.loss) {
                 counts.lost += 1;
             } else if self.waiting.bytes() + datagram.bytes() > plan.queue_bytes
                 && !self.waiting.is_empty()
@@ -239,10 +239,10 @@ impl<D: Driver> Fault<D> {
     ) {
         let mut bytes = self.waiting.vector();
         datagram.append_to(&mut bytes);
-        if self.dice.comes(plan.corruption) && !bytes.is_empty() {
+        if self.sampler.comes(plan.corruption) && !bytes.is_empty() {
             counts.corrupted += 1;
-            for _ in 0..=self.dice.upto(3) {
-                let bit = self.dice.upto(bytes.len() as u64 * 8 - 1) as usize;
+            for _ in 0..=self.sampler.upto(3) {
+                let bit = self.sampler.upto(bytes.len() as u64 * 8 - 1) as usize;
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
         }
@@ -254,12 +254,12 @@ impl<D: Driver> Fault<D> {
         }
         due_ns = due_ns.saturating_add(plan.delay_ns);
         if plan.jitter_ns > 0 {
-            due_ns = due_ns.saturating_add(self.dice.upto(plan.jitter_ns));
+            due_ns = due_ns.saturating_add(self.sampler.upto(plan.jitter_ns));
         }
         let held = DelayedDatagram { to: datagram.to, bytes };
-        if self.dice.comes(plan.reordering) {
+        if self.sampler.comes(plan.reordering) {
             counts.reordered += 1;
-            let span = 1 + self.dice.upto(u64::from(plan.reorder_span.max(1)) - 1);
+            let span = 1 + self.sampler.upto(u64::from(plan.reorder_span.max(1)) - 1);
             let latest = due_ns.saturating_add(plan.reorder_hold_ns);
             self.waiting.hold_back(span, latest, held);
         } else {
@@ -278,11 +278,11 @@ impl<D: Driver> Fault<D> {
                 counts.cut += 1;
                 return false;
             }
-            if plan.loss_on_arrival > 0.0 && self.dice.comes(plan.loss_on_arrival) {
+            if plan.loss_on_arrival > 0.0 && self.sampler.comes(plan.loss_on_arrival) {
                 counts.lost += 1;
                 return false;
             }
-            if self.dice.comes(plan.congestion) {
+            if self.sampler.comes(plan.congestion) {
                 counts.marked += 1;
                 datagram.ecn = Ecn::Ce;
             }

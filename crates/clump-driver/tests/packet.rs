@@ -10,7 +10,7 @@ use clump_os::{clock, packet, udp};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-const PATIENCE_NS: u64 = 20_000_000_000;
+const TIME_LIMIT_NS: u64 = 20_000_000_000;
 
 fn bound() -> (std::os::fd::OwnedFd, SocketAddrV4) {
     let socket = udp::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -32,7 +32,7 @@ fn one() -> Option<Packet> {
 
 fn say(from: &mut impl Driver, to: SocketAddr, what: &[u8]) {
     let (deadline, batch) =
-        (clock::now_ns() + PATIENCE_NS, [Outgoing { to, head: what, body: b"", tail: b"" }]);
+        (clock::now_ns() + TIME_LIMIT_NS, [Outgoing { to, head: what, body: b"", tail: b"" }]);
     while from.send(&batch).unwrap() == 0 {
         assert!(clock::now_ns() < deadline, "never sent");
     }
@@ -54,7 +54,7 @@ fn hear(at: &mut impl Driver) -> Vec<Vec<u8>> {
 /// Creates two drivers that have detected that frames arrive.
 fn acquainted() -> Option<[Packet; 2]> {
     let (mut a, mut b) = (one()?, one()?);
-    let deadline = clock::now_ns() + PATIENCE_NS;
+    let deadline = clock::now_ns() + TIME_LIMIT_NS;
     while a.counts().opened == 0 || b.counts().opened == 0 {
         let (at, to) = (a.local(), b.local());
         say(&mut a, to, b"hello");
@@ -120,7 +120,7 @@ fn a_peer_that_does_not_look_gets_few_frames_and_loses_none() {
     let heard = hear(&mut b);
     assert_eq!((heard.len(), b.counts().dropped), (2000, 0));
     // It polls again, so frames come back into use.
-    let deadline = clock::now_ns() + PATIENCE_NS;
+    let deadline = clock::now_ns() + TIME_LIMIT_NS;
     let opened = a.counts().opened;
     while a.counts().opened == opened {
         say(&mut a, to, b"again");

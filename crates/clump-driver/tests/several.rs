@@ -9,7 +9,7 @@ use clump_driver::{
 use std::net::SocketAddr;
 
 /// Time after which anything missing counts as lost.
-const PATIENCE_NS: u64 = 20_000_000_000;
+const TIME_LIMIT_NS: u64 = 20_000_000_000;
 
 /// One side of an exchange: a driver with two paths, and the other side's name.
 struct Side {
@@ -60,7 +60,7 @@ impl Side {
 
 /// Lets both send and receive until a condition holds.
 fn talk(sides: &mut [Side; 2], what: &str, so: impl Fn(&[Side; 2]) -> bool) {
-    let deadline = clump_os::clock::now_ns() + PATIENCE_NS;
+    let deadline = clump_os::clock::now_ns() + TIME_LIMIT_NS;
     while !so(sides) {
         for side in &mut *sides {
             side.send();
@@ -100,7 +100,7 @@ fn a_path_that_is_cut_is_left_and_comes_back_when_it_is_mended() {
 #[test]
 fn what_nobody_vouches_for_keeps_no_path_alive() {
     let [mut a, mut b] = pair(0);
-    let deadline = clump_os::clock::now_ns() + PATIENCE_NS;
+    let deadline = clump_os::clock::now_ns() + TIME_LIMIT_NS;
     // Answers arrive by both paths, and are not authenticated.
     while a.counts().sent[1] == 0 {
         a.send();
@@ -117,7 +117,7 @@ fn a_destination_that_is_no_peer_is_reached_by_the_first_path() {
     let mut foreign = Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
     let to = foreign.local();
     assert_eq!(a.driver.send(&[Outgoing { to, head: b"x", body: &[], tail: &[] }]).unwrap(), 1);
-    let (mut inbound, deadline) = (Inbound::new(1), clump_os::clock::now_ns() + PATIENCE_NS);
+    let (mut inbound, deadline) = (Inbound::new(1), clump_os::clock::now_ns() + TIME_LIMIT_NS);
     while foreign.receive(&mut inbound).unwrap() == 0 {
         assert!(clump_os::clock::now_ns() < deadline);
     }

@@ -9,7 +9,7 @@ use clump_os::{clock, udp};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 
-const PATIENCE_NS: u64 = 20_000_000_000;
+const TIME_LIMIT_NS: u64 = 20_000_000_000;
 
 /// Creates two namespaces for this thread, which is in the first, or prints why there are none.
 fn networks() -> Option<Networks> {
@@ -40,7 +40,7 @@ fn bound(node: u32) -> (OwnedFd, SocketAddrV4) {
 /// that keeps it going.
 fn driver(node: u32, mode: Mode) -> (Xdp, xdp::Attached) {
     let (socket, local) = bound(node);
-    let deadline = clock::now_ns() + PATIENCE_NS;
+    let deadline = clock::now_ns() + TIME_LIMIT_NS;
     // The kernel frees an interface a moment after its socket was closed.
     let opened = loop {
         match xdp_socket(local, &[mode]) {
@@ -54,7 +54,7 @@ fn driver(node: u32, mode: Mode) -> (Xdp, xdp::Attached) {
 
 /// Lets both send and receive until `done`.
 fn talk(a: &mut Xdp, b: &mut Xdp, mut done: impl FnMut(&mut Xdp, &mut Xdp) -> bool) {
-    let (deadline, mut inbound) = (clock::now_ns() + PATIENCE_NS, Inbound::new(32));
+    let (deadline, mut inbound) = (clock::now_ns() + TIME_LIMIT_NS, Inbound::new(32));
     let locals = [a.local(), b.local()];
     while !done(a, b) {
         for (driver, to) in [(&mut *a, locals[1]), (&mut *b, locals[0])] {

@@ -24,7 +24,7 @@ fn what_is_lost_is_sent_again_out_of_its_packet_under_a_number_of_its_own() {
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
     assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
     assert!(pair.sides[0].stack.stats().units_resent >= 5);
     let mut segment = vec![0; payload.len()];
@@ -51,9 +51,9 @@ fn what_did_not_arrive_comes_back_out_of_its_packet() {
         while pair.send(flow, &[sent.len() as u64], &payload) == Pushed::Accepted {
             sent.push(sent.len() as u64);
         }
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         pair.sides[0].stack.lose(1, Refusal::PeerLost);
-        let [back, _] = pair.settle();
+        let [back, _] = pair.drain();
         let asks = |queued: &&QueuedMessage| queued.sort == Disposition::Message(FrameKind::Ask);
         let all = || got.iter().chain(&back).filter(|queued| !asks(queued));
         assert!(all().all(|queued| queued.payload == payload), "cut before datagram {from}");

@@ -20,7 +20,7 @@ fn small_messages_that_wait_share_a_packet() {
         for number in 0..20 {
             assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
         }
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         assert_eq!(first_words(&got), (0..20).collect::<Vec<_>>());
         let units = pair.sides[0].stack.stats().units_sent;
         assert!(units <= 3, "the first goes at once, the others together: {units}");
@@ -36,7 +36,7 @@ fn ordered_messages_do_not_overtake_mail_that_is_left() {
     for number in 0..first {
         assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
     }
-    pair.settle_for([Some(0), None]);
+    pair.drain_for([Some(0), None]);
     for number in first..first + more {
         assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
     }
@@ -57,7 +57,7 @@ fn a_large_message_survives_the_loss_of_any_of_its_packets() {
         pair.sides[0].wire.lock().unwrap().lose = vec![lost, lost + 1];
         let flow = pair.flow(0, false);
         assert_eq!(pair.send(flow, &[1, 2], &payload), Pushed::Accepted);
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         assert_eq!(got.len(), 1, "datagrams {lost} and the next lost");
         assert_eq!((&got[0].words[..], &got[0].payload), (&[1, 2][..], &payload));
     }
@@ -68,14 +68,14 @@ fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     assert_eq!(first_words(&got), [1]);
     pair.sides[0].wire.lock().unwrap().cut = true;
     let payload = vec![9; 10_000];
     assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
     assert_eq!(pair.send(flow, &[3], &payload), Pushed::Accepted);
     pair.sides[0].stack.lose(1, Refusal::PeerLost);
-    let [back, _] = pair.settle();
+    let [back, _] = pair.drain();
     let sorts: Vec<_> = back.iter().map(|queued| queued.sort).collect();
     assert_eq!(
         sorts,
@@ -108,7 +108,7 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         let now = pair.now;
         pair.sides[1].stack.close(now);
         pair.sides[0].wire.lock().unwrap().cut = false;
-        let [mut back, more] = pair.settle();
+        let [mut back, more] = pair.drain();
         got.extend(more);
         let (mut all, count) = (first_words(&got), got.len());
         all.extend(first_words(&back));
@@ -136,7 +136,7 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
     assert!(pair.sides[1].stack.memory_bytes() > 2000, "those that wait are counted");
     pair.sides[1].endpoints.closed.lock().unwrap().push(name(1, 0));
     pair.sides[1].stack.close_endpoint(|| now, 0, name(1, 0));
-    let [back, got] = pair.settle();
+    let [back, got] = pair.drain();
     assert!(got.is_empty());
     let mut numbers: Vec<u64> = back.iter().map(|queued| queued.words[1]).collect();
     numbers.sort_unstable();
@@ -160,7 +160,7 @@ fn refused_messages_come_back_with_reason_words_and_payload() {
     let mut progress = Progress::default();
     let long = pair.sides[0].stack.request_long(|| now, &request, b"abc", &mut progress);
     assert_eq!(long, Pushed::Accepted);
-    let [back, got] = pair.settle();
+    let [back, got] = pair.drain();
     assert!(got.is_empty());
     let of = |reason: Refusal| {
         let found = back.iter().find(|m| Original::unpack(m.words[0]).reason == reason as u8);
@@ -193,13 +193,13 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
         pair.now += 100_000;
     }
     assert_eq!(sent, CREDIT / 1064);
-    pair.settle();
+    pair.drain();
     let kept = pair.sides[1].stack.memory_bytes() as u64;
     assert!((CREDIT / 2..=CREDIT).contains(&kept), "{kept}");
     // Once consumption is reported there is room again.
     let now = pair.now;
     pair.sides[1].stack.report(|| now, 0, name(1, 1), name(0, 0), 3 * 1064);
-    pair.settle();
+    pair.drain();
     assert_eq!(pair.sides[0].stack.outstanding(flow), (sent - 3) * 1064);
     for _ in 0..3 {
         assert_eq!(pair.send(flow, &[0], &[1; 1000]), Pushed::Accepted);
@@ -216,7 +216,7 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
     assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     let asks = |queued: &[clump_net::QueuedMessage]| {
         queued.iter().filter(|m| m.sort == Disposition::Message(FrameKind::Ask)).count()
     };
@@ -224,13 +224,13 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     // Only the first message is consumed by now.
     let now = pair.now;
     pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 64);
-    pair.settle();
+    pair.drain();
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow), "64 bytes are open");
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     assert_eq!(asks(&got), 1);
     let now = pair.now;
     pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 128);
-    pair.settle();
+    pair.drain();
     assert!(!pair.sides[0].stack.request_consumption_report(|| now, flow));
 }
 
@@ -241,14 +241,14 @@ fn packets_sent_again_by_an_enemy_are_refused() {
         let flow = pair.flow(0, false);
         for number in 0..5 {
             assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
-            pair.settle();
+            pair.drain();
         }
         let copies = pair.sent(0);
         let before = *pair.sides[1].stack.stats();
         for copy in &copies {
             pair.inject(1, copy);
         }
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         assert!(got.is_empty());
         let after = pair.sides[1].stack.stats();
         assert_eq!(after.packets_replayed, before.packets_replayed + copies.len() as u64);
@@ -328,10 +328,10 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         for (number, body) in (0..).zip(&bodies) {
             assert_eq!(pair.send(flow, &[number], body), Pushed::Accepted);
         }
-        let [_, mut got] = pair.settle();
+        let [_, mut got] = pair.drain();
         let now = pair.now;
         pair.sides[1].stack.close(now);
-        let [back, more] = pair.settle();
+        let [back, more] = pair.drain();
         got.extend(more);
         let whole =
             |queued: &clump_net::QueuedMessage| queued.payload == bodies[queued.words[0] as usize];
@@ -355,10 +355,10 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     let stack = &mut pair.sides[0].stack;
     assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Full);
     assert!(progress.done > 0);
-    pair.settle();
+    pair.drain();
     assert!(pair.sides[0].stack.is_quiet(), "all that was packed has arrived");
     pair.sides[0].stack.lose(1, Refusal::PeerLost);
-    let [back, _] = pair.settle();
+    let [back, _] = pair.drain();
     assert_eq!(back.len(), 1);
     assert_eq!(
         (back[0].sort, back[0].words[2]),
@@ -380,7 +380,7 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
     assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     assert_eq!((got.len(), &got[0].words[..], got[0].payload.len()), (1, &words[..], 0));
     let mut segment = vec![0; payload.len()];
     let mut bytes = 0;
@@ -398,17 +398,17 @@ fn a_stack_that_has_closed_takes_nothing_more() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
-    pair.settle();
+    pair.drain();
     pair.sides[1].wire.lock().unwrap().cut = true;
     let now = pair.now;
     pair.sides[1].stack.close(now);
     assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
-    let [back, got] = pair.settle();
+    let [back, got] = pair.drain();
     assert!(got.is_empty() && back.is_empty() && !pair.sides[1].stack.is_closed());
     pair.sides[1].wire.lock().unwrap().cut = false;
     let now = pair.now;
     pair.sides[1].stack.close(now);
-    let [back, got] = pair.settle();
+    let [back, got] = pair.drain();
     assert!(got.is_empty() && pair.sides[1].stack.is_closed());
     assert_eq!(first_words(&back), [2]);
 }
@@ -431,7 +431,7 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
         assert_eq!(pushed, Pushed::Accepted);
         stack.abandon_long(|| now, 1, progress);
         assert_eq!(pair.send(flow, &[6], &[]), Pushed::Accepted);
-        let [back, got] = pair.settle();
+        let [back, got] = pair.drain();
         assert_eq!(first_words(&got), [6], "datagram {lost} lost: the next in order is handled");
         assert_eq!(back.len(), 1, "what was begun comes back: {back:?}");
         assert_eq!(back[0].sort, Disposition::Message(FrameKind::Returned));
@@ -446,7 +446,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     let mut pair = Pair::with_credit(Security::Crc, 65_507, 1 << 20);
     let flows: Vec<_> = (0..6).map(|from| pair.ordered_from(from)).collect();
     assert_eq!(pair.send(flows[0], &[0], &[]), Pushed::Accepted);
-    let [_, mut got] = pair.settle();
+    let [_, mut got] = pair.drain();
     let headers = pair.sent(0);
     let headers = headers.iter().map(|copy| clump_wire::Packet::parse(copy).unwrap().header);
     let last = headers.rev().find(|header| header.kind == clump_wire::PacketKind::Data).unwrap();
@@ -472,7 +472,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     pair.sides[0].wire.lock().unwrap().lose_unit = None;
     while got.len() < sent as usize {
         let before = got.len();
-        let [_, more] = pair.settle();
+        let [_, more] = pair.drain();
         got.extend(
             more.into_iter().filter(|queued| queued.sort == Disposition::Message(FrameKind::Short)),
         );

@@ -40,7 +40,7 @@ fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u
 /// Opens the stream by a first message, which goes by datagrams.
 fn open(pair: &mut Pair, flow: clump_net::FlowId) -> Vec<QueuedMessage> {
     assert_eq!(send(pair, flow, 1000, BULK), Pushed::Accepted);
-    let [_, got] = pair.settle();
+    let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
     got
 }
@@ -76,7 +76,7 @@ fn bulk_goes_by_a_stream_once_there_is_one() {
                 assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
             }
             assert_eq!(send(&mut pair, flow, 5, 100), Pushed::Accepted, "a small one does not");
-            let [_, got] = pair.settle();
+            let [_, got] = pair.drain();
             assert_eq!(numbers(&got), [0, 1, 2, 3, 4, 5], "{security:?}, {chunk} bytes a call");
             intact(&got);
             assert_eq!(records(&pair), (5, 5));
@@ -98,7 +98,7 @@ fn long_messages_go_straight_to_their_segment() {
         // Three records, the last of them short.
         let bytes = payload(1, 600_000);
         assert_eq!(send_long(&mut pair, flow, 4096, &bytes), Pushed::Accepted);
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         assert_eq!(got.len(), 1, "one message of several records");
         assert_eq!((&got[0].words[..], records(&pair)), (&[4096, 600_000, 77][..], (3, 3)));
         let deposits = pair.sides[1].endpoints.deposits.lock().unwrap()[before..].to_vec();
@@ -136,7 +136,7 @@ fn run(security: Security, faults: StreamFaults) -> (Pair, StreamHub) {
     }
     let mut mark = pair.sides[0].stack.mark();
     for _ in 0..8 {
-        got.extend(pair.settle().into_iter().flatten());
+        got.extend(pair.drain().into_iter().flatten());
     }
     assert!(pair.sides[0].stack.is_past(&mut mark), "all of it has arrived");
     let order: Vec<u64> = got.iter().map(|message| message.words[0]).collect();
@@ -214,7 +214,7 @@ fn without_a_stream_bulk_goes_by_datagrams_at_once() {
         // Attempts become rare.
         for _ in 0..600 {
             let _ = send(&mut pair, flow, 9, BULK);
-            pair.settle();
+            pair.drain();
         }
         let (made, seconds) = (hub.made(), (pair.now - start) / 1000 / MILLISECOND);
         assert!(seconds >= 60 && made <= 10, "{made} attempts in {seconds} s");
@@ -243,10 +243,10 @@ fn a_stream_that_does_not_move_is_given_up_and_memory_stays_bounded() {
     }
     let bytes = pair.sides[0].stack.memory_bytes();
     assert!((1 << 20..4 << 20).contains(&bytes), "{bytes} bytes are kept");
-    let [_, mut got] = pair.settle();
+    let [_, mut got] = pair.drain();
     assert_eq!(got.len(), 1, "one message comes, and no other");
     pair.now += 3000 * MILLISECOND;
-    let [_, rest] = pair.settle();
+    let [_, rest] = pair.drain();
     got.extend(rest);
     assert_eq!(got.len() as u64, accepted);
     assert_eq!(numbers(&got), (0..accepted).collect::<Vec<_>>(), "each once");
@@ -297,7 +297,7 @@ fn what_a_closing_peer_has_taken_does_not_come_back() {
         pair.sides[1].wire.lock().unwrap().cut = false;
         let now = pair.now;
         pair.sides[1].stack.close(now);
-        let [back, more] = pair.settle();
+        let [back, more] = pair.drain();
         got.extend(more);
         let mut all = numbers(&got);
         all.extend(numbers(&back));
@@ -322,10 +322,10 @@ fn strangers_at_the_listener_change_nothing() {
     for bytes in [&[][..], &[7], &[0; HELLO_BYTES], b"clumps01", &[0xff; 4096]] {
         hub.intrude(port, bytes);
     }
-    got.extend(pair.settle().into_iter().flatten());
+    got.extend(pair.drain().into_iter().flatten());
     assert_eq!(got.len(), 1);
     assert_eq!(send(&mut pair, flow, 1, BULK), Pushed::Accepted);
-    got.extend(pair.settle().into_iter().flatten());
+    got.extend(pair.drain().into_iter().flatten());
     intact(&got);
     assert_eq!((numbers(&got), records(&pair)), (vec![1, 1000], (1, 1)));
     assert!(hub.ports().is_empty(), "nobody is listened to any more");
@@ -340,7 +340,7 @@ fn a_recorded_stream_is_worth_nothing() {
         assert_eq!(send(&mut pair, flow, 1, BULK), Pushed::Accepted);
         // The second stream: the first is cut.
         hub.set(StreamFaults { cut_after: Some(100), ..StreamFaults::default() });
-        pair.settle();
+        pair.drain();
         let recorded = hub.written(0);
         assert!(recorded.len() > BULK);
         let (mut second, other) = Pair::with_streams(security);
@@ -355,7 +355,7 @@ fn a_recorded_stream_is_worth_nothing() {
             second.now += MILLISECOND / 4;
         }
         other.intrude(other.ports()[0], &recorded);
-        got.extend(second.settle().into_iter().flatten());
+        got.extend(second.drain().into_iter().flatten());
         assert_eq!(numbers(&got), [1000], "only what was sent");
     }
 }
@@ -377,7 +377,7 @@ fn any_bytes_in_a_stream_are_refused_or_taken_without_harm() {
         for number in 0..2 {
             assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
         }
-        let got: Vec<_> = (0..8).flat_map(|_| pair.settle()).flatten().collect();
+        let got: Vec<_> = (0..8).flat_map(|_| pair.drain()).flatten().collect();
         assert_eq!(numbers(&got), [0, 1], "round {round}, byte {place}");
         intact(&got);
     }

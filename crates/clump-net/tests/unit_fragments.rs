@@ -14,11 +14,11 @@ fn wide(security: Security) -> Pair {
     let flow = pair.flow(0, false);
     for _ in 0..3 {
         assert_eq!(pair.send(flow, &[0], &[]), Pushed::Accepted);
-        pair.settle();
+        pair.drain();
     }
     pair.sides[0].wire.lock().unwrap().copies.clear();
     assert_eq!(pair.send(flow, &[0], &[1; 8000]), Pushed::Accepted);
-    pair.settle();
+    pair.drain();
     assert_eq!(longest(&pair), 8000 / 1000, "it is used");
     pair
 }
@@ -44,7 +44,7 @@ fn survives(security: Security, shrinks: impl Fn(&mut Wire)) -> Pair {
     }
     let mut got = Vec::new();
     for _ in 0..100 {
-        let [_, queued] = pair.settle();
+        let [_, queued] = pair.drain();
         got.extend(queued.into_iter().map(|queued| (queued.words[0], queued.payload.to_vec())));
         pair.now += 20 * MILLISECOND;
     }
@@ -155,7 +155,7 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
                 continue; // its packets are 4 bytes shorter, and pass
             }
             let mut pair = goes_on_at(ip, early, security);
-            assert!(pair.settle()[1].is_empty(), "each came once");
+            assert!(pair.drain()[1].is_empty(), "each came once");
             let now = pair.now;
             let stack = &mut pair.sides[0].stack;
             assert!(
@@ -171,7 +171,7 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
             let flow = pair.flow(0, true);
             let sent = pair.sent(0).len();
             assert_eq!(pair.send(flow, &[7], &[1; 3000]), Pushed::Accepted);
-            pair.settle();
+            pair.drain();
             let longest = pair.sent(0)[sent..].iter().map(Vec::len).max().unwrap();
             assert!(longest + 28 <= found as usize, "nothing longer is tried all the time");
         }
@@ -184,7 +184,7 @@ fn an_interface_that_gets_narrower_is_believed_at_once() {
         let mut pair = Pair::new(Security::Aead);
         let flow = pair.flow(0, true);
         assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
-        pair.settle();
+        pair.drain();
         for side in &pair.sides {
             side.wire.lock().unwrap().card = Some(card);
         }
@@ -198,7 +198,7 @@ fn an_interface_that_gets_narrower_is_believed_at_once() {
             assert!(pair.now < began + 10 * MILLISECOND, "nothing is waited for");
         }
         assert_eq!(got[0].payload.len(), 3000);
-        pair.settle();
+        pair.drain();
         let now = pair.now;
         assert_eq!(pair.sides[0].stack.take_narrowed(now), Some((1, found)));
     }
@@ -210,7 +210,7 @@ fn an_interface_that_gets_narrower_before_a_retransmission_is_believed_then() {
         let mut pair = Pair::new(Security::Aead);
         let flow = pair.flow(0, true);
         assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
-        pair.settle();
+        pair.drain();
         pair.sides[0].wire.lock().unwrap().cut = true;
         assert_eq!(pair.send(flow, &[1], &[2; 3000]), Pushed::Accepted);
         pair.look(0, None);
@@ -225,6 +225,6 @@ fn an_interface_that_gets_narrower_before_a_retransmission_is_believed_then() {
             assert!(pair.now < began + 1000 * MILLISECOND, "{card}: stalled");
         }
         assert_eq!((&got[0].words[..], &got[0].payload[..]), (&[1][..], &[2; 3000][..]));
-        assert!(pair.settle()[1].is_empty(), "it came once");
+        assert!(pair.drain()[1].is_empty(), "it came once");
     }
 }

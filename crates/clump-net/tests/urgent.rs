@@ -111,9 +111,9 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
             assert_eq!(pair.send(flow, &[number, 0], &[]), Pushed::Accepted);
         }
         assert!(pair.sides[0].stack.stats().units_ahead > 5);
-        let [_, got] = pair.settle();
+        let [_, got] = pair.drain();
         pair.sides[0].stack.lose(1, Refusal::PeerLost);
-        let [back, _] = pair.settle();
+        let [back, _] = pair.drain();
         let whole =
             |queued: &clump_net::QueuedMessage| queued.payload.len() as u64 == queued.words[1];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");

@@ -253,10 +253,10 @@ mod tests {
     use std::io::Read;
     use std::os::fd::AsFd;
 
-    const PATIENCE_NS: u64 = 20_000_000_000;
+    const TIME_LIMIT_NS: u64 = 20_000_000_000;
 
     fn soon() -> impl Fn() -> bool {
-        let end_ns = crate::clock::now_ns() + PATIENCE_NS;
+        let end_ns = crate::clock::now_ns() + TIME_LIMIT_NS;
         move || crate::clock::now_ns() < end_ns
     }
 

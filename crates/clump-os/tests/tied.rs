@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 /// Deadline: ten times what anything here may take.
-const PATIENCE_NS: u64 = 30_000_000_000;
+const TIME_LIMIT_NS: u64 = 30_000_000_000;
 
 /// Starts a shell that runs `script`; returns it and the first line that it prints.
 fn shell(script: &str) -> (BoundChild, String) {
@@ -24,7 +24,7 @@ fn shell(script: &str) -> (BoundChild, String) {
 
 /// Waits until a process is gone, or waits itself to be reaped by a parent.
 fn await_end(process: &Process) {
-    let give_up_ns = clock::now_ns() + PATIENCE_NS;
+    let give_up_ns = clock::now_ns() + TIME_LIMIT_NS;
     let runs = || {
         let now = Process::read(process.pid);
         now.is_some_and(|now| now.started == process.started && now.state != 'Z')

@@ -29,11 +29,11 @@ mod hold;
 #[cfg(test)]
 mod tests;
 
-/// Ticks after which notification is armed for lanes that stayed empty, when more than [`KEEP_HOT`]
-/// are polled.
-const COOL_AFTER: u32 = 4;
+/// Ticks after which notification is armed for lanes that stayed empty, when more than
+/// [`KEEP_POLLED`] are polled.
+const ARM_AFTER: u32 = 4;
 /// Number of lanes that stay polled even when idle: a load each is cheaper than ringing.
-const KEEP_HOT: usize = 8;
+const KEEP_POLLED: usize = 8;
 
 /// The receiver's side of an endpoint.
 #[derive(Debug)]
@@ -257,7 +257,7 @@ impl<L> Inbox<L> {
         }
         let mut rang = Vec::new();
         self.block.doorbell().collect(|bit| rang.push(bit));
-        let mut heated = 0;
+        let mut disarmed = 0;
         let most = self.hot.len() + self.held.len() + rang.len();
         for bit in rang {
             match bit {
@@ -265,14 +265,14 @@ impl<L> Inbox<L> {
                 REPLY_QUEUE => self.pending[1] = true,
                 MAIL => self.queued = true,
                 lane => {
-                    heated += u32::from(self.disarm_notification(lane as usize)?);
+                    disarmed += u32::from(self.disarm_notification(lane as usize)?);
                     self.answer_credit_request(lane as usize);
                 }
             }
         }
-        debug_assert!(self.hot.len() + self.held.len() <= most, "a doorbell heats one lane");
+        debug_assert!(self.hot.len() + self.held.len() <= most, "a doorbell disarms one lane");
         self.check_invariants();
-        Ok(heated)
+        Ok(disarmed)
     }
 
     /// Answers the credit request of a polled lane whose doorbell rang: its sender waits until it
@@ -328,7 +328,7 @@ impl<L> Inbox<L> {
     /// Returns the number of lanes.
     pub fn tick(&mut self) -> u32 {
         self.ticks += 1;
-        if self.ticks < COOL_AFTER || self.hot.len() <= KEEP_HOT {
+        if self.ticks < ARM_AFTER || self.hot.len() <= KEEP_POLLED {
             return 0;
         }
         self.ticks = 0;
@@ -346,10 +346,10 @@ impl<L> Inbox<L> {
         if !idle.is_empty() {
             fence::heavy(self.node.fence());
         }
-        let cooled = self.recheck_armed(idle);
+        let armed = self.recheck_armed(idle);
         debug_assert_eq!(self.known().count(), before, "no lane is forgotten");
         self.check_invariants();
-        cooled
+        armed
     }
 
     /// Returns credit for everything read to the senders; otherwise that happens in quarters of a
@@ -402,7 +402,7 @@ impl<L> Inbox<L> {
     /// Keeps lanes armed only if nothing was published before the fence. Returns how many stay
     /// armed.
     fn recheck_armed(&mut self, lanes: Vec<InLane<L>>) -> u32 {
-        let mut cooled = 0;
+        let mut armed = 0;
         let all = self.known().count() + lanes.len();
         for lane in lanes {
             if lane.receiver.has_message() {
@@ -410,11 +410,11 @@ impl<L> Inbox<L> {
                 self.admit(lane);
             } else {
                 self.cold.push(lane);
-                cooled += 1;
+                armed += 1;
             }
         }
         debug_assert_eq!(self.known().count(), all, "a lane is polled, held back or armed again");
-        cooled
+        armed
     }
 
     /// Frees lanes of requests whose sender retired and left nothing unread, with the state of the

@@ -33,9 +33,9 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pseudorandom numbers, the same in every run.
-struct Dice(u64);
+struct Sampler(u64);
 
-impl Dice {
+impl Sampler {
     fn below(&mut self, most: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -61,10 +61,11 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
 /// Message `number` of a sender: up to ten words and up to `most` bytes, all derived from the
 /// number.
 fn message(sender: u64, number: u64, most: u64) -> (Header, Vec<u64>, Vec<u8>) {
-    let mut dice = Dice((sender << 32 | number) + 1);
-    dice.below(2);
-    let words = (0..1 + dice.below(10)).map(|i| sender << 56 | number << 8 | i).collect::<Vec<_>>();
-    let len = if dice.below(3) == 0 { dice.below(most + 1) } else { 0 };
+    let mut sampler = Sampler((sender << 32 | number) + 1);
+    sampler.below(2);
+    let words =
+        (0..1 + sampler.below(10)).map(|i| sender << 56 | number << 8 | i).collect::<Vec<_>>();
+    let len = if sampler.below(3) == 0 { sampler.below(most + 1) } else { 0 };
     let bytes = (0..len).map(|i| (number + i) as u8).collect::<Vec<_>>();
     let kind = if len == 0 { SlotKind::Short } else { SlotKind::Medium };
     (Header::new(kind, sender as u8 + 1, words.len(), len as u32), words, bytes)

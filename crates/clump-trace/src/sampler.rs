@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn one_in_eight_is_timed_of_all_and_of_every_other() {
-        let mut dice = Sampler::new(7);
-        let timed: Vec<bool> = (0..80_000).map(|_| dice.is_timed()).collect();
+        let mut sampler = Sampler::new(7);
+        let timed: Vec<bool> = (0..80_000).map(|_| sampler.is_timed()).collect();
         for (first, step) in [(0, 1), (0, 2), (1, 2), (3, 8), (5, 16)] {
             let some: Vec<bool> = timed.iter().copied().skip(first).step_by(step).collect();
             let share = some.iter().filter(|timed| **timed).count() as f64 / some.len() as f64;

@@ -5,7 +5,7 @@
 //! (`cargo xtask tidy` permits that arrow, and no other).
 //!
 //! Types to know: [`Shape`] (ranks, nodes and network of a job), [`Seat`] (a rank of it), [`run`],
-//! [`Dice`] (random numbers of a seed).
+//! [`Sampler`] (random numbers of a seed).
 //! Single ranks and nodes, without a job around them: [`node`], [`context`], [`lone`]. Two jobs
 //! that share nothing: [`pair`].
 //!
@@ -14,14 +14,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
-mod dice;
 mod job;
 pub mod pair;
+mod sampler;
 mod seat;
 mod shape;
 
-pub use dice::Dice;
 pub use job::{Job, each_rank, run};
+pub use sampler::Sampler;
 pub use seat::Seat;
 pub use shape::Shape;
 

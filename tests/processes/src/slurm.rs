@@ -65,7 +65,7 @@ impl SlurmCluster {
         let mut owner = Command::new("chown");
         owner.args(["-R", "munge"]).arg(&munge);
         if !ended(owner) {
-            return Err("there is no user munge, whom Debian's package makes".into());
+            return Err("there is no user munge, which Debian's package makes".into());
         }
         let conf = folder.path().join("slurm.conf");
         std::fs::write(&conf, configuration(folder.path())).expect("a configuration");

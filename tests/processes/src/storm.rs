@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// A random sequence that one number determines (splitmix64, Steele et al. 2014).
 #[derive(Debug)]
-pub struct Dice(pub u64);
+pub struct Sampler(pub u64);
 
-impl Dice {
+impl Sampler {
     /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -47,13 +47,13 @@ pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Se
     let mut seen = Seen::default();
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
-        let mut dice = Dice(seed.wrapping_add(u64::from(number)));
-        let ranks = dice.of(nodes.max(2)..=8);
-        let victim = dice.of(0..=ranks - 1);
+        let mut sampler = Sampler(seed.wrapping_add(u64::from(number)));
+        let ranks = sampler.of(nodes.max(2)..=8);
+        let victim = sampler.of(0..=ranks - 1);
         let signal =
             [signals::KILL, signals::KILL, signals::ABORT, signals::QUIT, signals::TERMINATE]
-                [dice.of(0..=4) as usize];
-        let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
+                [sampler.of(0..=4) as usize];
+        let wait = Duration::from_micros(u64::from(sampler.of(0..=30_000)));
         let what = format!(
             "kill {number} (seed {seed}): rank {victim} of {ranks} on {nodes} nodes by signal {signal}"
         );

@@ -1,6 +1,6 @@
 //! Kills of a rank, or of the agent of a node, at a random moment.
 
-use crate::storm::Dice;
+use crate::storm::Sampler;
 use crate::{Running, signals};
 use clump_os::clock;
 use std::time::Duration;
@@ -24,14 +24,14 @@ pub struct Stroke {
 impl Stroke {
     /// Draws one, with one of these drivers, at most so many microseconds after the job runs. One
     /// in four kills a node.
-    pub fn draw(dice: &mut Dice, drives: &[&'static str], longest_us: u32) -> Self {
-        let nodes = dice.of(2..=3);
-        let ranks = dice.of(nodes..=6);
+    pub fn draw(sampler: &mut Sampler, drives: &[&'static str], longest_us: u32) -> Self {
+        let nodes = sampler.of(2..=3);
+        let ranks = sampler.of(nodes..=6);
         let most = u32::try_from(drives.len()).unwrap_or(u32::MAX) - 1;
-        let drives = drives[dice.of(0..=most) as usize];
-        let wait = Duration::from_micros(u64::from(dice.of(0..=longest_us)));
-        let node = (dice.of(0..=3) == 0).then(|| dice.of(0..=nodes - 1));
-        let victim = dice.of(0..=ranks - 1);
+        let drives = drives[sampler.of(0..=most) as usize];
+        let wait = Duration::from_micros(u64::from(sampler.of(0..=longest_us)));
+        let node = (sampler.of(0..=3) == 0).then(|| sampler.of(0..=nodes - 1));
+        let victim = sampler.of(0..=ranks - 1);
         Self { nodes, ranks, drives, node, victim, wait }
     }
 

@@ -6,7 +6,7 @@ use clump_am::ErrorKind;
 use clump_coll::choice::{Algorithm, Operation};
 use clump_coll::{Max, Op, Sum, Team};
 use clump_shm::job::{Death, DeathCause};
-use clump_test_bed::{Dice, Shape, run};
+use clump_test_bed::{Sampler, Shape, run};
 use clump_test_tier::pick;
 
 /// An operation whose operands can be neither exchanged nor regrouped.
@@ -20,14 +20,14 @@ impl Op<u64> for Chained {
 
 /// Returns what a rank gives to collective `n`.
 fn given(n: u64, rank: usize, count: usize) -> Vec<u64> {
-    let mut dice = Dice::new(n << 16 ^ rank as u64);
-    (0..count).map(|_| dice.number()).collect()
+    let mut sampler = Sampler::new(n << 16 ^ rank as u64);
+    (0..count).map(|_| sampler.number()).collect()
 }
 
 /// Returns bytes that a rank gives to another, of a length of their own.
 fn string(n: u64, (from, to): (usize, usize), most: usize) -> Vec<u8> {
-    let mut dice = Dice::new(n << 24 ^ (from as u64) << 12 ^ to as u64);
-    let len = if most == 0 { 0 } else { dice.index(most + 1) };
+    let mut sampler = Sampler::new(n << 24 ^ (from as u64) << 12 ^ to as u64);
+    let len = if most == 0 { 0 } else { sampler.index(most + 1) };
     (0..len).map(|at| (at * 7 + from * 3 + to) as u8).collect()
 }
 
@@ -65,16 +65,16 @@ const COUNTS: [usize; 6] = [0, 1, 3, 29, 700, 40_000];
 
 /// Executes collective `n`, of an operation and a size that all ranks draw alike.
 fn step(team: &Team, n: u64) {
-    let mut dice = Dice::new(n);
+    let mut sampler = Sampler::new(n);
     let (me, ranks) = (team.rank(), team.nranks());
-    let operation = Operation::ALL[dice.index(Operation::ALL.len())];
-    let mut count = COUNTS[dice.index(COUNTS.len())];
-    if count > 1000 && dice.index(4) != 0 {
+    let operation = Operation::ALL[sampler.index(Operation::ALL.len())];
+    let mut count = COUNTS[sampler.index(COUNTS.len())];
+    if count > 1000 && sampler.index(4) != 0 {
         count = 5;
     }
-    let algorithm = Algorithm::ALL[dice.index(Algorithm::ALL.len())];
-    team.prefer((dice.index(4) != 0).then_some(algorithm));
-    let root = dice.index(ranks);
+    let algorithm = Algorithm::ALL[sampler.index(Algorithm::ALL.len())];
+    team.prefer((sampler.index(4) != 0).then_some(algorithm));
+    let root = sampler.index(ranks);
     let here = me == root;
     let mine = given(n, me, count);
     let all: Vec<Vec<u64>> = (0..ranks).map(|rank| given(n, rank, count)).collect();
@@ -95,7 +95,7 @@ fn step(team: &Team, n: u64) {
             team.all_reduce_slice(&mut values, Chained).unwrap();
             assert!(values == folded(&all), "{algorithm:?}");
         }
-        Operation::Scan if dice.index(2) == 0 => {
+        Operation::Scan if sampler.index(2) == 0 => {
             let mut values = mine;
             team.scan_slice(&mut values, Chained).unwrap();
             assert!(values == scanned(&all[..=me]), "{algorithm:?}");
@@ -106,7 +106,7 @@ fn step(team: &Team, n: u64) {
             let expected = if me == 0 { mine } else { scanned(&all[..me]) };
             assert!(values == expected, "{algorithm:?}");
         }
-        _ => parts(team, operation, (n, root, count), &mut dice, algorithm),
+        _ => parts(team, operation, (n, root, count), &mut sampler, algorithm),
     }
     team.prefer(None);
 }
@@ -116,7 +116,7 @@ fn parts(
     team: &Team,
     operation: Operation,
     (n, root, count): (u64, usize, usize),
-    dice: &mut Dice,
+    sampler: &mut Sampler,
     algorithm: Algorithm,
 ) {
     let (me, ranks) = (team.rank(), team.nranks());
@@ -151,7 +151,7 @@ fn parts(
             team.scatter_slice(root, if here { &whole[..] } else { &[] }, &mut mine).unwrap();
             assert!(mine == given(n, me, count), "{algorithm:?}");
         }
-        Operation::AllToAll if dice.index(3) == 0 => {
+        Operation::AllToAll if sampler.index(3) == 0 => {
             let row =
                 |from: usize| (0..ranks).flat_map(move |to| given(n * 97 + from as u64, to, count));
             let mut got = vec![7; ranks * count];
@@ -159,7 +159,7 @@ fn parts(
             let expected = (0..ranks).flat_map(|from| given(n * 97 + from as u64, me, count));
             assert!(got == expected.collect::<Vec<_>>(), "{algorithm:?}");
         }
-        Operation::AllToAll if dice.index(2) == 0 => {
+        Operation::AllToAll if sampler.index(2) == 0 => {
             let got = team.all_to_all_bytes(&strings(me)).unwrap();
             assert!(got.iter().enumerate().all(|(from, it)| *it == strings(from)[me]));
         }
@@ -176,15 +176,15 @@ fn parts(
 
 /// Executes collectives of three teams, some in two phases, some of several teams at one time.
 fn program(all: &Team, seed: u64, steps: u64) {
-    let mut dice = Dice::new(seed);
-    let colors = 1 + dice.index(3) as u64;
+    let mut sampler = Sampler::new(seed);
+    let colors = 1 + sampler.index(3) as u64;
     let stride = all.split(Some(all.rank() as u64 % colors), 0).unwrap().unwrap();
     let halves = all.rank() * 2 / all.nranks();
     let half = all.split(Some(halves as u64), 0).unwrap().unwrap();
     let back = all.split(Some(0), (all.nranks() - all.rank()) as u64).unwrap().unwrap();
     for n in 0..steps {
-        let team = [all, &stride, &half, &back][dice.index(4)];
-        let other = [&half, all, &stride, &back][dice.index(4)];
+        let team = [all, &stride, &half, &back][sampler.index(4)];
+        let other = [&half, all, &stride, &back][sampler.index(4)];
         let n = seed << 20 | n;
         let value = given(n, team.rank(), 1);
         let begun = team.start_all_reduce(&value, Max).unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
 use clump_rma::{Comparison, Pending, Rma, Strides, Target};
-use clump_test_bed::{Dice, Seat, Shape, run};
+use clump_test_bed::{Sampler, Seat, Shape, run};
 use clump_test_tier::pick;
 use clump_transport::Dispatch;
 use std::time::Duration;
@@ -70,19 +70,19 @@ struct Step {
     len: u64,
 }
 
-fn step(dice: &mut Dice, ranks: usize) -> Step {
-    let len = match dice.below(4) {
-        0 => dice.below(9),
-        1 => dice.below(300),
-        2 => 3500 + dice.below(1500),
-        _ => dice.below(PART),
+fn step(sampler: &mut Sampler, ranks: usize) -> Step {
+    let len = match sampler.below(4) {
+        0 => sampler.below(9),
+        1 => sampler.below(300),
+        2 => 3500 + sampler.below(1500),
+        _ => sampler.below(PART),
     };
     Step {
-        what: dice.below(9),
-        target: dice.below(ranks as u64) as usize,
-        word: dice.below(WORDS),
-        operand: dice.number() >> dice.below(60),
-        at: dice.below(PART - len + 1),
+        what: sampler.below(9),
+        target: sampler.below(ranks as u64) as usize,
+        word: sampler.below(WORDS),
+        operand: sampler.number() >> sampler.below(60),
+        at: sampler.below(PART - len + 1),
         len,
     }
 }
@@ -185,9 +185,9 @@ fn program(seat: &Seat, seed: u64) {
     let locks = seat.exchange(my_locks.name());
     let my_flags = rma.export_flags(1).unwrap();
     let flags = seat.exchange(my_flags.name());
-    let mut dice = Dice::new(seed);
-    let lock = rma.lock(locks[dice.below(ranks as u64) as usize], 0).unwrap();
-    let flag = rma.flag(flags[dice.below(ranks as u64) as usize], 0).unwrap();
+    let mut sampler = Sampler::new(seed);
+    let lock = rma.lock(locks[sampler.below(ranks as u64) as usize], 0).unwrap();
+    let flag = rma.flag(flags[sampler.below(ranks as u64) as usize], 0).unwrap();
     let mut model = Model {
         words: vec![vec![0; WORDS as usize]; ranks],
         parts: vec![vec![vec![0; PART as usize]; ranks]; ranks],
@@ -195,13 +195,13 @@ fn program(seat: &Seat, seed: u64) {
         flag: 0,
     };
     for phase in 0..PHASES {
-        let kind = |dice: &mut Dice| USES[dice.below(USES.len() as u64) as usize];
+        let kind = |sampler: &mut Sampler| USES[sampler.below(USES.len() as u64) as usize];
         let kinds: Vec<Vec<Use>> =
-            (0..ranks).map(|_| (0..WORDS).map(|_| kind(&mut dice)).collect()).collect();
+            (0..ranks).map(|_| (0..WORDS).map(|_| kind(&mut sampler)).collect()).collect();
         let mut handles = Vec::new();
         for _ in 0..STEPS {
             for who in 0..ranks {
-                let step = step(&mut dice, ranks);
+                let step = step(&mut sampler, ranks);
                 if who == rank {
                     let shared = (&lock, &flag);
                     perform(&rma, rank, &all, &kinds, &model, shared, &mut handles, &step);

@@ -8,7 +8,7 @@ use clump_pgas::{
 };
 use clump_rma::{AtomicOp, Refusal, RegionOptions, SegmentName};
 use clump_shm::job::{Death, DeathCause};
-use clump_test_bed::{Dice, Seat, Shape, run};
+use clump_test_bed::{Sampler, Seat, Shape, run};
 use clump_test_tier::pick;
 use clump_transport::Dispatch;
 use std::sync::Arc;
@@ -75,14 +75,14 @@ struct Step {
 }
 
 fn steps(seed: u64, round: u64, rank: usize, len: usize) -> impl Iterator<Item = Step> {
-    let mut dice = Dice::new(seed ^ round << 32 ^ (rank as u64) << 48);
-    let count = if len == 0 { 0 } else { dice.index(120) };
+    let mut sampler = Sampler::new(seed ^ round << 32 ^ (rank as u64) << 48);
+    let count = if len == 0 { 0 } else { sampler.index(120) };
     (0..count).map(move |_| {
-        let index = dice.index(len);
-        let mut of_element = Dice::new(seed ^ round << 20 ^ index as u64);
+        let index = sampler.index(len);
+        let mut of_element = Sampler::new(seed ^ round << 20 ^ index as u64);
         let op = OPS[of_element.index(OPS.len())];
-        let operand = if op == AtomicOp::Store { of_element.number() } else { dice.number() };
-        Step { index, op, operand, manner: dice.index(8) }
+        let operand = if op == AtomicOp::Store { of_element.number() } else { sampler.number() };
+        Step { index, op, operand, manner: sampler.index(8) }
     })
 }
 
@@ -150,11 +150,15 @@ fn execute<T: Bits + Number>(table: &Spread<T>, step: &Step) {
 }
 
 /// Reads elements in every manner, and compares them with the model.
-fn compare<T: Bits + Number + std::fmt::Debug>(table: &Spread<T>, model: &[T], dice: &mut Dice) {
+fn compare<T: Bits + Number + std::fmt::Debug>(
+    table: &Spread<T>,
+    model: &[T],
+    sampler: &mut Sampler,
+) {
     if model.is_empty() {
         return;
     }
-    let indexes: Vec<_> = (0..dice.index(200)).map(|_| dice.index(model.len())).collect();
+    let indexes: Vec<_> = (0..sampler.index(200)).map(|_| sampler.index(model.len())).collect();
     let wanted: Vec<_> = indexes.iter().map(|&index| model[index]).collect();
     let mut gathered = vec![T::of(0); indexes.len()];
     table.gather(&indexes, &mut gathered).unwrap();
@@ -174,16 +178,16 @@ fn compare<T: Bits + Number + std::fmt::Debug>(table: &Spread<T>, model: &[T], d
 }
 
 fn program<T: Bits + Ord + Number + std::fmt::Debug>(pgas: &Pgas, seed: u64, layout: Layout) {
-    let len = Dice::new(seed).index(90);
+    let len = Sampler::new(seed).index(90);
     let table = pgas.spread::<T>(len, layout).unwrap();
-    let (mut model, mut dice) = (vec![T::of(0); len], Dice::new(seed ^ pgas.rank() as u64));
+    let (mut model, mut sampler) = (vec![T::of(0); len], Sampler::new(seed ^ pgas.rank() as u64));
     for round in 0..3 {
         steps(seed, round, pgas.rank(), len).for_each(|step| execute(&table, &step));
         for rank in 0..pgas.nranks() {
             steps(seed, round, rank, len).for_each(|step| expect(&mut model, &step));
         }
         pgas.all_store_sync().unwrap();
-        compare(&table, &model, &mut dice);
+        compare(&table, &model, &mut sampler);
         pgas.barrier().unwrap();
     }
 }

@@ -6,7 +6,7 @@ use clump_coll::Team;
 use clump_pgas::{Aggregation, ErrorKind, Layout, NodeGrid, Pgas, PgasOptions};
 use clump_rma::Refusal;
 use clump_shm::job::{Death, DeathCause};
-use clump_test_bed::{Dice, Seat, Shape, run};
+use clump_test_bed::{Sampler, Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ fn histogram(seat: &Seat, options: &PgasOptions) -> (Aggregation, Vec<u64>, Vec<
     let pgas = open(seat, options);
     let words = pgas.spread::<u64>(97, Layout::Cyclic).unwrap();
     let halves = pgas.spread::<u32>(97, Layout::Block).unwrap();
-    let mut dice = Dice::new(seat.rank() as u64 + 1);
+    let mut sampler = Sampler::new(seat.rank() as u64 + 1);
     for _ in 0..2000 {
-        words.at(dice.index(97)).add(dice.below(100)).unwrap();
-        halves.at(dice.index(97)).xor(dice.number() as u32).unwrap();
+        words.at(sampler.index(97)).add(sampler.below(100)).unwrap();
+        halves.at(sampler.index(97)).xor(sampler.number() as u32).unwrap();
     }
     pgas.all_store_sync().unwrap();
     let found =

@@ -5,7 +5,7 @@ use clump_rma::{
     AdvanceWord, AtomicOp, Comparison, Range, Refusal, RegionOptions, Rma, SegmentName,
     SpreadUpdate, Target, Update,
 };
-use clump_test_bed::{Dice, Seat, Shape, run};
+use clump_test_bed::{Sampler, Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::time::Duration;
 
@@ -67,35 +67,35 @@ impl Model {
     }
 }
 
-fn update(next: &Target, model: &mut Model, dice: &mut Dice) {
-    let (base, mut op) = (dice.below(WORDS), OPS[dice.below(7) as usize]);
+fn update(next: &Target, model: &mut Model, sampler: &mut Sampler) {
+    let (base, mut op) = (sampler.below(WORDS), OPS[sampler.below(7) as usize]);
     let mut most = 40;
-    if dice.below(8) == 0 {
+    if sampler.below(8) == 0 {
         // More than one request holds; no order among requests, so the operations commute.
         most = 3 * Update::MOST as u64;
         op = if op == AtomicOp::Store { AtomicOp::Add } else { op };
     }
     let mut all = Vec::new();
-    for _ in 0..dice.below(most) {
-        let (index, by) = (dice.below(WORDS - base), dice.below(u64::MAX));
+    for _ in 0..sampler.below(most) {
+        let (index, by) = (sampler.below(WORDS - base), sampler.below(u64::MAX));
         all.push(Update::new(index as u32, by));
         model.change(op, (base + index) * 8, by);
     }
     next.update_many(base * 8, op, &all).unwrap();
 }
 
-fn apply(next: &Target, model: &mut Model, dice: &mut Dice) {
+fn apply(next: &Target, model: &mut Model, sampler: &mut Sampler) {
     let mut runs = Vec::new();
-    for _ in 0..dice.below(5) {
-        let bytes = dice.below(300);
-        let at = dice.below(BYTES - bytes);
-        runs.push((at, vec![dice.below(256) as u8; bytes as usize]));
+    for _ in 0..sampler.below(5) {
+        let bytes = sampler.below(300);
+        let at = sampler.below(BYTES - bytes);
+        runs.push((at, vec![sampler.below(256) as u8; bytes as usize]));
     }
     let mut advances = Vec::new();
     runs.iter().for_each(|(at, bytes)| model.write(*at, bytes));
-    for _ in 0..dice.below(4) {
-        let (at, value) = (dice.below(WORDS) * 8, dice.below(u64::MAX));
-        let adds = dice.below(2) == 0;
+    for _ in 0..sampler.below(4) {
+        let (at, value) = (sampler.below(WORDS) * 8, sampler.below(u64::MAX));
+        let adds = sampler.below(2) == 0;
         let advance = if adds { AdvanceWord::by } else { AdvanceWord::to };
         advances.push(advance(at, value));
         model.change(if adds { AtomicOp::Add } else { AtomicOp::Store }, at, value);
@@ -104,10 +104,10 @@ fn apply(next: &Target, model: &mut Model, dice: &mut Dice) {
     next.apply(&runs, &advances).unwrap();
 }
 
-fn read(next: &Target, model: &Model, dice: &mut Dice) {
-    let base = dice.below(WORDS);
-    let count = if dice.below(8) == 0 { 5000 } else { dice.below(50) };
-    let indexes: Vec<_> = (0..count).map(|_| dice.below(WORDS - base) as u32).collect();
+fn read(next: &Target, model: &Model, sampler: &mut Sampler) {
+    let base = sampler.below(WORDS);
+    let count = if sampler.below(8) == 0 { 5000 } else { sampler.below(50) };
+    let indexes: Vec<_> = (0..count).map(|_| sampler.below(WORDS - base) as u32).collect();
     let mut words = vec![0; indexes.len()];
     next.get_many(base * 8, &indexes, &mut words).unwrap();
     for (index, word) in indexes.iter().zip(words) {
@@ -115,12 +115,12 @@ fn read(next: &Target, model: &Model, dice: &mut Dice) {
     }
 }
 
-fn gather(next: &Target, model: &Model, dice: &mut Dice) {
+fn gather(next: &Target, model: &Model, sampler: &mut Sampler) {
     let (mut ranges, mut expected) = (Vec::new(), Vec::new());
-    let count = if dice.below(8) == 0 { 1500 } else { dice.below(20) };
+    let count = if sampler.below(8) == 0 { 1500 } else { sampler.below(20) };
     for _ in 0..count {
-        let bytes = dice.below(100);
-        let at = dice.below(BYTES - bytes);
+        let bytes = sampler.below(100);
+        let at = sampler.below(BYTES - bytes);
         ranges.push(Range::new(at, bytes));
         expected.extend_from_slice(&model.0[at as usize..(at + bytes) as usize]);
     }
@@ -135,14 +135,14 @@ fn random_programs_leave_what_the_model_has() {
         let rma = Rma::open(&seat.context).unwrap();
         let (_mine, all) = seat.allocate(&rma, BYTES);
         let next = &all[(seat.rank() + 1) % seat.ranks()];
-        let mut dice = Dice::new(seat.rank() as u64 + 17);
+        let mut sampler = Sampler::new(seat.rank() as u64 + 17);
         let mut model = Model(vec![0; BYTES as usize]);
         for _ in 0..clump_test_tier::pick(50, 150) {
-            match dice.below(6) {
-                0 | 1 => update(next, &mut model, &mut dice),
-                2 => apply(next, &mut model, &mut dice),
+            match sampler.below(6) {
+                0 | 1 => update(next, &mut model, &mut sampler),
+                2 => apply(next, &mut model, &mut sampler),
                 3 => {
-                    let at = dice.below(WORDS) * 8;
+                    let at = sampler.below(WORDS) * 8;
                     // What was asked before is executed before.
                     let word = model.get(at);
                     assert_eq!(next.when(at, Comparison::Equal, word).unwrap(), word);
@@ -150,7 +150,7 @@ fn random_programs_leave_what_the_model_has() {
                 reading => {
                     rma.quiet().unwrap();
                     let look = if reading == 4 { read } else { gather };
-                    look(next, &model, &mut dice);
+                    look(next, &model, &mut sampler);
                 }
             }
             rma.fence();

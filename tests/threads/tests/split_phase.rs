@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_coll::{Max, Op, PendingCollective, Sum, Team};
-use clump_test_bed::{Dice, Shape, run};
+use clump_test_bed::{Sampler, Shape, run};
 use clump_test_tier::pick;
 use clump_transport::Dispatch;
 
@@ -51,17 +51,17 @@ impl Begun<'_> {
 
 /// Returns the values that a rank gives to collective `n`.
 fn given(n: u64, rank: u64, count: usize) -> Vec<u64> {
-    let mut dice = Dice::new(n << 32 | rank);
-    (0..count).map(|_| dice.number()).collect()
+    let mut sampler = Sampler::new(n << 32 | rank);
+    (0..count).map(|_| sampler.number()).collect()
 }
 
 /// Begins collective `n`, of a kind and a size that all ranks draw alike.
 fn begin(team: &Team, n: u64) -> Begun<'_> {
     let (me, ranks) = (team.rank() as u64, team.nranks() as u64);
-    let mut dice = Dice::new(n);
-    let count = [0, 1, 3, 40, 9000][dice.index(5)];
+    let mut sampler = Sampler::new(n);
+    let count = [0, 1, 3, 40, 9000][sampler.index(5)];
     let all = || (0..ranks).map(|rank| given(n, rank, count));
-    match dice.index(9) {
+    match sampler.index(9) {
         7 => {
             let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
             Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
@@ -82,7 +82,7 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
         }
         0 => Begun::Barrier(team.start_barrier().unwrap()),
         1 => {
-            let root = dice.index(ranks as usize);
+            let root = sampler.index(ranks as usize);
             let values = given(n, me, count);
             let expected = given(n, root as u64, count);
             Begun::Words(team.start_broadcast(root, &values).unwrap(), expected)
@@ -116,7 +116,7 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
 
 /// Begins collectives, and waits for them in an order of this rank's own; some are dropped.
 fn program(team: &Team, seed: u64) {
-    let mut own = Dice::new(seed ^ (team.rank() as u64 + 1) << 40);
+    let mut own = Sampler::new(seed ^ (team.rank() as u64 + 1) << 40);
     let mut under_way = Vec::new();
     for n in 0..pick(40, 200) {
         under_way.push(begin(team, seed << 16 | n));

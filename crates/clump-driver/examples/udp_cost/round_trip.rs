@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 /// Round trips in one turn: about 20 ms.
 const TRIPS: usize = 2000;
-const PATIENCE_NS: u64 = 10_000_000_000;
+const TIME_LIMIT_NS: u64 = 10_000_000_000;
 
 /// One side: a bare socket and a driver.
 struct Side {
@@ -72,7 +72,7 @@ impl Side {
             }
             polls += 1;
             if polls.is_multiple_of(4096) {
-                let limit = *deadline.get_or_insert_with(|| now_ns() + PATIENCE_NS);
+                let limit = *deadline.get_or_insert_with(|| now_ns() + TIME_LIMIT_NS);
                 if now_ns() > limit {
                     return Err("no answer for ten seconds".into());
                 }

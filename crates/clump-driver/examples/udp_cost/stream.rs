@@ -14,7 +14,7 @@ const RUN_BYTES: usize = RUN * DATAGRAM;
 const WINDOW_RUNS: usize = 4;
 /// Windows in one turn.
 const WINDOWS: usize = 20;
-const PATIENCE_NS: u64 = 10_000_000_000;
+const TIME_LIMIT_NS: u64 = 10_000_000_000;
 /// Size to which buffers of both kinds are raised.
 const BUFFER_BYTES: usize = 4 << 20;
 
@@ -126,7 +126,7 @@ struct Cost {
 
 /// Sends a window of runs and receives it, on one processor: the cost of a stream without waiting.
 fn window(near: &mut Side, far: &mut Side, kind: Kind) -> Result<Cost, Failure> {
-    let deadline = now_ns() + PATIENCE_NS;
+    let deadline = now_ns() + TIME_LIMIT_NS;
     let start = now_ns();
     for _ in 0..WINDOW_RUNS {
         let mut sent = 0;

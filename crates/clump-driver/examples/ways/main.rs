@@ -65,7 +65,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Enters a namespace and pins the thread to a processor of its own.
-fn settle(networks: &Networks, node: usize) -> Result<(), Failure> {
+fn enter_and_pin(networks: &Networks, node: usize) -> Result<(), Failure> {
     netns::enter(None, networks.nets[node].as_fd())?;
     let allowed = clump_os::topology::affinity()?;
     clump_os::topology::set_affinity(&[allowed[node % allowed.len()]])?;
@@ -79,7 +79,7 @@ fn here(
     tell: &Sender<Vec<std::net::SocketAddr>>,
     hear: &Receiver<Vec<std::net::SocketAddr>>,
 ) -> Result<Vec<Vec<f64>>, Failure> {
-    settle(networks, 0)?;
+    enter_and_pin(networks, 0)?;
     let mut side = Side::open(netns::address(0), bytes, &modes())?;
     tell.send(side.addresses()?)?;
     let targets = hear.recv()?;
@@ -113,7 +113,7 @@ fn there(
     tell: &Sender<Vec<std::net::SocketAddr>>,
     hear: &Receiver<Vec<std::net::SocketAddr>>,
 ) -> Result<(), Failure> {
-    settle(networks, 1)?;
+    enter_and_pin(networks, 1)?;
     let mut side = Side::open(netns::address(1), bytes, &modes())?;
     tell.send(side.addresses()?)?;
     let sources = hear.recv()?;

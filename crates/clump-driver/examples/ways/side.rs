@@ -8,7 +8,7 @@ use clump_os::clock::now_ns;
 use clump_os::xdp::{Attached, Mode};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-const PATIENCE_NS: u64 = 10_000_000_000;
+const TIME_LIMIT_NS: u64 = 10_000_000_000;
 
 /// Driver under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Side {
             }
             polls += 1;
             if polls.is_multiple_of(4096) {
-                let limit = *deadline.get_or_insert_with(|| now_ns() + PATIENCE_NS);
+                let limit = *deadline.get_or_insert_with(|| now_ns() + TIME_LIMIT_NS);
                 if now_ns() > limit {
                     return Err(format!("no answer for ten seconds by {way:?}").into());
                 }

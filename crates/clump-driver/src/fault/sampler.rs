@@ -42,13 +42,13 @@ mod tests {
     #[test]
     fn a_seed_decides_and_chances_come_as_often_as_they_say() {
         let course = |seed| {
-            let mut dice = FaultSampler::new(seed);
-            (0..100_000).filter(|_| dice.comes(0.05)).count()
+            let mut sampler = FaultSampler::new(seed);
+            (0..100_000).filter(|_| sampler.comes(0.05)).count()
         };
         assert_eq!(course(7), course(7));
         assert!((4_700..5_300).contains(&course(7)), "{}", course(7));
-        let mut dice = FaultSampler::new(1);
-        assert!(!(0..1000).any(|_| dice.comes(0.0)) && (0..1000).all(|_| dice.comes(1.0)));
-        assert!((0..1000).all(|_| dice.upto(3) <= 3));
+        let mut sampler = FaultSampler::new(1);
+        assert!(!(0..1000).any(|_| sampler.comes(0.0)) && (0..1000).all(|_| sampler.comes(1.0)));
+        assert!((0..1000).all(|_| sampler.upto(3) <= 3));
     }
 }

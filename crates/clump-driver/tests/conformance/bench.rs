@@ -5,7 +5,7 @@ use clump_driver::{Driver, Ecn, Inbound, Outgoing};
 use std::net::SocketAddr;
 
 /// Time after which anything missing counts as lost.
-const PATIENCE_NS: u64 = 20_000_000_000;
+const TIME_LIMIT_NS: u64 = 20_000_000_000;
 
 /// A datagram that arrived, copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Bench {
 }
 
 pub fn deadline() -> u64 {
-    clump_os::clock::now_ns() + PATIENCE_NS
+    clump_os::clock::now_ns() + TIME_LIMIT_NS
 }
 
 /// Returns `bytes` as a datagram of three parts, some of them empty; `how` decides where it is cut.

@@ -45,7 +45,7 @@ struct Pending {
 /// The sample of a stack's times. Used under the lock of the stack.
 #[derive(Debug)]
 pub(super) struct Timing {
-    dice: Sampler,
+    sampler: Sampler,
     /// Messages until one is timed; 0: the next one is due, for that or because one was refused.
     until: u32,
     /// Value of `until` before a message was refused.
@@ -67,7 +67,7 @@ pub(super) struct Timing {
 impl Timing {
     pub(super) fn new(seed: u64) -> Self {
         let mut timing = Self {
-            dice: Sampler::new(seed),
+            sampler: Sampler::new(seed),
             until: 0,
             before: 0,
             refused: None,
@@ -79,10 +79,10 @@ impl Timing {
             turn_gap: 0,
             times: Times::default(),
         };
-        timing.gap = timing.dice.gap(EVERY);
+        timing.gap = timing.sampler.gap(EVERY);
         timing.until = timing.gap - 1;
-        timing.until_arrival = timing.dice.gap(EVERY) - 1;
-        timing.turn_gap = timing.dice.gap(TURNS);
+        timing.until_arrival = timing.sampler.gap(EVERY) - 1;
+        timing.turn_gap = timing.sampler.gap(TURNS);
         timing.until_turn = timing.turn_gap - 1;
         timing
     }
@@ -149,7 +149,7 @@ impl Timing {
             self.pending.push_back(Pending { peer, end, taken: began, size });
         }
         debug_assert!(self.pending.len() <= MAX_PENDING, "memory is bounded");
-        self.gap = self.dice.gap(EVERY);
+        self.gap = self.sampler.gap(EVERY);
         self.until = self.gap - 1;
     }
 
@@ -181,7 +181,7 @@ impl Timing {
             return None;
         }
         // The rest of this batch is skipped.
-        self.until_arrival = self.dice.gap(EVERY) - 1;
+        self.until_arrival = self.sampler.gap(EVERY) - 1;
         debug_assert!(at < count, "one of this batch");
         Some(at)
     }
@@ -204,7 +204,7 @@ impl Timing {
     #[cold]
     pub(super) fn on_turn(&mut self, time: Option<Nanos>) {
         self.times.busy += time.unwrap_or(0) * Nanos::from(self.turn_gap);
-        self.turn_gap = self.dice.gap(TURNS);
+        self.turn_gap = self.sampler.gap(TURNS);
         self.until_turn = self.turn_gap - 1;
     }
 }

@@ -261,11 +261,11 @@ impl Pair {
     }
 
     /// Polls both sides, for endpoint 0 each, while time goes by; returns the messages of each.
-    pub fn settle(&mut self) -> [Vec<QueuedMessage>; 2] {
-        self.settle_for([Some(0), Some(0)])
+    pub fn drain(&mut self) -> [Vec<QueuedMessage>; 2] {
+        self.drain_for([Some(0), Some(0)])
     }
 
-    pub fn settle_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<QueuedMessage>; 2] {
+    pub fn drain_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<QueuedMessage>; 2] {
         let mut got = [Vec::new(), Vec::new()];
         for _ in 0..400 {
             for at in 0..2 {

@@ -110,7 +110,7 @@ proptest! {
                 Step::Tick => {
                     // A sender that retired and took another path has two lanes, or more.
                     let most = node.geometry().lanes() as u32;
-                    (0..COOL_AFTER).for_each(|_| assert!(inbox.tick() <= most));
+                    (0..ARM_AFTER).for_each(|_| assert!(inbox.tick() <= most));
                 }
                 Step::Sleep(slept) => {
                     inbox.arm_all_notifications();

@@ -158,12 +158,12 @@ impl Endpoint {
             let flow = environment.stack.open_flow(*name, to, stack_of(to), ordered);
             Lane { flow, ordered, queue: VecDeque::new() }
         });
-        let dice = random.below(1_000_000) as u32;
+        let drawn = random.below(1_000_000) as u32;
         let (short, long) = (environment.demand.short, environment.demand.long);
         let most = environment.demand.max_payload;
-        let (kind, mut bytes) = match dice {
-            _ if dice < short => (FrameKind::Short, 0),
-            _ if dice < short + long => (FrameKind::Long, random.magnitude(1, most)),
+        let (kind, mut bytes) = match drawn {
+            _ if drawn < short => (FrameKind::Short, 0),
+            _ if drawn < short + long => (FrameKind::Long, random.magnitude(1, most)),
             _ => (FrameKind::Medium, random.magnitude(1, most)),
         };
         if random.one_in(40) {

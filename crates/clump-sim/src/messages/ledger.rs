@@ -273,10 +273,10 @@ impl Ledger {
         self.excuse(|message| message.from == name);
     }
 
-    fn excuse(&mut self, whom: impl Fn(&LedgerMessage) -> bool) {
+    fn excuse(&mut self, is_excused: impl Fn(&LedgerMessage) -> bool) {
         for message in &mut self.messages {
             let open = !message.handled && !message.returned && !message.excused;
-            if whom(message) {
+            if is_excused(message) {
                 message.excused = true;
                 self.open -= u64::from(open);
             }

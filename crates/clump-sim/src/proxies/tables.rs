@@ -193,14 +193,17 @@ impl ProxyReport {
 impl Scaled {
     fn write(&self, text: &mut String) {
         let job = self.cells.first().map_or(0, |c| c.setting.nodes * c.setting.ranks);
-        let whom = match self.destinations {
+        let destinations = match self.destinations {
             Destinations::Uniform => "that ask all others alike",
             Destinations::Neighbours => "that ask neighbours in a grid",
         };
         for (title, columns) in
             [("proxies as the square root", &self.square_root), ("one proxy", &self.one_proxy)]
         {
-            let _ = writeln!(text, "\nA job of {job} ranks {whom}; {title} (paper 002, table 2).");
+            let _ = writeln!(
+                text,
+                "\nA job of {job} ranks {destinations}; {title} (paper 002, table 2)."
+            );
             let mut row = |name: &str, digits: usize, what: fn(&Scaling) -> f64| {
                 let _ = write!(text, "{name:<18}");
                 for column in columns {

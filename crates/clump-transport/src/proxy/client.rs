@@ -60,7 +60,7 @@ struct Inner {
     full_way: Option<usize>,
     next_message: u32,
     /// Chooses the messages that carry the time, for the proxy's monitor.
-    dice: Sampler,
+    sampler: Sampler,
     /// Ranks of other nodes that accept nothing any more, and why.
     gone: Vec<Option<Refusal>>,
     /// Ranks that are gone and may not have consumed all that was sent to them.
@@ -112,7 +112,7 @@ impl ProxyClient {
             next_way: rank as usize,
             full_way: None,
             next_message: 0,
-            dice: Sampler::new(rank.into()),
+            sampler: Sampler::new(rank.into()),
             gone: vec![None; node.ranks()],
             left: Vec::new(),
             asked_at: 0,
@@ -261,7 +261,7 @@ impl ProxyClient {
 
     /// Checks which ranks of other nodes have died or finalized.
     pub fn housekeeping(&self) {
-        self.inner().attend();
+        self.inner().housekeeping();
     }
 
     /// Checks the account of stored messages, paths and ranks, which holds between two calls.
@@ -320,7 +320,7 @@ impl Inner {
     /// Returns the time for one message in some, and 0 for the others.
     #[inline]
     fn stamp(&mut self) -> u32 {
-        if self.dice.is_timed() { stamp((self.clock)()) } else { 0 }
+        if self.sampler.is_timed() { stamp((self.clock)()) } else { 0 }
     }
 
     fn spend(&mut self, flow: FlowId, cost: u64) {

@@ -28,7 +28,7 @@ pub struct Watcher {
     taken: u64,
     brought: u64,
     executed: u64,
-    dice: Sampler,
+    sampler: Sampler,
 }
 
 /// Time at which a message was taken, on the interface's own clock.
@@ -40,9 +40,9 @@ impl Watcher {
     pub fn new(block: Shared<RankBlock>, clock: &impl Clock) -> Self {
         let now = clock.now_ns();
         let zero = now.saturating_sub(clock.ticked_ns());
-        let (pending, dice) = (HashMap::new(), Sampler::new(now));
+        let (pending, sampler) = (HashMap::new(), Sampler::new(now));
         let (taken, brought, executed) = (0, 0, 0);
-        let watcher = Self { block, zero, pending, taken, brought, executed, dice };
+        let watcher = Self { block, zero, pending, taken, brought, executed, sampler };
         watcher.gauges().set(Gauge::Changed, now);
         watcher.gauges().set(Gauge::Started, now);
         watcher
@@ -94,7 +94,7 @@ impl Watcher {
         if let Some(at) = handed_over {
             gauges.time(Stage::Source, large, self.shared_ns(taking).saturating_sub(at));
         }
-        let timed = self.dice.is_timed().then_some((taking.0, large));
+        let timed = self.sampler.is_timed().then_some((taking.0, large));
         let pending = self.pending.entry(peer).or_default();
         let last = pending.back().map_or(0, |last| last.end);
         debug_assert!(last <= end || stack.is_lost(peer), "units are numbered upwards");
@@ -148,7 +148,7 @@ impl Watcher {
         self.brought += 1;
         let gauges = Gauges::over(self.block.gauges());
         gauges.set(Gauge::Brought, self.brought);
-        if self.dice.is_timed() {
+        if self.sampler.is_timed() {
             let now = clock.ticked_ns();
             gauges.time(Stage::Delivery, bytes > SMALL, now.saturating_sub(arrived));
         }
@@ -171,7 +171,7 @@ impl Watcher {
         gauges.set(Gauge::Executed, self.executed);
         let Some(arrived) = arrived else { return };
         let now = clock.ticked_ns();
-        if self.dice.is_timed() {
+        if self.sampler.is_timed() {
             gauges.time(Stage::Delivery, bytes > SMALL, now.saturating_sub(arrived));
         }
         self.change_queue(now, -1);

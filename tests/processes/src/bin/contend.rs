@@ -7,7 +7,7 @@
 
 use clump::rma::{Lock, Refusal, Rma, Segment, Target};
 use clump_os::clock;
-use clump_process_tests::storm::Dice;
+use clump_process_tests::storm::Sampler;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     let homes = cl.all_gather(locks.name())?;
     cl.barrier()?;
     std::fs::write(folder.join(format!("ready-{}", cl.rank())), "")?;
-    let dice = Dice(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
+    let sampler = Sampler(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
     let mut places = Vec::new();
     for (home, name) in homes.into_iter().enumerate() {
         for index in 0..EACH {
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     if crowded {
         places.retain(|place| place.home == one / 2 % cl.nranks());
     }
-    let mut rank = Contender { rank: cl.rank(), rma, insides, places, dice, crowded, held: 0 };
+    let mut rank = Contender { rank: cl.rank(), rma, insides, places, sampler, crowded, held: 0 };
     let result = rank.contend(&folder);
     // Others may still access the exports of this rank.
     std::fs::write(folder.join(format!("done-{}", cl.rank())), "")?;
@@ -73,7 +73,7 @@ struct Contender {
     rma: Rma,
     insides: Vec<Target>,
     places: Vec<Place>,
-    dice: Dice,
+    sampler: Sampler,
     crowded: bool,
     held: u64,
 }
@@ -89,7 +89,7 @@ impl Contender {
             self.turn()?;
         }
         check_end(&self.places, &self.insides, &dead(folder)?)?;
-        settle(&self.rma);
+        complete(&self.rma);
         let lost = self.places.iter().filter(|place| place.lost.is_some()).count();
         println!("rank {} had locks {} times and lost {lost} of them", self.rank, self.held);
         Ok(())
@@ -97,17 +97,17 @@ impl Contender {
     /// Takes one lock that is not lost, in one of three ways, and checks that no other rank is
     /// inside.
     fn turn(&mut self) -> Result<()> {
-        let Self { rank, rma, insides, places, dice, crowded, held } = self;
-        let way = if *crowded && dice.of(0..=9) > 0 { 0 } else { dice.of(0..=2) };
+        let Self { rank, rma, insides, places, sampler, crowded, held } = self;
+        let way = if *crowded && sampler.of(0..=9) > 0 { 0 } else { sampler.of(0..=2) };
         let Some(last) = places.len().checked_sub(1) else { return Ok(()) };
-        let Place { home, at, lock, lost } = &mut places[dice.of(0..=last as u32) as usize];
+        let Place { home, at, lock, lost } = &mut places[sampler.of(0..=last as u32) as usize];
         if lost.is_some() {
             return Ok(());
         }
         let got = match way {
             0 => lock.acquire().map(Some),
             1 => lock.try_acquire(),
-            _ => lock.acquire_within(Duration::from_micros(u64::from(dice.of(0..=2_000)))),
+            _ => lock.acquire_within(Duration::from_micros(u64::from(sampler.of(0..=2_000)))),
         };
         let guard = match got {
             Ok(Some(guard)) => guard,
@@ -120,13 +120,13 @@ impl Contender {
         let (inside, me) = (&insides[*home], *rank as u64 + 1);
         let seen = inside.get::<u64>(*at).and_then(|before| {
             inside.put(*at, me)?;
-            settle(rma);
-            for _ in 0..dice.of(0..=3) {
+            complete(rma);
+            for _ in 0..sampler.of(0..=3) {
                 clock::yield_now();
             }
             let after = inside.get::<u64>(*at)?;
             inside.put(*at, 0_u64)?;
-            settle(rma);
+            complete(rma);
             Ok((before, after))
         });
         match seen {
@@ -200,6 +200,6 @@ fn dead(folder: &Path) -> Result<Vec<usize>> {
 
 /// Waits until all operations that can complete have. The call fails as long as a node is lost to
 /// which an operation was sent.
-fn settle(rma: &Rma) {
+fn complete(rma: &Rma) {
     drop(rma.quiet());
 }

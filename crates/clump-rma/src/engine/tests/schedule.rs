@@ -21,9 +21,9 @@ const DATA: u64 = 8;
 const TURNS: u32 = 4;
 
 /// SplitMix64.
-struct Dice(u64);
+struct Sampler(u64);
 
-impl Dice {
+impl Sampler {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -49,12 +49,12 @@ struct HomeMessage {
 /// Outlet of the home; sometimes it has no room.
 struct Post<'a> {
     queued: &'a mut Vec<HomeMessage>,
-    dice: &'a mut Dice,
+    sampler: &'a mut Sampler,
 }
 
 impl ReplySink for Post<'_> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
-        let room = !self.dice.one_in(12);
+        let room = !self.sampler.one_in(12);
         if room {
             self.queued.push(HomeMessage {
                 from: None,
@@ -122,7 +122,7 @@ struct World {
     local_has: Option<(u64, u64)>,
     local_left: u32,
     queued: Vec<HomeMessage>,
-    dice: Dice,
+    sampler: Sampler,
     deaths: u32,
     /// The rank whose messages to the home are slow; 0: none.
     slow: u32,
@@ -137,7 +137,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut sampler = Sampler(seed);
         let bench = Bench::new();
         let cells = bench.cells.clone();
         let rank = |number| Rank {
@@ -146,8 +146,8 @@ impl World {
             doing: Doing::Nothing,
             left: TURNS,
         };
-        let deaths = if dice.one_in(2) { 0 } else { 1 + dice.below(2) as u32 };
-        let slow = dice.below(u64::from(RANKS)) as u32;
+        let deaths = if sampler.one_in(2) { 0 } else { 1 + sampler.below(2) as u32 };
+        let slow = sampler.below(u64::from(RANKS)) as u32;
         Self {
             engine: Engine::new(bench, RANKS, 1 << 16),
             cells,
@@ -156,7 +156,7 @@ impl World {
             local_has: None,
             local_left: TURNS,
             queued: Vec::new(),
-            dice,
+            sampler,
             deaths,
             slow,
             holder: None,
@@ -200,18 +200,18 @@ impl World {
         if self.queued.is_empty() {
             return;
         }
-        let at = self.dice.below(self.queued.len() as u64) as usize;
+        let at = self.sampler.below(self.queued.len() as u64) as usize;
         let slow = self.queued[at].from.is_some_and(|from| from.rank() == self.slow);
-        if slow && self.queued[at].to.is_none() && !self.dice.one_in(6) {
+        if slow && self.queued[at].to.is_none() && !self.sampler.one_in(6) {
             return;
         }
         let queued = self.queued.swap_remove(at);
-        let Self { engine, queued: bag, dice, ranks, .. } = self;
+        let Self { engine, queued: bag, sampler, ranks, .. } = self;
         let Some(to) = queued.to else {
             let (from, words) = (queued.from.unwrap(), &queued.words[..]);
             let handler = queued.handler;
             let request = Request { from, handler, words, payload: &[], deposited: 0 };
-            engine.handle_request(&request, &mut Post { queued: bag, dice });
+            engine.handle_request(&request, &mut Post { queued: bag, sampler });
             let early = |place: &super::super::claims::ClaimAccount| {
                 matches!(place.state, ClaimState::Early(..))
             };
@@ -225,10 +225,10 @@ impl World {
     }
 
     /// Runs a turn of the home's interface.
-    fn attend(&mut self) {
-        let Self { engine, queued, dice, .. } = self;
-        engine.handle_room(&mut Post { queued, dice });
-        engine.handle_waits(&mut Post { queued, dice });
+    fn run_interface(&mut self) {
+        let Self { engine, queued, sampler, .. } = self;
+        engine.handle_room(&mut Post { queued, sampler });
+        engine.handle_waits(&mut Post { queued, sampler });
     }
 
     fn is_known_dead(&self, rank: u32) -> bool {
@@ -243,7 +243,7 @@ impl World {
     fn act(&mut self, at: usize) {
         let number = at as u32 + 1;
         match self.ranks[at].doing {
-            Doing::Nothing if self.ranks[at].left == 0 || self.dice.one_in(20) => {
+            Doing::Nothing if self.ranks[at].left == 0 || self.sampler.one_in(20) => {
                 let name = self.ranks[at].name;
                 let asked = self.ranks[at].books.quiet(0);
                 if let Some((cookie, encoded)) = asked {
@@ -256,7 +256,7 @@ impl World {
                         let name = Name::new(number, 3, name.generation() + 1);
                         (self.ranks[at].name, self.ranks[at].books) = (name, Requester::new(1));
                     }
-                } else if self.has_arrived(name) && self.dice.one_in(4) {
+                } else if self.has_arrived(name) && self.sampler.one_in(4) {
                     let (dead, known, forgotten) = (false, true, false);
                     self.ranks[at].doing = Doing::Gone { dead, known, forgotten };
                 }
@@ -264,14 +264,14 @@ impl World {
             Doing::Nothing => {
                 self.ranks[at].left -= 1;
                 let how = [how::STAYS, how::STAYS, how::STAYS, how::WAITS, how::TRIES];
-                let how = how[self.dice.below(5) as usize];
+                let how = how[self.sampler.below(5) as usize];
                 let cookie = self.ranks[at].books.begin(0);
                 self.ask_home(at, ask::LOCK, &[own(), LOCK, cookie, how]);
                 self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: false };
             }
             Doing::Asks { cookie, how, cancelled } => {
                 if self.ranks[at].books.completion(cookie) == Some(Completion::Waiting) {
-                    if how == how::WAITS && !cancelled && self.dice.one_in(10) {
+                    if how == how::WAITS && !cancelled && self.sampler.one_in(10) {
                         let encoded = self.ranks[at].books.cancel(0, cookie).unwrap();
                         self.send_home(at, encoded.handler, encoded.words());
                         self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: true };
@@ -313,7 +313,7 @@ impl World {
     }
 
     fn release(&mut self, at: usize, cookie: u64, (position, word): (u64, u64)) {
-        if self.dice.one_in(4) {
+        if self.sampler.one_in(4) {
             let store = atomic_handler(AtomicOp::Max, Width::Word, false);
             self.data = position + 1;
             let data = self.data;
@@ -322,7 +322,7 @@ impl World {
         }
         (self.holder, self.word) = (None, word + 1);
         let successor = self.ranks[at].books.take_successor(cookie, 0, position);
-        let room = !self.dice.one_in(10);
+        let room = !self.sampler.one_in(10);
         let mut passed = 0;
         if let Some(successor) =
             successor.filter(|successor| room && !self.is_known_dead(successor.name.rank()))
@@ -348,8 +348,8 @@ impl World {
         }
         let (known, forgotten) = (false, false);
         self.ranks[at].doing = Doing::Gone { dead: true, known, forgotten };
-        let Self { queued, dice, .. } = self;
-        queued.retain(|queued| queued.from != Some(name) || dice.one_in(2));
+        let Self { queued, sampler, .. } = self;
+        queued.retain(|queued| queued.from != Some(name) || sampler.one_in(2));
     }
 
     /// Announces a rank's end to the others; its home forgets it.
@@ -409,16 +409,16 @@ impl World {
                 self.check_end();
                 return self.seen;
             }
-            match self.dice.below(20) {
+            match self.sampler.below(20) {
                 0..8 => self.deliver(),
-                8..10 => self.attend(),
+                8..10 => self.run_interface(),
                 10..12 => self.act_at_home(),
-                12 if self.deaths > 0 && self.dice.one_in(6) => {
-                    let at = self.dice.below(3) as usize;
+                12 if self.deaths > 0 && self.sampler.one_in(6) => {
+                    let at = self.sampler.below(3) as usize;
                     self.die(at);
                 }
                 _ => {
-                    let at = self.dice.below(3) as usize;
+                    let at = self.sampler.below(3) as usize;
                     self.act(at);
                 }
             }
@@ -434,7 +434,7 @@ impl World {
     }
 
     fn check_end(&mut self) {
-        self.attend();
+        self.run_interface();
         assert!(!self.engine.has_waits() || self.engine.wants_room());
         let head = self.lock().pass_over_withdrawn(|_| false);
         if self.engine.memory.dead.is_empty() {

@@ -83,7 +83,7 @@ impl Inner {
     }
 
     /// Notes which watched ranks are gone.
-    pub(super) fn attend(&mut self) {
+    pub(super) fn housekeeping(&mut self) {
         let Self { watched, gone, left, .. } = self;
         watched.retain(|(rank, block)| {
             let Some(why) = peers::gone(block) else { return true };

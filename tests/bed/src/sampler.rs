@@ -5,9 +5,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A generator of random numbers.
 #[derive(Debug, Clone)]
-pub struct Dice(SplitMix64);
+pub struct Sampler(SplitMix64);
 
-impl Dice {
+impl Sampler {
     /// Creates the generator of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(SplitMix64::seed_from_u64(seed))
