@@ -34,7 +34,7 @@ usage: cargo xtask TASK
   bench [--render] [--list] [--only A,B]  runs benchmarks, stores results, writes BENCHMARKS.md's tables from them
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
-  walk                                    functions that a short message passes, on one node and between two
+  walk                                    functions that a short message passes; their counts are those of ARCHITECTURE.md
   c-speed                                 round trips from C, as ratios to those from Rust
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   machines up N|down|check                machines with an sshd each on this machine, as root; check sorts on four of them

@@ -1,5 +1,5 @@
 //! `cargo xtask walk`: functions of the project that a short message passes, out and in, on one
-//! node and between two.
+//! node and between two; how many they are must be as ARCHITECTURE.md says.
 //!
 //! The program is an example with functions `walk_<step>`, each of which sends or takes in one
 //! message; it prints their names. It is built without optimization, so that callgrind sees every
@@ -7,10 +7,13 @@
 //! Accessors and conversions, of up to three lines, are listed and counted apart: what a reader has
 //! to follow are the others.
 
+mod count;
+
 use crate::callgrind::{self, Visit};
 use crate::source::Source;
 use crate::{command, host};
 use anyhow::{Context, Result, bail};
+use count::{StepCount, differences};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -19,6 +22,8 @@ use std::time::Duration;
 
 const PACKAGE: &str = "clump-am";
 const EXAMPLE: &str = "walk";
+/// Page with the numbers.
+const PAGE: &str = "ARCHITECTURE.md";
 /// Lines of the body of an accessor or conversion, at most.
 const SHORT: usize = 3;
 /// The project's debug builds are optimized in part, its release build is without debug assertions:
@@ -29,15 +34,36 @@ const PLAIN: &[&str] = &[
     "profile.release.debug=\"line-tables-only\"",
 ];
 
-/// Prints the functions of every step, and how many functions and files they are.
+/// Returns the reason why nothing can be counted here, if there is one.
+pub fn missing() -> Option<String> {
+    let there = host::program("valgrind").is_some();
+    (!there).then(|| "valgrind is not installed (Debian: apt-get install valgrind)".to_owned())
+}
+
+/// Prints the functions of every step, and how many functions and files they are. Returns false if
+/// ARCHITECTURE.md has other numbers.
 ///
 /// # Errors
 /// Fails if the program does not build or run, or if callgrind saw nothing of a step.
 pub fn run(root: &Path) -> Result<bool> {
-    if host::program("valgrind").is_none() {
-        println!("walk: SKIPPED: valgrind is not installed (Debian: apt-get install valgrind)");
+    if let Some(reason) = missing() {
+        println!("walk: SKIPPED: {reason}");
         return Ok(true);
     }
+    let totals = counted(root)?;
+    for total in &totals {
+        println!("{total}");
+    }
+    let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
+    let wrong = differences(&page, &totals);
+    for said in &wrong {
+        println!("walk: {said}");
+    }
+    Ok(wrong.is_empty())
+}
+
+/// Builds and runs the program; prints the functions of every step, and counts them.
+fn counted(root: &Path) -> Result<Vec<StepCount>> {
     let target = host::target(root).join("walk");
     let args = ["build", "--release", "--package", PACKAGE, "--example", EXAMPLE];
     let mut build = command::cargo(root, &args);
@@ -52,7 +78,7 @@ pub fn run(root: &Path) -> Result<bool> {
     if !listed.success {
         bail!("{EXAMPLE}: {}", listed.why);
     }
-    let mut totals = String::new();
+    let mut totals = Vec::new();
     for step in listed.stdout.lines().filter(|line| line.starts_with("walk_")) {
         let visits = own(callgrind::visits(&profile(root, &program, step)?));
         if visits.is_empty() {
@@ -60,13 +86,12 @@ pub fn run(root: &Path) -> Result<bool> {
         }
         let longer = longer(root, &visits)?;
         println!("{step}\n{}", table(&visits, &longer));
-        totals.push_str(&total(step, &visits, &longer));
+        totals.push(total(step, &visits, &longer));
     }
     if totals.is_empty() {
         bail!("{EXAMPLE} announced no step; it prints `walk_<step>` lines");
     }
-    print!("{totals}");
-    Ok(true)
+    Ok(totals)
 }
 
 /// Runs the program under callgrind, which counts while `step` runs, and returns what it wrote.
@@ -136,17 +161,12 @@ fn table(visits: &[Visit], longer: &[Visit]) -> String {
     visits.iter().map(line).collect()
 }
 
-fn total(step: &str, visits: &[Visit], longer: &[Visit]) -> String {
-    let files = |visits: &[Visit]| {
-        visits.iter().map(|visit| visit.file.as_str()).collect::<BTreeSet<_>>().len()
+fn total(step: &str, visits: &[Visit], longer: &[Visit]) -> StepCount {
+    let counts = |visits: &[Visit]| {
+        let files = visits.iter().map(|visit| visit.file.as_str()).collect::<BTreeSet<_>>();
+        [visits.len(), files.len()]
     };
-    format!(
-        "{step}: {} functions in {} files, with accessors {} in {}\n",
-        longer.len(),
-        files(longer),
-        visits.len(),
-        files(visits)
-    )
+    StepCount { step: step.to_owned(), longer: counts(longer), all: counts(visits) }
 }
 
 #[cfg(test)]
@@ -166,8 +186,8 @@ mod tests {
             visit("walk::walk_out", "crates/clump-am/examples/walk.rs"),
         ]);
         assert_eq!(kept, [visit("clump_shm::lane::push", "crates/clump-shm/src/lane.rs")]);
-        let said = "walk_out: 0 functions in 0 files, with accessors 1 in 1\n";
-        assert_eq!(total("walk_out", &kept, &[]), said);
+        let said = "walk_out: 0 functions in 0 files, with accessors 1 in 1";
+        assert_eq!(total("walk_out", &kept, &[]).to_string(), said);
         assert!(table(&kept, &[]).starts_with(". ") && table(&kept, &kept).starts_with("  "));
     }
 

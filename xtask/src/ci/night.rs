@@ -3,7 +3,7 @@
 use super::apps;
 use super::step::{BUILD, RUN, Site, StepOutcome, plain};
 use crate::command::{self, cargo};
-use crate::{attack, mutants, tsan};
+use crate::{attack, mutants, tsan, walk};
 use anyhow::Result;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,4 +98,15 @@ pub fn sanitizer(site: &Site) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped(reason));
     }
     Ok(plain(tsan::run(&site.root)?, "see above"))
+}
+
+/// Counts the functions that a message passes.
+///
+/// # Errors
+/// Fails if the program does not build or run.
+pub fn walked(site: &Site) -> Result<StepOutcome> {
+    if let Some(reason) = walk::missing() {
+        return Ok(StepOutcome::Skipped(reason));
+    }
+    Ok(plain(walk::run(&site.root)?, "see the counts above"))
 }

@@ -186,6 +186,12 @@ pub const STEPS: &[Step] = &[
         run: night::many_agents,
     },
     Step {
+        name: "walk",
+        what: "a message passes as many functions as ARCHITECTURE.md says",
+        tiers: NIGHT,
+        run: night::walked,
+    },
+    Step {
         name: "mutants",
         what: "every planted bug is found by a test",
         tiers: NIGHT,
