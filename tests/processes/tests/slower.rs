@@ -109,32 +109,6 @@ fn ranks_that_change_knobs_together_see_them_at_once() {
 }
 
 #[test]
-fn the_laboratory_measures_a_network_whose_packets_are_late() {
-    const DELAY_NS: f64 = 50_000.0;
-    let begun = clock::instant();
-    let words = "lab logp --scope net --security crc --quick --json";
-    let job = Job::command(words).with(|command| {
-        command.env("CLUMP_NET_DELAY_NS", "50000");
-    });
-    let ended = job.finish();
-    ended.expect_clean();
-    // Each table has a limit of its own: slower messages are measured less often, not for longer.
-    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
-    let estimate = ended.json()["data"]["estimate"].clone();
-    let bound = |name: &str, which: &str| {
-        estimate[name][which].as_f64().unwrap_or_else(|| panic!("{name}"))
-    };
-    let value = |name: &str| bound(name, "value");
-    assert!(value("rtt") >= 2.0 * DELAY_NS, "both directions are late: {estimate}");
-    assert!(value("l") + value("o_s") + value("o_r") >= DELAY_NS, "{estimate}");
-    // What the model leaves of the round trip is no more than what the report does not know of it.
-    let residual = (value("rtt") - 2.0 * (value("l") + value("o_s") + value("o_r"))).abs();
-    let width = |name: &str| bound(name, "high") - bound(name, "low");
-    let unknown = width("rtt") + 2.0 * (width("l") + width("o_s") + width("o_r"));
-    assert!(residual <= unknown + 1.0, "{residual} ns are left, {unknown} unknown: {estimate}");
-}
-
-#[test]
 fn what_is_no_knob_is_refused_before_anything_starts() {
     for (option, remedy) in [
         ("--emu L=20", "write +5us"),

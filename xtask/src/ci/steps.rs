@@ -133,7 +133,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "logp-net",
-        what: "the same between two nodes",
+        what: "the same between two nodes, also while packets are late",
         tiers: FROM_MERGE,
         run: net::logp,
     },
