@@ -15,6 +15,18 @@ fn on_nodes(ranks: usize, node: u32, node_of: &[u32]) -> Result<NodeMemory> {
 }
 
 #[test]
+fn every_process_of_a_node_knows_which_nodes_read_its_clock() {
+    let node_of: Vec<u32> = (0..130).collect();
+    let made = on_nodes(130, 1, &node_of).unwrap();
+    let seen = NodeMemory::attach(made.fd().try_clone_to_owned().unwrap()).unwrap();
+    assert!((0..130).all(|node| seen.has_clock_of(node)), "until something else is known");
+    assert!(!seen.has_clock_of(u32::MAX), "no node");
+    made.note_other_clocks([0, 64, 129]);
+    let others: Vec<u32> = (0..130).filter(|&node| !seen.has_clock_of(node)).collect();
+    assert_eq!(others, [0, 64, 129]);
+}
+
+#[test]
 fn every_process_of_a_node_knows_who_is_where() {
     let made = on_nodes(5, 1, &[0, 0, 1, 1, 2]).unwrap();
     let seen = NodeMemory::attach(made.fd().try_clone_to_owned().unwrap()).unwrap();
