@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const PACKAGE: &str = "clump-process-tests";
 /// Longest time for building, and for the check.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const TIME_LIMIT: Duration = Duration::from_secs(1800);
 
 /// Runs the task.
 ///
@@ -23,7 +23,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
         bail!("`cargo xtask machines up N`, `down` or `check`");
     }
     let mut build = command::cargo(root, &["build", "--quiet", "--package", PACKAGE, "--bins"]);
-    let built = command::run(&mut build, PATIENCE)?;
+    let built = command::run(&mut build, TIME_LIMIT)?;
     if !built.success {
         bail!("building {PACKAGE}: {}", built.why);
     }
@@ -32,5 +32,5 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
     let folder = if words[..] == ["check"] { "machines-check" } else { "machines" };
     let mut program = Command::new(target.join("debug/machines"));
     program.args(words).arg(target.join(folder));
-    Ok(command::run(&mut program, PATIENCE)?.success)
+    Ok(command::run(&mut program, TIME_LIMIT)?.success)
 }

@@ -346,7 +346,7 @@ fn deferred_requests_wait_for_room_and_keep_their_order() {
 }
 
 #[test]
-fn a_request_without_room_is_returned_when_patience_ends() {
+fn a_request_without_room_is_returned_after_the_send_timeout() {
     both_ways(|settings| {
         let send_timeout = Some(std::time::Duration::from_millis(5));
         let settings = Settings { send_timeout, ..settings };

@@ -111,7 +111,7 @@ struct Shared {
     readiness: Option<OwnedFd>,
     /// True if messages may wait to share a packet; a thread that has nothing else to do sends
     /// them.
-    unsettled: AtomicBool,
+    service_due: AtomicBool,
     /// Time at which a thread of the rank last polled.
     looked_at: AtomicU64,
     /// Packets of peers that polls have found so far.
@@ -174,7 +174,7 @@ impl Backstop {
         let shared = Shared {
             stack: SpinMutex::new(TimedStack { stack, timing }),
             readiness,
-            unsettled: AtomicBool::new(false),
+            service_due: AtomicBool::new(false),
             looked_at: AtomicU64::new(clock::ticked_ns()),
             heard: AtomicU64::new(0),
             ending: Mutex::new(false),
@@ -213,7 +213,7 @@ impl Backstop {
             let peer = peer(&stack);
             stack.on_pushed(pushed, began, peer, bytes);
         }
-        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
+        self.shared.service_due.store(stack.wants_service(), Ordering::Relaxed);
         pushed
     }
 
@@ -274,7 +274,7 @@ impl Backstop {
         if batch.is_empty() {
             stack.service(now, false);
         } else {
-            self.shared.unsettled.store(true, Ordering::Relaxed);
+            self.shared.service_due.store(true, Ordering::Relaxed);
         }
         if batch.len() >= CROWD {
             // Handling them takes long; their senders should not have to wait for it.
@@ -313,11 +313,11 @@ impl Backstop {
     /// anything.
     #[inline]
     pub fn flush(&self) -> bool {
-        if !self.shared.unsettled.load(Ordering::Relaxed) {
+        if !self.shared.service_due.load(Ordering::Relaxed) {
             return false;
         }
         let mut stack = self.shared.stack();
-        self.shared.unsettled.store(false, Ordering::Relaxed);
+        self.shared.service_due.store(false, Ordering::Relaxed);
         if stack.wants_service() {
             let began = stack.begin_turn();
             stack.service(clock::ticked_ns(), true);

@@ -36,7 +36,7 @@ const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
 /// a requester that misses it asks again sooner.
 const MIN_NAP: Duration = Duration::from_millis(4);
 /// Turns between two checks of which ranks have died or finalized.
-const ATTEND_TURNS: u32 = 256;
+const HOUSEKEEPING_TURNS: u32 = 256;
 
 /// A network interface without its thread.
 pub struct Server<C> {
@@ -149,7 +149,7 @@ impl<C: Clock> Server<C> {
         if busy {
             self.watcher.on_turn(began, self.clock.ticked_ns());
             self.turns = self.turns.wrapping_add(1);
-            if self.turns.is_multiple_of(ATTEND_TURNS) {
+            if self.turns.is_multiple_of(HOUSEKEEPING_TURNS) {
                 self.housekeeping();
             }
         }

@@ -164,7 +164,7 @@ fn packets_count_once_and_units_too_far_ahead_not_at_all() {
         UnitStatus::Duplicate,
         "another packet with the same unit"
     );
-    assert!(channel.wants_ack(1000), "whoever sends again has not heard: told at once");
+    assert!(channel.wants_ack(1000), "a peer that sends again has not heard: told at once");
     assert_eq!(unit(&mut channel, 3, 1 + 1024), UnitStatus::Duplicate, "too far ahead");
     assert_eq!(unit(&mut channel, 4, 1 + 1023), UnitStatus::New);
     assert_eq!(unit(&mut channel, 10_000, 1), UnitStatus::New);

@@ -59,7 +59,7 @@ pub struct Inbox<L> {
     pub queued: bool,
     /// True if lanes were armed and not checked since: one may hold a message for which no doorbell
     /// rang.
-    unsettled: bool,
+    unread_armed: bool,
     ticks: u32,
 }
 
@@ -115,7 +115,7 @@ impl<L> Inbox<L> {
             replies,
             pending,
             queued: false,
-            unsettled: false,
+            unread_armed: false,
             ticks: 0,
         })
     }
@@ -189,7 +189,7 @@ impl<L> Inbox<L> {
             "no poll finds a request that is held back"
         );
         debug_assert!(!self.holding || !self.pending[0], "no request counts as pending meanwhile");
-        debug_assert!(!self.unsettled || self.pending[1], "the next poll looks at armed lanes");
+        debug_assert!(!self.unread_armed || self.pending[1], "the next poll looks at armed lanes");
     }
 
     /// Returns all lanes that this side knows.
@@ -366,7 +366,7 @@ impl<L> Inbox<L> {
     /// [`Inbox::recheck_after_arming`].
     pub fn arm_all_notifications(&mut self) {
         self.give_back_all();
-        self.unsettled = true;
+        self.unread_armed = true;
         self.pending = [!self.holding, true];
         for lane in self.hot.take_all() {
             lane.receiver.arm_notification();
@@ -383,7 +383,7 @@ impl<L> Inbox<L> {
         let lanes = std::mem::take(&mut self.cold);
         self.recheck_armed(lanes);
         debug_assert_eq!(self.known().count(), before, "no lane is forgotten");
-        self.unsettled = false;
+        self.unread_armed = false;
         let requests = !self.holding && self.requests.has_message();
         self.pending = [requests, self.replies.has_message()];
         !self.hot.is_empty() || self.block.doorbell().rung() || self.anything_pending()
@@ -393,7 +393,7 @@ impl<L> Inbox<L> {
     /// messages. Every poll that finds something pending calls this first.
     #[inline]
     pub fn recheck_after_arming(&mut self) {
-        if self.unsettled {
+        if self.unread_armed {
             fence::heavy(self.node.fence());
             self.anything_waiting();
         }

@@ -177,7 +177,7 @@ fn a_cold_lane_rings() {
 }
 
 #[test]
-fn cooling_must_fence() {
+fn disarming_must_fence() {
     notices(Site::ParkFence, 3, cold);
 }
 

@@ -30,7 +30,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Deadline of a test: one that waits for longer has lost a message or a wake-up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Pseudorandom numbers, the same in every run.
 struct Sampler(u64);
@@ -53,7 +53,7 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
                 return got;
             }
         }
-        assert!(u128::from(clock::now_ns() - start) < PATIENCE.as_nanos(), "no {what}");
+        assert!(u128::from(clock::now_ns() - start) < TIME_LIMIT.as_nanos(), "no {what}");
         clock::yield_now();
     }
 }
@@ -211,9 +211,9 @@ fn sleep_for_bell(room: &Room, lanes: &mut [LaneReceiver], kind: FenceKind) {
         room.park.withdraw(announced);
     } else {
         let before = clock::now_ns();
-        room.park.sleep(announced, Some(PATIENCE));
+        room.park.sleep(announced, Some(TIME_LIMIT));
         let slept = u128::from(clock::now_ns() - before);
-        assert!(slept < PATIENCE.as_nanos(), "nobody woke the sleeper");
+        assert!(slept < TIME_LIMIT.as_nanos(), "nobody woke the sleeper");
     }
     room.doorbell.collect(|bit| assert!((bit as usize) < lanes.len()));
     lanes.iter().for_each(LaneReceiver::disarm_notification);
@@ -358,7 +358,7 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
                 thread::spawn(move || claim_and_die(&node, rank))
             });
         }
-        assert!(u128::from(clock::now_ns() - start) < PATIENCE.as_nanos(), "only {next:?}");
+        assert!(u128::from(clock::now_ns() - start) < TIME_LIMIT.as_nanos(), "only {next:?}");
     }
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     assert_eq!(next, [MESSAGES; SENDERS as usize]);

@@ -45,7 +45,7 @@ use std::time::Duration;
 /// The variable that marks the processes of a job.
 pub const MARK: &str = "CLUSTER_TEST_MARK";
 /// Longest time that anything may take: ten times that of the slowest.
-pub const PATIENCE: Duration = Duration::from_secs(100);
+pub const TIME_LIMIT: Duration = Duration::from_secs(100);
 
 /// Returns the path of a program of this package.
 pub fn program(name: &str) -> PathBuf {
@@ -59,15 +59,15 @@ pub fn program(name: &str) -> PathBuf {
 /// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// Panics if that takes longer than [`PATIENCE`]; `what` names the condition.
+/// Panics if that takes longer than [`TIME_LIMIT`]; `what` names the condition.
 pub fn until<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
-    within_patience(condition).unwrap_or_else(|| panic!("waited {PATIENCE:?} for {what}"))
+    within_limit(condition).unwrap_or_else(|| panic!("waited {TIME_LIMIT:?} for {what}"))
 }
 
-/// Waits until `condition` returns a value, but not longer than [`PATIENCE`].
-fn within_patience<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
+/// Waits until `condition` returns a value, but not longer than [`TIME_LIMIT`].
+fn within_limit<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = clock::instant();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIME_LIMIT {
         let value = condition();
         if value.is_some() {
             return value;
@@ -269,9 +269,9 @@ impl Running {
     /// Waits for the end of the launcher, and checks that no process of the job is left.
     pub fn finish(mut self) -> Finished {
         let start = clock::instant();
-        let ended = within_patience(|| self.launcher.try_wait().expect("waiting"));
+        let ended = within_limit(|| self.launcher.try_wait().expect("waiting"));
         let status = ended.unwrap_or_else(|| {
-            panic!("waited {PATIENCE:?} for the launcher to end\n{}", self.describe())
+            panic!("waited {TIME_LIMIT:?} for the launcher to end\n{}", self.describe())
         });
         let took = start.elapsed();
         let code = std::os::unix::process::ExitStatusExt::signal(&status)

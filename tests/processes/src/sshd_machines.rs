@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Port of the machines' sshd.
 const PORT: u16 = 2222;
 /// Longest time until a machine answers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Programs without which there are no machines, and the package of each.
 const NEEDED: [(&str, &str); 5] = [
     ("ip", "iproute2"),
@@ -359,8 +359,8 @@ fn write_configuration(plans: &[MachinePlan], folder: &Path) -> Result<(), Strin
 fn soon<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = clock::instant();
     // A machine with more to do than cores takes longer.
-    let patience = PATIENCE.mul_f64(if topology::usable_cores() < 4 { 2.0 } else { 1.0 });
-    while start.elapsed() < patience {
+    let limit = TIME_LIMIT.mul_f64(if topology::usable_cores() < 4 { 2.0 } else { 1.0 });
+    while start.elapsed() < limit {
         if let Some(value) = condition() {
             return Some(value);
         }

@@ -4,7 +4,7 @@
 //! while the ranks exchange their records.
 
 use crate::cables::Cable;
-use crate::{Finished, Folder, Job, PATIENCE, program, until};
+use crate::{Finished, Folder, Job, TIME_LIMIT, program, until};
 use clump_os::clock;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
         if bytes > crossing * 15 / 16 || bytes == 0 {
             break;
         }
-        assert!(now - last < PATIENCE, "nothing came for {PATIENCE:?}");
+        assert!(now - last < TIME_LIMIT, "nothing came for {TIME_LIMIT:?}");
         clock::pass(Duration::from_micros(200));
     }
     if let Some(cutter) = cutter {

@@ -1,8 +1,8 @@
 //! The C interface, function by function and error by error, by programs in C: alone, on one node,
 //! on two.
 
-use clump_process_tests::{Folder, Job};
 use clump_process_tests::c_programs::{Linked, workshop};
+use clump_process_tests::{Folder, Job};
 use std::ffi::OsString;
 
 /// Flags for programs that calculate; they come before the objects.

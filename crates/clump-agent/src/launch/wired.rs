@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Longest time for creating namespaces: it is a matter of milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Has a process of its own create network namespaces, joined by so many cables each.
 pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
@@ -32,7 +32,7 @@ pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     Hello::read(&mut stream).context(WHAT)?;
     let poller = Poller::new()?;
     poller.add(&stream, 0, Interest::Read)?;
-    poller.wait(Some(PATIENCE))?;
+    poller.wait(Some(TIME_LIMIT))?;
     let (mut head, mut why) = ([0; 2], [0; 400]);
     let parcel = scm_message::receive(&stream, &mut [&mut head, &mut why]).context(WHAT)?;
     let Some(parcel) = parcel else { bail!("{WHAT}: their maker ended without a word") };

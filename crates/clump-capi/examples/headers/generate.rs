@@ -1,8 +1,5 @@
 //! Generates the C headers from the sources of this crate.
-#![allow(
-    clippy::expect_used,
-    reason = "what fails here fails a test, or whoever runs this by hand"
-)]
+#![allow(clippy::expect_used, reason = "what fails here fails a test, or its caller")]
 
 use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
 use std::path::{Path, PathBuf};

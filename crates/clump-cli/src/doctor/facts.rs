@@ -112,12 +112,12 @@ fn programs() -> Programs {
 /// Returns the first line that a program prints, if it is installed. Some programs print help and
 /// fail: only their presence counts. A program that does not end is killed.
 fn says(program: &str, args: &[&str]) -> Option<String> {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIME_LIMIT: Duration = Duration::from_secs(5);
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let started = clock::instant();
-    while matches!(child.try_wait(), Ok(None)) && started.elapsed() < PATIENCE {
+    while matches!(child.try_wait(), Ok(None)) && started.elapsed() < TIME_LIMIT {
         clock::pass(Duration::from_millis(2));
     }
     let _ = child.kill();

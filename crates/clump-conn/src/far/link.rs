@@ -45,7 +45,7 @@ pub(crate) struct FarLink {
     silence_ns: u64,
     /// Wakes the thread that services it.
     alarm: Arc<Alarm>,
-    unsettled: AtomicBool,
+    service_due: AtomicBool,
     /// True if credit or the rest of a message is to be sent.
     due: AtomicBool,
     /// The time at which this side began to close it; 0 before.
@@ -143,7 +143,7 @@ impl FarLink {
             address,
             silence_ns,
             alarm,
-            unsettled: AtomicBool::new(false),
+            service_due: AtomicBool::new(false),
             due: AtomicBool::new(false),
             closing_ns: AtomicU64::new(0),
             opened_ns: clock::ticked_ns(),
@@ -173,7 +173,7 @@ impl FarLink {
         let pushed = stack.request(clock::ticked_ns, &request, payload);
         if handler != ask::FRAGMENT {
             stack.service(clock::ticked_ns(), true);
-        } else if stack.wants_service() && !self.unsettled.swap(true, Ordering::AcqRel) {
+        } else if stack.wants_service() && !self.service_due.swap(true, Ordering::AcqRel) {
             // It may wait to be batched with others, but not until this thread calls again.
             self.alarm.ring();
         }
@@ -257,7 +257,7 @@ impl FarLink {
 
     /// Does everything that is due for this link; the thread calls it.
     pub(crate) fn service(self: &Arc<Self>) -> LinkEvents {
-        self.unsettled.store(false, Ordering::Release);
+        self.service_due.store(false, Ordering::Release);
         let mut core = lock(&self.core);
         let mut news = self.take_in(&mut core);
         let now = core.stack.polled_at();

@@ -333,7 +333,7 @@ impl Rank {
         }
     }
 
-    /// Returns true if nothing of this rank is unsettled, and nothing waits to be handled.
+    /// Returns true if nothing that this rank sent is in flight, and nothing waits to be handled.
     fn is_quiet(&mut self, at: Time, around: &Surroundings<'_>) -> bool {
         let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
         let Some(stack) = stack else { return true };

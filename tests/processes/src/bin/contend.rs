@@ -19,7 +19,7 @@ const EACH: u64 = 2;
 const AFTER: u32 = 40;
 
 /// Longest time that a death may stay unknown, and a lock held.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A lock, and a word of its home that names the rank inside.
 struct Place {
@@ -177,7 +177,7 @@ fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()>
 fn refusal(lock: &Lock, ends: bool) -> Result<Option<Refusal>> {
     let begun = clock::instant();
     loop {
-        match lock.acquire_within(PATIENCE) {
+        match lock.acquire_within(TIME_LIMIT) {
             Ok(None) => return Err("stays held".into()),
             Ok(Some(guard)) => drop(guard),
             Err(error) => return Ok(Some(error.why().ok_or(error)?)),
@@ -185,7 +185,7 @@ fn refusal(lock: &Lock, ends: bool) -> Result<Option<Refusal>> {
         if !ends {
             return Ok(None);
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIME_LIMIT {
             return Err("can be had though its home has died".into());
         }
         clock::yield_now();
