@@ -6,6 +6,7 @@
 //! receiver looks for a stamp only where a message without a handler would be returned.
 
 use crate::message::{Handler, MessageKind, OutgoingMessage};
+use clump_loggp::FlightWindow;
 use clump_loggp::delay::{ArrivalClock, Injection, MAX_HELD_NS, Stamp};
 use clump_loggp::knobs::TABLE_WORDS;
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
@@ -160,6 +161,8 @@ pub(crate) struct Emulation {
     clocks: HashMap<Name, ArrivalClock>,
     /// The injection of a message that found no room afterwards, and is tried again.
     reserved: Option<Injection>,
+    /// Requests in flight by path, where a capacity is set.
+    flights: [FlightWindow; 2],
     /// Time before which not all requests to this node can have been handled.
     handled_ns: u64,
     /// Time at which the last answer of an interface was due.
@@ -203,8 +206,17 @@ impl Emulation {
         debug_assert!(message.kind != MessageKind::Returned, "it goes back without delay");
         debug_assert!(message.handler.0 != 0, "the handler is in the stamp");
         if self.reserved.is_none() {
+            let window = bounded && knobs.capacity > 0;
+            let flights = &mut self.flights[scope as usize];
+            if window && !flights.has_room(clock::now_ns(), knobs.capacity) {
+                return None;
+            }
             let size = (message.payload.len(), bounded);
-            self.reserved = Some(interfaces.inject(scope, &knobs, size)?);
+            let injection = interfaces.inject(scope, &knobs, size)?;
+            if window {
+                flights.add(injection.end_ns.saturating_add(2 * knobs.latency_ns));
+            }
+            self.reserved = Some(injection);
             occupy(knobs.send_ns);
         }
         let end_ns = self.reserved.map_or(0, |reserved| reserved.end_ns);

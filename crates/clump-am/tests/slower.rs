@@ -137,6 +137,16 @@ fn a_round_trip_takes_the_latency_of_both_directions() {
 }
 
 #[test]
+fn a_window_of_requests_in_flight_takes_a_round_trip_each_time() {
+    takes_at_least("L=+2ms,capacity=2", 5 * 4_000_000, |side| {
+        let begun = clock::now_ns();
+        (0..10).for_each(|number| side.ask(number, 0));
+        side.await_answers(10);
+        clock::now_ns() - begun
+    });
+}
+
+#[test]
 fn a_round_trip_takes_the_overhead_of_two_sends_and_two_receptions() {
     takes_at_least("o=+500us", 2_000_000, |side| round_trip(side, 0));
     takes_at_least("o_s=+500us", 1_000_000, |side| round_trip(side, 2));

@@ -2,7 +2,7 @@
 
 use crate::abi;
 use clump_ffi::border::{guard, guard_pointer, to_int};
-use clump_ffi::fault::Fault;
+use clump_ffi::fault::{Fault, null};
 use clump_ffi::job::{checked_rank, clump_t, join, leave, outside_handlers, with};
 use clump_ffi::status::clump_status as S;
 use std::ffi::{c_char, c_int};
@@ -129,6 +129,30 @@ pub extern "C" fn clump_barrier(cl: *mut clump_t) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_barrier", |job| {
             job.runtime.team().barrier()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Lets the network seem slower than it is from now on, as the variable CLUMP_EMU does from the
+/// start: "o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net"; an empty text ends that. A collective: all
+/// ranks give the same text. Messages on their way keep what they were sent with.
+///
+/// Errors: ::CLUMP_ERR_SETTING (the text names no knobs), ::CLUMP_ERR_ARGUMENT (null), and as
+/// ::clump_barrier.
+///
+/// # Safety
+/// `knobs` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_emulate(cl: *mut clump_t, knobs: *const c_char) -> c_int {
+    guard(|| {
+        if knobs.is_null() {
+            return Err(null("knobs"));
+        }
+        // SAFETY: the caller gave a string.
+        let text = unsafe { std::ffi::CStr::from_ptr(knobs) }.to_string_lossy();
+        outside_handlers(cl, "clump_emulate", |job| {
+            job.runtime.emulate(&text)?;
             Ok(0)
         })
     })

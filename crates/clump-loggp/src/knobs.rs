@@ -36,13 +36,15 @@ pub const CLASSES: [(KnobClass, &str); 3] =
     [(KnobClass::Short, "short"), (KnobClass::Bulk, "bulk"), (KnobClass::OneSided, "onesided")];
 
 /// Words of one row.
-const ROW_WORDS: usize = 6;
+const ROW_WORDS: usize = 7;
 /// Words of a table.
 pub const TABLE_WORDS: usize = SCOPES.len() * CLASSES.len() * ROW_WORDS;
 /// Longest time of a knob: ten seconds.
 const MAX_NS: f64 = 1e10;
 /// Largest G, in ns a byte.
 const MAX_NS_PER_BYTE: f64 = 1e6;
+/// Most requests of a bounded window.
+const MAX_CAPACITY: u64 = 1 << 16;
 
 /// Knobs of one path and class of messages. All zero: messages are as fast as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,9 @@ pub struct Knobs {
     pub byte_ps: u64,
     /// Least time for a byte of a stream of payloads, in picoseconds.
     pub stream_ps: u64,
+    /// Requests of an endpoint that are in flight at most, as on the rig of paper 001; 0: as many
+    /// as there is room for, so that a large L does not raise g.
+    pub capacity: u64,
 }
 
 impl Knobs {
@@ -68,12 +73,14 @@ impl Knobs {
     }
 
     fn words(&self) -> [u64; ROW_WORDS] {
-        let Self { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps } = *self;
-        [send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps]
+        let Self { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps, capacity } = *self;
+        [send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps, capacity]
     }
 
-    fn of_words([send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps]: [u64; 6]) -> Self {
-        Self { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps }
+    fn of_words(words: [u64; ROW_WORDS]) -> Self {
+        let [send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps, capacity] = words;
+        let capacity = capacity.min(MAX_CAPACITY);
+        Self { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps, capacity }
     }
 }
 
@@ -96,8 +103,14 @@ pub struct BaseParameters {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
     /// A word that means nothing.
-    #[error("`{0}` is no knob; o, o_s, o_r, g, L, G, scope and class are, as in o=+5us,scope=net")]
+    #[error(
+        "`{0}` is no knob; o, o_s, o_r, g, L, G, capacity, scope and class are, as in \
+         o=+5us,scope=net"
+    )]
     Unknown(String),
+    /// A capacity that is none.
+    #[error("`capacity={0}` is no number of requests from 1 to 65536")]
+    Capacity(String),
     /// A value that is none, or out of range.
     #[error("`{0}` is no time from 0 to 10 s; write +5us, 200ns or 1ms (G: +1ns/B, up to 1ms/B)")]
     Value(String),
@@ -173,7 +186,7 @@ impl KnobTable {
                 "scope" => scopes = vec![at(&SCOPES.map(|(_, name)| name)).ok_or_else(unknown)?],
                 "class" if value == "all" => {}
                 "class" => classes = vec![at(&CLASSES.map(|(_, name)| name)).ok_or_else(unknown)?],
-                "o" | "o_s" | "o_r" | "g" | "L" | "G" => knobs.push((name, value)),
+                "o" | "o_s" | "o_r" | "g" | "L" | "G" | "capacity" => knobs.push((name, value)),
                 _ => return Err(unknown()),
             }
         }
@@ -194,6 +207,11 @@ impl KnobTable {
 
 /// Turns one knob of one row.
 fn set(row: &mut Knobs, base: &BaseParameters, name: &str, value: &str) -> Result<(), KnobError> {
+    if name == "capacity" {
+        let number = value.parse().ok().filter(|number| (1..=MAX_CAPACITY).contains(number));
+        row.capacity = number.ok_or_else(|| KnobError::Capacity(value.to_owned()))?;
+        return Ok(());
+    }
     let (added, number) = amount(name, value)?;
     let word = format!("{name}={value}");
     let beside = |base: Option<f64>| -> Result<f64, KnobError> {
@@ -327,6 +345,9 @@ impl fmt::Display for KnobTable {
                 }
                 if row.stream_ps != 0 {
                     write!(f, ",G=+{}ps/B", row.byte_ps)?;
+                }
+                if row.capacity != 0 {
+                    write!(f, ",capacity={}", row.capacity)?;
                 }
             }
         }

@@ -171,7 +171,7 @@ pub struct JobBlock {
 pub(crate) const CLOCK_WORDS: usize = 4;
 
 /// Most words of the laboratory's settings.
-pub const KNOB_WORDS: usize = 36;
+pub const KNOB_WORDS: usize = 42;
 
 /// Settings of the laboratory, for all processes of the node: words that it alone understands.
 #[derive(Debug)]

@@ -321,6 +321,19 @@ uint64_t clump_wall_ns(void);
 int clump_barrier(struct clump_t *cl);
 
 /**
+ * Lets the network seem slower than it is from now on, as the variable CLUMP_EMU does from the
+ * start: "o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net"; an empty text ends that. A collective: all
+ * ranks give the same text. Messages on their way keep what they were sent with.
+ *
+ * Errors: ::CLUMP_ERR_SETTING (the text names no knobs), ::CLUMP_ERR_ARGUMENT (null), and as
+ * ::clump_barrier.
+ *
+ * # Safety
+ * `knobs` is null or a string.
+ */
+int clump_emulate(struct clump_t *cl, const char *knobs);
+
+/**
  * Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
  * for as many as there are ranks; `mine` may be this rank's place there. All ranks contribute
  * equally many.

@@ -27,6 +27,9 @@ fn a_text_turns_the_knobs_that_it_names() {
         assert_eq!(table.get(scope, KnobClass::OneSided).latency_ns, 0);
     }
     assert_eq!(table.get(KnobScope::Shm, KnobClass::Short).send_ns, 7);
+    let table = parse("L=+100us,capacity=8,scope=net").unwrap();
+    assert_eq!(table.get(KnobScope::Net, KnobClass::OneSided).capacity, 8);
+    assert_eq!(table.get(KnobScope::Shm, KnobClass::Short).capacity, 0);
     assert!(parse("").unwrap().is_off() && parse("o=+0ns").unwrap().is_off());
 }
 
@@ -36,6 +39,9 @@ fn what_is_no_knob_is_refused_with_the_remedy() {
     {
         let error = parse(bad).unwrap_err().to_string();
         assert!(error.contains("us") && !error.contains("panic"), "{bad}: {error}");
+    }
+    for bad in ["capacity=0", "capacity=-1", "capacity=65537", "capacity=8us"] {
+        assert!(matches!(parse(bad), Err(KnobError::Capacity(_))), "{bad}");
     }
     let error = parse("L=20us").unwrap_err().to_string();
     assert!(error.contains("absolute") && error.contains("clump lab calibrate"), "{error}");
@@ -81,12 +87,13 @@ fn settings_are_listed_or_a_range() {
 
 proptest! {
     #[test]
-    fn words_and_text_are_read_back(values in proptest::collection::vec(0_u64..100_000, 30)) {
+    fn words_and_text_are_read_back(values in proptest::collection::vec(0_u64..60_000, 36)) {
         let mut words = [0; TABLE_WORDS];
-        for (row, five) in words.chunks_exact_mut(ROW_WORDS).zip(values.chunks_exact(5)) {
-            row[..5].copy_from_slice(five);
+        for (row, six) in words.chunks_exact_mut(ROW_WORDS).zip(values.chunks_exact(6)) {
+            row[..5].copy_from_slice(&six[..5]);
             // Without a calibrated base both are the same.
             row[5] = row[4];
+            row[6] = six[5];
         }
         let table = KnobTable::from_words(&words);
         prop_assert_eq!(table.to_words(), words);
