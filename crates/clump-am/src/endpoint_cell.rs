@@ -29,6 +29,8 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+mod polled;
+
 /// Senders that an endpoint admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -444,51 +446,6 @@ impl EndpointCell {
             Ok(mut inside) => run(&mut inside),
             Err(_) => T::default(),
         }
-    }
-}
-
-impl Pollable for EndpointCell {
-    fn poll_once(&self) -> Result<usize> {
-        match self.enter_any(false).and_then(BorrowedEndpoint::of) {
-            Ok(inside) => inside.core.poll_in_wait(),
-            Err(_) => Ok(0),
-        }
-    }
-
-    fn poll_thoroughly(&self) -> Result<usize> {
-        let inside = self.enter_any(true).and_then(BorrowedEndpoint::of);
-        inside.map_or(Ok(0), |inside| inside.core.poll_thoroughly())
-    }
-
-    fn housekeeping(&self) -> Result<()> {
-        match self.enter_any(false).and_then(BorrowedEndpoint::of) {
-            Ok(inside) => inside.core.housekeeping(),
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn in_bundle(&self) -> bool {
-        false
-    }
-
-    fn force_network_poll(&self) {
-        self.if_free(false, |core| core.schedule.network_next());
-    }
-
-    fn activity(&self) -> u64 {
-        self.if_free(false, |core| core.activity())
-    }
-
-    fn arm_notifications(&self) {
-        self.if_free(true, |core| core.inbox.arm_all_notifications());
-    }
-
-    fn request_room(&self) {
-        self.if_free(true, Core::request_room_for_backlog);
-    }
-
-    fn anything_waiting(&self) -> bool {
-        self.if_free(true, Core::anything_waiting)
     }
 }
 

@@ -56,9 +56,7 @@ pub trait Pollable {
     /// Called after the announcement of a sleep.
     fn request_room(&self);
     /// Returns the time until the first message that is delayed on purpose is due.
-    fn due_in(&self) -> Option<Duration> {
-        None
-    }
+    fn due_in(&self) -> Option<Duration>;
     /// Returns true if anything has arrived. Called after the fence that follows
     /// [`Pollable::arm_notifications`].
     fn anything_waiting(&self) -> bool;
@@ -393,8 +391,9 @@ fn idle(
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
         // What the rank sent before it finalized is there now: one more poll finds it, unless
-        // another thread has found it and is handling it.
-        if state == Some(RankState::Finalized) && mine.poll_thoroughly()? == 0 && !what.done()? {
+        // another thread has found it and is handling it, or it is hidden until it is due.
+        let has_left = state == Some(RankState::Finalized);
+        if has_left && mine.poll_thoroughly()? == 0 && mine.due_in().is_none() && !what.done()? {
             return Err(ErrorKind::RankLeft(rank).into());
         }
         if let Some(death) = context.node().death_of(rank) {

@@ -10,6 +10,7 @@ use clump_os::sync::Ordering;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// `AM_SEQ`: one thread uses the bundle.
 const SEQ: c_int = 0;
@@ -227,6 +228,10 @@ impl Pollable for Bundle {
         self.members().for_each(|slot| slot.cell.request_room());
     }
 
+    fn due_in(&self) -> Option<Duration> {
+        self.members().filter_map(|slot| slot.cell.due_in()).min()
+    }
+
     fn anything_waiting(&self) -> bool {
         // No short circuit: a message sent before its lane was armed for the doorbell is found by
         // this check alone.
@@ -267,6 +272,10 @@ impl Pollable for All {
 
     fn request_room(&self) {
         Self::each().for_each(Bundle::request_room);
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        Self::each().filter_map(Bundle::due_in).min()
     }
 
     fn anything_waiting(&self) -> bool {

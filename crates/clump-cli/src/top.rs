@@ -23,7 +23,7 @@ const REST: &str = "\x1b[K";
 const BELOW: &str = "\x1b[J";
 /// Columns and rows of a terminal that does not tell them.
 const SIZE: (usize, usize) = (80, 24);
-/// Columns of a view that is no screen, and the least of one.
+/// Columns of a view that is no screen.
 const WIDTH: usize = 100;
 /// Longest time between looks whether the user ends the view.
 const NAP: Duration = Duration::from_millis(50);
@@ -122,8 +122,8 @@ fn show(
                 true => console::size().unwrap_or(SIZE),
                 false => (usize::MAX, usize::MAX),
             };
-            let wide = if screen { columns.max(WIDTH) } else { WIDTH };
-            let lines = rates.lines(&title, (wide, rows));
+            let width = if screen { columns } else { WIDTH };
+            let lines = rates.lines(&title, (width, rows));
             let lines = lines.iter().map(|line| printable(line).to_string());
             let lines = lines.take(rows).map(|line| line.chars().take(columns).collect::<String>());
             let text = if screen {

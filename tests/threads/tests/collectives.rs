@@ -9,6 +9,7 @@
 
 use clump_am::{Error, ErrorKind};
 use clump_coll::{Max, Min, Sum, Team, Xor};
+use clump_loggp::{BaseParameters, KnobTable};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{Death, DeathCause};
 use clump_test_bed::{Seat, Shape};
@@ -259,6 +260,21 @@ fn a_rank_that_left_fails_every_collective_by_name() {
                 let told = matches!(error.kind(), ErrorKind::RankLeft(rank) if *rank == left);
                 assert!(told, "{what}: {error}");
             });
+        });
+    }
+}
+
+#[test]
+fn what_a_rank_sent_before_it_left_counts_also_while_it_is_delayed() {
+    for shape in Shape::of(2, 2).every_way() {
+        run(&shape, |team, seat| {
+            let knobs = KnobTable::parse("L=+20ms,scope=net", &[BaseParameters::default(); 2]);
+            seat.context.node().set_knobs(&knobs.unwrap().to_words()).unwrap();
+            team.barrier().unwrap();
+            // The root leaves at once; the other rank finds it gone while its message is hidden.
+            let mut number = [if team.rank() == 1 { 7_u64 } else { 0 }];
+            team.broadcast(1, &mut number).unwrap();
+            assert_eq!(number, [7]);
         });
     }
 }

@@ -7,6 +7,7 @@ use crate::thread_number::this_thread;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// An endpoint's state and its lock, which knows the thread that holds it: a handler that uses its
 /// own endpoint gets an error instead of waiting for itself.
@@ -175,6 +176,10 @@ impl Pollable for SharedCore {
         if let Ok(mut core) = self.lock() {
             core.request_room_for_backlog();
         }
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        self.lock().ok()?.due_in()
     }
 
     fn anything_waiting(&self) -> bool {

@@ -70,23 +70,56 @@ const STALLS: [Counter; 4] =
     [Counter::LaneFull, Counter::BulkFull, Counter::QueueFull, Counter::NetFull];
 /// Counters of messages that had to wait in a queue.
 const QUEUED: [Counter; 3] = [Counter::QueueFallbacks, Counter::Stashed, Counter::NetHeld];
-/// Headings of [`RankRates::line`]; all but the last two are by the second.
-const HEAD: &str =
-    " rank node sent/s bytes/s handled stalls window queued resent locks sleeps barr%  doing";
+/// Headings and widths of a rank's numbers, all but the first two and the last by the second, and
+/// true where a view of less than [`WIDE`] columns has them.
+const COLUMNS: [(&str, usize, bool); 12] = [
+    ("rank", 5, true),
+    ("node", 4, true),
+    ("sent/s", 6, true),
+    ("bytes/s", 7, true),
+    ("handled", 7, true),
+    ("stalls", 6, true),
+    ("window", 6, false),
+    ("queued", 6, false),
+    ("resent", 6, true),
+    ("locks", 5, false),
+    ("sleeps", 6, true),
+    ("barr%", 5, true),
+];
+/// Columns of a terminal that shows all numbers.
+const WIDE: usize = 100;
 
 impl RankRates {
-    /// Returns the rank as a line under [`HEAD`].
-    fn line(&self) -> String {
-        let [sent, bytes, handled] = [self.sent, self.sent_bytes, self.handled].map(short);
-        let [stalls, window, queued] = [self.stalls, self.window, self.queued].map(short);
-        let [resent, locks, sleeps] = [self.resent, self.locks, self.sleeps].map(short);
-        let (rank, node, doing) = (self.rank, self.node, &self.doing);
-        let percent = self.barrier_percent.min(100.0);
-        format!(
-            "{rank:>5} {node:>4} {sent:>6} {bytes:>7} {handled:>7} {stalls:>6} {window:>6} \
-             {queued:>6} {resent:>6} {locks:>5} {sleeps:>6} {percent:>5.1}  {doing}"
-        )
+    /// Returns the rank as a line under [`head`].
+    fn line(&self, columns: usize) -> String {
+        let rates = [
+            self.sent,
+            self.sent_bytes,
+            self.handled,
+            self.stalls,
+            self.window,
+            self.queued,
+            self.resent,
+            self.locks,
+            self.sleeps,
+        ];
+        let percent = format!("{:.1}", self.barrier_percent.min(100.0));
+        let numbers = [self.rank.to_string(), self.node.to_string()].into_iter();
+        row(columns, numbers.chain(rates.map(short)).chain([percent]), &self.doing)
     }
+}
+
+/// Returns the line of headings.
+fn head(columns: usize) -> String {
+    row(columns, COLUMNS.iter().map(|(name, ..)| (*name).to_owned()), "doing")
+}
+
+/// Returns a line with what fits of these numbers, and what comes last.
+fn row(columns: usize, numbers: impl Iterator<Item = String>, last: &str) -> String {
+    let shown = COLUMNS.iter().zip(numbers).filter(|((.., always), _)| *always || columns >= WIDE);
+    let numbers: Vec<_> =
+        shown.map(|((_, width, _), number)| format!("{number:>width$}")).collect();
+    format!("{}  {last}", numbers.join(" "))
 }
 
 impl JobRates {
@@ -134,7 +167,7 @@ impl JobRates {
         let mut lines = vec![
             title.to_owned(),
             format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3),
-            HEAD.into(),
+            head(columns),
         ];
         let mut interfaces = Vec::new();
         for monitors in [&self.interfaces, &self.stacks].into_iter().filter(|all| !all.is_empty()) {
@@ -148,7 +181,7 @@ impl JobRates {
             busiest.sort_by(|a, b| b.sent.total_cmp(&a.sent).then(a.rank.cmp(&b.rank)));
         }
         for rank in busiest.iter().take(room) {
-            lines.push(rank.line().chars().take(columns).collect());
+            lines.push(rank.line(columns).chars().take(columns).collect());
         }
         if self.ranks.len() > room {
             lines.push(format!("... and {} more ranks", self.ranks.len() - room));
@@ -227,6 +260,14 @@ mod tests {
         assert_eq!(lines[2].find("doing"), lines[3].find("in barrier"), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("rank 0")), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
+    }
+
+    #[test]
+    fn a_narrow_view_has_room_for_what_a_rank_does() {
+        let rates = JobRates::between(&look(0, 1, 0), &look(1_000_000_000, 1, 10));
+        let lines = rates.lines("job 1", (80, 24));
+        assert!(lines[3].contains("in barrier 7") && !lines[2].contains("window"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
     }
 
     fn words(line: &str) -> Vec<&str> {

@@ -47,12 +47,14 @@ impl Knob {
     fn of(text: &str) -> Option<Self> {
         let words = text.split([',', ';']).filter_map(|word| Some(word.split_once('=')?.0.trim()));
         let mut knobs =
-            words.filter(|name| !matches!(*name, "scope" | "class")).map(|name| match name {
-                "o" | "o_s" | "o_r" => Some(Knob::Overhead),
-                "g" => Some(Knob::Gap),
-                "L" => Some(Knob::Latency),
-                "G" => Some(Knob::ByteGap),
-                _ => None,
+            words.filter(|name| !matches!(*name, "scope" | "class" | "capacity")).map(|name| {
+                match name {
+                    "o" | "o_s" | "o_r" => Some(Knob::Overhead),
+                    "g" => Some(Knob::Gap),
+                    "L" => Some(Knob::Latency),
+                    "G" => Some(Knob::ByteGap),
+                    _ => None,
+                }
             });
         let first = knobs.next()??;
         knobs.next().is_none().then_some(first)
@@ -182,7 +184,7 @@ fn scope(text: &str, profile: Option<&Profile>) -> KnobScope {
 }
 
 fn added(knobs: &Knobs, base: &BaseParameters) -> AddedTimes {
-    let Knobs { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps } = *knobs;
+    let Knobs { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, stream_ps, .. } = *knobs;
     let stream = stream_ps as f64 / 1e3 - base.big_g_ns_per_byte.unwrap_or(0.0);
     AddedTimes {
         o: (send_ns + receive_ns) as f64 / 2.0,
