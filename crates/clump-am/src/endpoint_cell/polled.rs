@@ -47,7 +47,7 @@ impl Pollable for EndpointCell {
     }
 
     fn due_in(&self) -> Option<Duration> {
-        self.if_free(true, |core| core.due_in())
+        self.if_free(false, |core| core.due_in())
     }
 
     fn anything_waiting(&self) -> bool {
