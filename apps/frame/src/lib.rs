@@ -36,7 +36,7 @@ pub use lap::Lap;
 pub use options::{InputSize, Manner};
 pub use picture::{Channels, write_picture};
 pub use report::AppReport;
-pub use run::AppRun;
+pub use run::{AppRun, MAX_SERIAL_WORDS};
 pub use shared_run::SharedRun;
 pub use sorted::wrong_keys;
 pub use task_queues::{TakenTask, TaskQueues};

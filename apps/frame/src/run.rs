@@ -9,6 +9,10 @@ use clump_coll::{Max, Sum};
 use clump_pgas::Pgas;
 use std::process::ExitCode;
 
+/// Words of a table in the memory of one rank at most, for a serial version: larger ones may fit
+/// into the memory of all ranks alone.
+pub const MAX_SERIAL_WORDS: u64 = 1 << 26;
+
 /// A run of an application, as one rank sees it. Its methods are collectives, but for those that
 /// return parts of it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Pgas, Spread};
 use clump::{Clump, Max, Sum};
-use clump_app_frame::{AppReport, AppRun, InputSize, Lap, Manner};
+use clump_app_frame::{AppReport, AppRun, InputSize, Lap, MAX_SERIAL_WORDS, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app gups`.
@@ -64,9 +64,10 @@ pub fn run(args: &GupsArgs) -> Result<ExitCode> {
     if args.compare {
         compare(&cl, &table, (first, count), run.report())?;
     }
-    let mut serial: Vec<u64> = if me == 0 { (0..words).collect() } else { Vec::new() };
-    run.serial(|| update_serially(&mut serial, updates))?;
-    drop(serial);
+    if words <= MAX_SERIAL_WORDS {
+        let mut serial: Vec<u64> = if me == 0 { (0..words).collect() } else { Vec::new() };
+        run.serial(|| update_serially(&mut serial, updates))?;
+    }
 
     let lap = Lap::begin();
     let first_word = local.index(0).unwrap_or(0) as u64;

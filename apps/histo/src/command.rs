@@ -6,7 +6,7 @@ use clap::Args;
 use clump::pgas::{Layout, Spread};
 use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
-use clump_app_frame::{AppRun, InputSize, Lap, Manner};
+use clump_app_frame::{AppRun, InputSize, Lap, MAX_SERIAL_WORDS, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app histo`.
@@ -67,9 +67,10 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
         traffic.writes(table.owner(random.below(table.len())).unwrap_or(0), 1, 8);
     }
     run.report_traffic(&traffic)?;
-    let mut serial = vec![0; if me == 0 { bins as usize } else { 0 }];
-    run.serial(|| add_serially(&mut serial, samples))?;
-    drop(serial);
+    if bins <= MAX_SERIAL_WORDS {
+        let mut serial = vec![0; if me == 0 { bins as usize } else { 0 }];
+        run.serial(|| add_serially(&mut serial, samples))?;
+    }
 
     let lap = Lap::begin();
     let wrong = wrong_bins(&table.local().to_vec()?, (me, ranks), bins, samples);

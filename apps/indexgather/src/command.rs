@@ -5,7 +5,7 @@ use clap::Args;
 use clump::pgas::{Layout, Spread};
 use clump_app_frame::buckets::{Buckets, EXCHANGED, places};
 use clump_app_frame::random::Random;
-use clump_app_frame::{AppRun, InputSize, Lap, Manner};
+use clump_app_frame::{AppRun, InputSize, Lap, MAX_SERIAL_WORDS, Manner};
 use std::process::ExitCode;
 
 /// Options of `clump app indexgather`.
@@ -89,8 +89,9 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
     let seconds = run.seconds();
     run.report().figure("million reads a second", reads as f64 / seconds / 1e6);
     run.report_traffic(&traffic)?;
-    let serial = if me == 0 { read_serially(words as usize, reads) } else { 0.0 };
-    run.serial_took(serial)?;
+    if words <= MAX_SERIAL_WORDS {
+        run.serial_took(if me == 0 { read_serially(words as usize, reads) } else { 0.0 })?;
+    }
     run.checked("wrong values", wrong, checking)?;
     run.finish(args.json)
 }

@@ -290,7 +290,7 @@ impl Emulation {
         if self.held_ns > 0 {
             self.held_answers.insert(name, self.held_ns);
         }
-        debug_assert!(self.held_ns <= 2 * MAX_HELD_NS, "interfaces hold what they have room for");
+        debug_assert_ne!(name, 0, "0 names no request");
     }
 
     /// Hides the answer of an interface: as long as its request was held back, for the latency of

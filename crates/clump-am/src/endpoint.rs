@@ -336,7 +336,9 @@ impl<H: Ownership> Endpoint<H> {
     /// is `name`: where knobs of the laboratory hold the request back, its answer is hidden for as
     /// long.
     pub fn hold_answer(&self, name: u64) {
-        let Ok(mut core) = self.hold.core() else { return };
+        let core = self.hold.core();
+        debug_assert!(core.is_ok(), "the endpoint has just sent, so none of its handlers runs");
+        let Ok(mut core) = core else { return };
         if let Some(emulation) = core.handler_context.emulation.as_mut().filter(|knobs| knobs.on) {
             emulation.hold_answer(name);
         }

@@ -374,6 +374,19 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_that_holds_all_it_can_holds_its_rank_up() {
+        // Stores without an answer, at once; the interface holds 256 of them.
+        let row = (KnobScope::Net, KnobClass::OneSided);
+        let run = |stores: usize, row| {
+            let store = Step::Send { to: NOBODY, key: 0, bytes: 8, row };
+            play(&[vec![store; stores]], "g=+4us").end().ns
+        };
+        assert_eq!([run(257, row), run(300, row)], [0, (299 - 256) * 4_000]);
+        // Replies wait for no room, and messages may be replies.
+        assert_eq!(run(300, ROW), 0);
+    }
+
+    #[test]
     fn bytes_that_hold_up_those_behind_them_are_on_the_path() {
         let row = (KnobScope::Net, KnobClass::Bulk);
         let send = |key| Step::Send { to: 1, key, bytes: 1_000, row };
