@@ -181,12 +181,13 @@ impl Core {
         self.return_delayed();
         self.send_stashed();
         self.publish_traffic();
-        self.inbox.close();
-        self.close_remotely();
+        // Before the endpoint is closed: a lane of a closed sender may get another owner at once.
         self.translation.close();
         for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
             link.path.abandon();
         }
+        self.inbox.close();
+        self.close_remotely();
         self.handler_context.segment.close();
         debug_assert!(self.remote.is_none() && self.handler_context.segment.get().is_none());
     }

@@ -466,9 +466,12 @@ impl Path {
         }
     }
 
-    /// Tells the target that this path sends no more, so that its lane can be used again.
+    /// Tells the target that this path sends no more, so that its lane can be used again. Without
+    /// effect on a lane that was freed: another path may have it.
     pub fn retire(&self) {
-        if let PathKind::Lane(lane) = &self.way {
+        if let PathKind::Lane(lane) = &self.way
+            && !self.lost_lane()
+        {
             lane.retire();
         }
     }

@@ -86,3 +86,35 @@ fn an_endpoint_that_unmaps_before_it_closes_is_let_go() {
         staying.try_drain().unwrap();
     }
 }
+
+#[test]
+fn the_next_endpoint_at_an_index_keeps_its_lane_when_the_last_is_unmapped() {
+    let node = clump_test_bed::node(2, false);
+    let settings = Settings::default();
+    let (a, b) =
+        (clump_test_bed::context(&node, 0, settings), clump_test_bed::context(&node, 1, settings));
+    let sender = Endpoint::open(&a, TAG).unwrap();
+    let log = Log::on(&sender);
+    let first = Endpoint::open(&b, TAG).unwrap();
+    let to_first = sender.map(&first.name(), TAG).unwrap();
+    sender.request(to_first, PING, &[0]).unwrap();
+    let old = first.name();
+    drop(first);
+    sender.drain().unwrap();
+    assert_eq!(log.reasons(), [Reason::EndpointGone]);
+    let second = Endpoint::open(&b, TAG).unwrap();
+    assert_eq!(second.name().index(), old.index(), "lanes belong to indices");
+    let hits = Rc::new(Cell::new(0));
+    let count = hits.clone();
+    second.set_handler(PING, move |_, _, _| count.set(count.get() + 1)).unwrap();
+    let to_second = sender.map(&second.name(), TAG).unwrap();
+    sender.request(to_second, PING, &[1]).unwrap();
+    sender.unmap(to_first).unwrap();
+    // Reads what has come, and frees lanes that are retired.
+    let handle = || (0..4).for_each(|_| assert!(second.try_drain().unwrap()));
+    handle();
+    assert_eq!(hits.get(), 1);
+    sender.request(to_second, PING, &[2]).unwrap();
+    handle();
+    assert_eq!((hits.get(), log.reasons().len()), (2, 1), "handled, and returned");
+}
