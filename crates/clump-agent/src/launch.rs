@@ -222,10 +222,10 @@ impl Launcher {
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
-            let agents = &self.agents;
+            let (agents, now) = (&self.agents, clock::now_ns());
             let starved =
-                |node: u32| agents.get(node as usize).is_some_and(AgentHandle::is_starved);
-            coordinator.handle_timeout(clock::now_ns(), &starved);
+                |node: u32| agents.get(node as usize).is_some_and(|agent| agent.is_starved(now));
+            coordinator.handle_timeout(now, &starved);
         }
         self.act()?;
         self.clear_up();

@@ -14,6 +14,9 @@
 //! processor, or keeps it waiting for a disk) is evicted only when it has been suspected for
 //! [`PUT_OFF`] times as long. One that runs again has time to be heard. A node that only starved
 //! ones suspect is spared as long: they may have heard it since.
+//!
+//! A launcher that looks late by half the weighing time blames itself first: word that a node was
+//! heard may still wait for it. It weighs again, for as long as it may spare a starved node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,10 +107,14 @@ impl MembershipArbiter {
         if self.look_ns.take().is_some() {
             self.note_starved(now_ns, is_starved);
         }
-        if self.decide_ns.is_none_or(|at| at > now_ns) {
+        let Some(decide_ns) = self.decide_ns.filter(|&at| at <= now_ns) else { return verdicts };
+        self.note_starved(now_ns, is_starved);
+        let oldest_ns = self.suspicions.values().min().copied().unwrap_or(now_ns);
+        let is_late = now_ns - decide_ns >= self.weighing_ns / 2;
+        if is_late && now_ns - oldest_ns < PUT_OFF * self.weighing_ns {
+            self.decide_ns = Some(now_ns + self.weighing_ns);
             return verdicts;
         }
-        self.note_starved(now_ns, is_starved);
         let spared = self.spared(now_ns);
         while let Some(verdict) = self.worst(&spared, now_ns) {
             debug_assert!(!verdict.reporters.is_empty(), "an eviction has a reason");
@@ -282,6 +289,26 @@ mod tests {
         assert_eq!(arbiter.next_deadline_ns(), Some(310));
         arbiter.handle_gone(1);
         assert!(arbiter.handle_timeout(400, &|_| false).is_empty());
+    }
+
+    #[test]
+    fn a_launcher_that_looks_late_weighs_again_but_not_for_ever() {
+        let mut arbiter = MembershipArbiter::new(10);
+        arbiter.handle_silent(0, 1, 100);
+        assert!(arbiter.handle_timeout(115, &|_| false).is_empty(), "it is late by half");
+        assert_eq!(arbiter.next_deadline_ns(), Some(125));
+        arbiter.handle_heard(0, 1);
+        assert_eq!(arbiter.next_deadline_ns(), None);
+        arbiter.handle_silent(0, 1, 200);
+        assert_eq!(arbiter.handle_timeout(214, &|_| false).len(), 1, "that is no delay");
+        arbiter.handle_silent(0, 1, 300);
+        let mut now = 300;
+        while let Some(at) = arbiter.next_deadline_ns() {
+            now = at + 5;
+            let verdicts = arbiter.handle_timeout(now, &|_| false);
+            assert_eq!(verdicts.is_empty(), now < 300 + 10 * PUT_OFF, "{now}");
+        }
+        assert!(now >= 300 + 10 * PUT_OFF);
     }
 
     #[test]

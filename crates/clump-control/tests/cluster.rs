@@ -40,6 +40,10 @@ pub enum Fault {
     Starve(u32),
     /// It goes on.
     Continue(u32),
+    /// The launcher is stopped.
+    StopLauncher,
+    /// It goes on.
+    ContinueLauncher,
     /// The agent of this node is killed; its stream ends.
     Kill(u32),
     /// Nothing passes from the first of these nodes to the second.
@@ -86,6 +90,8 @@ pub struct Cluster {
     steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
     serial: u64,
     launcher_due: Option<u64>,
+    /// Where the launcher is stopped: what has happened to it since.
+    held: Option<Vec<Step>>,
     events: Vec<Event>,
     cut: BTreeSet<(u32, u32)>,
     faults: Vec<Fault>,
@@ -109,6 +115,7 @@ impl Cluster {
             steps: BinaryHeap::new(),
             serial: 0,
             launcher_due: None,
+            held: None,
             events: Vec::new(),
             cut: BTreeSet::new(),
             faults: Vec::new(),
@@ -170,6 +177,11 @@ impl Cluster {
     }
 
     fn step(&mut self, step: Step) {
+        let of_launcher = matches!(step, Step::Report(..) | Step::Gone(_) | Step::Launcher);
+        if let Some(held) = self.held.as_mut().filter(|_| of_launcher) {
+            held.push(step);
+            return;
+        }
         match step {
             Step::Wake(node) => self.wake(node),
             Step::Heartbeat { from, to, probe } => {
@@ -253,6 +265,14 @@ impl Cluster {
                 (agent.stopped, agent.starved) = (false, false);
                 self.at(self.now, Step::Wake(node));
             }
+            Fault::StopLauncher => self.held = Some(Vec::new()),
+            Fault::ContinueLauncher => {
+                // It may look at its clock before it has read everything.
+                let held = self.held.take().unwrap_or_default();
+                let (late, unread): (Vec<_>, Vec<_>) =
+                    held.into_iter().partition(|step| *step == Step::Launcher);
+                late.into_iter().chain(unread).for_each(|step| self.at(self.now, step));
+            }
             Fault::Kill(node) => self.kill(node),
             Fault::Cut(from, to) => drop(self.cut.insert((from, to))),
             Fault::Mend(from, to) => drop(self.cut.remove(&(from, to))),
@@ -274,6 +294,9 @@ impl Cluster {
     }
 
     fn launcher(&mut self) {
+        if self.held.is_some() {
+            return;
+        }
         while let Some(decision) = self.rules.poll_decision() {
             match decision {
                 Decision::Start(_) | Decision::Notice(_) => {}

@@ -59,6 +59,23 @@ proptest! {
     }
 
     #[test]
+    fn a_launcher_that_stops_meanwhile_evicts_no_node_that_goes_on(
+        seed: u64, nodes in 2_u32..9, ms in 1_000_u64..1_500, (at, long) in (0_u64..2_500, 0_u64..3_000),
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::End, 0, seed);
+        cluster.plan(SETTLED, Fault::Stop(nodes - 1));
+        cluster.plan(SETTLED + ms * MS, Fault::Continue(nodes - 1));
+        cluster.plan(SETTLED + at * MS, Fault::StopLauncher);
+        cluster.plan(SETTLED + (at + long) * MS, Fault::ContinueLauncher);
+        cluster.run(20_000 * MS);
+        prop_assert_eq!(&cluster.evicted, &[]);
+        // Then it decides as ever.
+        cluster.plan(20_000 * MS, Fault::Stop(0));
+        cluster.run(20_000 * MS + NOTICED);
+        prop_assert_eq!(cluster.evicted.len(), 1);
+    }
+
+    #[test]
     fn nodes_that_stay_hear_of_each_other_however_the_network_is_cut(
         seed: u64, nodes in 2_u32..8, cuts in proptest::collection::vec((0_u32..8, 0_u32..8), 1..12),
     ) {

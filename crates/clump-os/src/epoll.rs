@@ -8,6 +8,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+/// Descriptors that one wait tells of: more than a launcher has, so that what its agents have said
+/// is read before it decides about any of them.
+pub const MAX_READY: usize = 1024;
+
 /// Events that a descriptor is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
@@ -86,7 +90,7 @@ impl Poller {
     }
 
     /// Waits until a descriptor is ready or `limit` is over (then the list is empty). Returns at
-    /// most 64 at once.
+    /// most [`MAX_READY`] at once.
     ///
     /// # Errors
     /// The kernel cannot wait, which it always can.
@@ -95,7 +99,7 @@ impl Poller {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(span.subsec_nanos()),
         });
-        let mut space = [MaybeUninit::uninit(); 64];
+        let mut space = [MaybeUninit::uninit(); MAX_READY];
         let events = match epoll::wait(&self.fd, &mut space, limit.as_ref()) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => return Ok(Vec::new()),

@@ -52,6 +52,11 @@ impl Process {
         matches!(self.state, 'R' | 'D')
     }
 
+    /// Returns true if it is stopped, by a signal or a debugger.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
     /// Kills it, unless its number belongs to another process by now.
     ///
     /// # Errors
@@ -65,6 +70,14 @@ impl Process {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the time in ns for which the first thread of process `pid` could have run but waited for
+/// a processor; `None` if it is gone, or this kernel does not tell.
+pub fn waited_ns(pid: u32) -> Option<u64> {
+    // proc(5): time on a processor, time waiting for one, number of turns.
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Returns the threads of process `pid`, each with the first 15 bytes of its name; none when it is
