@@ -8,12 +8,20 @@ pub fn element(seed: u64, factor: u64, at: usize) -> f64 {
     random.below(17) as f64 - 8.0
 }
 
-/// Returns the product of two matrices of order `n`.
-pub fn product(n: usize, left: &[f64], right: &[f64]) -> Vec<f64> {
+/// Returns the product of two matrices of order `n`, in blocks of order `block`.
+pub fn product((n, block): (usize, usize), left: &[f64], right: &[f64]) -> Vec<f64> {
+    debug_assert!(block > 0, "blocks have rows");
     let mut product = vec![0.0; n * n];
-    for (row, sums) in left.chunks_exact(n).zip(product.chunks_exact_mut(n)) {
-        for (factor, other) in row.iter().zip(right.chunks_exact(n)) {
-            sums.iter_mut().zip(other).for_each(|(sum, other)| *sum += factor * other);
+    let blocks = || (0..n).step_by(block).map(|first| first..n.min(first + block));
+    for (inner, columns) in blocks().flat_map(|inner| blocks().map(move |own| (inner.clone(), own)))
+    {
+        for (row, sums) in left.chunks_exact(n).zip(product.chunks_exact_mut(n)) {
+            let others = right.chunks_exact(n).skip(inner.start);
+            let sums = &mut sums[columns.clone()];
+            for (factor, other) in row[inner.clone()].iter().zip(others) {
+                let other = &other[columns.clone()];
+                sums.iter_mut().zip(other).for_each(|(sum, other)| *sum += factor * other);
+            }
         }
     }
     product
@@ -37,11 +45,14 @@ mod tests {
 
     #[test]
     fn a_wrong_element_is_found() {
-        assert_eq!(product(2, &[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]), [19., 22., 43., 50.]);
+        for block in [1, 2, 3] {
+            let (left, right) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
+            assert_eq!(product((2, block), &left, &right), [19., 22., 43., 50.]);
+        }
         let n = 20;
         let [left, right] =
             [1, 2].map(|factor| (0..n * n).map(|at| element(7, factor, at)).collect::<Vec<_>>());
-        let mut found = product(n, &left, &right);
+        let mut found = product((n, 7), &left, &right);
         assert_eq!(rows_wrong(7, n, [&left, &right, &found]), 0);
         // Where the vector is 0, an element does not matter.
         let column = (0..n).find(|&at| element(7, 3, at) != 0.0).unwrap();

@@ -100,7 +100,7 @@ pub fn run(args: &MatmulArgs) -> Result<ExitCode> {
     let factors = if svm.rank() == 0 { [all(1), all(2)] } else { [Vec::new(), Vec::new()] };
     run.finish(
         args.json,
-        || check::product(n, &factors[0], &factors[1]),
+        || check::product((n, args.block as usize), &factors[0], &factors[1]),
         |serial, report| {
             let mut found = vec![0.0; n * n];
             found.chunks_exact_mut(n).enumerate().for_each(|(row, to)| product.read_row(row, to));

@@ -103,7 +103,11 @@ fn gather(
         match mpi.compile(scope, folder, task.source()) {
             Ok(program) => here.push(Contender::Mpi(program)),
             Err(peer) => {
-                let packages = if task == Task::Fft3d { " (Debian: libfftw3-mpi-dev)" } else { "" };
+                let packages = if task == Task::Fft3d {
+                    " (Debian: libfftw3-dev libfftw3-mpi-dev)"
+                } else {
+                    ""
+                };
                 let remedy = format!("{task}{packages}: {}", peer.remedy);
                 missing.push(Missing { remedy, ..peer });
             }
