@@ -8,6 +8,7 @@ mod conclude;
 mod fork_starter;
 mod input;
 mod meeting;
+mod processor_waits;
 mod ssh_starter;
 pub(crate) mod staged;
 mod unreached;

@@ -90,7 +90,7 @@ pub struct Cluster {
     steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
     serial: u64,
     launcher_due: Option<u64>,
-    /// Where the launcher is stopped: what has happened to it since.
+    /// Steps that wait for the launcher, while it is stopped.
     held: Option<Vec<Step>>,
     events: Vec<Event>,
     cut: BTreeSet<(u32, u32)>,

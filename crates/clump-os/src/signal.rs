@@ -15,6 +15,8 @@ pub const TERMINATE: u8 = libc::SIGTERM as u8;
 pub const ENDS: [u8; 3] = [INTERRUPT, TERMINATE, HANGUP];
 /// A child ended, stopped or continued.
 pub const CHILD: u8 = libc::SIGCHLD as u8;
+/// Stops a process.
+pub const STOP: u8 = libc::SIGSTOP as u8;
 /// Continues a stopped process.
 pub const CONTINUE: u8 = libc::SIGCONT as u8;
 /// A file reached the limit of file sizes.

@@ -1,6 +1,8 @@
 //! A sender's path to one endpoint on the same node: a lane where there is one, else the shared
 //! queue.
 
+mod lanes;
+
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
 use crate::endpoint_parts::{lane_parts, queue_parts};
@@ -16,6 +18,7 @@ use crate::traffic::{Traffic, Unpublished};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
 use clump_os::sync::AtomicU64;
+use lanes::{claim_lane, take_up};
 
 /// Queue of the target that is used when there is no lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -475,29 +478,4 @@ impl Path {
             lane.retire();
         }
     }
-}
-
-/// Takes up the lane that `to` set aside for replies of `from`; returns true on success.
-fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> bool {
-    let g = node.geometry();
-    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
-    let Ok(map) = node.map(at + g.lane_in_block(lane) as u64, clump_os::map::PAGE) else {
-        return false;
-    };
-    place::<crate::lane::LaneControl>(&map, 0)
-        .is_ok_and(|control| control.owner() == from.to_bits() && control.take_up())
-}
-
-/// Claims a free lane at the target, starting where this rank is likely to find one.
-fn claim_lane(node: &NodeMemory, from: Name, to: Name, reply: usize) -> Option<usize> {
-    let g = node.geometry();
-    debug_assert!(reply < g.lanes(), "the lane for replies is one of the sender's");
-    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
-    let start = (from.rank() as usize * 2) % g.lanes();
-    (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
-        let offset = at + g.lane_in_block(lane) as u64;
-        let Ok(map) = node.map(offset, clump_os::map::PAGE) else { return false };
-        let Ok(control) = place::<crate::lane::LaneControl>(&map, 0) else { return false };
-        control.claim(from.to_bits(), reply as u64 + 1)
-    })
 }

@@ -1,6 +1,7 @@
 //! An agent as the launcher sees it: a process, and a stream of frames to and from it.
 
 use super::agent_starter::{AgentProcess, StartedAgent};
+use super::processor_waits::ProcessorWaits;
 use crate::control_streams::ControlStreams;
 use crate::frame::{Assembler, Frame, Key, write_key};
 use crate::hello::{Heard, Hello, HelloReader};
@@ -10,9 +11,7 @@ use clump_os::clock;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::oom::OomCounters;
 use clump_os::process::Exit;
-use clump_os::procfs::{self, Process};
 use clump_os::signal;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -21,9 +20,6 @@ use std::io::{ErrorKind, Read, Write};
 const ROOM: u32 = 64 << 10;
 /// Bytes of a file that are read at a time.
 const UPLOAD: usize = 256 << 10;
-/// Part of the time for which a starved agent waits for a processor: agents need one for less than
-/// a hundredth.
-const STARVED_SHARE: u64 = 4;
 /// Bytes of the error stream that are kept, the last ones.
 const MAX_SAID: usize = 8 << 10;
 
@@ -66,8 +62,7 @@ pub(super) struct AgentHandle {
     life: Option<StreamWatch>,
     /// True once it was killed because there were none.
     is_cut: bool,
-    /// The time of the last look at how it runs, and for how long it had waited for processors.
-    looked: Cell<(u64, u64)>,
+    waits: ProcessorWaits,
 }
 
 impl AgentHandle {
@@ -111,7 +106,7 @@ impl AgentHandle {
             owed: 0,
             life: None,
             is_cut: false,
-            looked: Cell::new((clock::now_ns(), 0)),
+            waits: ProcessorWaits::new(clock::now_ns()),
         })
     }
 
@@ -180,18 +175,9 @@ impl AgentHandle {
         self.process.pid()
     }
 
-    /// Returns true if it could run but does not: it is on this machine and waits for a processor
-    /// or a disk, or has waited for one for a quarter of the time since the last call. One that is
-    /// stopped, or hangs, is not starved.
+    /// Returns true if it is on this machine, and could run but does not.
     pub(super) fn is_starved(&self, now_ns: u64) -> bool {
-        if self.machine.is_some() {
-            return false;
-        }
-        let waited_ns = procfs::waited_ns(self.pid()).unwrap_or(0);
-        let (then_ns, had_waited_ns) = self.looked.replace((now_ns, waited_ns));
-        let share_ns = now_ns.saturating_sub(then_ns) / STARVED_SHARE;
-        let waits = waited_ns.saturating_sub(had_waited_ns) >= share_ns.max(1);
-        Process::read(self.pid()).is_some_and(|own| own.is_runnable() || waits && !own.is_stopped())
+        self.machine.is_none() && self.waits.is_starved(self.pid(), now_ns)
     }
 
     /// Registers it with the poller: the stream under `token`, its end under `end`, its errors
