@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use mutant::{Mutant, words};
 use serde::Deserialize;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,9 @@ use std::time::Duration;
 use verdicts::Verdicts;
 
 const LIST: &str = "xtask/mutants.toml";
+/// Verdicts, kept with the tree: a new machine need not plant again what was caught in the same
+/// sources. No package has it among its files, so it changes no fingerprint.
+const VERDICTS: &str = ".ci/verdicts.json";
 /// Time of the first build in the copy on top of a test's own limit.
 const FIRST_BUILD: Duration = Duration::from_secs(1200);
 
@@ -78,7 +81,8 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
     if let Some(unknown) = names.iter().find(|n| list.mutant.iter().all(|m| m.name != **n)) {
         bail!("no mutant is called `{unknown}` in {LIST}");
     }
-    let verdicts = Verdicts::open(root, host::target(root).join("mutants.json"))?;
+    let known: BTreeSet<&str> = list.mutant.iter().map(|mutant| mutant.name.as_str()).collect();
+    let verdicts = Verdicts::open(root, root.join(VERDICTS), &known)?;
     let chosen = |m: &&Mutant| names.is_empty() || names.contains(&m.name);
     let (kept, chosen): (Vec<_>, Vec<_>) = list
         .mutant

@@ -106,7 +106,7 @@ fn profile(root: &Path, program: &Path, step: &str) -> Result<String> {
         .current_dir(root);
     let ran = command::run_quiet(&mut valgrind, Duration::from_secs(600))?;
     if !ran.success {
-        bail!("{EXAMPLE} under valgrind: {}", ran.why);
+        bail!("{EXAMPLE} under valgrind: {}\n{}", ran.why, ran.stdout);
     }
     std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
 }

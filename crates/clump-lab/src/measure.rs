@@ -13,6 +13,8 @@ use clump_loggp::{Bulk, Burst, Exchanges, Measurement, Median, Prtt, Signature};
 const TRIPS: u32 = 16;
 /// Loops of computation, some 300 ns, between two bursts.
 const REST: u32 = 200;
+/// Gaps for which a path is left alone before a lone message.
+const REST_GAPS: f64 = 1.5;
 /// Messages of a train (Hoefler et al. use 10 to 100).
 const TRAIN: u32 = 33;
 /// Share of the idle round trip from which on a path is not idle yet.
@@ -76,6 +78,18 @@ impl Rough {
         Ok(())
     }
 
+    /// Polls until the path has been free for longer than its gap.
+    fn rest<P: Pair>(&self, pair: &mut P) -> Result<()> {
+        let start = pair.now();
+        loop {
+            pair.poll()?;
+            let now = pair.now();
+            if pair.ns(now.wrapping_sub(start)) >= REST_GAPS * self.gap_ns {
+                return Ok(());
+            }
+        }
+    }
+
     fn loops(&self, delay: Delay) -> u32 {
         let ns = match delay {
             Delay::Gaps(n) => n * self.gap_ns,
@@ -136,6 +150,17 @@ fn exchange<P: Pair>(pair: &mut P, loops: u32, clock_ns: f64) -> Result<(f64, f6
     let end = pair.now();
     let ns = |from: u64, to: u64| pair.ns(to.wrapping_sub(from)) - clock_ns;
     Ok((ns(start, sent), ns(begun, end)))
+}
+
+/// Measures one round trip as [`round_trips`] does, each of them on a path that has been free for
+/// longer than its gap: a message that has to wait for its turn is not a lone one.
+fn lone_trips<P: Pair>(pair: &mut P, rough: &Rough, count: u32) -> Result<f64> {
+    let mut total_ns = 0.0;
+    for _ in 0..count {
+        rough.rest(pair)?;
+        total_ns += round_trips(pair, 1, rough.clock_ns)?;
+    }
+    Ok(total_ns / f64::from(count))
 }
 
 /// Returns how often something that takes `ns` fits into a time, at least 4 and at most `most`
@@ -248,10 +273,11 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<(Measure
     let trips = times_within(MOMENT_NS, 3.0 * rough.rtt_ns, TRAIN);
     while limit.allows(pair, out.rtt_ns.len(), plan.repetitions) {
         rough.settle(pair)?;
+        rough.rest(pair)?;
         let (send_ns, receive_ns) = exchange(pair, long_delay, rough.clock_ns)?;
         exchanges.send_ns.push(send_ns);
         exchanges.receive_ns.push(receive_ns);
-        let single = round_trips(pair, TRIPS, rough.clock_ns)?;
+        let single = lone_trips(pair, &rough, TRIPS)?;
         out.rtt_ns.push(single);
         prtt.single_ns.push(train(pair, 1, 0, rough.clock_ns)?);
         prtt.train_ns.push(train(pair, TRAIN, 0, rough.clock_ns)?);
@@ -406,6 +432,17 @@ mod tests {
         let p = measurement.estimate().unwrap().parameters();
         close("RTT", p.rtt_ns, pair.rtt(), 0.01);
         close("o_r", p.o_r_ns, pair.o_r, 0.03);
+    }
+
+    #[test]
+    fn a_gap_longer_than_a_round_trip_is_no_part_of_it() {
+        let mut pair = FakePair::default();
+        pair.g = 20.0 * pair.rtt();
+        let (measurement, _) = measure(&mut pair, &MeasurementPlan::quick()).unwrap();
+        let p = measurement.estimate().unwrap().parameters();
+        close("RTT", p.rtt_ns, pair.rtt(), 0.01);
+        close("L", p.l_ns, pair.l, 0.02);
+        close("g", p.g_ns, pair.g, 0.02);
     }
 
     #[test]

@@ -8,13 +8,18 @@ use anyhow::Result;
 use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
 
-/// Movement that is none: 50 ns, or 2 %.
-const STILL_NS: f64 = 50.0;
+/// Movement that is none: 50 ns, unless the user allows more, or 2 %.
+pub const STILL_NS: f64 = 50.0;
 const STILL_SHARE: f64 = 0.02;
+/// Bytes of a message whose time G decides.
+const STILL_BYTES: f64 = 4096.0;
 /// Stamps are in units of 16 ns, two of them in a round trip.
 const ROUNDING_NS: f64 = 32.0;
 /// Share by which g may move at a large L.
 const GAP_AT_LATENCY: f64 = 0.05;
+/// Largest setting in ns, unless the path has more by itself: twice the paper's. Thousands of
+/// messages take it, each.
+const MAX_NS: f64 = 200_000.0;
 /// Time or share below which no setting makes sense: twice what the path takes.
 const LEAST: f64 = 2.0;
 
@@ -70,10 +75,15 @@ impl TurnedKnob {
         let least = match self {
             TurnedKnob::Overhead => (LEAST * base.o_s.value.max(base.o_r.value)).max(1_000.0),
             TurnedKnob::Gap => (LEAST * base.g.value).max(1_000.0),
-            TurnedKnob::Latency => (LEAST * base.l.value).max(1_000.0),
+            // L is what o_s and o_r leave of a round trip: so is its precision.
+            TurnedKnob::Latency => (LEAST * base.l.value.max(base.rtt.value)).max(1_000.0),
             TurnedKnob::PerByte => LEAST * base.big_g.value,
         };
         let most: f64 = if self == TurnedKnob::PerByte { 16.0 } else { 100.0 };
+        let most = match self {
+            TurnedKnob::PerByte => most,
+            _ => most.min((MAX_NS / least).max(1.0)),
+        };
         let value = least * most.powf(share);
         let ns = value.round();
         match self {
@@ -139,12 +149,14 @@ impl VerifyCell {
 pub type VerifyRow = [VerifyCell; 5];
 
 /// Compares what was measured at a point with what the base and the knob say. `share`: by how much
-/// a parameter may miss the value that its knob is set to.
+/// a parameter may miss the value that its knob is set to; `still_ns`: by how much the others, and
+/// what the path takes beside the setting, may move (G: for a message of [`STILL_BYTES`]). What the
+/// base is not known better than comes on top.
 pub fn check(
     base: &PathFigures,
     point: &VerifyPoint,
     measured: &PathFigures,
-    share: f64,
+    (share, still_ns): (f64, f64),
 ) -> VerifyRow {
     let (mut o_s, mut o_r, mut g) = (base.o_s.value, base.o_r.value, base.g.value);
     let (mut l, mut big_g) = (base.l.value, base.big_g.value);
@@ -174,13 +186,19 @@ pub fn check(
         let (is_own, is_big_g) = (own[at], at == 4);
         let expected = expected[at];
         let rounding = if is_big_g { 0.0 } else { ROUNDING_NS };
-        let tolerance = match at {
-            _ if is_own => share * expected.abs() + rounding,
-            // The interval of a stream of bytes moves with the machine's memory.
-            4 => GAP_AT_LATENCY * expected,
-            2 => (gap_share * expected).max(STILL_NS),
-            _ => (STILL_SHARE * expected.abs()).max(STILL_NS),
-        };
+        let known = rows()[at].3(base);
+        let spread = (known.high - known.low).max(0.0) / 2.0;
+        let tolerance = spread
+            + match at {
+                // What the path takes by itself may move here, too.
+                _ if is_own && !is_big_g => share * expected.abs() + rounding + still_ns - STILL_NS,
+                _ if is_own => share * expected.abs(),
+                // The interval of a stream of bytes moves with the machine's memory.
+                4 if still_ns <= STILL_NS => GAP_AT_LATENCY * expected,
+                4 => (GAP_AT_LATENCY * expected).max(still_ns / STILL_BYTES),
+                2 => (gap_share * expected).max(still_ns),
+                _ => (STILL_SHARE * expected.abs()).max(still_ns),
+            };
         VerifyCell { expected, tolerance, measured: rows()[at].3(measured), own: is_own }
     })
 }
@@ -294,7 +312,7 @@ mod tests {
 
     fn wrong_of(turned: &[(TurnedKnob, f64)], measured: [f64; 5]) -> Vec<usize> {
         let point = VerifyPoint { turned: turned.to_vec(), text: "x=1".into() };
-        let cells = check(&base(), &point, &figures(measured), 0.01);
+        let cells = check(&base(), &point, &figures(measured), (0.01, STILL_NS));
         (0..5).filter(|&at| !cells[at].holds()).collect()
     }
 
@@ -331,7 +349,8 @@ mod tests {
             let turned = points.iter().flat_map(|point| &point.turned);
             turned.filter(move |one| one.0 == knob).map(|one| one.1)
         };
-        assert!(of(TurnedKnob::Latency).all(|value| value >= 10_000.0));
+        assert!(of(TurnedKnob::Latency).all(|value| (10_000.0..=MAX_NS).contains(&value)));
+        assert!(of(TurnedKnob::Overhead).all(|value| (1_200.0..=120_000.0).contains(&value)));
         assert!(of(TurnedKnob::PerByte).all(|value| (0.9..=16.1).contains(&value)));
     }
 
@@ -376,7 +395,7 @@ mod tests {
     fn a_cell_that_holds_once_holds() {
         let verified = |measured: [f64; 5]| {
             let point = point(TurnedKnob::Latency, 20_000.0);
-            let cells = check(&base(), &point, &figures(measured), 0.01);
+            let cells = check(&base(), &point, &figures(measured), (0.01, STILL_NS));
             VerifiedPath { name: "net".into(), base: base(), points: vec![(point, cells)] }
         };
         let mut path = verified([500.0, 600.0, 1_200.0, 20_000.0, 0.5]);
@@ -389,10 +408,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_base_is_not_known_better_than_or_the_user_allows_is_no_movement() {
+        let point = point(TurnedKnob::Latency, 20_000.0);
+        let measured = figures([900.0, 600.0, 1_200.0, 25_000.0, 0.6]);
+        let wrong = |base: &PathFigures, still_ns: f64| {
+            let cells = check(base, &point, &measured, (0.01, still_ns));
+            (0..5).filter(|&at| !cells[at].holds()).collect::<Vec<_>>()
+        };
+        assert_eq!(wrong(&base(), STILL_NS), [0, 4]);
+        assert_eq!(wrong(&base(), 450.0), [0], "0.1 ns a byte are 410 ns of 4 KiB");
+        assert_eq!(wrong(&base(), 500.0), [0_usize; 0]);
+        let vague = Median { low: 100.0, high: 1_100.0, ..Median::exact(400.0) };
+        assert_eq!(wrong(&PathFigures { o_s: vague, ..base() }, STILL_NS), [4]);
+    }
+
+    #[test]
     fn the_table_says_which_cell_fails() {
         let point = point(TurnedKnob::Latency, 20_000.0);
         let measured = figures([400.0, 600.0, 9_000.0, 25_000.0, 0.5]);
-        let cells = check(&base(), &point, &measured, 0.01);
+        let cells = check(&base(), &point, &measured, (0.01, STILL_NS));
         let path = VerifiedPath { name: "net".into(), base: base(), points: vec![(point, cells)] };
         assert_eq!(path.failures(), 1);
         let text = crate::render::text(&report(std::slice::from_ref(&path), 0.01).unwrap());

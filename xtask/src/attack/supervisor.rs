@@ -33,7 +33,7 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { end: Duration::from_secs(20), remains: Duration::from_secs(5) }
+        Self { end: Duration::from_secs(60), remains: Duration::from_secs(5) }
     }
 }
 

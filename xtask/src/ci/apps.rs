@@ -128,23 +128,32 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
 pub fn verify(site: &Site) -> Result<StepOutcome> {
     /// Share of the processors' time that others may take.
     const OTHERS: f64 = 0.05;
+    /// Paths, and movement in ns that is none: virtual processors are taken away, and a message
+    /// that is rare meets cold caches and armed lanes.
+    const PATHS: [(&str, &str); 2] = [("shm", "3000"), ("net", "8000")];
     // Building is no part of it.
     let built = clump(site, &["--version"])?;
     if !built.success {
         return Ok(plain(false, &built.why));
     }
     let before = ProcessorTimes::now()?;
-    let words = ["lab", "verify", "--assert", "5%", "--settings", "2", "--tries", "3"];
-    let ended = clump(site, &words)?;
+    let mut failed = None;
+    for (scope, still) in PATHS {
+        let words = ["lab", "verify", "--scope", scope, "--assert", "5%", "--still", still];
+        let ended = clump(site, &[&words[..], &["--settings", "2", "--tries", "3"]].concat())?;
+        if !ended.success {
+            failed.get_or_insert(ended.why);
+        }
+    }
     let others = ProcessorTimes::now()?.share_of_others(&before);
-    if !ended.success && others > OTHERS {
+    if failed.is_some() && others > OTHERS {
         let busy = format!(
             "cells fail, but other programs had {:.0} % of the processors' time: run it alone",
             others * 100.0
         );
         return Ok(StepOutcome::Skipped(busy));
     }
-    Ok(plain(ended.success, &ended.why))
+    Ok(plain(failed.is_none(), &failed.unwrap_or_default()))
 }
 
 /// Runs random kills, each of which must end its job with the right report and leave nothing.

@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 4] = ["crates", "apps", "tests", "oracles"];
 /// Further folders that tests of these tasks read.
 const TASKS: [&str; 2] = ["xtask", "docs"];
 
-/// Verdicts of earlier runs, in a file of the target folder.
+/// Verdicts of earlier runs, in a file.
 #[derive(Debug)]
 pub struct Verdicts {
     path: PathBuf,
@@ -29,14 +29,15 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// Reads the verdicts in `path`; a file that cannot be read holds none.
+    /// Reads the verdicts in `path` on the bugs in `known`; a file that cannot be read holds none.
     ///
     /// # Errors
     /// Fails if the sources cannot be read.
-    pub fn open(root: &Path, path: PathBuf) -> Result<Self> {
+    pub fn open(root: &Path, path: PathBuf, known: &BTreeSet<&str>) -> Result<Self> {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let caught = Mutex::new(serde_json::from_str(&text).unwrap_or_default());
-        Ok(Self { sources: Sources::of(root)?, path, caught })
+        let mut caught: BTreeMap<String, u64> = serde_json::from_str(&text).unwrap_or_default();
+        caught.retain(|name, _| known.contains(name.as_str()));
+        Ok(Self { sources: Sources::of(root)?, path, caught: Mutex::new(caught) })
     }
 
     /// Returns true if this bug was caught in sources that its test cannot tell from these.
@@ -52,7 +53,7 @@ impl Verdicts {
     pub fn keep(&self, mutant: &Mutant) -> Result<()> {
         let mut caught = self.caught.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         caught.insert(mutant.name.clone(), self.sources.fingerprint(mutant));
-        let text = serde_json::to_string_pretty(&*caught)?;
+        let text = serde_json::to_string_pretty(&*caught)? + "\n";
         let fresh = self.path.with_extension("new");
         std::fs::write(&fresh, text).with_context(|| fresh.display().to_string())?;
         std::fs::rename(&fresh, &self.path).with_context(|| self.path.display().to_string())
@@ -242,12 +243,13 @@ mod tests {
         package("tests/processes", "jobs", "");
         let names = ["low", "high", "other", "jobs"];
         let file = dir.join("verdicts.json");
+        let known = BTreeSet::from(names);
         let held = || {
-            let verdicts = Verdicts::open(&dir, file.clone()).unwrap();
+            let verdicts = Verdicts::open(&dir, file.clone(), &known).unwrap();
             names.map(|name| verdicts.holds(&mutant(name)))
         };
         let keep = || {
-            let verdicts = Verdicts::open(&dir, file.clone()).unwrap();
+            let verdicts = Verdicts::open(&dir, file.clone(), &known).unwrap();
             names.iter().for_each(|name| verdicts.keep(&mutant(name)).unwrap());
         };
         assert_eq!(held(), [false; 4]);
@@ -270,7 +272,11 @@ mod tests {
         let mut other = mutant("low");
         keep();
         other.replace = "another bug".into();
-        assert!(!Verdicts::open(&dir, file).unwrap().holds(&other));
+        assert!(!Verdicts::open(&dir, file.clone(), &known).unwrap().holds(&other));
+        // What is no more in the list is forgotten with the next verdict.
+        let fewer = Verdicts::open(&dir, file.clone(), &BTreeSet::from(["high"])).unwrap();
+        fewer.keep(&mutant("high")).unwrap();
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("low"));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

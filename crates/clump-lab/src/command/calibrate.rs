@@ -10,11 +10,15 @@ use crate::schema::Machine;
 use anyhow::{Context, Result};
 use clump_boot::Config;
 use clump_boot::machine::{FORMAT, MachineFile};
+use clump_os::topology::usable_cores;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
 
 /// Variable that turns the knobs.
 const VARIABLE: &str = "CLUMP_EMU";
+/// Variable with the time that a waiting rank polls before it sleeps, and a time that none waits:
+/// to wake the other side would be part of a lone send.
+const ALWAYS_POLL: (&str, &str) = ("CLUMP_SPIN_NS", "1000000000");
 
 /// Options of `clump lab calibrate`.
 #[derive(Debug, Clone, clap::Args)]
@@ -108,6 +112,9 @@ pub fn figures(scope: Scope, security: Security, text: &str) -> Result<PathFigur
     let scope = if scope == Scope::Shm { "shm" } else { "net" };
     command.args(["lab", "calibrate", "--measure", "--scope", scope]);
     command.args(["--security", security.name()]).env(VARIABLE, text);
+    if shape.ranks <= usable_cores() {
+        command.env(ALWAYS_POLL.0, ALWAYS_POLL.1);
+    }
     let what = || format!("a job that measures {scope} with `{text}`");
     let printed = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&printed).with_context(what)
@@ -145,5 +152,6 @@ mod tests {
     #[test]
     fn the_setting_exists() {
         assert!(clump_boot::config::TEXT_KEYS.iter().any(|key| key.variable == VARIABLE));
+        assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == ALWAYS_POLL.0));
     }
 }

@@ -3,7 +3,7 @@
 use super::calibrate::{figures, name, scopes};
 use crate::calibrate::{NOTHING, PathFigures};
 use crate::pair::Scope;
-use crate::verify::{VerifiedPath, VerifyPoint, check, pairs, points, report};
+use crate::verify::{STILL_NS, VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
 use clump_os::clock;
 use clump_wire::Security;
@@ -36,6 +36,10 @@ pub struct VerifyArgs {
     /// Fail unless each knob's parameter is so close to what it is set to, and the others stay
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub assert: Option<f64>,
+    /// Movement of the other parameters that is none, in ns (G: of 4 KiB); more than 2 % of them
+    /// counts only beyond it: for machines whose processors are shared
+    #[arg(long, value_name = "NS", default_value_t = STILL_NS, value_parser = still)]
+    pub still: f64,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -49,6 +53,13 @@ fn percent(text: &str) -> Result<f64, String> {
     match number {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("a percentage from 0 to 100, as in 1%".into()),
+    }
+}
+
+fn still(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ns) if ns >= STILL_NS && ns.is_finite() => Ok(ns),
+        _ => Err(format!("a time in ns, {STILL_NS} or more")),
     }
 }
 
@@ -91,7 +102,7 @@ fn verified(
     let mut measured = Vec::new();
     for (at, point) in wanted.into_iter().enumerate() {
         let figures = figures(scope, args.security, &point.text)?;
-        let cells = check(&base, &point, &figures, share);
+        let cells = check(&base, &point, &figures, (share, args.still));
         measured.push((point, cells));
         progress(&name, (at + 1, count), clock::now_ns() - begun);
     }
@@ -114,6 +125,10 @@ mod tests {
         assert_eq!(percent("5"), Ok(0.05));
         for bad in ["", "%", "-1", "101", "nan", "one"] {
             assert!(percent(bad).is_err(), "{bad}");
+        }
+        assert_eq!(still("8000"), Ok(8000.0));
+        for bad in ["", "49", "-1", "nan", "inf"] {
+            assert!(still(bad).is_err(), "{bad}");
         }
     }
 }
