@@ -113,7 +113,7 @@ pub fn run_read(command: &mut Command, limit: Duration) -> Result<Ended> {
     watch(command, limit, Show::Errors)
 }
 
-/// Runs `command` without showing anything, both streams captured, for at most `limit`.
+/// Runs `command` without showing anything for at most `limit`; its error stream is dropped.
 ///
 /// # Errors
 /// Fails if the program cannot be started; its own failure is in the result.

@@ -104,9 +104,9 @@ fn profile(root: &Path, program: &Path, step: &str) -> Result<String> {
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(program)
         .current_dir(root);
-    let ran = command::run_quiet(&mut valgrind, Duration::from_secs(600))?;
+    let ran = command::run_read(&mut valgrind, Duration::from_secs(600))?;
     if !ran.success {
-        bail!("{EXAMPLE} under valgrind: {}\n{}", ran.why, ran.stdout);
+        bail!("{EXAMPLE} under valgrind: {}", ran.why);
     }
     std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
 }

@@ -148,10 +148,10 @@ impl Coordinator {
         self.rules.next_deadline_ns().into_iter().chain(self.start_by_ns).min()
     }
 
-    /// Handles deadlines that have passed; `is_starved` tells of a node whether its machine is
-    /// known to keep its agent from running.
-    pub fn handle_timeout(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
-        self.rules.handle_timeout(now_ns, is_starved);
+    /// Handles deadlines that have passed. What arrived until `read_ns` has been handled;
+    /// `is_starved` tells of a node whether its machine is known to keep its agent from running.
+    pub fn handle_timeout(&mut self, now_ns: u64, read_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
+        self.rules.handle_timeout(now_ns, read_ns, is_starved);
         if self.start_by_ns.is_some_and(|at| at <= now_ns) {
             self.start_by_ns = None;
             self.refuse_late(now_ns);

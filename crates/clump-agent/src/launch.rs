@@ -178,16 +178,17 @@ impl Launcher {
 
     /// Runs one turn of the event loop.
     fn turn(&mut self) -> anyhow::Result<()> {
-        let now = clock::now_ns();
+        let read_ns = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
         let clearing = self.clear.map(|(at, _)| at);
-        let reads = self.input.as_ref().and_then(|input| input.is_always_ready().then_some(now));
+        let reads =
+            self.input.as_ref().and_then(|input| input.is_always_ready().then_some(read_ns));
         let life = self.agents.iter().filter_map(AgentHandle::next_deadline_ns).min();
         let due = [reads, life, self.requests.next_deadline_ns(), decision, clearing]
             .into_iter()
             .flatten()
             .min();
-        let left = due.map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let left = due.map(|at| Duration::from_nanos(at.saturating_sub(read_ns)));
         for ready in self.poller.wait(left)? {
             let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
             match ready.token & token::KIND {
@@ -226,7 +227,7 @@ impl Launcher {
             let (agents, now) = (&self.agents, clock::now_ns());
             let starved =
                 |node: u32| agents.get(node as usize).is_some_and(|agent| agent.is_starved(now));
-            coordinator.handle_timeout(now, &starved);
+            coordinator.handle_timeout(now, read_ns, &starved);
         }
         self.act()?;
         self.clear_up();

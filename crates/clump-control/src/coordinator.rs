@@ -230,15 +230,16 @@ impl JobCoordinator {
         times.into_iter().flatten().min()
     }
 
-    /// Handles deadlines that have passed; `is_starved` tells of a node whether its machine is
-    /// known to keep its agent from running.
-    pub fn handle_timeout(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
+    /// Handles deadlines that have passed. What arrived until `read_ns` has been handled;
+    /// `is_starved` tells of a node whether its machine is known to keep its agent from running.
+    pub fn handle_timeout(&mut self, now_ns: u64, read_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
         self.watch.handle_timeout(now_ns);
         self.act(now_ns);
-        for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns, is_starved) {
+        for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns, read_ns, is_starved)
+        {
             self.cut_off(node, CutOffReason::Silent(reporters));
         }
-        debug_assert!(self.arbiter.next_deadline_ns().is_none_or(|at| at > now_ns), "5: decided");
+        debug_assert!(self.arbiter.next_deadline_ns().is_none_or(|at| at > read_ns), "5: decided");
         if self.end_by.is_some_and(|at| at <= now_ns) {
             debug_assert!(self.is_ending(), "only an end has this deadline");
             self.end_by = None;

@@ -15,8 +15,8 @@
 //! [`PUT_OFF`] times as long. One that runs again has time to be heard. A node that only starved
 //! ones suspect is spared as long: they may have heard it since.
 //!
-//! A launcher that looks late by half the weighing time blames itself first: word that a node was
-//! heard may still wait for it. It weighs again, for as long as it may spare a starved node.
+//! It decides only once all that had arrived by the end of the weighing time was handled: for a
+//! launcher that did not run meanwhile, word that the node was heard may still wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,22 +97,21 @@ impl MembershipArbiter {
         self.look_ns.or(self.decide_ns)
     }
 
-    /// Returns the nodes to evict now; `is_starved` tells of a node whether its agent is starved.
+    /// Returns the nodes to evict now. What arrived until `read_ns` has been handled; `is_starved`
+    /// tells of a node whether its agent is starved.
     pub fn handle_timeout(
         &mut self,
         now_ns: u64,
+        read_ns: u64,
         is_starved: &dyn Fn(u32) -> bool,
     ) -> Vec<Eviction> {
+        debug_assert!(read_ns <= now_ns, "nothing is read before it arrives");
         let mut verdicts = Vec::new();
-        if self.look_ns.take().is_some() {
+        let is_due = self.decide_ns.is_some_and(|at| at <= read_ns);
+        if self.look_ns.take().is_some() || is_due {
             self.note_starved(now_ns, is_starved);
         }
-        let Some(decide_ns) = self.decide_ns.filter(|&at| at <= now_ns) else { return verdicts };
-        self.note_starved(now_ns, is_starved);
-        let oldest_ns = self.suspicions.values().min().copied().unwrap_or(now_ns);
-        let is_late = now_ns - decide_ns >= self.weighing_ns / 2;
-        if is_late && now_ns - oldest_ns < PUT_OFF * self.weighing_ns {
-            self.decide_ns = Some(now_ns + self.weighing_ns);
+        if !is_due {
             return verdicts;
         }
         let spared = self.spared(now_ns);
@@ -208,11 +207,11 @@ mod tests {
         for (at, &(reporter, suspected)) in (100..).zip(suspicions) {
             arbiter.handle_silent(reporter, suspected, at);
         }
-        assert!(arbiter.handle_timeout(109, &|_| false).is_empty(), "too early");
+        assert!(arbiter.handle_timeout(109, 109, &|_| false).is_empty(), "too early");
         let mut nodes = Vec::new();
         while let Some(at) = arbiter.next_deadline_ns() {
             assert!(at < 100 + suspicions.len() as u64 + 10, "new ones wait no longer than others");
-            let verdicts = arbiter.handle_timeout(at, &|_| false);
+            let verdicts = arbiter.handle_timeout(at, at, &|_| false);
             nodes.extend(verdicts.into_iter().map(|verdict| verdict.node));
         }
         nodes
@@ -260,7 +259,7 @@ mod tests {
         arbiter.handle_silent(0, 2, 108);
         arbiter.handle_silent(3, 2, 109);
         // Two suspect the one that paused; the one that died is known all the same.
-        let verdicts = arbiter.handle_timeout(110, &|_| false);
+        let verdicts = arbiter.handle_timeout(110, 110, &|_| false);
         assert_eq!(verdicts, [Eviction { node: 1, reporters: vec![0] }]);
         assert_eq!(arbiter.next_deadline_ns(), Some(118));
         arbiter.handle_heard(0, 2);
@@ -268,10 +267,10 @@ mod tests {
         assert_eq!(arbiter.next_deadline_ns(), None);
         // That a node suspects one that starves does not make it one for long.
         arbiter.handle_silent(4, 5, 200);
-        assert!(arbiter.handle_timeout(210, &|node| node == 5).is_empty());
+        assert!(arbiter.handle_timeout(210, 210, &|node| node == 5).is_empty());
         arbiter.handle_silent(0, 4, 215);
-        assert!(arbiter.handle_timeout(220, &|node| node == 5).is_empty());
-        let verdicts = arbiter.handle_timeout(225, &|node| node == 5);
+        assert!(arbiter.handle_timeout(220, 220, &|node| node == 5).is_empty());
+        let verdicts = arbiter.handle_timeout(225, 225, &|node| node == 5);
         assert_eq!(verdicts, [Eviction { node: 4, reporters: vec![0] }]);
     }
 
@@ -282,33 +281,30 @@ mod tests {
         arbiter.handle_silent(0, 0, 100);
         arbiter.handle_heard(0, 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
-        assert!(arbiter.handle_timeout(200, &|_| false).is_empty());
+        assert!(arbiter.handle_timeout(200, 200, &|_| false).is_empty());
         arbiter.handle_silent(0, 1, 300);
         assert_eq!(arbiter.next_deadline_ns(), Some(300), "it may be starved");
-        assert!(arbiter.handle_timeout(300, &|_| false).is_empty());
+        assert!(arbiter.handle_timeout(300, 300, &|_| false).is_empty());
         assert_eq!(arbiter.next_deadline_ns(), Some(310));
         arbiter.handle_gone(1);
-        assert!(arbiter.handle_timeout(400, &|_| false).is_empty());
+        assert!(arbiter.handle_timeout(400, 400, &|_| false).is_empty());
     }
 
     #[test]
-    fn a_launcher_that_looks_late_weighs_again_but_not_for_ever() {
+    fn nothing_is_decided_before_what_had_arrived_is_read() {
         let mut arbiter = MembershipArbiter::new(10);
         arbiter.handle_silent(0, 1, 100);
-        assert!(arbiter.handle_timeout(115, &|_| false).is_empty(), "it is late by half");
-        assert_eq!(arbiter.next_deadline_ns(), Some(125));
+        assert!(arbiter.handle_timeout(400, 109, &|_| false).is_empty());
+        assert_eq!(arbiter.next_deadline_ns(), Some(110), "it is still due");
         arbiter.handle_heard(0, 1);
-        assert_eq!(arbiter.next_deadline_ns(), None);
-        arbiter.handle_silent(0, 1, 200);
-        assert_eq!(arbiter.handle_timeout(214, &|_| false).len(), 1, "that is no delay");
-        arbiter.handle_silent(0, 1, 300);
-        let mut now = 300;
-        while let Some(at) = arbiter.next_deadline_ns() {
-            now = at + 5;
-            let verdicts = arbiter.handle_timeout(now, &|_| false);
-            assert_eq!(verdicts.is_empty(), now < 300 + 10 * PUT_OFF, "{now}");
-        }
-        assert!(now >= 300 + 10 * PUT_OFF);
+        assert!(arbiter.handle_timeout(401, 400, &|_| false).is_empty());
+        arbiter.handle_silent(0, 1, 500);
+        assert!(arbiter.handle_timeout(800, 509, &|_| false).is_empty());
+        assert_eq!(
+            arbiter.handle_timeout(801, 800, &|_| false).len(),
+            1,
+            "no word of it was there"
+        );
     }
 
     #[test]
@@ -318,31 +314,31 @@ mod tests {
         arbiter.handle_silent(0, 1, 100);
         arbiter.handle_silent(0, 2, 100);
         // The other goes at once.
-        let verdicts = arbiter.handle_timeout(110, &starved);
+        let verdicts = arbiter.handle_timeout(110, 110, &starved);
         assert_eq!(verdicts, [Eviction { node: 2, reporters: vec![0] }]);
         let mut now = 110;
         while let Some(at) = arbiter.next_deadline_ns() {
             assert_eq!(at, now + 10, "it is asked after again");
             now = at;
-            let verdicts = arbiter.handle_timeout(now, &starved);
+            let verdicts = arbiter.handle_timeout(now, now, &starved);
             assert_eq!(verdicts.is_empty(), now < 100 + 10 * PUT_OFF, "{now}");
         }
         assert_eq!(now, 100 + 10 * PUT_OFF);
         // One that runs again is heard again.
         arbiter.handle_silent(0, 1, 500);
-        assert!(arbiter.handle_timeout(510, &starved).is_empty());
+        assert!(arbiter.handle_timeout(510, 510, &starved).is_empty());
         arbiter.handle_heard(0, 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
         // One that runs again and is not heard goes, after a while.
         arbiter.handle_silent(0, 1, 600);
-        assert!(arbiter.handle_timeout(600, &starved).is_empty());
+        assert!(arbiter.handle_timeout(600, 600, &starved).is_empty());
         for now in (610..660).step_by(10) {
-            assert!(arbiter.handle_timeout(now, &|_| false).is_empty(), "{now}");
+            assert!(arbiter.handle_timeout(now, now, &|_| false).is_empty(), "{now}");
         }
         // One that is suspected meanwhile has as much time as any.
         arbiter.handle_silent(0, 3, 655);
-        assert_eq!(arbiter.handle_timeout(660, &|_| false).len(), 1);
-        assert_eq!(arbiter.handle_timeout(665, &|_| false).len(), 1);
+        assert_eq!(arbiter.handle_timeout(660, 660, &|_| false).len(), 1);
+        assert_eq!(arbiter.handle_timeout(665, 665, &|_| false).len(), 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
     }
 }

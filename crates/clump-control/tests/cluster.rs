@@ -90,8 +90,8 @@ pub struct Cluster {
     steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
     serial: u64,
     launcher_due: Option<u64>,
-    /// Steps that wait for the launcher, while it is stopped.
-    held: Option<Vec<Step>>,
+    /// Steps that wait for the launcher while it is stopped, and since when it is.
+    held: Option<(u64, Vec<Step>)>,
     events: Vec<Event>,
     cut: BTreeSet<(u32, u32)>,
     faults: Vec<Fault>,
@@ -178,7 +178,7 @@ impl Cluster {
 
     fn step(&mut self, step: Step) {
         let of_launcher = matches!(step, Step::Report(..) | Step::Gone(_) | Step::Launcher);
-        if let Some(held) = self.held.as_mut().filter(|_| of_launcher) {
+        if let Some((_, held)) = self.held.as_mut().filter(|_| of_launcher) {
             held.push(step);
             return;
         }
@@ -203,12 +203,15 @@ impl Cluster {
                 assert_eq!(loss == AgentLoss::InOrder, concluded, "{loss:?}");
             }
             Step::Fault(number) => self.fault(self.faults[number]),
-            Step::Launcher => {
-                self.launcher_due = None;
-                let agents = &self.agents;
-                self.rules.handle_timeout(self.now, &|node| agents[node as usize].starved);
-            }
+            Step::Launcher => self.look(self.now),
         }
+    }
+
+    /// Lets the launcher look at its deadlines when it has read what arrived until `read_ns`.
+    fn look(&mut self, read_ns: u64) {
+        self.launcher_due = None;
+        let agents = &self.agents;
+        self.rules.handle_timeout(self.now, read_ns, &|node| agents[node as usize].starved);
     }
 
     fn wake(&mut self, node: u32) {
@@ -265,13 +268,13 @@ impl Cluster {
                 (agent.stopped, agent.starved) = (false, false);
                 self.at(self.now, Step::Wake(node));
             }
-            Fault::StopLauncher => self.held = Some(Vec::new()),
+            Fault::StopLauncher => self.held = Some((self.now, Vec::new())),
             Fault::ContinueLauncher => {
-                // It may look at its clock before it has read everything.
-                let held = self.held.take().unwrap_or_default();
-                let (late, unread): (Vec<_>, Vec<_>) =
-                    held.into_iter().partition(|step| *step == Step::Launcher);
-                late.into_iter().chain(unread).for_each(|step| self.at(self.now, step));
+                let (since, held) = self.held.take().unwrap_or((self.now, Vec::new()));
+                // It was stopped after it had read, and before it looked at its clock.
+                self.look(since);
+                let unread = held.into_iter().filter(|step| *step != Step::Launcher);
+                unread.for_each(|step| self.at(self.now, step));
             }
             Fault::Kill(node) => self.kill(node),
             Fault::Cut(from, to) => drop(self.cut.insert((from, to))),

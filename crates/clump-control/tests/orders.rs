@@ -158,7 +158,7 @@ fn a_suspicion_ends_with_the_node_that_had_it() {
             rules.handle_event(0, Event::Silent(1), 4);
         }
         rules.handle_lost(1, 5);
-        rules.handle_timeout(10 * timeout, &|_| false);
+        rules.handle_timeout(10 * timeout, 10 * timeout, &|_| false);
         let decisions = std::iter::from_fn(|| rules.poll_decision());
         let cut: Vec<_> = decisions.filter(|what| matches!(what, Decision::CutOff(_))).collect();
         assert_eq!(cut, [], "nobody is left who does not hear another");

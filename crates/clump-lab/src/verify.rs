@@ -183,18 +183,16 @@ pub fn check(
     }
     let expected = [o_s, o_r, g, l, big_g];
     std::array::from_fn(|at| {
-        let (is_own, is_big_g) = (own[at], at == 4);
-        let expected = expected[at];
-        let rounding = if is_big_g { 0.0 } else { ROUNDING_NS };
+        let (is_own, expected) = (own[at], expected[at]);
         let known = rows()[at].3(base);
         let spread = (known.high - known.low).max(0.0) / 2.0;
         let tolerance = spread
             + match at {
-                // What the path takes by itself may move here, too.
-                _ if is_own && !is_big_g => share * expected.abs() + rounding + still_ns - STILL_NS,
-                _ if is_own => share * expected.abs(),
+                4 if is_own => share * expected,
+                2 if is_own => share * expected + ROUNDING_NS,
+                // What the path takes by itself is a part of o and L, and may move here, too.
+                _ if is_own => share * expected.abs() + ROUNDING_NS + still_ns - STILL_NS,
                 // The interval of a stream of bytes moves with the machine's memory.
-                4 if still_ns <= STILL_NS => GAP_AT_LATENCY * expected,
                 4 => (GAP_AT_LATENCY * expected).max(still_ns / STILL_BYTES),
                 2 => (gap_share * expected).max(still_ns),
                 _ => (STILL_SHARE * expected.abs()).max(still_ns),

@@ -128,8 +128,8 @@ pub fn logp(site: &Site) -> Result<StepOutcome> {
 pub fn verify(site: &Site) -> Result<StepOutcome> {
     /// Share of the processors' time that others may take.
     const OTHERS: f64 = 0.05;
-    /// Paths, and movement in ns that is none: virtual processors are taken away, and a message
-    /// that is rare meets cold caches and armed lanes.
+    /// Paths, and movement in ns that is none: on two virtual processors, messages that are rare
+    /// cost more.
     const PATHS: [(&str, &str); 2] = [("shm", "3000"), ("net", "8000")];
     // Building is no part of it.
     let built = clump(site, &["--version"])?;

@@ -65,7 +65,7 @@ fn both(what: AgentCommand) -> [Effect; 2] {
 /// Jumps to the next deadline and returns its time and its effects.
 fn next(c: &mut Coordinator) -> (u64, Vec<Effect>) {
     let at = c.next_deadline_ns().expect("a deadline");
-    c.handle_timeout(at, &|_| false);
+    c.handle_timeout(at, at, &|_| false);
     (at / MS, effects(c))
 }
 
