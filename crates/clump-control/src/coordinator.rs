@@ -233,10 +233,10 @@ impl JobCoordinator {
     /// Handles deadlines that have passed. What arrived until `read_ns` has been handled;
     /// `is_starved` tells of a node whether its machine is known to keep its agent from running.
     pub fn handle_timeout(&mut self, now_ns: u64, read_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
+        debug_assert!(read_ns <= now_ns, "nothing is read before it arrives");
         self.watch.handle_timeout(now_ns);
         self.act(now_ns);
-        for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns, read_ns, is_starved)
-        {
+        for Eviction { node, reporters } in self.arbiter.handle_timeout(read_ns, is_starved) {
             self.cut_off(node, CutOffReason::Silent(reporters));
         }
         debug_assert!(self.arbiter.next_deadline_ns().is_none_or(|at| at > read_ns), "5: decided");

@@ -165,3 +165,29 @@ fn a_suspicion_ends_with_the_node_that_had_it() {
         rules.check_invariants();
     }
 }
+
+/// A launcher that did not run for ten seconds knows what had arrived until it last read.
+#[test]
+fn nothing_is_decided_before_what_had_arrived_is_read() {
+    let ranks = [0..1, 1..2, 2..3, 3..4];
+    let mut rules = JobCoordinator::new(ranks, (OnDeath::Continue, None), 2_000 * MS, 0);
+    (0..4).for_each(|node| rules.handle_reached(node, 1));
+    (0..4).for_each(|rank| rules.handle_event(rank, Event::Joined(rank), 2));
+    rules.handle_event(0, Event::Silent(1), 100 * MS);
+    rules.handle_event(2, Event::Silent(3), 200 * MS);
+    let cut_off = |rules: &mut JobCoordinator| -> Vec<Decision> {
+        let decisions = std::iter::from_fn(|| rules.poll_decision());
+        decisions.filter(|what| matches!(what, Decision::CutOff(_))).collect()
+    };
+    let now = 10_000 * MS;
+    rules.handle_timeout(now, 499 * MS, &|_| false);
+    assert_eq!(cut_off(&mut rules), [], "word of node 1 may have arrived in time");
+    rules.handle_timeout(now, 500 * MS, &|_| false);
+    assert_eq!(cut_off(&mut rules), [Decision::CutOff(1)], "word of node 3 may have");
+    rules.handle_event(2, Event::Heard(3), now);
+    rules.handle_timeout(now, now, &|_| false);
+    assert_eq!(cut_off(&mut rules), []);
+    rules.handle_event(2, Event::Silent(3), now);
+    rules.handle_timeout(2 * now, 2 * now, &|_| false);
+    assert_eq!(cut_off(&mut rules), [Decision::CutOff(3)]);
+}
