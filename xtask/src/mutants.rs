@@ -260,7 +260,7 @@ fn assemble(copy: &Path, words: &[String]) -> Command {
         None => Command::new("true"),
     };
     // A bug is searched for with all cases.
-    command.env("CARGO_TARGET_DIR", copy.join("target")).env(command::TEST_TIER, "merge");
+    command.env("CARGO_TARGET_DIR", copy.join("target")).env(command::TEST_TIER, "night");
     for (name, value) in variables.iter().filter_map(|word| word.split_once('=')) {
         command.env(name, value);
     }

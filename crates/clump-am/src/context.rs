@@ -1,7 +1,7 @@
 //! State that the endpoints of a rank share: the node's memory, the rank's block, settings, segment
 //! space.
 
-use crate::emulation::Interfaces;
+use crate::emulation::{EmulatedRank, Interfaces};
 use crate::error::{ErrorKind, Result};
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
@@ -176,9 +176,12 @@ impl RankContext {
         }
     }
 
-    /// Returns the interfaces that messages delayed on purpose seem to go through.
-    pub(crate) fn interfaces(&self) -> &Interfaces {
-        &self.interfaces
+    /// Returns the rank as messages that are delayed on purpose use it.
+    pub(crate) fn emulated(&self) -> EmulatedRank<'_> {
+        EmulatedRank {
+            interfaces: &self.interfaces,
+            shares_processor: self.spin_policy.shares_processor(),
+        }
     }
 
     pub(crate) fn settings(&self) -> Settings {

@@ -102,7 +102,7 @@ impl Core {
                 };
                 let message = Delayed::Remote(queued);
                 if let Some(emulation) = &self.handler_context.emulation {
-                    emulation.occupy_receiver(&message);
+                    emulation.occupy_receiver(self.handler_context.context.emulated(), &message);
                 }
                 let Delayed::Remote(queued) = message else { return Ok(None) };
                 debug_assert!(queued.handler != 0, "its stamp named a handler");
@@ -135,7 +135,7 @@ impl Core {
         }
         let message = Delayed::Local(message);
         if let Some(emulation) = &handler_context.emulation {
-            emulation.occupy_receiver(&message);
+            emulation.occupy_receiver(handler_context.context.emulated(), &message);
         }
         let Delayed::Local(message) = message else { return Ok(None) };
         let mut parts = Handling { table, handler_context, on_returned };
@@ -349,7 +349,7 @@ impl HandlerContext {
         Some(hidden)
     }
 
-    /// Stamps a request, and occupies the processor for what sending it costs. `None`: the
+    /// Stamps a request, and keeps the rank busy for what sending it costs. `None`: the
     /// interface takes no more now. `ways`: to another node; to an interface.
     pub(crate) fn delay_request(
         &mut self,
@@ -365,7 +365,7 @@ impl HandlerContext {
             // The rank is traced; nothing is slower.
             return Some(StampedWords::of(message, 0));
         }
-        emulation.send(context.interfaces(), message, scope, (to_interface, true))
+        emulation.send(context.emulated(), message, scope, (to_interface, true))
     }
 
     /// Stamps a reply, which never waits for its interface.
@@ -383,7 +383,7 @@ impl HandlerContext {
         if !emulation.on {
             return StampedWords::of(message, 0);
         }
-        let stamped = emulation.reply(context.interfaces(), message, scope);
+        let stamped = emulation.reply(context.emulated(), message, scope);
         emulation.sent();
         stamped
     }

@@ -17,6 +17,7 @@ use clump_shm::job::{JobBlock, KNOB_WORDS};
 use clump_shm::name::Name;
 use clump_shm::slot::MAX_WORDS;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 const _: () = assert!(KNOB_WORDS == TABLE_WORDS, "the node's memory holds a table");
 
@@ -27,6 +28,39 @@ const MAX_DELAYED: usize = 1 << 16;
 const MAX_SHM_NS: u64 = 1_000;
 /// Longest time between nodes of one machine.
 const MAX_NET_NS: u64 = 60_000;
+
+/// Last part of an overhead, in ns, in which a rank that shares its processor does not sleep: no
+/// wake-up takes as long.
+const AWAKE_NS: u64 = 100_000;
+
+/// A rank as messages that are delayed on purpose use it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EmulatedRank<'a> {
+    pub(crate) interfaces: &'a Interfaces,
+    /// True if there are more ranks than processors.
+    pub(crate) shares_processor: bool,
+}
+
+impl EmulatedRank<'_> {
+    /// Keeps the rank busy, without polling (paper 001, 3.2). Where ranks share processors, others
+    /// go on meanwhile: each rank of the emulated machine has a processor of its own.
+    fn occupy(self, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        let until = clock::now_ns().saturating_add(ns);
+        loop {
+            let left = until.saturating_sub(clock::now_ns());
+            match self.shares_processor {
+                _ if left == 0 => break,
+                true if left > 2 * AWAKE_NS => clock::pass(Duration::from_nanos(left - AWAKE_NS)),
+                true => clock::yield_now(),
+                false => std::hint::spin_loop(),
+            }
+        }
+        debug_assert!(clock::now_ns() >= until, "the rank was busy so long");
+    }
+}
 
 /// The times at which the interfaces of a rank are free: one for each path.
 #[derive(Debug, Default)]
@@ -191,12 +225,12 @@ impl Emulation {
         true
     }
 
-    /// Occupies the processor for what sending `message` costs, and injects it. `None` if the
+    /// Keeps the rank busy for what sending `message` costs, and injects it. `None` if the
     /// interface takes no more now. `to_interface`: it goes to a node's interface, which knows no
     /// stamps; its latency is added to the answer.
     pub(crate) fn send(
         &mut self,
-        interfaces: &Interfaces,
+        rank: EmulatedRank<'_>,
         message: &OutgoingMessage<'_>,
         scope: KnobScope,
         (to_interface, bounded): (bool, bool),
@@ -212,12 +246,12 @@ impl Emulation {
                 return None;
             }
             let size = (message.payload.len(), bounded);
-            let injection = interfaces.inject(scope, &knobs, size)?;
+            let injection = rank.interfaces.inject(scope, &knobs, size)?;
             if window {
                 flights.add(injection.end_ns.saturating_add(2 * knobs.latency_ns));
             }
             self.reserved = Some(injection);
-            occupy(knobs.send_ns);
+            rank.occupy(knobs.send_ns);
         }
         let end_ns = self.reserved.map_or(0, |reserved| reserved.end_ns);
         debug_assert!(end_ns > 0, "it was injected");
@@ -238,12 +272,12 @@ impl Emulation {
     /// Does the same for a reply, for which there is always room.
     pub(crate) fn reply(
         &mut self,
-        interfaces: &Interfaces,
+        rank: EmulatedRank<'_>,
         message: &OutgoingMessage<'_>,
         scope: KnobScope,
     ) -> StampedWords {
         self.reserved = None;
-        let stamped = self.send(interfaces, message, scope, (false, false));
+        let stamped = self.send(rank, message, scope, (false, false));
         debug_assert!(stamped.is_some(), "there is room without a bound");
         stamped.unwrap_or_else(|| StampedWords::of(message, 0))
     }
@@ -353,10 +387,10 @@ impl Emulation {
         first
     }
 
-    /// Occupies the processor for what receiving a message costs.
-    pub(crate) fn occupy_receiver(&self, message: &Delayed) {
+    /// Keeps the rank busy for what receiving a message costs.
+    pub(crate) fn occupy_receiver(&self, rank: EmulatedRank<'_>, message: &Delayed) {
         let (scope, class) = message.row();
-        occupy(self.table.get(scope, class).receive_ns);
+        rank.occupy(self.table.get(scope, class).receive_ns);
     }
 }
 
@@ -369,18 +403,6 @@ fn longest_path_ns(scope: KnobScope, one_clock: bool) -> Option<u64> {
 
 fn class_of(kind: MessageKind) -> KnobClass {
     if kind == MessageKind::Short { KnobClass::Short } else { KnobClass::Bulk }
-}
-
-/// Keeps the processor busy, without polling (paper 001, 3.2).
-fn occupy(ns: u64) {
-    if ns == 0 {
-        return;
-    }
-    let until = clock::now_ns().saturating_add(ns);
-    while clock::now_ns() < until {
-        std::hint::spin_loop();
-    }
-    debug_assert!(clock::now_ns() >= until, "the processor was busy so long");
 }
 
 #[cfg(test)]

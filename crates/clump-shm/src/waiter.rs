@@ -20,6 +20,7 @@ pub const CROWDED_SPIN_NS: u64 = 1_000;
 pub struct SpinPolicy {
     spin: u64,
     yielding: u64,
+    shares_processor: bool,
     yields: YieldPolicy,
 }
 
@@ -27,8 +28,15 @@ impl SpinPolicy {
     /// Creates a policy with budgets in ns, from the job's creator.
     pub fn new(spin_ns: u64, yield_ns: u64) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
-        let yields = YieldPolicy::new(spin_ns <= CROWDED_SPIN_NS);
-        Self { spin: cycles(spin_ns), yielding: cycles(yield_ns), yields }
+        debug_assert!(clock::cycles_per_us() > 0, "the clock runs");
+        let shares_processor = spin_ns <= CROWDED_SPIN_NS;
+        let yields = YieldPolicy::new(shares_processor);
+        Self { spin: cycles(spin_ns), yielding: cycles(yield_ns), shares_processor, yields }
+    }
+
+    /// Returns true if the job was created with more ranks than processors.
+    pub fn shares_processor(&self) -> bool {
+        self.shares_processor
     }
 
     /// Returns the yield policy.

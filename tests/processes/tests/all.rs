@@ -7,6 +7,7 @@ mod c_errors;
 mod c_job;
 mod cables;
 mod connections;
+mod contention;
 mod death;
 mod ending;
 mod examples;

@@ -1,5 +1,6 @@
-//! Amounts of work in tests, by the tier of checks that runs them: `cargo test` of a newcomer does
-//! a part of the random cases, seeds, turns and shapes; from the merge tier on all are done.
+//! Amounts of work in tests, by the tier of checks that runs them: `cargo test` of a newcomer and
+//! the check of a change do a part of the random cases, seeds, turns and shapes; the night tier
+//! does all.
 //!
 //! Layer 0: depends on nothing. A development dependency of any crate.
 //!
@@ -12,7 +13,7 @@
 //!
 //! # Invariants
 //! 1. No test is left out in any tier: each does at least one case.
-//! 2. The merge and the night tier do everything.
+//! 2. The night tier does everything.
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, reason = "a test fails that way")]
 
@@ -22,15 +23,15 @@ use std::sync::OnceLock;
 /// Variable with the name of the tier.
 pub const VARIABLE: &str = "CLUMP_TEST_TIER";
 
-/// Returns `edit` in the edit tier, and `full` from the merge tier on.
+/// Returns `full` in the night tier, and `part` in the others.
 ///
 /// # Panics
 /// Panics if the environment names an unknown tier.
-pub fn pick<T>(edit: T, full: T) -> T {
-    if is_full() { full } else { edit }
+pub fn pick<T>(part: T, full: T) -> T {
+    if is_full() { full } else { part }
 }
 
-/// Returns the first `count` items in the edit tier, and all from the merge tier on.
+/// Returns all items in the night tier, and the first `count` in the others.
 ///
 /// # Panics
 /// Panics if no item were left, or the environment names an unknown tier.
@@ -49,7 +50,7 @@ fn is_full() -> bool {
         let done = if full { "all cases" } else { "a part of the cases" };
         let tier = named.as_deref().unwrap_or("edit");
         // The harness keeps what tests print by macros; this line is for everybody.
-        let line = format!("test tier {tier}: {done} ({VARIABLE}=merge: all)\n");
+        let line = format!("test tier {tier}: {done} ({VARIABLE}=night: all)\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
         full
     })
@@ -58,8 +59,8 @@ fn is_full() -> bool {
 /// Returns true if the tier of this name does everything.
 fn parsed(name: Option<&str>) -> bool {
     match name {
-        None | Some("edit") => false,
-        Some("merge" | "night") => true,
+        None | Some("edit" | "merge") => false,
+        Some("night") => true,
         Some(other) => panic!("{VARIABLE}={other}: there are edit, merge and night"),
     }
 }
@@ -69,15 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiers_from_merge_on_do_everything() {
-        assert_eq!([None, Some("edit")].map(parsed), [false; 2]);
-        assert_eq!([Some("merge"), Some("night")].map(parsed), [true; 2]);
+    fn the_night_tier_does_everything() {
+        assert_eq!([None, Some("edit"), Some("merge")].map(parsed), [false; 3]);
+        assert!(parsed(Some("night")));
     }
 
     #[test]
     #[should_panic(expected = "there are edit, merge and night")]
     fn a_misspelt_tier_is_no_smaller_one() {
-        parsed(Some("Merge"));
+        parsed(Some("Night"));
     }
 
     #[test]

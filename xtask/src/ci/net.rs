@@ -3,17 +3,17 @@
 
 use super::apps::{self, SortRun, clump_with};
 use super::step::{BUILD, Site, StepOutcome, plain};
+use super::tier::Tier;
 use crate::command::{self, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 /// Loss rate: one packet in a hundred is dropped.
 const LOSS_PPM: &str = "10000";
-/// Seeds and hours of network time that every change has to pass.
-const SEEDS: &str = "2000";
-/// Seeds for clusters whose ranks use each other's memory.
-const ONE_SIDED_SEEDS: &str = "1000";
-const NETWORK_HOURS: &str = "10";
+/// Seeds, hours of network time, and seeds for clusters whose ranks use each other's memory: what
+/// every change has to pass, and what is done at night.
+const MERGE_AMOUNTS: [&str; 3] = ["300", "2", "150"];
+const NIGHT_AMOUNTS: [&str; 3] = ["2000", "10", "1000"];
 
 /// Sorts over two and over four nodes, under loss, and validates.
 ///
@@ -42,12 +42,16 @@ pub fn sorts(site: &Site) -> Result<StepOutcome> {
 /// Fails if the simulation cannot be started.
 pub fn simulation(site: &Site) -> Result<StepOutcome> {
     let run = ["run", "--quiet", "--release", "--package", "clump-sim", "--bin", "soak", "--"];
-    let args = [&run[..], &["--seeds", SEEDS, "--network-hours", NETWORK_HOURS]].concat();
+    let [seeds, hours, one_sided_seeds] = match site.tier {
+        Tier::Edit | Tier::Merge => MERGE_AMOUNTS,
+        Tier::Night => NIGHT_AMOUNTS,
+    };
+    let args = [&run[..], &["--seeds", seeds, "--network-hours", hours]].concat();
     let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
     if !ended.success {
         return Ok(plain(false, &ended.why));
     }
-    let args = [&run[..], &["one-sided", "--seeds", ONE_SIDED_SEEDS]].concat();
+    let args = [&run[..], &["one-sided", "--seeds", one_sided_seeds]].concat();
     let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
     Ok(plain(ended.success, &ended.why))
 }

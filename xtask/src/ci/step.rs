@@ -65,8 +65,9 @@ pub enum StepOutcome {
     Skipped(String),
 }
 
-/// Longest time for anything that may have to build the whole tree.
-pub const BUILD: Duration = Duration::from_secs(1200);
+/// Longest time for anything that may have to build the whole tree: several times that of two idle
+/// processors.
+pub const BUILD: Duration = Duration::from_secs(2400);
 /// Longest time for one run of a program that is built already.
 pub const RUN: Duration = Duration::from_secs(180);
 

@@ -25,7 +25,7 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "aarch64",
         what: "no lint fires in any program for ARM",
-        tiers: FROM_MERGE,
+        tiers: NIGHT,
         run: aarch64::lints,
     },
     Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
@@ -44,13 +44,13 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "memory",
         what: "sanitizers and valgrind find nothing in any C program",
-        tiers: FROM_MERGE,
+        tiers: NIGHT,
         run: memory,
     },
     Step {
         name: "loom",
         what: "queues and parking are right in every interleaving",
-        tiers: FROM_MERGE,
+        tiers: NIGHT,
         run: loom,
     },
     Step {
@@ -62,7 +62,7 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "install",
         what: "C programs find the installed library in every way",
-        tiers: FROM_MERGE,
+        tiers: NIGHT,
         run: c::installed,
     },
     Step {

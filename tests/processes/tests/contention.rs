@@ -1,0 +1,34 @@
+//! A lock that ranks contend for where messages are expensive (paper 001, section 5.1).
+
+use clump_process_tests::{Finished, Job, program};
+
+/// Ranks: one serves the others, who ask for several times as much as it can serve.
+const RANKS: usize = 12;
+/// A setting at which messages are expensive.
+const OVERHEAD: &str = "o=+4ms";
+
+fn run(way: &str, knobs: &str) -> Finished {
+    let livelock = program("livelock").display().to_string();
+    let words = format!("run -n {RANKS} --nodes 2 --");
+    let job = Job::command(&words).with_args(&[&livelock, way]);
+    job.with(|command| {
+        command.env("CLUMP_EMU", knobs);
+    })
+    .finish()
+}
+
+#[test]
+fn who_asks_for_a_lock_again_and_again_keeps_its_holder_from_going_on() {
+    run("naive", "").expect_clean();
+    // Other programs may keep the processor from all who ask, and then the holder goes on.
+    let stopped = (0..3).map(|_| run("naive", OVERHEAD)).find(|ended| ended.code != 0).unwrap();
+    assert_eq!(stopped.code, 1, "{}{}", stopped.out, stopped.err);
+    assert!(stopped.err.contains("livelock: requests for the lock never end"), "{}", stopped.err);
+}
+
+#[test]
+fn who_waits_in_the_queue_of_a_lock_keeps_nobody_from_going_on() {
+    for knobs in ["", OVERHEAD] {
+        run("queue", knobs).expect_clean();
+    }
+}
