@@ -126,35 +126,88 @@ pub(crate) unsafe fn all_to_all_v(
     to: Space,
     to_bytes: *mut usize,
 ) -> Result<c_int> {
-    if from.1.is_null() || to_bytes.is_null() {
-        return Err(null("numbers of bytes"));
-    }
-    // SAFETY: by the function's own; it was checked for null.
-    let lengths = unsafe { std::slice::from_raw_parts(from.1, team.nranks()) };
-    let total = lengths.iter().try_fold(0, |sum: usize, &length| sum.checked_add(length));
-    let total = total.ok_or_else(|| range("numbers of bytes", "more", "what fits into memory"))?;
     // SAFETY: by the function's own.
-    let mut rest = unsafe { bytes(from.0, total) }?;
-    let parts: Vec<&[u8]> = lengths.iter().filter_map(|&n| rest.split_off(..n)).collect();
-    debug_assert_eq!(parts.len(), team.nranks(), "the lengths add up");
-    let got = team.all_to_all_bytes(&parts)?;
-    for (at, part) in got.iter().enumerate() {
-        // SAFETY: by the function's own; there is a part of each rank.
-        unsafe { to_bytes.add(at).write(part.len()) };
-    }
-    let needed = got.iter().map(Vec::len).sum::<usize>();
-    if needed > to.1 {
-        let what = format!("the ranks gave {needed} bytes, and the program has space for {}", to.1);
-        return Err(Fault::new(S::CLUMP_ERR_TOO_LONG, what));
-    }
-    // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let mut space = unsafe { room(to.0, needed) }?;
-    for part in &got {
-        if let Some(place) = space.split_off_mut(..part.len()) {
-            place.copy_from_slice(part);
-        }
-    }
+    let (parts, space) =
+        unsafe { (GivenParts::new(team, from.0, from.1)?, PartsSpace::new(to, to_bytes)?) };
+    space.write(&team.all_to_all_bytes(parts.all())?)?;
     Ok(0)
+}
+
+/// Byte strings that a program gives, one for each rank of a team.
+#[derive(Debug)]
+pub(crate) struct GivenParts<'a>(Vec<&'a [u8]>);
+
+impl<'a> GivenParts<'a> {
+    /// # Safety
+    /// `lengths` has a number for each rank; `from` has as many bytes as those say, which do not
+    /// change while this is used.
+    pub(crate) unsafe fn new(
+        team: &Team,
+        from: *const c_void,
+        lengths: *const usize,
+    ) -> Result<Self> {
+        if lengths.is_null() {
+            return Err(null("numbers of bytes"));
+        }
+        // SAFETY: by the function's own; it was checked for null.
+        let lengths = unsafe { std::slice::from_raw_parts(lengths, team.nranks()) };
+        let total = lengths.iter().try_fold(0, |sum: usize, &length| sum.checked_add(length));
+        let total =
+            total.ok_or_else(|| range("numbers of bytes", "more", "what fits into memory"))?;
+        // SAFETY: by the function's own.
+        let mut rest: &'a [u8] = unsafe { bytes(from, total) }?;
+        let parts: Vec<&[u8]> = lengths.iter().filter_map(|&n| rest.split_off(..n)).collect();
+        debug_assert_eq!(parts.len(), team.nranks(), "the lengths add up");
+        Ok(Self(parts))
+    }
+
+    pub(crate) fn all(&self) -> &[&'a [u8]] {
+        &self.0
+    }
+}
+
+/// Space for a byte string of each rank of a team, and for their lengths.
+#[derive(Debug)]
+pub(crate) struct PartsSpace {
+    to: Space,
+    lengths: *mut usize,
+}
+
+impl PartsSpace {
+    /// # Safety
+    /// `to` is space of the program, and `lengths` space for a number for each rank, which nothing
+    /// else uses when they are written.
+    pub(crate) unsafe fn new(to: Space, lengths: *mut usize) -> Result<Self> {
+        if lengths.is_null() {
+            return Err(null("numbers of bytes"));
+        }
+        Ok(Self { to, lengths })
+    }
+
+    /// Writes the strings one behind the other.
+    ///
+    /// # Errors
+    /// They need more space: only their lengths are written.
+    pub(crate) fn write(&self, got: &[Vec<u8>]) -> Result<()> {
+        for (at, part) in got.iter().enumerate() {
+            // SAFETY: by `new`; there is a part of each rank.
+            unsafe { self.lengths.add(at).write(part.len()) };
+        }
+        let (to, most) = self.to;
+        let needed = got.iter().map(Vec::len).sum::<usize>();
+        if needed > most {
+            let what = format!("the ranks gave {needed} bytes, and the program has space for {most}");
+            return Err(Fault::new(S::CLUMP_ERR_TOO_LONG, what));
+        }
+        // SAFETY: by `new`; nothing else uses it meanwhile.
+        let mut space = unsafe { room(to, needed) }?;
+        for part in got {
+            if let Some(place) = space.split_off_mut(..part.len()) {
+                place.copy_from_slice(part);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Checks that a root is a rank of the team.

@@ -19,6 +19,17 @@ pub(crate) enum Reach {
     Before,
 }
 
+impl Reach {
+    /// Returns true if this rank of the team gets a result.
+    pub(crate) fn has_result(self, team: &Team) -> bool {
+        match self {
+            Self::All | Self::Through => true,
+            Self::Root(root) => team.rank() == root,
+            Self::Before => team.rank() != 0,
+        }
+    }
+}
+
 /// Combines `count` elements of the ranks of a team, one by one.
 ///
 /// # Errors
@@ -32,13 +43,9 @@ pub(crate) unsafe fn combine(
     kinds: (clump_type, clump_op),
     reach: Reach,
 ) -> Result<c_int> {
-    let gets = match reach {
-        Reach::All | Reach::Through => true,
-        Reach::Root(root) => team.rank() == root,
-        Reach::Before => team.rank() != 0,
-    };
+    let to = reach.has_result(team).then_some(to);
     // SAFETY: by the function's own.
-    let elements = unsafe { GivenElements::new(from, gets.then_some(to), count) };
+    let elements = unsafe { GivenElements::new(from, to, count) };
     dispatch(kinds, Combination { team, elements, reach })?;
     Ok(0)
 }

@@ -36,6 +36,7 @@ mod meeting;
 mod op;
 mod parcel;
 mod parts_memory;
+mod pending_collective;
 mod post;
 mod reduce;
 mod scan;
@@ -49,7 +50,7 @@ mod staged_values;
 mod team;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
-pub use split_phase::PendingCollective;
+pub use pending_collective::PendingCollective;
 pub use team::Team;
 
 /// Type whose values travel as they lie in memory.

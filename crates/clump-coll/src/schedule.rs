@@ -29,6 +29,8 @@ pub(crate) enum Taken {
     Value,
     /// It becomes one of the parts.
     Part(usize),
+    /// It becomes one of the parts, whatever its length.
+    AnyPart(usize),
     /// It is combined with the value; true: it is of lower ranks than that.
     Combined(bool),
 }
@@ -120,7 +122,8 @@ impl Schedule {
                 }
                 Step::Take { from, step, then } => {
                     let part = PartId { team, seq, from, step };
-                    match mailbox.take(part, Some(self.value.len())) {
+                    let is_any = matches!(then, Taken::AnyPart(_));
+                    match mailbox.take(part, (!is_any).then_some(self.value.len())) {
                         Ok(Some(pieces)) => self.use_bytes(pieces.into_vec(), then),
                         Ok(None) => return outgoing,
                         Err(misfit) => {
@@ -136,11 +139,14 @@ impl Schedule {
     }
 
     fn use_bytes(&mut self, bytes: Vec<u8>, then: Taken) {
-        debug_assert_eq!(bytes.len(), self.value.len(), "the mailbox has checked that");
+        debug_assert!(
+            matches!(then, Taken::AnyPart(_)) || bytes.len() == self.value.len(),
+            "the mailbox has checked that"
+        );
         match then {
             Taken::Dropped => {}
             Taken::Value => self.value = bytes,
-            Taken::Part(part) => {
+            Taken::Part(part) | Taken::AnyPart(part) => {
                 if let Some(place) = self.parts.get_mut(part) {
                     *place = bytes;
                 }

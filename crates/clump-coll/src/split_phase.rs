@@ -3,29 +3,15 @@
 
 use crate::fold::{Fold, copy_in};
 use crate::mailbox::failed;
+use crate::parcel::{pack, unpack};
+use crate::pending_collective::{Finish, PendingCollective};
 use crate::schedule::{Schedule, Step, Taken};
 use crate::signature::Signature;
 use crate::team::{check_bytes, copy_of};
 use crate::{Number, Op, Plain, Team, step};
-use clump_am::{ErrorKind, Result, WaitFor};
-use clump_shm::rank::WaitReason;
+use clump_am::Result;
 use clump_trace::Counter;
 use zerocopy::IntoBytes;
-
-/// A collective under way. One that is dropped goes on; other ranks do not notice.
-#[must_use = "its result is had by `wait`"]
-pub struct PendingCollective<'a, R> {
-    team: &'a Team,
-    seq: u64,
-    /// Makes the result of the schedule at its end.
-    finish: fn(Schedule) -> R,
-}
-
-impl<R> std::fmt::Debug for PendingCollective<'_, R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PendingCollective({} of team {:x})", self.seq, self.team.id())
-    }
-}
 
 /// Combines nothing: for collectives that do not.
 fn unused(_: &mut [u8], _: &[u8], _: bool) {
@@ -41,6 +27,25 @@ fn combined<T: Number, O: Op<T>>(value: &mut [u8], other: &[u8], other_is_lower:
         copy_in(&mut values, other, O::combine);
     }
     value.copy_from_slice(values.as_bytes());
+}
+
+/// Returns the schedule of steps that combine `values`, none of which are taken without values.
+fn reduction<T: Number, O: Op<T>>(mut steps: Vec<Step>, values: &[T]) -> Result<Schedule> {
+    if values.is_empty() {
+        steps.clear();
+    }
+    let value = copy_of(values.as_bytes())?;
+    Ok(Schedule::new(steps, (value, Vec::new()), combined::<T, O>))
+}
+
+/// Returns the value, whole.
+fn whole_value<T: Plain>(done: Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
+    Ok(to_values(&done.value))
+}
+
+/// Returns the parts, one behind the other.
+fn all_parts<T: Plain>(done: Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
+    Ok(to_values(&done.parts.concat()))
 }
 
 fn to_values<T: Plain>(bytes: &[u8]) -> Vec<T> {
@@ -62,7 +67,7 @@ impl Team {
         };
         let steps = (0..n.next_power_of_two().ilog2()).flat_map(round);
         let schedule = Schedule::new(steps, (vec![1], Vec::new()), unused);
-        self.start(Counter::Barriers, schedule, |_| ())
+        self.start(Counter::Barriers, schedule, |_, _, _| Ok(()))
     }
 
     /// Begins to make `values` of `root` the values of all ranks, which pass equally many.
@@ -90,7 +95,7 @@ impl Team {
         let steps = if values.is_empty() { Vec::new() } else { steps };
         let value = copy_of(values.as_bytes())?;
         let schedule = Schedule::new(steps, (value, Vec::new()), unused);
-        self.start(Counter::Broadcasts, schedule, |done| to_values(&done.value))
+        self.start(Counter::Broadcasts, schedule, whole_value)
     }
 
     /// Begins to combine all ranks' slices element by element. The result has the bits that
@@ -106,8 +111,8 @@ impl Team {
         check_bytes(size_of_val(values) as u64)?;
         let (me, fold) = (self.rank(), Fold::of(self.nranks()));
         let mut steps = Vec::new();
-        let take = |rank: usize, step, then| Step::Take { from: self.member(rank), step, then };
-        let give = |rank: usize, step| Step::Give { to: self.member(rank), step };
+        let take = |rank, step, then| self.take_step(rank, step, then);
+        let give = |rank, step| self.give_step(rank, step);
         if let Some(position) = fold.position(me) {
             if fold.is_paired(me) {
                 steps.push(take(me + 1, step::UP, Taken::Combined(false)));
@@ -125,12 +130,164 @@ impl Team {
             steps.push(give(me - 1, step::UP));
             steps.push(take(me - 1, step::DOWN, Taken::Value));
         }
-        if values.is_empty() {
-            steps.clear();
+        let schedule = reduction::<T, O>(steps, values)?;
+        self.start(Counter::AllReduces, schedule, whole_value)
+    }
+
+    /// Begins to combine all ranks' slices element by element at `root`. The result, `None`
+    /// elsewhere, has the bits that [`Team::all_reduce_slice`] gives.
+    ///
+    /// # Errors
+    /// Fails if there is no such root, if a rank left, or if sending fails.
+    pub fn start_reduce<T: Number, O: Op<T>>(
+        &self,
+        root: usize,
+        values: &[T],
+        _op: O,
+    ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
+        self.check_rank(root)?;
+        check_bytes(size_of_val(values) as u64)?;
+        let (me, fold) = (self.rank(), Fold::of(self.nranks()));
+        let mut steps = Vec::new();
+        match fold.position(me) {
+            Some(position) => {
+                if fold.is_paired(me) {
+                    steps.push(self.take_step(me + 1, step::UP, Taken::Combined(false)));
+                }
+                // Up the tree of the all-reduce, as far as this position gets others' values.
+                let height = position.trailing_zeros().min(fold.power.ilog2());
+                for bit in 0..height {
+                    let (from, step) = (position + (1 << bit), step::BETWEEN + u64::from(bit));
+                    steps.push(self.take_step(fold.rank_of(from), step, Taken::Combined(false)));
+                }
+                if position != 0 {
+                    let (to, step) = (position - (1 << height), step::BETWEEN + u64::from(height));
+                    steps.push(self.give_step(fold.rank_of(to), step));
+                }
+            }
+            None => steps.push(self.give_step(me - 1, step::UP)),
         }
-        let value = copy_of(values.as_bytes())?;
-        let schedule = Schedule::new(steps, (value, Vec::new()), combined::<T, O>);
-        self.start(Counter::AllReduces, schedule, |done| to_values(&done.value))
+        if root != 0 && me == 0 {
+            steps.push(self.give_step(root, step::DOWN));
+        } else if root != 0 && me == root {
+            steps.push(self.take_step(0, step::DOWN, Taken::Value));
+        }
+        let schedule = reduction::<T, O>(steps, values)?;
+        let finish: Finish<_> = match me == root {
+            true => |done, team, seq| whole_value(done, team, seq).map(Some),
+            false => |_, _, _| Ok(None),
+        };
+        self.start(Counter::Reduces, schedule, finish)
+    }
+
+    /// Begins to combine the slices of all ranks up to this one, element by element. The result has
+    /// the bits that [`Team::scan_slice`] gives.
+    ///
+    /// # Errors
+    /// Fails if a rank left, or if sending fails.
+    pub fn start_scan<T: Number, O: Op<T>>(
+        &self,
+        values: &[T],
+        _op: O,
+    ) -> Result<PendingCollective<'_, Vec<T>>> {
+        check_bytes(size_of_val(values) as u64)?;
+        let schedule = reduction::<T, O>(self.scan_steps(), values)?;
+        self.start(Counter::Scans, schedule, whole_value)
+    }
+
+    /// Begins to combine the slices of all ranks before this one, element by element. The result,
+    /// `None` at the first rank, has the bits that [`Team::exclusive_scan_slice`] gives.
+    ///
+    /// # Errors
+    /// Fails if a rank left, or if sending fails.
+    pub fn start_exclusive_scan<T: Number, O: Op<T>>(
+        &self,
+        values: &[T],
+        _op: O,
+    ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
+        check_bytes(size_of_val(values) as u64)?;
+        let me = self.rank();
+        let mut steps = self.scan_steps();
+        if me + 1 < self.nranks() {
+            steps.push(self.give_step(me + 1, step::DOWN));
+        }
+        if me > 0 {
+            steps.push(self.take_step(me - 1, step::DOWN, Taken::Value));
+        }
+        let schedule = reduction::<T, O>(steps, values)?;
+        let finish: Finish<_> = match me == 0 {
+            true => |_, _, _| Ok(None),
+            false => |done, team, seq| whole_value(done, team, seq).map(Some),
+        };
+        self.start(Counter::Scans, schedule, finish)
+    }
+
+    /// Begins to gather all ranks' values, of equal numbers, in rank order, at `root`; the result
+    /// is `None` elsewhere.
+    ///
+    /// # Errors
+    /// Fails if there is no such root, if a rank left, or if sending fails; too many values for
+    /// memory.
+    pub fn start_gather<T: Plain>(
+        &self,
+        root: usize,
+        mine: &[T],
+    ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
+        self.check_rank(root)?;
+        let mine = mine.as_bytes();
+        check_bytes((mine.len() as u64).saturating_mul(self.nranks() as u64))?;
+        let (me, n, step) = (self.rank(), self.nranks(), step::UP);
+        let (steps, parts) = match me == root {
+            true => {
+                let others = (0..n).filter(|&rank| rank != root);
+                let take = |rank| self.take_step(rank, step, Taken::Part(rank));
+                let parts = (0..n).map(|_| copy_of(mine)).collect::<Result<_>>()?;
+                (others.map(take).collect(), parts)
+            }
+            false => (vec![self.give_step(root, step)], Vec::new()),
+        };
+        let steps: Vec<Step> = if mine.is_empty() { Vec::new() } else { steps };
+        let schedule = Schedule::new(steps, (copy_of(mine)?, parts), unused);
+        let finish: Finish<_> = match me == root {
+            true => |done, team, seq| all_parts(done, team, seq).map(Some),
+            false => |_, _, _| Ok(None),
+        };
+        self.start(Counter::Gathers, schedule, finish)
+    }
+
+    /// Begins to give each rank its `each` values of those in `all` of `root`, in rank order. `all`
+    /// of other ranks is not read.
+    ///
+    /// # Errors
+    /// Fails if there is no such root, if `all` has not so many values for each rank, if a rank
+    /// left, or if sending fails; too many values for memory.
+    pub fn start_scatter<T: Plain>(
+        &self,
+        root: usize,
+        all: &[T],
+        each: usize,
+    ) -> Result<PendingCollective<'_, Vec<T>>> {
+        self.check_rank(root)?;
+        let bytes = each.saturating_mul(size_of::<T>());
+        check_bytes((bytes as u64).saturating_mul(self.nranks() as u64))?;
+        let (me, n, step) = (self.rank(), self.nranks(), step::DOWN);
+        let (steps, value, parts) = match me == root {
+            true => {
+                self.check_room(size_of_val(all), bytes)?;
+                let part = |rank: usize| copy_of(all[rank * each..][..each].as_bytes());
+                let give = |part: usize| Step::GivePart { to: self.member(part), step, part };
+                let others = (0..n).filter(|&rank| rank != root);
+                let parts = (0..n).map(part).collect::<Result<Vec<_>>>()?;
+                (others.map(give).collect(), part(me)?, parts)
+            }
+            false => {
+                let take = self.take_step(root, step, Taken::Value);
+                (vec![take], copy_of(vec![T::new_zeroed(); each].as_bytes())?, Vec::new())
+            }
+        };
+        let steps: Vec<Step> = if bytes == 0 { Vec::new() } else { steps };
+        let schedule = Schedule::new(steps, (value, parts), unused);
+        self.start(Counter::Scatters, schedule, whole_value)
     }
 
     /// Begins to gather all ranks' values, in rank order.
@@ -151,7 +308,7 @@ impl Team {
     ) -> Result<PendingCollective<'_, Vec<T>>> {
         check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))?;
         let parts = (0..self.nranks()).map(|_| copy_of(mine.as_bytes())).collect::<Result<_>>()?;
-        self.start_exchange(Counter::AllGathers, parts)
+        self.start_exchange(Counter::AllGathers, (parts, Taken::Part), all_parts)
     }
 
     /// Begins to give `values[i]` to rank `i`. The result is what the ranks give to this one, in
@@ -182,25 +339,73 @@ impl Team {
         self.check_room(size_of_val(given), each * size_of::<T>())?;
         let part = |at: usize| copy_of(given[at * each..][..each].as_bytes());
         let parts = (0..self.nranks()).map(part).collect::<Result<_>>()?;
-        self.start_exchange(Counter::AllToAlls, parts)
+        self.start_exchange(Counter::AllToAlls, (parts, Taken::Part), all_parts)
     }
 
-    /// Begins to give a part to each rank, and to take one, as long, from each.
-    fn start_exchange<T: Plain>(
+    /// Begins to give `parts[i]`, of any length, to rank `i`. The result are the byte strings that
+    /// the ranks give to this one, in rank order.
+    ///
+    /// # Errors
+    /// Fails if not one was given for each rank, if a rank left, or if sending fails; no memory.
+    pub fn start_all_to_all_bytes<B: AsRef<[u8]>>(
+        &self,
+        parts: &[B],
+    ) -> Result<PendingCollective<'_, Vec<Vec<u8>>>> {
+        self.check_one_each(parts.len())?;
+        let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
+        check_bytes(lengths.fold(0, u64::saturating_add))?;
+        // With their lengths, so that also those without bytes are sent.
+        let parts = parts.iter().map(|part| pack(&[part])).collect::<Result<_>>()?;
+        self.start_exchange(Counter::AllToAlls, (parts, Taken::AnyPart), |done, team, seq| {
+            let of_rank = |(&from, parcel): (&u32, &Vec<u8>)| {
+                unpack(parcel, 1, (from, seq)).map(|got| got.concat()).map_err(failed)
+            };
+            team.members().iter().zip(&done.parts).map(of_rank).collect()
+        })
+    }
+
+    /// Begins to give a part to each rank, and to take one from each.
+    fn start_exchange<R>(
         &self,
         counter: Counter,
-        parts: Vec<Vec<u8>>,
-    ) -> Result<PendingCollective<'_, Vec<T>>> {
+        (parts, taken): (Vec<Vec<u8>>, fn(usize) -> Taken),
+        finish: Finish<R>,
+    ) -> Result<PendingCollective<'_, R>> {
         let (me, n, step) = (self.rank(), self.nranks(), step::BETWEEN);
         let value = parts.get(me).cloned().unwrap_or_default();
         let others = (1..n).map(|distance| (me + distance) % n);
         let others = others.filter(|_| !value.is_empty());
         let give = |part: usize| Step::GivePart { to: self.member(part), step, part };
-        let take = |part| Step::Take { from: self.member(part), step, then: Taken::Part(part) };
+        let take = |part| self.take_step(part, step, taken(part));
         // All are given before the first is taken, so that a part is not replaced before.
         let steps: Vec<Step> = others.clone().map(give).chain(others.map(take)).collect();
         let schedule = Schedule::new(steps, (value, parts), unused);
-        self.start(counter, schedule, |done| to_values(&done.parts.concat()))
+        self.start(counter, schedule, finish)
+    }
+
+    /// Returns the steps of Hillis and Steele's scan: in round k every rank combines with what the
+    /// one 2^k before it has.
+    fn scan_steps(&self) -> Vec<Step> {
+        let (me, n) = (self.rank(), self.nranks());
+        let mut steps = Vec::new();
+        for k in 0..n.next_power_of_two().ilog2() {
+            let (distance, step) = (1 << k, step::BETWEEN + u64::from(k));
+            if me + distance < n {
+                steps.push(self.give_step(me + distance, step));
+            }
+            if me >= distance {
+                steps.push(self.take_step(me - distance, step, Taken::Combined(true)));
+            }
+        }
+        steps
+    }
+
+    fn give_step(&self, rank: usize, step: u64) -> Step {
+        Step::Give { to: self.member(rank), step }
+    }
+
+    fn take_step(&self, rank: usize, step: u64, then: Taken) -> Step {
+        Step::Take { from: self.member(rank), step, then }
     }
 
     /// Begins a collective.
@@ -208,7 +413,7 @@ impl Team {
         &self,
         counter: Counter,
         schedule: Schedule,
-        finish: fn(Schedule) -> R,
+        finish: Finish<R>,
     ) -> Result<PendingCollective<'_, R>> {
         let seq = self.begin(counter)?;
         // Handlers send, too, and cannot map.
@@ -219,77 +424,5 @@ impl Team {
             .into_iter()
             .try_for_each(|it| self.send_to(it.to, (seq, it.step), (Signature::ANY, &it.bytes)))?;
         Ok(pending)
-    }
-}
-
-impl<R> PendingCollective<'_, R> {
-    fn key(&self) -> (u64, u64) {
-        (self.team.id(), self.seq)
-    }
-
-    /// Returns true if the result is there. Polls.
-    ///
-    /// # Errors
-    /// Fails if a rank died or left without which it cannot end.
-    pub fn test(&self) -> Result<bool> {
-        self.team.post().endpoint.poll()?;
-        let mut end = ScheduleEnd { team: self.team, seq: self.seq };
-        let done = end.done()?;
-        match self.team.first_death().filter(|_| !done) {
-            Some(death) => Err(ErrorKind::RankDied(death).into()),
-            None => Ok(done),
-        }
-    }
-
-    /// Waits for the result.
-    ///
-    /// # Errors
-    /// Fails if a rank died or left, or gave another number of values.
-    pub fn wait(self) -> Result<R> {
-        let mut end = ScheduleEnd { team: self.team, seq: self.seq };
-        let waited = self.team.post().endpoint.block_on(&mut end);
-        let schedule = self.team.post().end_schedule(self.key());
-        self.team.heed(waited, self.seq)?;
-        let gone = || ErrorKind::HandlerFailed { handler: 1, why: "the collective is gone".into() };
-        let schedule = schedule.ok_or_else(gone)?;
-        match schedule.failed {
-            Some(misfit) => Err(failed(misfit)),
-            None => Ok((self.finish)(schedule)),
-        }
-    }
-}
-
-impl<R> Drop for PendingCollective<'_, R> {
-    fn drop(&mut self) {
-        self.team.post().drop_schedule(self.key());
-    }
-}
-
-/// The end of a collective in two phases, to wait for.
-struct ScheduleEnd<'a> {
-    team: &'a Team,
-    seq: u64,
-}
-
-impl WaitFor for ScheduleEnd<'_> {
-    fn done(&mut self) -> Result<bool> {
-        let key = (self.team.id(), self.seq);
-        self.team.post().send_unsent()?;
-        if self.team.post().has_ended(key) {
-            return Ok(true);
-        }
-        match self.team.post().mailbox().is_broken(key.0, key.1) {
-            Some(by) => Err(ErrorKind::RankLeft(by).into()),
-            None => Ok(false),
-        }
-    }
-
-    fn waiting(&self) -> WaitReason {
-        WaitReason::Collective { seq: self.seq, peer: self.team.member(self.team.rank() + 1) }
-    }
-
-    fn depends_on(&self) -> Option<u32> {
-        // The death of any member may keep it from ending.
-        Some(self.team.first_dead().unwrap_or_else(|| self.team.member(self.team.rank() + 1)))
     }
 }

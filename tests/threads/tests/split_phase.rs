@@ -37,6 +37,8 @@ enum Begun<'a> {
     Barrier(PendingCollective<'a, ()>),
     Words(PendingCollective<'a, Vec<u64>>, Vec<u64>),
     Reals(PendingCollective<'a, Vec<f32>>, Vec<f32>),
+    Rooted(PendingCollective<'a, Option<Vec<u64>>>, Option<Vec<u64>>),
+    Texts(PendingCollective<'a, Vec<Vec<u8>>>, Vec<Vec<u8>>),
 }
 
 impl Begun<'_> {
@@ -45,6 +47,8 @@ impl Begun<'_> {
             Self::Barrier(it) => it.wait().unwrap(),
             Self::Words(it, expected) => assert_eq!(it.wait().unwrap(), expected),
             Self::Reals(it, expected) => assert_eq!(it.wait().unwrap(), expected),
+            Self::Rooted(it, expected) => assert_eq!(it.wait().unwrap(), expected),
+            Self::Texts(it, expected) => assert_eq!(it.wait().unwrap(), expected),
         }
     }
 }
@@ -55,13 +59,55 @@ fn given(n: u64, rank: u64, count: usize) -> Vec<u64> {
     (0..count).map(|_| sampler.number()).collect()
 }
 
+/// Returns the text of a rank for another one in collective `n`, of any length.
+fn text(n: u64, from: u64, to: u64) -> Vec<u8> {
+    let mut sampler = Sampler::new(n << 32 | from << 16 | to);
+    let length = [0, 1, 7, 300, 20_000][sampler.index(5)];
+    (0..length).map(|_| sampler.number() as u8).collect()
+}
+
 /// Begins collective `n`, of a kind and a size that all ranks draw alike.
 fn begin(team: &Team, n: u64) -> Begun<'_> {
     let (me, ranks) = (team.rank() as u64, team.nranks() as u64);
     let mut sampler = Sampler::new(n);
     let count = [0, 1, 3, 40, 9000][sampler.index(5)];
     let all = || (0..ranks).map(|rank| given(n, rank, count));
-    match sampler.index(9) {
+    let root = Sampler::new(!n).index(ranks as usize);
+    let at_root = |values| (me == root as u64).then_some(values);
+    match sampler.index(15) {
+        9 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_reduce(root, &values, Chained).unwrap();
+            team.reduce_slice(root, &mut values, Chained).unwrap();
+            Begun::Rooted(begun, at_root(values))
+        }
+        10 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_scan(&values, Chained).unwrap();
+            team.scan_slice(&mut values, Chained).unwrap();
+            Begun::Words(begun, values)
+        }
+        11 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_exclusive_scan(&values, Chained).unwrap();
+            team.exclusive_scan_slice(&mut values, Chained).unwrap();
+            Begun::Rooted(begun, (me > 0).then_some(values))
+        }
+        12 => {
+            let begun = team.start_gather(root, &given(n, me, count)).unwrap();
+            Begun::Rooted(begun, at_root(all().flatten().collect()))
+        }
+        13 => {
+            let of_root = given(n, root as u64, ranks as usize * count);
+            let expected = of_root[me as usize * count..][..count].to_vec();
+            let of_root = at_root(of_root).unwrap_or_default();
+            Begun::Words(team.start_scatter(root, &of_root, count).unwrap(), expected)
+        }
+        14 => {
+            let parts: Vec<_> = (0..ranks).map(|to| text(n, me, to)).collect();
+            let expected = (0..ranks).map(|from| text(n, from, me)).collect();
+            Begun::Texts(team.start_all_to_all_bytes(&parts).unwrap(), expected)
+        }
         7 => {
             let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
             Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
@@ -82,7 +128,6 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
         }
         0 => Begun::Barrier(team.start_barrier().unwrap()),
         1 => {
-            let root = sampler.index(ranks as usize);
             let values = given(n, me, count);
             let expected = given(n, root as u64, count);
             Begun::Words(team.start_broadcast(root, &values).unwrap(), expected)
@@ -118,7 +163,7 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
 fn program(team: &Team, seed: u64) {
     let mut own = Sampler::new(seed ^ (team.rank() as u64 + 1) << 40);
     let mut under_way = Vec::new();
-    for n in 0..pick(40, 200) {
+    for n in 0..pick(60, 300) {
         under_way.push(begin(team, seed << 16 | n));
         while under_way.len() > own.index(6) {
             let one = under_way.swap_remove(own.index(under_way.len()));
@@ -163,6 +208,10 @@ fn a_test_says_when_it_is_there() {
         barrier.wait().unwrap();
         assert!(team.start_broadcast(team.nranks(), &[1_u8]).is_err());
         assert!(team.start_all_to_all(&vec![1_u8; team.nranks() + 1]).is_err());
+        assert!(team.start_reduce(team.nranks(), &[1_u64], Sum).is_err());
+        assert!(team.start_gather(team.nranks(), &[1_u8]).is_err());
+        assert!(team.start_scatter(team.rank(), &[1_u8], 2).is_err());
+        assert!(team.start_all_to_all_bytes(&vec!["a"; team.nranks() + 1]).is_err());
         team.barrier().unwrap();
     });
 }

@@ -40,6 +40,38 @@ template <class T> constexpr clump_type type_of() {
 inline clump_op number(op it) { return clump_op{static_cast<int>(it)}; }
 } // namespace detail
 
+/* Values of each rank of a team, any number of each, one behind the other. */
+template <class T> class parts_of_ranks {
+    static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
+
+  public:
+    explicit parts_of_ranks(std::span<const std::vector<T>> parts) {
+        for (const std::vector<T> &part : parts) {
+            values_.insert(values_.end(), part.begin(), part.end());
+            bytes_.push_back(part.size() * sizeof(T));
+        }
+    }
+    /* Space for so many bytes of each rank. */
+    explicit parts_of_ranks(std::vector<size_t> bytes)
+        : values_(std::accumulate(bytes.begin(), bytes.end(), size_t{0}) / sizeof(T)), bytes_(std::move(bytes)) {}
+    /* Returns the values of a rank of the team. */
+    std::span<const T> operator[](int rank) const {
+        const auto at = bytes_.begin() + rank;
+        return std::span<const T>(values_).subspan(std::accumulate(bytes_.begin(), at, size_t{0}) / sizeof(T),
+                                                   *at / sizeof(T));
+    }
+    T *data() { return values_.data(); }
+    const T *data() const { return values_.data(); }
+    size_t room() const { return values_.size() * sizeof(T); }
+    /* The number of bytes of each rank. */
+    std::vector<size_t> &bytes() { return bytes_; }
+    const std::vector<size_t> &bytes() const { return bytes_; }
+
+  private:
+    std::vector<T> values_;
+    std::vector<size_t> bytes_;
+};
+
 class team;
 
 /* The collectives of a team: a world's, or of some of its ranks. Functions are those of
@@ -97,28 +129,16 @@ class collectives {
     /* Gives the values of `parts[i]`, any number, to rank `i`; returns what the ranks give to this
      * one, by rank. */
     template <class T> result<std::vector<std::vector<T>>> all_to_all_v(std::span<const std::vector<T>> parts) {
-        static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         if (parts.size() != size()) return one_each();
-        std::vector<T> given;
-        std::vector<size_t> bytes, got_bytes;
-        for (const std::vector<T> &part : parts) {
-            given.insert(given.end(), part.begin(), part.end());
-            bytes.push_back(part.size() * sizeof(T));
-        }
-        auto expected = all_to_all(std::span<const size_t>(bytes));
+        const parts_of_ranks<T> given(parts);
+        auto expected = all_to_all(std::span<const size_t>(given.bytes()));
         if (!expected) return expected.error();
-        got_bytes.resize(size());
-        std::vector<T> got(std::accumulate(expected->begin(), expected->end(), size_t{0}) / sizeof(T));
-        const int done = clump_team_all_to_all_v(team_.get(), given.data(), bytes.data(), got.data(),
-                                                 got.size() * sizeof(T), got_bytes.data());
+        parts_of_ranks<T> got(*std::move(expected));
+        const int done = clump_team_all_to_all_v(team_.get(), given.data(), given.bytes().data(), got.data(),
+                                                 got.room(), got.bytes().data());
         if (done < 0) return error::last();
         std::vector<std::vector<T>> by_rank;
-        auto next = got.begin();
-        for (size_t part : got_bytes) {
-            const auto end = next + static_cast<std::ptrdiff_t>(part / sizeof(T));
-            by_rank.emplace_back(next, end);
-            next = end;
-        }
+        for (int rank = 0; rank < nranks(); rank++) by_rank.emplace_back(got[rank].begin(), got[rank].end());
         return by_rank;
     }
 
@@ -177,6 +197,37 @@ class collectives {
                                                        detail::type_of<T>(), detail::number(with));
                 }};
     }
+    template <class T> pending_collective<std::optional<T>> start_reduce(int root, T value, op with) {
+        return {rank() == root ? std::optional<T>(value) : std::nullopt, [&](std::optional<T> &all) {
+                    return clump_team_reduce_start(team_.get(), root, &value, all ? &*all : nullptr, 1,
+                                                   detail::type_of<T>(), detail::number(with));
+                }};
+    }
+    template <class T> pending_collective<T> start_scan(T value, op with) {
+        return {value, [&](T &all) {
+                    return clump_team_scan_start(team_.get(), &value, &all, 1, detail::type_of<T>(),
+                                                 detail::number(with));
+                }};
+    }
+    template <class T> pending_collective<std::optional<T>> start_exclusive_scan(T value, op with) {
+        return {rank() != 0 ? std::optional<T>(value) : std::nullopt, [&](std::optional<T> &all) {
+                    return clump_team_exclusive_scan_start(team_.get(), &value, all ? &*all : nullptr, 1,
+                                                           detail::type_of<T>(), detail::number(with));
+                }};
+    }
+    template <class T> pending_collective<std::vector<T>> start_gather(int root, const T &mine) {
+        static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
+        return {std::vector<T>(rank() == root ? size() : 0, mine), [&](std::vector<T> &all) {
+                    return clump_team_gather_start(team_.get(), root, &mine, sizeof mine, all.data());
+                }};
+    }
+    template <class T> pending_collective<T> start_scatter(int root, std::span<const T> values) {
+        static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
+        if (rank() == root && values.size() != size()) throw failure(one_each());
+        return {T(), [&](T &mine) {
+                    return clump_team_scatter_start(team_.get(), root, values.data(), &mine, sizeof mine);
+                }};
+    }
     template <class T> pending_collective<std::vector<T>> start_all_gather(const T &mine) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         return {std::vector<T>(size(), mine), [&](std::vector<T> &all) {
@@ -188,6 +239,19 @@ class collectives {
         if (values.size() != size()) throw failure(one_each());
         return {std::move(values), [&](std::vector<T> &all) {
                     return clump_team_all_to_all_start(team_.get(), all.data(), all.data(), sizeof(T));
+                }};
+    }
+
+    /* Tells the ranks how much there is for them at once, and gives it in two phases. */
+    template <class T>
+    pending_collective<parts_of_ranks<T>> start_all_to_all_v(std::span<const std::vector<T>> parts) {
+        if (parts.size() != size()) throw failure(one_each());
+        const parts_of_ranks<T> given(parts);
+        auto expected = all_to_all(std::span<const size_t>(given.bytes()));
+        if (!expected) throw failure(expected.error());
+        return {parts_of_ranks<T>(*std::move(expected)), [&](parts_of_ranks<T> &got) {
+                    return clump_team_all_to_all_v_start(team_.get(), given.data(), given.bytes().data(),
+                                                         got.data(), got.room(), got.bytes().data());
                 }};
     }
 

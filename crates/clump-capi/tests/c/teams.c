@@ -88,6 +88,29 @@ static void bytes_of_any_number_move(const crowd *it) {
     } else {
         OK(clump_team_all_to_all_v(it->team, from, counts, NULL, 0, got_counts));
     }
+    /* In two phases: what was given was copied. */
+    memset(to, 0, expected), memset(got_counts, 0, sizeof got_counts);
+    clump_pending *begun = clump_team_all_to_all_v_start(it->team, from, counts, to, expected, got_counts);
+    EXPECT(begun != NULL);
+    memset(from, 0, total), memset(counts, 0, sizeof counts);
+    OK(clump_team_barrier(it->team));
+    OK(clump_pending_wait(begun, NULL));
+    next = to;
+    for (int i = 0; i < it->n; next += got_counts[i++]) {
+        EXPECT(got_counts[i] == bytes_between(it->members[i], rank));
+        for (size_t k = 0; k < got_counts[i]; k++) EXPECT(next[k] == 'a' + (rank + it->members[i]) % 26);
+    }
+    begun = clump_team_all_to_all_v_start(it->team, from, counts, NULL, 0, got_counts);
+    EXPECT(begun != NULL);
+    OK(clump_pending_wait(begun, NULL));
+    EXPECT(got_counts[it->n - 1] == 0);
+    size_t two[MOST] = {0};
+    two[0] = 2;
+    begun = clump_team_all_to_all_v_start(it->team, "ab", two, to, 1, got_counts);
+    EXPECT(begun != NULL);
+    if (it->me == 0) FAILS(CLUMP_ERR_TOO_LONG, clump_pending_wait(begun, NULL));
+    else OK(clump_pending_wait(begun, NULL));
+    EXPECT(got_counts[0] == (it->me == 0 ? 2 : 0));
     free(from), free(to);
 }
 
@@ -125,16 +148,23 @@ static void values_are_combined(const crowd *it, int round) {
 static void collectives_in_two_phases(const crowd *it, int round) {
     const int root = (int)(drawn((uint32_t)round) % (uint32_t)it->n);
     int64_t mine[3] = {given(rank, round), rank, 5}, all[3 * MOST], out[MOST], in[MOST], sums[3], copied[3];
+    int64_t reduced = 77, through = 77, before = 77, gathered[3 * MOST], own = 77;
     memcpy(copied, mine, sizeof mine);
     for (int i = 0; i < it->n; i++) out[i] = 1000 * rank + it->members[i];
-    clump_pending *begun[5] = {
+    gathered[0] = 77;
+    clump_pending *begun[10] = {
         clump_team_barrier_start(it->team),
         clump_team_broadcast_start(it->team, root, copied, sizeof copied),
         clump_team_all_reduce_start(it->team, mine, sums, 3, CLUMP_I64, CLUMP_SUM),
         clump_team_all_gather_start(it->team, mine, sizeof mine, all),
         clump_team_all_to_all_start(it->team, out, in, sizeof *out),
+        clump_team_reduce_start(it->team, root, mine, &reduced, 1, CLUMP_I64, CLUMP_SUM),
+        clump_team_scan_start(it->team, mine, &through, 1, CLUMP_I64, CLUMP_SUM),
+        clump_team_exclusive_scan_start(it->team, mine, &before, 1, CLUMP_I64, CLUMP_SUM),
+        clump_team_gather_start(it->team, root, mine, sizeof mine, gathered),
+        clump_team_scatter_start(it->team, root, out, &own, sizeof own),
     };
-    for (int i = 0; i < 5; i++) EXPECT(begun[i] != NULL);
+    for (int i = 0; i < 10; i++) EXPECT(begun[i] != NULL);
     /* What was given was copied. */
     memset(mine, 0, sizeof mine), memset(out, 0, sizeof out);
     values_are_combined(it, round + 1);
@@ -143,8 +173,8 @@ static void collectives_in_two_phases(const crowd *it, int round) {
     OK(clump_pending_drop(dropped));
     uint64_t word = 9;
     int done;
-    for (int i = 0; i < 5; i++) {
-        clump_pending *next = begun[(i + round) % 5];
+    for (int i = 0; i < 10; i++) {
+        clump_pending *next = begun[(i + round) % 10];
         if (i % 2 == 0) {
             while ((done = clump_pending_test(next)) == 0) {}
             EXPECT(done == 1);
@@ -153,8 +183,15 @@ static void collectives_in_two_phases(const crowd *it, int round) {
         FAILS(CLUMP_ERR_HANDLE, clump_pending_wait(next, &word));
         EXPECT(word == 0);
     }
-    int64_t sum = 0, ranks = 0;
-    for (int i = 0; i < it->n; i++) sum += given(it->members[i], round), ranks += it->members[i];
+    int64_t sum = 0, ranks = 0, lower = 0;
+    for (int i = 0; i < it->n; i++) {
+        if (i == it->me) lower = sum;
+        sum += given(it->members[i], round), ranks += it->members[i];
+    }
+    EXPECT(reduced == (it->me == root ? sum : 77) && through == lower + given(rank, round));
+    EXPECT(before == (it->me > 0 ? lower : 77) && own == 1000 * it->members[root] + rank);
+    for (int i = 0; it->me == root && i < it->n; i++) EXPECT(gathered[3 * i] == given(it->members[i], round));
+    EXPECT(it->me == root || gathered[0] == 77);
     EXPECT(sums[0] == sum && sums[1] == ranks && sums[2] == 5 * it->n);
     EXPECT(copied[0] == given(it->members[root], round) && copied[1] == it->members[root]);
     for (int i = 0; i < it->n; i++) EXPECT(all[3 * i] == given(it->members[i], round) && all[3 * i + 2] == 5);
@@ -280,6 +317,13 @@ static void misuse(clump_team *world) {
     NULLS(CLUMP_ERR_ARGUMENT, clump_team_all_gather_start(world, &x, sizeof x, NULL));
     NULLS(CLUMP_ERR_ARGUMENT, clump_team_all_gather_start(world, &x, SIZE_MAX, y));
     NULLS(CLUMP_ERR_ARGUMENT, clump_team_all_to_all_start(world, NULL, y, 4));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_reduce_start(world, n, &x, y, 1, CLUMP_I32, CLUMP_SUM));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_scan_start(world, NULL, y, 1, CLUMP_I32, CLUMP_SUM));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_exclusive_scan_start(world, NULL, y, 1, CLUMP_I32, CLUMP_SUM));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_gather_start(world, -1, &x, sizeof x, y));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_scatter_start(world, 0, y, NULL, sizeof x));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_all_to_all_v_start(world, y, NULL, y, 4, bytes));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_team_all_to_all_v_start(world, y, bytes, y, 4, NULL));
     /* All find out that they do not agree, and go on. */
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_team_all_gather(world, &x, rank == 0 ? 1 : 4, y));
     OK(clump_team_free(NULL));

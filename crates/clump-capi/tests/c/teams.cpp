@@ -45,8 +45,22 @@ static void everything(clump::collectives &it, const std::vector<int> &members) 
     auto names = it.start_all_gather(mine);
     auto word = it.start_broadcast(0, std::vector<int>(5, mine));
     auto swapped = it.start_all_to_all(given);
+    auto top = it.start_reduce(last, mine, clump::op::sum);
+    auto upto = it.start_scan(mine, clump::op::sum);
+    auto below = it.start_exclusive_scan(mine, clump::op::sum);
+    auto whole = it.start_gather(0, mine);
+    auto shares = it.start_all_to_all_v(std::span<const std::vector<int>>(parts));
+    auto own = it.start_scatter(last, std::span<const double>(given));
     EXPECT(it.all_reduce(mine, clump::op::max).value() == *std::max_element(members.begin(), members.end()));
     { auto dropped = it.start_all_gather(mine); }
+    const auto share = shares.wait().value();
+    for (size_t i = 0; i < members.size(); i++)
+        EXPECT(std::vector<int>(share[int(i)].begin(), share[int(i)].end()) == of_all[i]);
+    EXPECT(own.wait().value() == members.back() + 1000.0 * mine);
+    EXPECT(whole.wait().value() == (me == 0 ? members : std::vector<int>()));
+    EXPECT(below.wait().value() == (me > 0 ? std::optional(before) : std::nullopt));
+    EXPECT(upto.wait().value() == before + mine);
+    EXPECT(top.wait().value() == (me == last ? std::optional(sum) : std::nullopt));
     EXPECT(swapped.wait().value() == got);
     EXPECT(word.wait().value() == std::vector<int>(5, members[0]));
     while (!names.test().value()) std::this_thread::yield();
