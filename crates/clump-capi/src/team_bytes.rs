@@ -196,7 +196,8 @@ impl PartsSpace {
         let (to, most) = self.to;
         let needed = got.iter().map(Vec::len).sum::<usize>();
         if needed > most {
-            let what = format!("the ranks gave {needed} bytes, and the program has space for {most}");
+            let what =
+                format!("the ranks gave {needed} bytes, and the program has space for {most}");
             return Err(Fault::new(S::CLUMP_ERR_TOO_LONG, what));
         }
         // SAFETY: by `new`; nothing else uses it meanwhile.

@@ -171,9 +171,7 @@ pub unsafe extern "C" fn clump_team_gather_start(
             let (place, mine) =
                 unsafe { (ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?) };
             start(handle, |team| {
-                let write = move |got: Option<Vec<u8>>| {
-                    got.map_or(Ok(()), |got| place.write(&got))
-                };
+                let write = move |got: Option<Vec<u8>>| got.map_or(Ok(()), |got| place.write(&got));
                 Ok((team.start_gather(root, mine)?, write))
             })
         })

@@ -32,6 +32,16 @@ pub enum clump_atomic {
     CLUMP_ATOMIC_MIN = 8,
     /// Keeps the larger, as numbers without sign.
     CLUMP_ATOMIC_MAX = 9,
+    /// Keeps the smaller, as numbers with sign.
+    CLUMP_ATOMIC_MIN_SIGNED = 10,
+    /// Keeps the larger, as numbers with sign.
+    CLUMP_ATOMIC_MAX_SIGNED = 11,
+    /// Adds, as floating-point numbers: `double`, or `float` in words of 4 bytes.
+    CLUMP_ADD_FLOAT = 12,
+    /// Keeps the smaller, as floating-point numbers; of a number and a NaN, the number.
+    CLUMP_ATOMIC_MIN_FLOAT = 13,
+    /// Keeps the larger, as floating-point numbers; of a number and a NaN, the number.
+    CLUMP_ATOMIC_MAX_FLOAT = 14,
 }
 
 /// Comparisons of a word with a value.
@@ -71,36 +81,17 @@ fn apply<T: Word>(
     (operand, other): (T, T),
     old: *mut T,
 ) -> Result<()> {
-    use AtomicOp as A;
-    let at = offset;
-    if old.is_null() {
-        match op {
-            A::Load => return Err(null("the place for what is read")),
-            A::CompareSwap => drop(target.compare_swap(at, other, operand)?),
-            A::Store | A::Swap => target.store(at, operand)?,
-            A::Add => target.add(at, operand)?,
-            A::And => target.and(at, operand)?,
-            A::Or => target.or(at, operand)?,
-            A::Xor => target.xor(at, operand)?,
-            A::Min => target.min(at, operand)?,
-            A::Max => target.max(at, operand)?,
-        }
-        return Ok(());
-    }
-    let before = match op {
-        A::Load => target.load(at)?,
-        A::Store => {
-            target.store(at, operand)?;
+    let before = match (op, old.is_null()) {
+        (AtomicOp::Load, true) => return Err(null("the place for what is read")),
+        (AtomicOp::Load, false) => target.load(offset)?,
+        (AtomicOp::CompareSwap, _) => target.compare_swap(offset, other, operand)?,
+        (AtomicOp::Swap, false) => target.swap(offset, operand)?,
+        (AtomicOp::Store, _) | (AtomicOp::Swap, true) => {
+            target.store(offset, operand)?;
             operand
         }
-        A::Swap => target.swap(at, operand)?,
-        A::CompareSwap => target.compare_swap(at, other, operand)?,
-        A::Add => target.fetch_add(at, operand)?,
-        A::And => target.fetch_and(at, operand)?,
-        A::Or => target.fetch_or(at, operand)?,
-        A::Xor => target.fetch_xor(at, operand)?,
-        A::Min => target.fetch_min(at, operand)?,
-        A::Max => target.fetch_max(at, operand)?,
+        (_, true) => return Ok(target.update(offset, op, operand)?),
+        (_, false) => target.fetch(offset, op, operand)?,
     };
     write_if(old, before);
     Ok(())

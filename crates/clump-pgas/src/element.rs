@@ -1,6 +1,7 @@
 //! Types of elements, and the atomics that they have.
 
 use clump_rma::AtomicOp;
+use private::NumberKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Type of the elements of global memory: values that travel as they lie in memory.
@@ -9,98 +10,89 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + 'static> Element for T {}
 
 /// Number type that has remote atomics: all integers of up to 64 bits, `f32` and `f64`.
 ///
-/// The interface of a node executes what [`AtomicElement::DIRECT`] names, on words of 4 and 8
-/// bytes. Other operations (those of narrower types, minimum and maximum of signed ones, and
-/// arithmetic of floats) are compare-and-swaps from here, repeated until one succeeds; they are
-/// atomic with respect to all others.
-pub trait AtomicElement: Element + PartialEq + private::Sealed {
-    /// Operations that the interface executes on a whole word of this type.
-    const DIRECT: &'static [AtomicOp];
-
-    /// Combines an element with an operand, as `op` does.
-    #[doc(hidden)]
-    fn combine(op: AtomicOp, before: Self, operand: Self) -> Self;
-}
+/// The interface of a node executes those of 4 and 8 bytes. Those of narrower types are
+/// compare-and-swaps from here, repeated until one succeeds; they are atomic with respect to all
+/// others.
+pub trait AtomicElement: Element + PartialEq + private::Sealed {}
 
 /// Integer type, which also has bitwise atomics.
 pub trait Bits: AtomicElement {}
 
 mod private {
+    /// Meaning of a number's bits.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum NumberKind {
+        Unsigned,
+        Signed,
+        Float,
+    }
+
     /// Implemented by number types only.
-    pub trait Sealed {}
+    pub trait Sealed {
+        const KIND: NumberKind;
+    }
 }
 
-/// Operations that work on the bits of a word, whatever they mean.
-const PLAIN: &[AtomicOp] = &[AtomicOp::Load, AtomicOp::Store, AtomicOp::Swap];
-
-/// Those, and operations that are alike for signed and unsigned integers.
-const SIGNED: &[AtomicOp] = &[
-    AtomicOp::Load,
-    AtomicOp::Store,
-    AtomicOp::Swap,
-    AtomicOp::Add,
-    AtomicOp::And,
-    AtomicOp::Or,
-    AtomicOp::Xor,
-];
-
-macro_rules! integers {
-    ($($t:ty, $direct:expr;)+) => {$(
-        impl private::Sealed for $t {}
-        impl Bits for $t {}
-        impl AtomicElement for $t {
-            const DIRECT: &'static [AtomicOp] = $direct;
-
-            fn combine(op: AtomicOp, before: Self, operand: Self) -> Self {
-                match op {
-                    AtomicOp::Load => before,
-                    AtomicOp::Store | AtomicOp::Swap | AtomicOp::CompareSwap => operand,
-                    AtomicOp::Add => before.wrapping_add(operand),
-                    AtomicOp::And => before & operand,
-                    AtomicOp::Or => before | operand,
-                    AtomicOp::Xor => before ^ operand,
-                    AtomicOp::Min => before.min(operand),
-                    AtomicOp::Max => before.max(operand),
-                }
-            }
+macro_rules! numbers {
+    ($($kind:ident: $($t:ty)+;)+) => {$($(
+        impl private::Sealed for $t {
+            const KIND: NumberKind = NumberKind::$kind;
         }
-    )+};
+        impl AtomicElement for $t {}
+    )+)+};
 }
-integers! {
-    u64, &AtomicOp::ALL;
-    u32, &AtomicOp::ALL;
-    i64, SIGNED;
-    i32, SIGNED;
-    u16, &[];
-    i16, &[];
-    u8, &[];
-    i8, &[];
+numbers! {
+    Unsigned: u8 u16 u32 u64;
+    Signed: i8 i16 i32 i64;
+    Float: f32 f64;
 }
 
-macro_rules! floats {
-    ($($t:ty)+) => {$(
-        impl private::Sealed for $t {}
-        impl AtomicElement for $t {
-            const DIRECT: &'static [AtomicOp] = PLAIN;
-
-            fn combine(op: AtomicOp, before: Self, operand: Self) -> Self {
-                match op {
-                    AtomicOp::Add => before + operand,
-                    AtomicOp::Min => before.min(operand),
-                    AtomicOp::Max => before.max(operand),
-                    AtomicOp::Store | AtomicOp::Swap | AtomicOp::CompareSwap => operand,
-                    AtomicOp::Load | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => before,
-                }
-            }
-        }
-    )+};
+macro_rules! bits {
+    ($($t:ty)+) => {$(impl Bits for $t {})+};
 }
-floats!(f32 f64);
+bits!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-/// Returns true if the interface executes `op` on words of this type.
+/// Returns the operation on whole words that does to elements of this type what `op` says; `None`
+/// if they are narrower.
 #[inline(always)]
-pub(crate) fn is_direct<T: AtomicElement>(op: AtomicOp) -> bool {
-    T::DIRECT.contains(&op)
+pub(crate) fn on_words<T: AtomicElement>(op: AtomicOp) -> Option<AtomicOp> {
+    (size_of::<T>() >= 4).then(|| match (T::KIND, op) {
+        (NumberKind::Signed, AtomicOp::Min) => AtomicOp::MinSigned,
+        (NumberKind::Signed, AtomicOp::Max) => AtomicOp::MaxSigned,
+        (NumberKind::Float, AtomicOp::Add) => AtomicOp::AddFloat,
+        (NumberKind::Float, AtomicOp::Min) => AtomicOp::MinFloat,
+        (NumberKind::Float, AtomicOp::Max) => AtomicOp::MaxFloat,
+        _ => op,
+    })
+}
+
+/// Combines an integer that is no whole word with an operand.
+pub(crate) fn combine_narrow<T: AtomicElement>(op: AtomicOp, before: T, operand: T) -> T {
+    debug_assert!(T::KIND != NumberKind::Float, "all of these are whole words");
+    let unused = 64 - 8 * size_of::<T>() as u32;
+    let widened = |value: T| {
+        let word = (to_word(value) << unused).cast_signed();
+        let unsigned = (word.cast_unsigned() >> unused).cast_signed();
+        if T::KIND == NumberKind::Signed { word >> unused } else { unsigned }
+    };
+    let (before, operand) = (widened(before), widened(operand));
+    let after = match op {
+        AtomicOp::Add => before + operand,
+        AtomicOp::And => before & operand,
+        AtomicOp::Or => before | operand,
+        AtomicOp::Xor => before ^ operand,
+        AtomicOp::Min => before.min(operand),
+        AtomicOp::Max => before.max(operand),
+        _ => {
+            debug_assert!(
+                matches!(op, AtomicOp::Store | AtomicOp::Swap),
+                "{op:?} combines nothing"
+            );
+            operand
+        }
+    };
+    // The lowest bits are those of the narrower sum, too.
+    from_word(after.cast_unsigned())
 }
 
 /// Returns the bytes of a value of up to eight bytes, as the lowest of a word.

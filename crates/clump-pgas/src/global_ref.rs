@@ -2,7 +2,7 @@
 
 use crate::aggregator::PeerSegment;
 use crate::collector::{BatchKind, Destination as _};
-use crate::element::{AtomicElement, Bits, Element, from_word, is_direct, to_word};
+use crate::element::{AtomicElement, Bits, Element, combine_narrow, from_word, on_words, to_word};
 use crate::error::{ErrorKind, Result};
 use crate::global_ptr::GlobalPtr;
 use crate::pending::{Pending, PendingWord};
@@ -185,7 +185,7 @@ impl<T: Element> GlobalRef<'_, T> {
             let kind = BatchKind { op, halves: false };
             return self.inner.aggregator.push(peer, kind, self.offset, word);
         }
-        update_alone(&peer.target, self.offset, op, word)
+        Ok(peer.target.update(self.offset, op, word)?)
     }
 
     /// Begins an update of a word of four bytes.
@@ -196,7 +196,7 @@ impl<T: Element> GlobalRef<'_, T> {
             let kind = BatchKind { op, halves: true };
             return self.inner.aggregator.push(peer, kind, self.offset, half.into());
         }
-        update_alone(&peer.target, self.offset, op, half)
+        Ok(peer.target.update(self.offset, op, half)?)
     }
 }
 
@@ -212,29 +212,6 @@ pub(crate) fn read_from<T: Element>(target: &Target, offset: u64) -> Result<T> {
             Ok(value)
         }
     }
-}
-
-/// Begins an update that is not collected.
-#[inline(always)]
-fn update_alone<W: clump_rma::Word>(
-    target: &Target,
-    offset: u64,
-    op: AtomicOp,
-    word: W,
-) -> Result<()> {
-    match op {
-        AtomicOp::Store => target.put(offset, word)?,
-        AtomicOp::Add => target.add(offset, word)?,
-        AtomicOp::And => target.and(offset, word)?,
-        AtomicOp::Or => target.or(offset, word)?,
-        AtomicOp::Xor => target.xor(offset, word)?,
-        AtomicOp::Min => target.min(offset, word)?,
-        AtomicOp::Max => target.max(offset, word)?,
-        AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap => {
-            debug_assert!(false, "operations made for their results are answered");
-        }
-    }
-    Ok(())
 }
 
 macro_rules! atomics {
@@ -283,9 +260,9 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
 
     #[inline(always)]
     fn update(&self, op: AtomicOp, operand: T) -> Result<()> {
-        if !is_direct::<T>(op) {
-            return self.change(|before| Some(T::combine(op, before, operand))).map(drop);
-        }
+        let Some(op) = on_words::<T>(op) else {
+            return self.change(|before| Some(combine_narrow(op, before, operand))).map(drop);
+        };
         if size_of::<T>() == 8 {
             return self.update_word(op, to_word(operand));
         }
@@ -294,14 +271,20 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
 
     fn fetch(&self, op: AtomicOp, operand: T) -> Result<Pending<'a, T>> {
         let (inner, offset) = (self.inner, self.offset);
-        let state = if !is_direct::<T>(op) {
-            PendingWord::Ready(self.change(|before| Some(T::combine(op, before, operand)))?)
-        } else if size_of::<T>() == 8 {
-            let target = &self.peer()?.target;
-            PendingWord::Word(target.start_atomic(offset, op, to_word(operand), 0_u64)?)
-        } else {
-            let target = &self.peer()?.target;
-            PendingWord::Half(target.start_atomic(offset, op, to_word(operand) as u32, 0_u32)?)
+        let target = &self.peer()?.target;
+        let state = match (on_words::<T>(op), size_of::<T>()) {
+            (None, _) => {
+                PendingWord::Ready(self.change(|before| Some(combine_narrow(op, before, operand)))?)
+            }
+            (Some(op), 8) => {
+                PendingWord::Word(target.start_atomic(offset, op, to_word(operand), 0_u64)?)
+            }
+            (Some(op), _) => PendingWord::Half(target.start_atomic(
+                offset,
+                op,
+                to_word(operand) as u32,
+                0_u32,
+            )?),
         };
         Ok(Pending { inner, state })
     }

@@ -4,7 +4,8 @@
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
-/// Operation on a word; all but the first four combine the word with one operand.
+/// Operation on a word; all but the first four combine the word with one operand. Where numbers
+/// have a sign or a point, so do the bits of word and operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AtomicOp {
@@ -28,11 +29,21 @@ pub enum AtomicOp {
     Min = 8,
     /// Keeps the larger, as unsigned numbers.
     Max = 9,
+    /// Keeps the smaller, as signed numbers.
+    MinSigned = 10,
+    /// Keeps the larger, as signed numbers.
+    MaxSigned = 11,
+    /// Adds, as floating-point numbers.
+    AddFloat = 12,
+    /// Keeps the smaller, as floating-point numbers; of a number and a NaN, the number.
+    MinFloat = 13,
+    /// Keeps the larger, as floating-point numbers; of a number and a NaN, the number.
+    MaxFloat = 14,
 }
 
 impl AtomicOp {
     /// All operations.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Load,
         Self::Store,
         Self::Swap,
@@ -43,7 +54,17 @@ impl AtomicOp {
         Self::Xor,
         Self::Min,
         Self::Max,
+        Self::MinSigned,
+        Self::MaxSigned,
+        Self::AddFloat,
+        Self::MinFloat,
+        Self::MaxFloat,
     ];
+
+    /// Returns true if an operation is made for the value that it finds, so that it is answered.
+    pub(crate) fn is_answered(self) -> bool {
+        matches!(self, Self::Load | Self::Swap | Self::CompareSwap)
+    }
 
     pub(crate) fn from_bits(bits: u8) -> Option<Self> {
         let op = Self::ALL.get(usize::from(bits)).copied();
@@ -84,6 +105,16 @@ macro_rules! apply {
             AtomicOp::Xor => cell.fetch_xor(operand, BOTH),
             AtomicOp::Min => cell.fetch_min(operand, BOTH),
             AtomicOp::Max => cell.fetch_max(operand, BOTH),
+            op => {
+                let mut before = cell.load(Ordering::Relaxed);
+                loop {
+                    let after = Self::combine(op, before, operand);
+                    match cell.compare_exchange_weak(before, after, BOTH, Ordering::Relaxed) {
+                        Ok(_) => break before,
+                        Err(now) => before = now,
+                    }
+                }
+            }
         }
     }};
 }
@@ -111,6 +142,9 @@ pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
     /// Executes `op`. Returns the previous value.
     #[doc(hidden)]
     fn apply(cell: &Self::Cell, op: AtomicOp, operand: Self, other: Self) -> Self;
+    /// Returns what an operation that processors do not have makes of a word.
+    #[doc(hidden)]
+    fn combine(op: AtomicOp, before: Self, operand: Self) -> Self;
     /// Reads the word, unordered with anything else.
     #[doc(hidden)]
     fn read(cell: &Self::Cell) -> Self;
@@ -120,7 +154,7 @@ pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
 }
 
 macro_rules! word {
-    ($word:ty, $cell:ty, $find:ident, $width:expr) => {
+    ($word:ty, $cell:ty, $float:ty, $find:ident, $width:expr) => {
         impl Word for $word {
             type Cell = $cell;
             const WIDTH: Width = $width;
@@ -146,6 +180,27 @@ macro_rules! word {
             }
 
             #[inline(always)]
+            fn combine(op: AtomicOp, before: Self, operand: Self) -> Self {
+                let signed = |combine: fn(_, _) -> _| {
+                    combine(before.cast_signed(), operand.cast_signed()).cast_unsigned()
+                };
+                let float = |combine: fn($float, $float) -> $float| {
+                    combine(<$float>::from_bits(before), <$float>::from_bits(operand)).to_bits()
+                };
+                match op {
+                    AtomicOp::MinSigned => signed(Ord::min),
+                    AtomicOp::MaxSigned => signed(Ord::max),
+                    AtomicOp::AddFloat => float(std::ops::Add::add),
+                    AtomicOp::MinFloat => float(<$float>::min),
+                    AtomicOp::MaxFloat => float(<$float>::max),
+                    _ => {
+                        debug_assert!(false, "processors execute {op:?}");
+                        before
+                    }
+                }
+            }
+
+            #[inline(always)]
             fn read(cell: &$cell) -> Self {
                 cell.load(Ordering::Relaxed)
             }
@@ -158,8 +213,8 @@ macro_rules! word {
     };
 }
 
-word!(u64, AtomicU64, word, Width::Word);
-word!(u32, AtomicU32, half, Width::Half);
+word!(u64, AtomicU64, f64, word, Width::Word);
+word!(u32, AtomicU32, f32, half, Width::Half);
 
 /// Executes `op` on a word of `width`; operands and result are 64 bits wide.
 pub(crate) fn execute(

@@ -97,7 +97,7 @@ fn expect<T: Bits + Ord + Number>(model: &mut [T], step: &Step) {
         AtomicOp::Xor => T::of(word.bits() ^ by.bits()),
         AtomicOp::Min => by.min(*word),
         AtomicOp::Max => by.max(*word),
-        AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap => unreachable!(),
+        _ => unreachable!(),
     };
 }
 
@@ -145,7 +145,7 @@ fn execute<T: Bits + Number>(table: &Spread<T>, step: &Step) {
         AtomicOp::Xor => at().xor(by).unwrap(),
         AtomicOp::Min => at().min(by).unwrap(),
         AtomicOp::Max => at().max(by).unwrap(),
-        AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap => unreachable!(),
+        _ => unreachable!(),
     }
 }
 
@@ -274,8 +274,14 @@ fn floats_are_added_and_compared() {
             halves.at(3).add(0.25).unwrap();
         }
         sums.at(2).min(-1.5 - pgas.rank() as f64).unwrap();
+        halves.at(1).max(-0.5 * pgas.rank() as f32).unwrap();
+        let before = sums.at(0).fetch_max(pgas.rank() as f64).unwrap().wait().unwrap();
+        assert!(before >= 0.0, "sums were added, and are at least nothing");
+        halves.at(2).fetch_min(f32::NAN).unwrap().wait().unwrap();
         pgas.all_store_sync().unwrap();
         let ranks = pgas.nranks() as f64;
+        assert_eq!(halves.at(1).read().unwrap(), 0.0);
+        assert_eq!(halves.at(2).read().unwrap(), 0.0, "of a number and a NaN, the number");
         assert_eq!(sums.at(3).read().unwrap(), 2.5 * ranks);
         assert_eq!(sums.at(2).read().unwrap(), -0.5 - ranks);
         assert_eq!(f64::from(halves.at(3).read().unwrap()), 1.25 * ranks);

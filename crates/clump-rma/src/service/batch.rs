@@ -62,7 +62,7 @@ pub(super) fn kind_of(kind: u64) -> Result<(AtomicOp, bool), Refusal> {
 
 /// Returns true for operations that a batch of updates may have: those without a result.
 pub(crate) fn may_be_batched(op: AtomicOp) -> bool {
-    !matches!(op, AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap)
+    !op.is_answered()
 }
 
 /// Executes one operation on many words. Returns false, and changes nothing, if an index is not
@@ -82,6 +82,7 @@ pub(crate) fn execute(words: &[AtomicU64], op: AtomicOp, updates: &[Update]) -> 
         AtomicOp::Min => each(words, updates, |word, value| word.fetch_min(value, order)),
         AtomicOp::Max => each(words, updates, |word, value| word.fetch_max(value, order)),
         AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap => return false,
+        op => each(words, updates, |word, value| u64::apply(word, op, value, 0)),
     }
     true
 }

@@ -105,7 +105,7 @@ macro_rules! fetching {
         /// Fails if it is refused, or if its node or a rank is lost.
         #[inline(always)]
         pub fn $name<T: Word>(&self, offset: u64, operand: T) -> Result<T> {
-            self.atomic(offset, AtomicOp::$op, operand, T::from_bits(0))
+            self.fetch(offset, AtomicOp::$op, operand)
         }
 
         #[doc = concat!($what, ". Does not wait until that has happened.")]
@@ -115,7 +115,7 @@ macro_rules! fetching {
         /// refusal.
         #[inline(always)]
         pub fn $silent<T: Word>(&self, offset: u64, operand: T) -> Result<()> {
-            self.atomic_silent(offset, AtomicOp::$op, operand)
+            self.update(offset, AtomicOp::$op, operand)
         }
     )+};
 }
@@ -187,7 +187,7 @@ impl Target {
     /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a refusal.
     #[inline(always)]
     pub fn store<T: Word>(&self, offset: u64, value: T) -> Result<()> {
-        self.atomic_silent(offset, AtomicOp::Store, value)
+        self.update(offset, AtomicOp::Store, value)
     }
 
     fetching! {
@@ -232,8 +232,24 @@ impl Target {
         }
     }
 
+    /// Executes an atomic operation with one operand, and gives what the word was before.
+    ///
+    /// # Errors
+    /// Fails if it is refused, or if its node or a rank is lost.
     #[inline(always)]
-    fn atomic_silent<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
+    pub fn fetch<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<T> {
+        debug_assert!(op != AtomicOp::CompareSwap, "that has two");
+        self.atomic(offset, op, operand, T::from_bits(0))
+    }
+
+    /// Executes an atomic operation that is not made for its result. Does not wait until that has
+    /// happened.
+    ///
+    /// # Errors
+    /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a refusal.
+    #[inline(always)]
+    pub fn update<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
+        debug_assert!(!op.is_answered(), "a load, a swap or a compare-and-swap");
         if let Some(cell) = self.cell::<T>(offset) {
             T::apply(cell, op, operand, T::from_bits(0));
             return Ok(());
@@ -310,8 +326,7 @@ impl Target {
     #[inline(never)]
     fn atomic_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
         debug_assert!(self.cell::<T>(offset).is_none(), "a word at hand is accessed at once");
-        let silent = !matches!(op, AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap);
-        debug_assert!(silent, "operations made for their results are answered");
+        debug_assert!(!op.is_answered(), "operations made for their results are answered");
         if self.near.is_some() {
             return self.near_again(offset, op, operand, T::from_bits(0)).map(drop);
         }
