@@ -7,7 +7,7 @@ use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::rank::WaitReason;
 
 /// Makes the result of a schedule at its end; the number is that of the collective.
-pub(crate) type Finish<R> = fn(Schedule, &Team, u64) -> Result<R>;
+pub(crate) type Finish<R> = fn(&Schedule, &Team, u64) -> Result<R>;
 
 /// A collective under way. One that is dropped goes on; other ranks do not notice.
 #[must_use = "its result is had by `wait`"]
@@ -55,7 +55,7 @@ impl<R> PendingCollective<'_, R> {
         let schedule = schedule.ok_or_else(gone)?;
         match schedule.failed {
             Some(misfit) => Err(failed(misfit)),
-            None => (self.finish)(schedule, self.team, self.seq),
+            None => (self.finish)(&schedule, self.team, self.seq),
         }
     }
 }

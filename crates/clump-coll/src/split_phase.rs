@@ -13,6 +13,9 @@ use clump_am::Result;
 use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
+/// Returns what becomes of a part of the rank of this number.
+type TakenAs = fn(usize) -> Taken;
+
 /// Combines nothing: for collectives that do not.
 fn unused(_: &mut [u8], _: &[u8], _: bool) {
     debug_assert!(false, "this collective combines nothing");
@@ -39,12 +42,12 @@ fn reduction<T: Number, O: Op<T>>(mut steps: Vec<Step>, values: &[T]) -> Result<
 }
 
 /// Returns the value, whole.
-fn whole_value<T: Plain>(done: Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
+fn whole_value<T: Plain>(done: &Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
     Ok(to_values(&done.value))
 }
 
 /// Returns the parts, one behind the other.
-fn all_parts<T: Plain>(done: Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
+fn all_parts<T: Plain>(done: &Schedule, _: &Team, _: u64) -> Result<Vec<T>> {
     Ok(to_values(&done.parts.concat()))
 }
 
@@ -368,7 +371,7 @@ impl Team {
     fn start_exchange<R>(
         &self,
         counter: Counter,
-        (parts, taken): (Vec<Vec<u8>>, fn(usize) -> Taken),
+        (parts, taken): (Vec<Vec<u8>>, TakenAs),
         finish: Finish<R>,
     ) -> Result<PendingCollective<'_, R>> {
         let (me, n, step) = (self.rank(), self.nranks(), step::BETWEEN);

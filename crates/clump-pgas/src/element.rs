@@ -56,14 +56,15 @@ bits!(u8 u16 u32 u64 i8 i16 i32 i64);
 /// if they are narrower.
 #[inline(always)]
 pub(crate) fn on_words<T: AtomicElement>(op: AtomicOp) -> Option<AtomicOp> {
-    (size_of::<T>() >= 4).then(|| match (T::KIND, op) {
+    let op = match (T::KIND, op) {
         (NumberKind::Signed, AtomicOp::Min) => AtomicOp::MinSigned,
         (NumberKind::Signed, AtomicOp::Max) => AtomicOp::MaxSigned,
         (NumberKind::Float, AtomicOp::Add) => AtomicOp::AddFloat,
         (NumberKind::Float, AtomicOp::Min) => AtomicOp::MinFloat,
         (NumberKind::Float, AtomicOp::Max) => AtomicOp::MaxFloat,
         _ => op,
-    })
+    };
+    (size_of::<T>() >= 4).then_some(op)
 }
 
 /// Combines an integer that is no whole word with an operand.

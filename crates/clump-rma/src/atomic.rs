@@ -154,7 +154,7 @@ pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
 }
 
 macro_rules! word {
-    ($word:ty, $cell:ty, $float:ty, $find:ident, $width:expr) => {
+    ($word:ty, $signed:ty, $float:ty, $cell:ty, $find:ident, $width:expr) => {
         impl Word for $word {
             type Cell = $cell;
             const WIDTH: Width = $width;
@@ -181,7 +181,7 @@ macro_rules! word {
 
             #[inline(always)]
             fn combine(op: AtomicOp, before: Self, operand: Self) -> Self {
-                let signed = |combine: fn(_, _) -> _| {
+                let signed = |combine: fn($signed, $signed) -> $signed| {
                     combine(before.cast_signed(), operand.cast_signed()).cast_unsigned()
                 };
                 let float = |combine: fn($float, $float) -> $float| {
@@ -213,8 +213,8 @@ macro_rules! word {
     };
 }
 
-word!(u64, AtomicU64, f64, word, Width::Word);
-word!(u32, AtomicU32, f32, half, Width::Half);
+word!(u64, i64, f64, AtomicU64, word, Width::Word);
+word!(u32, i32, f32, AtomicU32, half, Width::Half);
 
 /// Executes `op` on a word of `width`; operands and result are 64 bits wide.
 pub(crate) fn execute(

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const WORDS: u64 = 512;
 const BYTES: u64 = WORDS * 8;
-const OPS: [AtomicOp; 7] = [
+const OPS: [AtomicOp; 9] = [
     AtomicOp::Store,
     AtomicOp::Add,
     AtomicOp::And,
@@ -19,6 +19,8 @@ const OPS: [AtomicOp; 7] = [
     AtomicOp::Xor,
     AtomicOp::Min,
     AtomicOp::Max,
+    AtomicOp::MinSigned,
+    AtomicOp::MaxSigned,
 ];
 
 fn shapes() -> Vec<Shape> {
@@ -61,14 +63,17 @@ impl Model {
             AtomicOp::Xor => word ^ by,
             AtomicOp::Min => word.min(by),
             AtomicOp::Max => word.max(by),
-            AtomicOp::Load | AtomicOp::Swap | AtomicOp::CompareSwap => panic!("has a result"),
+            AtomicOp::MinSigned if by as i64 > word as i64 => word,
+            AtomicOp::MaxSigned if (by as i64) < word as i64 => word,
+            AtomicOp::MinSigned | AtomicOp::MaxSigned => by,
+            _ => panic!("has a result, or other numbers"),
         };
         self.write(at, &word.to_le_bytes());
     }
 }
 
 fn update(next: &Target, model: &mut Model, sampler: &mut Sampler) {
-    let (base, mut op) = (sampler.below(WORDS), OPS[sampler.below(7) as usize]);
+    let (base, mut op) = (sampler.below(WORDS), OPS[sampler.below(OPS.len() as u64) as usize]);
     let mut most = 40;
     if sampler.below(8) == 0 {
         // More than one request holds; no order among requests, so the operations commute.

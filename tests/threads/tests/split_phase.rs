@@ -71,48 +71,26 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
     let (me, ranks) = (team.rank() as u64, team.nranks() as u64);
     let mut sampler = Sampler::new(n);
     let count = [0, 1, 3, 40, 9000][sampler.index(5)];
-    let all = || (0..ranks).map(|rank| given(n, rank, count));
     let root = Sampler::new(!n).index(ranks as usize);
     let at_root = |values| (me == root as u64).then_some(values);
+    let all = || (0..ranks).map(|rank| given(n, rank, count));
     match sampler.index(15) {
-        9 => {
-            let mut values = given(n, me, count);
-            let begun = team.start_reduce(root, &values, Chained).unwrap();
-            team.reduce_slice(root, &mut values, Chained).unwrap();
-            Begun::Rooted(begun, at_root(values))
-        }
-        10 => {
-            let mut values = given(n, me, count);
-            let begun = team.start_scan(&values, Chained).unwrap();
-            team.scan_slice(&mut values, Chained).unwrap();
-            Begun::Words(begun, values)
-        }
-        11 => {
-            let mut values = given(n, me, count);
-            let begun = team.start_exclusive_scan(&values, Chained).unwrap();
-            team.exclusive_scan_slice(&mut values, Chained).unwrap();
-            Begun::Rooted(begun, (me > 0).then_some(values))
-        }
-        12 => {
-            let begun = team.start_gather(root, &given(n, me, count)).unwrap();
-            Begun::Rooted(begun, at_root(all().flatten().collect()))
-        }
-        13 => {
-            let of_root = given(n, root as u64, ranks as usize * count);
-            let expected = of_root[me as usize * count..][..count].to_vec();
-            let of_root = at_root(of_root).unwrap_or_default();
-            Begun::Words(team.start_scatter(root, &of_root, count).unwrap(), expected)
-        }
-        14 => {
-            let parts: Vec<_> = (0..ranks).map(|to| text(n, me, to)).collect();
-            let expected = (0..ranks).map(|from| text(n, from, me)).collect();
-            Begun::Texts(team.start_all_to_all_bytes(&parts).unwrap(), expected)
-        }
+        0..6 => begin_combining(team, n, &mut sampler, count),
+        6 => Begun::Barrier(team.start_barrier().unwrap()),
         7 => {
+            let values = given(n, me, count);
+            let expected = given(n, root as u64, count);
+            Begun::Words(team.start_broadcast(root, &values).unwrap(), expected)
+        }
+        8 => {
+            let expected = all().flatten().collect();
+            Begun::Words(team.start_all_gather_slice(&given(n, me, count)).unwrap(), expected)
+        }
+        9 => {
             let expected = (0..ranks).map(|rank| given(n, rank, 1)[0]).collect();
             Begun::Words(team.start_all_gather(given(n, me, 1)[0]).unwrap(), expected)
         }
-        8 => {
+        10 => {
             let mine = given(n, me, ranks as usize * count);
             let to_me = me as usize * count..(me as usize + 1) * count;
             let expected = (0..ranks)
@@ -120,25 +98,43 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
                 .collect();
             Begun::Words(team.start_all_to_all_slice(&mine).unwrap(), expected)
         }
-        6 => {
-            let mut values = given(n, me, count);
-            let begun = team.start_all_reduce(&values, Chained).unwrap();
-            team.all_reduce_slice(&mut values, Chained).unwrap();
-            Begun::Words(begun, values)
+        11 => {
+            let begun = team.start_gather(root, &given(n, me, count)).unwrap();
+            Begun::Rooted(begun, at_root(all().flatten().collect()))
         }
-        0 => Begun::Barrier(team.start_barrier().unwrap()),
-        1 => {
-            let values = given(n, me, count);
-            let expected = given(n, root as u64, count);
-            Begun::Words(team.start_broadcast(root, &values).unwrap(), expected)
+        12 => {
+            let of_root = given(n, root as u64, ranks as usize * count);
+            let expected = of_root[me as usize * count..][..count].to_vec();
+            let of_root = at_root(of_root).unwrap_or_default();
+            Begun::Words(team.start_scatter(root, &of_root, count).unwrap(), expected)
         }
-        2 => {
+        13 => {
+            let parts: Vec<_> = (0..ranks).map(|to| text(n, me, to)).collect();
+            let expected = (0..ranks).map(|from| text(n, from, me)).collect();
+            Begun::Texts(team.start_all_to_all_bytes(&parts).unwrap(), expected)
+        }
+        _ => {
+            let mine = given(n, me, ranks as usize);
+            let expected =
+                (0..ranks).map(|rank| given(n, rank, ranks as usize)[me as usize]).collect();
+            Begun::Words(team.start_all_to_all(&mine).unwrap(), expected)
+        }
+    }
+}
+
+/// Begins a collective that combines `count` values of each rank.
+fn begin_combining<'a>(team: &'a Team, n: u64, sampler: &mut Sampler, count: usize) -> Begun<'a> {
+    let (me, ranks) = (team.rank() as u64, team.nranks() as u64);
+    let root = Sampler::new(!n).index(ranks as usize);
+    let all = || (0..ranks).map(|rank| given(n, rank, count));
+    match sampler.index(6) {
+        0 => {
             let max =
                 |a: Vec<u64>, b: Vec<u64>| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect();
             let expected = all().reduce(max).unwrap();
             Begun::Words(team.start_all_reduce(&given(n, me, count), Max).unwrap(), expected)
         }
-        3 => {
+        1 => {
             // Sums of floating-point numbers depend on their order: it is that of the blocking one.
             let mut values: Vec<f32> =
                 given(n, me, count).iter().map(|&v| v as f32 / 3e9).collect();
@@ -146,15 +142,29 @@ fn begin(team: &Team, n: u64) -> Begun<'_> {
             team.all_reduce_slice(&mut values, Sum).unwrap();
             Begun::Reals(begun, values)
         }
+        2 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_all_reduce(&values, Chained).unwrap();
+            team.all_reduce_slice(&mut values, Chained).unwrap();
+            Begun::Words(begun, values)
+        }
+        3 => {
+            let mut values = given(n, me, count);
+            let begun = team.start_reduce(root, &values, Chained).unwrap();
+            team.reduce_slice(root, &mut values, Chained).unwrap();
+            Begun::Rooted(begun, (me == root as u64).then_some(values))
+        }
         4 => {
-            let expected = all().flatten().collect();
-            Begun::Words(team.start_all_gather_slice(&given(n, me, count)).unwrap(), expected)
+            let mut values = given(n, me, count);
+            let begun = team.start_scan(&values, Chained).unwrap();
+            team.scan_slice(&mut values, Chained).unwrap();
+            Begun::Words(begun, values)
         }
         _ => {
-            let mine = given(n, me, ranks as usize);
-            let expected =
-                (0..ranks).map(|rank| given(n, rank, ranks as usize)[me as usize]).collect();
-            Begun::Words(team.start_all_to_all(&mine).unwrap(), expected)
+            let mut values = given(n, me, count);
+            let begun = team.start_exclusive_scan(&values, Chained).unwrap();
+            team.exclusive_scan_slice(&mut values, Chained).unwrap();
+            Begun::Rooted(begun, (me > 0).then_some(values))
         }
     }
 }

@@ -53,7 +53,27 @@ typedef enum clump_atomic {
   /**
    * Keeps the larger, as numbers without sign.
    */
-  CLUMP_ATOMIC_MAX = 9
+  CLUMP_ATOMIC_MAX = 9,
+  /**
+   * Keeps the smaller, as numbers with sign.
+   */
+  CLUMP_ATOMIC_MIN_SIGNED = 10,
+  /**
+   * Keeps the larger, as numbers with sign.
+   */
+  CLUMP_ATOMIC_MAX_SIGNED = 11,
+  /**
+   * Adds, as floating-point numbers: `double`, or `float` in words of 4 bytes.
+   */
+  CLUMP_ADD_FLOAT = 12,
+  /**
+   * Keeps the smaller, as floating-point numbers; of a number and a NaN, the number.
+   */
+  CLUMP_ATOMIC_MIN_FLOAT = 13,
+  /**
+   * Keeps the larger, as floating-point numbers; of a number and a NaN, the number.
+   */
+  CLUMP_ATOMIC_MAX_FLOAT = 14
 } clump_atomic;
 
 /**

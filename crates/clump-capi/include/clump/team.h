@@ -221,6 +221,78 @@ clump_pending *clump_team_all_reduce_start(struct clump_team *team,
                                            clump_op op);
 
 /**
+ * Begins ::clump_team_reduce. `from` may be reused when this returns; on the root
+ * ::clump_pending_wait writes `to`, which must live until then.
+ *
+ * # Safety
+ * `from` has `count` elements; on the root `to` has space for them until ::clump_pending_wait or
+ * ::clump_pending_drop has returned.
+ */
+clump_pending *clump_team_reduce_start(struct clump_team *team,
+                                       int root,
+                                       const void *from,
+                                       void *to,
+                                       size_t count,
+                                       clump_type type,
+                                       clump_op op);
+
+/**
+ * Begins ::clump_team_scan. `from` may be reused when this returns; ::clump_pending_wait writes
+ * `to`, which must live until then.
+ *
+ * # Safety
+ * As for ::clump_team_all_reduce_start.
+ */
+clump_pending *clump_team_scan_start(struct clump_team *team,
+                                     const void *from,
+                                     void *to,
+                                     size_t count,
+                                     clump_type type,
+                                     clump_op op);
+
+/**
+ * Begins ::clump_team_exclusive_scan. `from` may be reused when this returns; on ranks other than
+ * the first ::clump_pending_wait writes `to`, which must live until then.
+ *
+ * # Safety
+ * As for ::clump_team_all_reduce_start.
+ */
+clump_pending *clump_team_exclusive_scan_start(struct clump_team *team,
+                                               const void *from,
+                                               void *to,
+                                               size_t count,
+                                               clump_type type,
+                                               clump_op op);
+
+/**
+ * Begins ::clump_team_gather. `mine` may be reused when this returns; on the root
+ * ::clump_pending_wait writes `all`, which must live until then.
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank until
+ * ::clump_pending_wait or ::clump_pending_drop has returned.
+ */
+clump_pending *clump_team_gather_start(struct clump_team *team,
+                                       int root,
+                                       const void *mine,
+                                       size_t mine_bytes,
+                                       void *all);
+
+/**
+ * Begins ::clump_team_scatter. `all` may be reused when this returns; ::clump_pending_wait writes
+ * `mine`, which must live until then.
+ *
+ * # Safety
+ * `mine` has space for `mine_bytes` bytes until ::clump_pending_wait or ::clump_pending_drop has
+ * returned; on the root `all` has as many bytes for each rank.
+ */
+clump_pending *clump_team_scatter_start(struct clump_team *team,
+                                        int root,
+                                        const void *all,
+                                        void *mine,
+                                        size_t mine_bytes);
+
+/**
  * Begins ::clump_team_all_gather. `mine` may be reused when this returns; ::clump_pending_wait
  * writes `all`, which must live until then.
  *
@@ -245,6 +317,23 @@ clump_pending *clump_team_all_to_all_start(struct clump_team *team,
                                            const void *from,
                                            void *to,
                                            size_t each_bytes);
+
+/**
+ * Begins ::clump_team_all_to_all_v. `from` and `from_bytes` may be reused when this returns;
+ * ::clump_pending_wait writes `to` and `to_bytes`, which must live until then, and returns
+ * ::CLUMP_ERR_TOO_LONG if `to` has too little space.
+ *
+ * # Safety
+ * `from_bytes` has a number for each rank, and `from` as many bytes as those say; until
+ * ::clump_pending_wait or ::clump_pending_drop has returned, `to_bytes` has space for a number for
+ * each rank, and `to` for `room` bytes.
+ */
+clump_pending *clump_team_all_to_all_v_start(struct clump_team *team,
+                                             const void *from,
+                                             const size_t *from_bytes,
+                                             void *to,
+                                             size_t room,
+                                             size_t *to_bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */

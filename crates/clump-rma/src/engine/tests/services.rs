@@ -73,7 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
         any::<bool>(),
     );
     prop_oneof![
-        (0..10_usize, base(), updates).prop_map(|(op, base, all)| Step::Update(op, base, all)),
+        (0..12_usize, base(), updates).prop_map(|(op, base, all)| Step::Update(op, base, all)),
         (base(), prop::collection::vec(index(), 0..20))
             .prop_map(|(base, all)| Step::Read(base, all)),
         prop::collection::vec((at(), 0..64_u64), 0..6).prop_map(Step::Gather),
@@ -115,7 +115,10 @@ impl Sequential {
                 AtomicOp::Or => was | operand,
                 AtomicOp::Xor => was ^ operand,
                 AtomicOp::Min => was.min(operand),
-                _ => was.max(operand),
+                AtomicOp::Max => was.max(operand),
+                AtomicOp::MinSigned if operand as i64 > was as i64 => was,
+                AtomicOp::MaxSigned if (operand as i64) < was as i64 => was,
+                _ => operand,
             };
             self.set(at, is);
         }
