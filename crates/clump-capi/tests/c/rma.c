@@ -9,6 +9,32 @@ static clump_target **all;
 static int rank, nranks;
 
 /* Words of 4 bytes: the one beside stays as it is. */
+/* Words as signed numbers and as floating-point numbers. */
+static void other_numbers(clump_target *t, uint64_t at) {
+    uint64_t v;
+    uint32_t h;
+    double d = 1.5;
+    float f = -0.25f;
+    OK(clump_rma_put_u64(t, at, 3));
+    OK(clump_rma_atomic_u64(t, at, CLUMP_ATOMIC_MIN_SIGNED, (uint64_t)-5, 0, &v));
+    EXPECT(v == 3);
+    OK(clump_rma_atomic_u64(t, at, CLUMP_ATOMIC_MAX_SIGNED, 2, 0, &v));
+    EXPECT(v == (uint64_t)-5);
+    memcpy(&v, &d, sizeof v);
+    OK(clump_rma_put_u64(t, at, v));
+    OK(clump_rma_atomic_u64(t, at, CLUMP_ADD_FLOAT, v, 0, &v));
+    OK(clump_rma_load_u64(t, at, &v));
+    memcpy(&d, &v, sizeof d);
+    EXPECT(d == 3.0);
+    memcpy(&h, &f, sizeof h);
+    OK(clump_rma_put_u32(t, at, h));
+    OK(clump_rma_atomic_u32(t, at, CLUMP_ATOMIC_MAX_FLOAT, 0, 0, &h));
+    memcpy(&f, &h, sizeof f);
+    EXPECT(f == -0.25f);
+    OK(clump_rma_load_u32(t, at, &h));
+    EXPECT(h == 0);
+}
+
 static void half_words(clump_target *t, uint64_t at) {
     uint32_t v = 0, beside = 0;
     OK(clump_rma_put_u32(t, at + 4, 0xabcd));
@@ -96,6 +122,7 @@ static void words(clump_target *t) {
     OK(clump_rma_load_u32(t, at + 4, &h));
     EXPECT(h == 8);
     half_words(t, at + 8);
+    other_numbers(t, at + 8);
     clump_pending *p = clump_rma_atomic_start_u64(t, at, CLUMP_SWAP, 77, 0);
     EXPECT(p != NULL);
     int done;
@@ -122,7 +149,7 @@ static void words(clump_target *t) {
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_swap_u64(t, at, 1, NULL));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_compare_swap_u64(t, at, 1, 1, NULL));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_fetch_max_u64(t, at, 1, NULL));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_rma_atomic_u64(t, at, 10, 1, 1, &v));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_rma_atomic_u64(t, at, 15, 1, 1, &v));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_atomic_u32(t, at, -1, 1, 1, &h));
     NULLS(CLUMP_ERR_ARGUMENT, clump_rma_atomic_start_u64(t, at, 99, 0, 0));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_put_u64(NULL, 0, 1));
