@@ -3,6 +3,7 @@
 
 use clump_process_tests::c_programs::{Linked, workshop};
 use clump_process_tests::{Folder, Job};
+use clump_test_tier::first_of;
 use std::ffi::OsString;
 
 /// Flags for programs that calculate; they come before the objects.
@@ -11,7 +12,7 @@ const MATHS: [&str; 2] = ["-Wl,--no-as-needed", "-lm"];
 /// Compiles a program and runs it in all ways; it checks itself, and prints the result.
 fn in_all_ways(source: &str, says: &str) {
     let Some(shop) = workshop(source) else { return };
-    for linked in [Linked::Static, Linked::Shared] {
+    for &linked in first_of(1, &[Linked::Shared, Linked::Static]) {
         let program = shop.build(source, linked);
         let jobs = [
             Job::any(&program),

@@ -1,17 +1,14 @@
-//! Steps that run the built program in a small size: the sort, the laboratory, random kills.
+//! Steps that run the built program in a small size: the sort, the laboratory.
 
 use super::processor_times::ProcessorTimes;
-use super::step::{BUILD, RUN, Site, StepOutcome, plain};
+use super::step::{BUILD, Site, StepOutcome, plain};
 use crate::command::{self, Ended, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// Records of a sort in this size, 20 MB: five times the smaller caps below.
 const RECORDS: &str = "200000";
-/// Random kills: a tenth of `kill-storm`'s default.
-const KILLS: &str = "20";
 
 /// The parameters of a sort.
 #[derive(Debug)]
@@ -154,22 +151,6 @@ pub fn verify(site: &Site) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped(busy));
     }
     Ok(plain(failed.is_none(), &failed.unwrap_or_default()))
-}
-
-/// Runs random kills, each of which must end its job with the right report and leave nothing.
-///
-/// # Errors
-/// Fails if a program cannot be started.
-pub fn storm(site: &Site) -> Result<StepOutcome> {
-    let args = ["build", "--release", "--package", "clump-process-tests", "--bins"];
-    let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
-    if !built.success {
-        return Ok(plain(false, &built.why));
-    }
-    let mut storm = Command::new(site.target.join("release/kill-storm"));
-    storm.arg(KILLS).env("TMPDIR", site.scratch()?).current_dir(&site.root);
-    let ended = command::run(&mut storm, RUN)?;
-    Ok(plain(ended.success, &ended.why))
 }
 
 /// Runs the program of this tree.

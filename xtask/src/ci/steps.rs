@@ -138,12 +138,6 @@ pub const STEPS: &[Step] = &[
         run: net::logp,
     },
     Step {
-        name: "storm",
-        what: "jobs with a killed rank end as they should",
-        tiers: FROM_MERGE,
-        run: apps::storm,
-    },
-    Step {
         name: "icount",
         what: "hot paths cost the instructions they did",
         tiers: FROM_MERGE,
@@ -157,7 +151,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "storms",
-        what: "many more of them, and locks whose holders are killed",
+        what: "jobs, and locks, with ranks that are killed at random end as they should",
         tiers: NIGHT,
         run: night::storms,
     },
