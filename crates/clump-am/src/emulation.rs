@@ -29,8 +29,8 @@ const MAX_SHM_NS: u64 = 1_000;
 /// Longest time between nodes of one machine.
 const MAX_NET_NS: u64 = 60_000;
 
-/// Last part of an overhead, in ns, in which a rank that shares its processor does not sleep: no
-/// wake-up takes as long.
+/// Last part of an overhead, in ns, in which a rank that shares its processor does not sleep:
+/// longer than an idle processor takes to wake it.
 const AWAKE_NS: u64 = 100_000;
 
 /// A rank as messages that are delayed on purpose use it.

@@ -29,8 +29,6 @@ pub(crate) enum Taken {
     Value,
     /// It becomes one of the parts.
     Part(usize),
-    /// It becomes one of the parts, whatever its length.
-    AnyPart(usize),
     /// It is combined with the value; true: it is of lower ranks than that.
     Combined(bool),
 }
@@ -69,6 +67,8 @@ impl Outgoing {
 #[derive(Debug)]
 pub(crate) struct Schedule {
     steps: VecDeque<Step>,
+    /// Length of each contribution that is taken; none: any.
+    length: Option<usize>,
     pub(crate) value: Vec<u8>,
     pub(crate) parts: Vec<Vec<u8>>,
     combine: Combine,
@@ -86,9 +86,14 @@ impl Schedule {
         (value, parts): (Vec<u8>, Vec<Vec<u8>>),
         combine: Combine,
     ) -> Self {
-        let steps = steps.into_iter().collect();
+        let (steps, length) = (steps.into_iter().collect(), Some(value.len()));
         let (unsent, failed, is_dropped) = Default::default();
-        Self { steps, value, parts, combine, unsent, failed, is_dropped }
+        Self { steps, length, value, parts, combine, unsent, failed, is_dropped }
+    }
+
+    /// Sets the length of each contribution that is taken, that of the value otherwise; none: any.
+    pub(crate) fn of_length(self, length: Option<usize>) -> Self {
+        Self { length, ..self }
     }
 
     /// Returns the ranks that it sends to.
@@ -122,8 +127,7 @@ impl Schedule {
                 }
                 Step::Take { from, step, then } => {
                     let part = PartId { team, seq, from, step };
-                    let is_any = matches!(then, Taken::AnyPart(_));
-                    match mailbox.take(part, (!is_any).then_some(self.value.len())) {
+                    match mailbox.take(part, self.length) {
                         Ok(Some(pieces)) => self.use_bytes(pieces.into_vec(), then),
                         Ok(None) => return outgoing,
                         Err(misfit) => {
@@ -139,14 +143,11 @@ impl Schedule {
     }
 
     fn use_bytes(&mut self, bytes: Vec<u8>, then: Taken) {
-        debug_assert!(
-            matches!(then, Taken::AnyPart(_)) || bytes.len() == self.value.len(),
-            "the mailbox has checked that"
-        );
+        debug_assert!(self.length.is_none_or(|length| bytes.len() == length), "it is checked");
         match then {
             Taken::Dropped => {}
             Taken::Value => self.value = bytes,
-            Taken::Part(part) | Taken::AnyPart(part) => {
+            Taken::Part(part) => {
                 if let Some(place) = self.parts.get_mut(part) {
                     *place = bytes;
                 }

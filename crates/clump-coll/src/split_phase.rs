@@ -13,9 +13,6 @@ use clump_am::Result;
 use clump_trace::Counter;
 use zerocopy::IntoBytes;
 
-/// Returns what becomes of a part of the rank of this number.
-type TakenAs = fn(usize) -> Taken;
-
 /// Combines nothing: for collectives that do not.
 fn unused(_: &mut [u8], _: &[u8], _: bool) {
     debug_assert!(false, "this collective combines nothing");
@@ -244,13 +241,14 @@ impl Team {
             true => {
                 let others = (0..n).filter(|&rank| rank != root);
                 let take = |rank| self.take_step(rank, step, Taken::Part(rank));
-                let parts = (0..n).map(|_| copy_of(mine)).collect::<Result<_>>()?;
-                (others.map(take).collect(), parts)
+                let mut parts = vec![Vec::new(); n];
+                parts[me] = copy_of(mine)?;
+                (others.map(take).collect(), (Vec::new(), parts))
             }
-            false => (vec![self.give_step(root, step)], Vec::new()),
+            false => (vec![self.give_step(root, step)], (copy_of(mine)?, Vec::new())),
         };
         let steps: Vec<Step> = if mine.is_empty() { Vec::new() } else { steps };
-        let schedule = Schedule::new(steps, (copy_of(mine)?, parts), unused);
+        let schedule = Schedule::new(steps, parts, unused).of_length(Some(mine.len()));
         let finish: Finish<_> = match me == root {
             true => |done, team, seq| all_parts(done, team, seq).map(Some),
             false => |_, _, _| Ok(None),
@@ -283,13 +281,10 @@ impl Team {
                 let parts = (0..n).map(part).collect::<Result<Vec<_>>>()?;
                 (others.map(give).collect(), part(me)?, parts)
             }
-            false => {
-                let take = self.take_step(root, step, Taken::Value);
-                (vec![take], copy_of(vec![T::new_zeroed(); each].as_bytes())?, Vec::new())
-            }
+            false => (vec![self.take_step(root, step, Taken::Value)], Vec::new(), Vec::new()),
         };
         let steps: Vec<Step> = if bytes == 0 { Vec::new() } else { steps };
-        let schedule = Schedule::new(steps, (value, parts), unused);
+        let schedule = Schedule::new(steps, (value, parts), unused).of_length(Some(bytes));
         self.start(Counter::Scatters, schedule, whole_value)
     }
 
@@ -311,7 +306,8 @@ impl Team {
     ) -> Result<PendingCollective<'_, Vec<T>>> {
         check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))?;
         let parts = (0..self.nranks()).map(|_| copy_of(mine.as_bytes())).collect::<Result<_>>()?;
-        self.start_exchange(Counter::AllGathers, (parts, Taken::Part), all_parts)
+        let length = Some(size_of_val(mine));
+        self.start_exchange(Counter::AllGathers, (parts, length), all_parts)
     }
 
     /// Begins to give `values[i]` to rank `i`. The result is what the ranks give to this one, in
@@ -342,7 +338,8 @@ impl Team {
         self.check_room(size_of_val(given), each * size_of::<T>())?;
         let part = |at: usize| copy_of(given[at * each..][..each].as_bytes());
         let parts = (0..self.nranks()).map(part).collect::<Result<_>>()?;
-        self.start_exchange(Counter::AllToAlls, (parts, Taken::Part), all_parts)
+        let length = Some(each * size_of::<T>());
+        self.start_exchange(Counter::AllToAlls, (parts, length), all_parts)
     }
 
     /// Begins to give `parts[i]`, of any length, to rank `i`. The result are the byte strings that
@@ -359,7 +356,7 @@ impl Team {
         check_bytes(lengths.fold(0, u64::saturating_add))?;
         // With their lengths, so that also those without bytes are sent.
         let parts = parts.iter().map(|part| pack(&[part])).collect::<Result<_>>()?;
-        self.start_exchange(Counter::AllToAlls, (parts, Taken::AnyPart), |done, team, seq| {
+        self.start_exchange(Counter::AllToAlls, (parts, None), |done, team, seq| {
             let of_rank = |(&from, parcel): (&u32, &Vec<u8>)| {
                 unpack(parcel, 1, (from, seq)).map(|got| got.concat()).map_err(failed)
             };
@@ -367,22 +364,21 @@ impl Team {
         })
     }
 
-    /// Begins to give a part to each rank, and to take one from each.
+    /// Begins to give a part to each rank, and to take one of this length, or any, from each.
     fn start_exchange<R>(
         &self,
         counter: Counter,
-        (parts, taken): (Vec<Vec<u8>>, TakenAs),
+        (parts, length): (Vec<Vec<u8>>, Option<usize>),
         finish: Finish<R>,
     ) -> Result<PendingCollective<'_, R>> {
         let (me, n, step) = (self.rank(), self.nranks(), step::BETWEEN);
-        let value = parts.get(me).cloned().unwrap_or_default();
         let others = (1..n).map(|distance| (me + distance) % n);
-        let others = others.filter(|_| !value.is_empty());
+        let others = others.filter(|_| length != Some(0));
         let give = |part: usize| Step::GivePart { to: self.member(part), step, part };
-        let take = |part| self.take_step(part, step, taken(part));
+        let take = |part| self.take_step(part, step, Taken::Part(part));
         // All are given before the first is taken, so that a part is not replaced before.
         let steps: Vec<Step> = others.clone().map(give).chain(others.map(take)).collect();
-        let schedule = Schedule::new(steps, (value, parts), unused);
+        let schedule = Schedule::new(steps, (Vec::new(), parts), unused).of_length(length);
         self.start(counter, schedule, finish)
     }
 

@@ -271,20 +271,15 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
 
     fn fetch(&self, op: AtomicOp, operand: T) -> Result<Pending<'a, T>> {
         let (inner, offset) = (self.inner, self.offset);
-        let target = &self.peer()?.target;
-        let state = match (on_words::<T>(op), size_of::<T>()) {
-            (None, _) => {
-                PendingWord::Ready(self.change(|before| Some(combine_narrow(op, before, operand)))?)
-            }
-            (Some(op), 8) => {
-                PendingWord::Word(target.start_atomic(offset, op, to_word(operand), 0_u64)?)
-            }
-            (Some(op), _) => PendingWord::Half(target.start_atomic(
-                offset,
-                op,
-                to_word(operand) as u32,
-                0_u32,
-            )?),
+        let Some(op) = on_words::<T>(op) else {
+            let before = self.change(|before| Some(combine_narrow(op, before, operand)))?;
+            return Ok(Pending { inner, state: PendingWord::Ready(before) });
+        };
+        let (target, word) = (&self.peer()?.target, to_word(operand));
+        let state = if size_of::<T>() == 8 {
+            PendingWord::Word(target.start_atomic(offset, op, word, 0_u64)?)
+        } else {
+            PendingWord::Half(target.start_atomic(offset, op, word as u32, 0_u32)?)
         };
         Ok(Pending { inner, state })
     }

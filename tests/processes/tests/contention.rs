@@ -2,14 +2,16 @@
 
 use clump_process_tests::{Finished, Job, program};
 
-/// Ranks: one serves the others, who ask for several times as much as it can serve.
-const RANKS: usize = 12;
+/// Ranks of which one serves the others, who ask for several times as much as it can serve.
+const MANY: usize = 12;
+/// Ranks of which one asks the other, which has served all when it has served one request.
+const FEW: usize = 2;
 /// A setting at which messages are expensive.
 const OVERHEAD: &str = "o=+4ms";
 
-fn run(way: &str, knobs: &str) -> Finished {
+fn run(way: &str, ranks: usize, knobs: &str) -> Finished {
     let livelock = program("livelock").display().to_string();
-    let words = format!("run -n {RANKS} --nodes 2 --");
+    let words = format!("run -n {ranks} --nodes 2 --");
     let job = Job::command(&words).with_args(&[&livelock, way]);
     job.with(|command| {
         command.env("CLUMP_EMU", knobs);
@@ -19,9 +21,10 @@ fn run(way: &str, knobs: &str) -> Finished {
 
 #[test]
 fn who_asks_for_a_lock_again_and_again_keeps_its_holder_from_going_on() {
-    run("naive", "").expect_clean();
+    run("naive", FEW, OVERHEAD).expect_clean();
     // Other programs may keep the processor from all who ask, and then the holder goes on.
-    let stopped = (0..3).map(|_| run("naive", OVERHEAD)).find(|ended| ended.code != 0).unwrap();
+    let stopped =
+        (0..3).map(|_| run("naive", MANY, OVERHEAD)).find(|ended| ended.code != 0).unwrap();
     assert_eq!(stopped.code, 1, "{}{}", stopped.out, stopped.err);
     assert!(stopped.err.contains("livelock: requests for the lock never end"), "{}", stopped.err);
 }
@@ -29,6 +32,6 @@ fn who_asks_for_a_lock_again_and_again_keeps_its_holder_from_going_on() {
 #[test]
 fn who_waits_in_the_queue_of_a_lock_keeps_nobody_from_going_on() {
     for knobs in ["", OVERHEAD] {
-        run("queue", knobs).expect_clean();
+        run("queue", MANY, knobs).expect_clean();
     }
 }

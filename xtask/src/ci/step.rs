@@ -65,8 +65,8 @@ pub enum StepOutcome {
     Skipped(String),
 }
 
-/// Longest time for anything that may have to build the whole tree: several times that of two idle
-/// processors.
+/// Longest time for anything that may have to build the whole tree: more than twice what two idle
+/// processors take.
 pub const BUILD: Duration = Duration::from_secs(2400);
 /// Longest time for one run of a program that is built already.
 pub const RUN: Duration = Duration::from_secs(180);

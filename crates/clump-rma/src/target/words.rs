@@ -232,7 +232,8 @@ impl Target {
         }
     }
 
-    /// Executes an atomic operation with one operand, and gives what the word was before.
+    /// Executes an atomic operation with one operand (no compare-and-swap), and gives what the word
+    /// was before.
     ///
     /// # Errors
     /// Fails if it is refused, or if its node or a rank is lost.
@@ -242,8 +243,8 @@ impl Target {
         self.atomic(offset, op, operand, T::from_bits(0))
     }
 
-    /// Executes an atomic operation that is not made for its result. Does not wait until that has
-    /// happened.
+    /// Executes an atomic operation that is not made for its result (no load, swap or
+    /// compare-and-swap). Does not wait until that has happened.
     ///
     /// # Errors
     /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a refusal.
