@@ -26,6 +26,7 @@ use crate::rank_input::RankInput;
 use crate::rank_state;
 use crate::receiving::Receiving;
 use crate::refusal::Refusal;
+use crate::relay;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{AddressTable, AgentOffer, JobSpec};
 use crate::stream_watch::StreamWatch;
@@ -67,6 +68,12 @@ pub enum AgentPlace {
     },
     /// Below that keeper.
     Kept,
+    /// No agent but a relay, with standard input and output as streams: it starts the machine's
+    /// agent and reaches further machines. If `staged`, the folder of this program goes with it.
+    Relay {
+        /// True if so.
+        staged: bool,
+    },
 }
 
 /// Runs the agent of a node. Returns the exit code.
@@ -75,6 +82,7 @@ pub fn agent_main(place: AgentPlace) -> u8 {
         AgentPlace::Elsewhere { staged } => keeper::keep(staged),
         AgentPlace::Here(control) => serve(Some(control)),
         AgentPlace::Kept => serve(None),
+        AgentPlace::Relay { staged } => relay::relay(staged),
     };
     done.unwrap_or_else(|why| {
         say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));

@@ -12,12 +12,14 @@ use clump_os::process::{self, ChildEvent, ChildEvents, Exit, Program};
 use clump_os::signal;
 use clump_os::standard_streams;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The hidden subcommand with which the launcher starts itself as an agent.
 pub(crate) const AGENT_COMMAND: &str = "agent";
 /// The option of a keeper whose folder, with clump and the program in it, goes with the job.
 pub(crate) const STAGED: &str = "--staged";
+/// The option of a relay, which reaches further machines, and the space before it.
+pub(crate) const RELAY: &str = " --relay";
 /// The option of the agent that has a keeper.
 pub(crate) const KEPT: &str = "--kept";
 /// Longest time of killing what is left.
@@ -27,7 +29,7 @@ const SWEEP_NS: u64 = 2_000_000_000;
 pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
     signal::set_own()?;
     process::adopt_orphans()?;
-    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let own = own_path();
     let program = Program::new(&own, [AGENT_COMMAND, KEPT].map(OsString::from));
     let agent = process::start(&program)?;
     let mut oom = OomCounters::default();
@@ -58,8 +60,13 @@ pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
     })
 }
 
+/// Returns the path of this program.
+pub(crate) fn own_path() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into())
+}
+
 /// Removes the folder of a staged clump, as the shell that made it does unless it was killed.
-fn remove_folder(own: &Path) {
+pub(crate) fn remove_folder(own: &Path) {
     let is_ours = |folder: &&Path| {
         let name = folder.file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| name.starts_with("clump."))

@@ -9,8 +9,11 @@ mod fork_starter;
 mod input;
 mod meeting;
 mod processor_waits;
+mod relay_link;
+mod relayed_process;
 mod ssh_starter;
 pub(crate) mod staged;
+mod start_tree;
 mod unreached;
 mod wired;
 
@@ -23,7 +26,6 @@ use crate::print::Printer;
 use crate::spec::JobSpec;
 use crate::sweep;
 use agent_handle::AgentHandle;
-use agent_starter::{AgentRequest, AgentStarter};
 use clump_boot::Config;
 use clump_boot::boot::VARIABLES;
 use clump_control::{EndRequest, EndRequests};
@@ -32,12 +34,11 @@ use clump_os::netns::Networks;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
-use fork_starter::ForkStarter;
 use input::InputReader;
-use ssh_starter::SshStarter;
-use staged::StagedFiles;
+use relay_link::RelayLink;
+pub use start_tree::{StartCommand, commands};
+use start_tree::{StartedAgents, fan_out_of, start_agents};
 use std::ffi::OsString;
-use std::ops::Range;
 use std::time::Duration;
 
 /// Meanings of tokens in the poller; the lower half is a node.
@@ -87,6 +88,8 @@ struct Launcher {
     node_timeout_ms: u64,
     start_timeout_ms: u64,
     agents: Vec<AgentHandle>,
+    /// Relays that start agents on further machines.
+    relays: Vec<RelayLink>,
     /// Decides about a job with several nodes; on one node, its agent does.
     coordinator: Option<Coordinator>,
     poller: Poller,
@@ -125,13 +128,14 @@ impl Launcher {
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
         poller.add(printer.bell(), token::PRINTED, Interest::Read)?;
         let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
-        let agents = start_agents(spec)?;
+        let StartedAgents { agents, relays } = start_agents(spec, fan_out_of(config))?;
         let mut launcher = Self {
             spec: spec.clone(),
             node_timeout_ms: config.node_timeout_ms,
             start_timeout_ms: config.start_timeout_ms,
             coordinator: None,
             agents,
+            relays,
             poller,
             signals,
             printer,
@@ -149,6 +153,9 @@ impl Launcher {
         for (node, link) in (0..).zip(&mut launcher.agents) {
             let tokens = (token::AGENT | node, token::END | node, token::ERRORS | node);
             link.watch(&launcher.poller, tokens)?;
+        }
+        for relay in &launcher.relays {
+            launcher.poller.add(relay.end(), token::END, Interest::Read)?;
         }
         Ok(launcher)
     }
@@ -285,10 +292,16 @@ impl Launcher {
     /// Records agents that have ended.
     fn reap(&mut self) -> anyhow::Result<()> {
         while let Ok(ChildEvents::Of(pid, change)) = process::changed() {
-            let link = self.agents.iter_mut().find(|link| link.pid() == pid);
-            if let (Some(link), ChildEvent::Ended(exit)) = (link, change) {
+            let ChildEvent::Ended(exit) = change else { continue };
+            if let Some(link) = self.agents.iter_mut().find(|link| link.pid() == Some(pid)) {
                 link.on_ended(&self.poller, exit)?;
+            } else if let Some(relay) = self.relays.iter().find(|relay| relay.pid() == pid) {
+                self.poller.remove(relay.end())?;
+                relay.on_client_ended(exit);
             }
+        }
+        for link in &mut self.agents {
+            link.note_relayed_end(&self.poller)?;
         }
         self.note_losses();
         Ok(())
@@ -333,7 +346,8 @@ impl Launcher {
         let now = clock::now_ns();
         let Some((_, again)) = self.clear.filter(|(at, _)| *at <= now) else { return };
         let mut spared = self.spared.clone();
-        spared.extend(self.agents.iter().map(|link| link.pid()));
+        spared.extend(self.agents.iter().filter_map(AgentHandle::pid));
+        spared.extend(self.relays.iter().map(RelayLink::pid));
         let again = if sweep::kill_below(&spared).is_empty() { again * 2 } else { SWEEP_AGAIN_NS };
         self.clear = (again < SWEEP_NS).then_some((now + again, again));
         // Errors recur, and are reported at the end.
@@ -382,7 +396,7 @@ impl Launcher {
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
         let agent = self.agents.first();
-        let pid = agent.map_or(0, |link| link.pid());
+        let pid = agent.and_then(AgentHandle::pid).unwrap_or(0);
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
         let signal = agent.and_then(|link| link.signal());
         let out_of_memory = agent.is_some_and(AgentHandle::is_out_of_memory);
@@ -409,49 +423,4 @@ impl Launcher {
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
     }
-}
-
-/// Starts an agent for every node. If one cannot be started, the others notice that the launcher
-/// ends.
-fn start_agents(spec: &JobSpec) -> anyhow::Result<Vec<AgentHandle>> {
-    // This process may itself be a rank of another job.
-    let without = VARIABLES.map(OsString::from);
-    let stages = spec.remote.stage && !spec.machines.is_empty();
-    let staged = stages.then(|| StagedFiles::find(spec)).transpose()?;
-    let start = |node: u32| {
-        let machine = spec.machines.get(node as usize).map(|machine| machine.name.as_str());
-        let machine = machine.filter(|name| !is_here(name));
-        let request = AgentRequest { node, machine, reads_input: node == 0, without: &without };
-        let started = match machine {
-            Some(_) => SshStarter::new(&spec.remote, staged.as_ref()).start(&request)?,
-            None => ForkStarter.start(&request)?,
-        };
-        let files = staged.as_ref().filter(|_| machine.is_some()).map(StagedFiles::open);
-        let files = files.transpose()?.unwrap_or_default();
-        Ok(AgentHandle::new(started, machine.map(str::to_owned), files)?)
-    };
-    (0..spec.nodes.max(1)).map(start).collect()
-}
-
-/// Returns the command that starts the agent of each node, and the node's ranks.
-///
-/// # Errors
-/// Fails if files to be copied are not found.
-pub fn commands(spec: &JobSpec) -> anyhow::Result<Vec<(Vec<OsString>, Range<u32>)>> {
-    let stages = spec.remote.stage && !spec.machines.is_empty();
-    let staged = stages.then(|| StagedFiles::find(spec)).transpose()?;
-    let one = |node: u32| {
-        let machine = spec.machines.get(node as usize).map(|machine| machine.name.as_str());
-        let words = match machine.filter(|name| !is_here(name)) {
-            Some(machine) => SshStarter::new(&spec.remote, staged.as_ref()).words(machine),
-            None => fork_starter::words("N"),
-        };
-        (words, spec.ranks_of(node))
-    };
-    Ok((0..spec.nodes.max(1)).map(one).collect())
-}
-
-/// Returns true if this name of a machine is this one's.
-fn is_here(name: &str) -> bool {
-    name == "localhost" || name == process::host_name()
 }

@@ -160,6 +160,8 @@ settings! {
         "How long nothing may be heard of a node before it counts as lost.";
     start_timeout_ms: u64 = 8000 in 500..=3_600_000, "ms", "CLUMP_START_TIMEOUT_MS",
         "How long a machine of a job may take until its agent is there.";
+    start_fan_out: u64 = 16 in 1..=1024, "", "CLUMP_START_FAN_OUT",
+        "Most machines on which a job's launcher starts agents itself; beyond, these machines start those of others.";
     engine_nodes: u64 = 1 in 1..=64, "", "CLUMP_ENGINE_NODES",
         "Virtual nodes that ranks of an engine are divided into, where all are on one machine.";
     net_driver: NetDriver = 0 in 0..=3, "", "CLUMP_NET_DRIVER",

@@ -66,6 +66,9 @@ struct AgentArgs {
     /// Started by the process that cleans up after it
     #[arg(long, conflicts_with = "control")]
     kept: bool,
+    /// No agent but a relay, which starts the machine's agent and reaches further machines
+    #[arg(long, conflicts_with_all = ["control", "kept"])]
+    relay: bool,
     /// In a folder that goes with the job
     #[arg(long, conflicts_with = "control")]
     staged: bool,
@@ -98,6 +101,7 @@ impl Cli {
                 let place = match args.control {
                     Some(control) => AgentPlace::Here(control),
                     None if args.kept => AgentPlace::Kept,
+                    None if args.relay => AgentPlace::Relay { staged: args.staged },
                     None => AgentPlace::Elsewhere { staged: args.staged },
                 };
                 Ok(ExitCode::from(clump_agent::agent_main(place)))

@@ -179,10 +179,11 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 /// Prints the commands that start the agents of a job.
 fn show_commands(spec: &JobSpec) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
-    for (words, ranks) in clump_agent::commands(spec)? {
+    for clump_agent::StartCommand { words, ranks, on } in clump_agent::commands(spec)? {
         let words: Vec<String> = words.iter().map(|word| shown(word)).collect();
         let (first, last) = (ranks.start, ranks.end.saturating_sub(1));
-        text += &format!("{} # ranks {first} to {last}\n", words.join(" "));
+        let on = on.map_or(String::new(), |machine| format!(", on {machine}"));
+        text += &format!("{} # ranks {first} to {last}{on}\n", words.join(" "));
     }
     console::out(&text)?;
     Ok(ExitCode::SUCCESS)

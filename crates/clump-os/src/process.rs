@@ -7,7 +7,7 @@
 use crate::error::{OsError, Result};
 use crate::refusal::{limit, no_process};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -249,6 +249,15 @@ pub fn pidfd(pid: u32) -> Result<OwnedFd> {
 pub fn adopt_orphans() -> Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|e| OsError::new("prctl(PR_SET_CHILD_SUBREAPER)", e))
+}
+
+/// Forbids dumps of this process's memory, and other processes of the user to read it.
+///
+/// # Errors
+/// The kernel refuses, which it does not.
+pub fn forbid_dumps() -> Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|e| OsError::new("prctl(PR_SET_DUMPABLE)", e))
 }
 
 /// Returns the next change of any child; reaps it if it ended. Never blocks.

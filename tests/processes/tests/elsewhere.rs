@@ -4,6 +4,7 @@
 
 mod engines;
 mod machines;
+mod relays;
 mod slurm;
 mod sshd;
 mod users;

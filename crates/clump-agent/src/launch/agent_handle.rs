@@ -30,6 +30,8 @@ pub(super) struct AgentHandle {
     streams: ControlStreams,
     /// The name of its machine; none if it is this one.
     machine: Option<String>,
+    /// The machine whose relay starts it; none: the launcher does.
+    starter: Option<String>,
     /// Files to send before anything else, and the time when a part of one was sent last.
     uploads: VecDeque<File>,
     uploaded_ns: u64,
@@ -80,12 +82,13 @@ impl AgentHandle {
         let errors = process.take_errors().map(File::from);
         let mut oom = OomCounters::default();
         if machine.is_none() {
-            oom.watch(process.pid());
+            process.pid().into_iter().for_each(|pid| oom.watch(pid));
         }
         Ok(Self {
             process,
             streams,
             machine,
+            starter: None,
             uploads: uploads.into(),
             uploaded_ns: 0,
             hello: None,
@@ -108,6 +111,17 @@ impl AgentHandle {
             is_cut: false,
             waits: ProcessorWaits::new(clock::now_ns()),
         })
+    }
+
+    /// Notes the machine whose relay starts it.
+    pub(super) fn started_by(mut self, machine: &str) -> Self {
+        self.starter = Some(machine.to_owned());
+        self
+    }
+
+    /// Returns the machine whose relay starts it; none: the launcher does.
+    pub(super) fn starter(&self) -> Option<&str> {
+        self.starter.as_deref()
     }
 
     /// Sends the agent the key of the job, then its job. Nothing has been sent before.
@@ -170,14 +184,15 @@ impl AgentHandle {
         (if self.hello.is_some() { String::new() } else { self.greeting.said() }, errors)
     }
 
-    /// Returns the number of the process that stands for it.
-    pub(super) fn pid(&self) -> u32 {
+    /// Returns the number of the child that stands for it, if one does.
+    pub(super) fn pid(&self) -> Option<u32> {
         self.process.pid()
     }
 
     /// Returns true if it is on this machine, and could run but does not.
     pub(super) fn is_starved(&self, now_ns: u64) -> bool {
-        self.machine.is_none() && self.waits.is_starved(self.pid(), now_ns)
+        let pid = self.pid().filter(|_| self.machine.is_none());
+        pid.is_some_and(|pid| self.waits.is_starved(pid, now_ns))
     }
 
     /// Registers it with the poller: the stream under `token`, its end under `end`, its errors
@@ -302,7 +317,7 @@ impl AgentHandle {
 
     /// Returns the time when a part of a file was sent last; 0 if none was.
     pub(super) fn uploaded_ns(&self) -> u64 {
-        self.uploaded_ns
+        self.uploaded_ns.max(self.process.uploaded_ns())
     }
 
     /// Has the poller tell when there is room to write, or no more.
@@ -339,13 +354,19 @@ impl AgentHandle {
             return Ok(());
         }
         let is_killed = exit == Exit::Signal(signal::KILL);
-        self.is_out_of_memory = is_killed && self.oom.account(self.process.pid());
+        let pid = self.pid().filter(|_| is_killed);
+        self.is_out_of_memory = pid.is_some_and(|pid| self.oom.account(pid));
         (self.ended, self.exit) = (Some(self.describe(exit)), Some(exit));
         if self.machine.is_some() {
             // Nothing reaches an agent without the client that stood for it.
             self.close(poller)?;
         }
         poller.remove(self.process.end())
+    }
+
+    /// Records that its relay has said that its process has ended, if it has.
+    pub(super) fn note_relayed_end(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        self.process.relayed_exit().map_or(Ok(()), |exit| self.on_ended(poller, exit))
     }
 
     /// Returns the description of its end, once it has ended and all its frames have been read.
@@ -417,7 +438,7 @@ mod tests {
         let client = Child { pid: own, pidfd, input: None, output: None, errors: None };
         let streams =
             ControlStreams::new(from_agent.into(), Box::new(File::from(OwnedFd::from(to_agent))));
-        let started = StartedAgent { process: AgentProcess::new(client), streams };
+        let started = StartedAgent { process: AgentProcess::Child(client), streams };
         (
             AgentHandle::new(started, Some("b".into()), Vec::new()).unwrap(),
             their_input,

@@ -10,11 +10,13 @@
 //! So a starter that runs a client (a remote shell, a resource manager's) has to hand on standard
 //! input and output, and may itself be killed at any time.
 
+use super::relayed_process::RelayedProcess;
 use crate::control_streams::ControlStreams;
-use clump_os::process::{self, Child};
+use clump_os::process::{self, Child, Exit};
 use clump_os::signal;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// A way to start agents and to connect their control streams.
 pub(super) trait AgentStarter {
@@ -47,33 +49,61 @@ pub(super) struct StartedAgent {
     pub(super) streams: ControlStreams,
 }
 
-/// A process of this machine whose end is the agent's: the agent itself, or the client that
-/// reaches it.
+/// A process whose end is the agent's: the agent itself, or the client that reaches it.
 #[derive(Debug)]
-pub(super) struct AgentProcess(Child);
+pub(super) enum AgentProcess {
+    /// A child of this process.
+    Child(Child),
+    /// A process that a relay runs, and its error stream until that is taken.
+    Relayed(Arc<RelayedProcess>, Option<OwnedFd>),
+}
 
 impl AgentProcess {
-    pub(super) fn new(child: Child) -> Self {
-        Self(child)
+    /// Returns the number of a child, under which its end is reported ([`process::changed`]).
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Child(child) => Some(child.pid),
+            Self::Relayed(..) => None,
+        }
     }
 
-    /// Returns its number, under which its end is reported ([`process::changed`]).
-    pub(super) fn pid(&self) -> u32 {
-        self.0.pid
+    /// Returns how it has ended, if a relay has said so.
+    pub(super) fn relayed_exit(&self) -> Option<Exit> {
+        match self {
+            Self::Child(_) => None,
+            Self::Relayed(process, _) => process.exit(),
+        }
+    }
+
+    /// Returns the time at which its relay was sent a part of a file last; 0: never.
+    pub(super) fn uploaded_ns(&self) -> u64 {
+        match self {
+            Self::Child(_) => 0,
+            Self::Relayed(process, _) => process.uploaded_ns(),
+        }
     }
 
     /// Takes its error stream, if it comes through a pipe.
     pub(super) fn take_errors(&mut self) -> Option<OwnedFd> {
-        self.0.errors.take()
+        match self {
+            Self::Child(child) => child.errors.take(),
+            Self::Relayed(_, errors) => errors.take(),
+        }
     }
 
     /// Returns a descriptor that becomes readable at its end.
-    pub(super) fn end(&self) -> &OwnedFd {
-        &self.0.pidfd
+    pub(super) fn end(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Child(child) => child.pidfd.as_fd(),
+            Self::Relayed(process, _) => process.end(),
+        }
     }
 
     /// Kills it. Its streams end then, so an agent elsewhere ends as well.
     pub(super) fn kill(&self) {
-        let _ = process::signal_by_fd(&self.0.pidfd, signal::KILL);
+        match self {
+            Self::Child(child) => drop(process::signal_by_fd(&child.pidfd, signal::KILL)),
+            Self::Relayed(process, _) => process.kill(),
+        }
     }
 }

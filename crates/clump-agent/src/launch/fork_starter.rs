@@ -20,7 +20,7 @@ impl AgentStarter for ForkStarter {
         let (child, ours) = start_self(input, request.without, false)
             .with_context(|| format!("the agent of node {node} cannot be started"))?;
         let streams = ControlStreams::of_socket(ours)?;
-        Ok(StartedAgent { process: AgentProcess::new(child), streams })
+        Ok(StartedAgent { process: AgentProcess::Child(child), streams })
     }
 }
 

@@ -94,6 +94,7 @@ impl Launcher {
         });
         let attempt = Attempt {
             machine,
+            starter: link.starter(),
             shell: &shell,
             clump: &printable(&SshStarter::new(&self.spec.remote, None).clump()).to_string(),
             code,

@@ -4,13 +4,14 @@
 use super::agent_starter::{AgentProcess, AgentRequest, AgentStarter, StartedAgent};
 use super::staged::StagedFiles;
 use crate::control_streams::ControlStreams;
-use crate::keeper::AGENT_COMMAND;
+use crate::keeper::{AGENT_COMMAND, RELAY};
 use crate::spec::RemoteStart;
 use anyhow::Context;
 use clump_os::printable::printable;
-use clump_os::process::{self, Program};
+use clump_os::process::{self, Child, Program};
 use clump_os::socket;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -18,6 +19,22 @@ use std::path::Path;
 /// sees would wait for ever, and a connection that stays for later commands would outlive the job.
 const OPTIONS: [&str; 8] =
     ["-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=6", "-o", "ControlMaster=no"];
+
+/// Process that is started on a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Its agent.
+    Agent,
+    /// A relay, which starts the machine's agent and reaches further machines.
+    Relay,
+}
+
+impl Role {
+    /// Returns the options behind [`AGENT_COMMAND`].
+    fn options(self) -> &'static str {
+        if self == Self::Relay { RELAY } else { "" }
+    }
+}
 
 /// Starts agents by a remote shell.
 #[derive(Debug)]
@@ -32,11 +49,19 @@ impl<'a> SshStarter<'a> {
         Self { remote, staged }
     }
 
-    /// Returns the words that start the agent on `machine`.
-    pub(super) fn words(&self, machine: &str) -> Vec<OsString> {
+    /// Returns true if machines may start others: a resource manager starts what it runs itself.
+    pub(super) fn can_relay(&self) -> bool {
+        self.shell() != Some(OsStr::new("srun"))
+    }
+
+    fn shell(&self) -> Option<&OsStr> {
+        self.remote.shell.first().map(Path::new).and_then(Path::file_name)
+    }
+
+    /// Returns the words that start the agent on `machine`, or a relay there.
+    pub(super) fn words(&self, machine: &str, role: Role) -> Vec<OsString> {
         let mut words = self.remote.shell.clone();
-        let shell = self.remote.shell.first().map(Path::new).and_then(Path::file_name);
-        let shell_is = |name| shell == Some(OsStr::new(name));
+        let shell_is = |name| self.shell() == Some(OsStr::new(name));
         if shell_is("ssh") {
             words.extend(OPTIONS.map(OsString::from));
         }
@@ -45,15 +70,38 @@ impl<'a> SshStarter<'a> {
             // It runs a program, and no shell.
             words.extend(["sh", "-c"].map(OsString::from));
         }
-        words.push(self.staged.map_or_else(|| self.command(), StagedFiles::command));
+        words.push(match self.staged {
+            Some(files) => files.command(role.options()),
+            None => {
+                let mut command = quoted(&self.clump());
+                command.push(format!(" {AGENT_COMMAND}{}", role.options()));
+                command
+            }
+        });
         words
     }
 
-    fn command(&self) -> OsString {
-        let mut command = quoted(&self.clump());
-        command.push(" ");
-        command.push(AGENT_COMMAND);
-        command
+    /// Starts the client that reaches `machine`; returns it and the stream to it.
+    ///
+    /// # Errors
+    /// Fails if there is no such client.
+    pub(super) fn start_client(
+        &self,
+        machine: &str,
+        role: Role,
+        without: &[OsString],
+    ) -> anyhow::Result<(Child, OwnedFd)> {
+        let words = self.words(machine, role);
+        let (shell, rest) = words.split_first().context("no program reaches other machines")?;
+        let (ours, theirs) = socket::stream_pair()?;
+        let mut program = Program::new(shell, rest.iter().cloned());
+        program.without = without.to_vec();
+        program.stream = Some(theirs);
+        let child = process::start(&program).with_context(|| {
+            let shell = printable(shell);
+            format!("`{shell}`, which is to reach {machine}, cannot be run; `--ssh` names another")
+        })?;
+        Ok((child, ours))
     }
 
     /// Returns the path of clump on the machines.
@@ -66,18 +114,9 @@ impl<'a> SshStarter<'a> {
 impl AgentStarter for SshStarter<'_> {
     fn start(&mut self, request: &AgentRequest<'_>) -> anyhow::Result<StartedAgent> {
         let machine = request.machine.unwrap_or_default();
-        let words = self.words(machine);
-        let (shell, rest) = words.split_first().context("no program reaches other machines")?;
-        let (ours, theirs) = socket::stream_pair()?;
-        let mut program = Program::new(shell, rest.iter().cloned());
-        program.without = request.without.to_vec();
-        program.stream = Some(theirs);
-        let child = process::start(&program).with_context(|| {
-            let shell = printable(shell);
-            format!("`{shell}`, which is to reach {machine}, cannot be run; `--ssh` names another")
-        })?;
-        let streams = ControlStreams::of_socket(ours)?;
-        Ok(StartedAgent { process: AgentProcess::new(child), streams })
+        let (child, stream) = self.start_client(machine, Role::Agent, request.without)?;
+        let streams = ControlStreams::of_socket(stream)?;
+        Ok(StartedAgent { process: AgentProcess::Child(child), streams })
     }
 }
 
@@ -108,19 +147,23 @@ mod tests {
     fn the_user_chooses_the_shell_and_openssh_never_asks() {
         let mut remote =
             RemoteStart { clump: Some("/opt/my clump/clump".into()), ..RemoteStart::default() };
-        let words = SshStarter::new(&remote, None).words("b");
+        let words = SshStarter::new(&remote, None).words("b", Role::Agent);
         assert_eq!(words.first().unwrap(), "ssh");
         assert!(words.iter().any(|word| word == "BatchMode=yes"), "{words:?}");
         assert_eq!(words[words.len() - 2..], ["b", "'/opt/my clump/clump' agent"]);
+        assert!(SshStarter::new(&remote, None).can_relay());
         remote.shell = vec!["srun".into(), "--nodelist".into()];
-        let words = SshStarter::new(&remote, None).words("b");
+        let words = SshStarter::new(&remote, None).words("b", Role::Agent);
         assert_eq!(words[..5], ["srun", "--nodelist", "b", "sh", "-c"]);
+        assert!(!SshStarter::new(&remote, None).can_relay(), "Slurm starts all itself");
         remote.shell = vec!["/x/fake".into(), "-p".into(), "22".into()];
         remote.clump = Some("clump".into());
         assert_eq!(
-            SshStarter::new(&remote, None).words("b"),
+            SshStarter::new(&remote, None).words("b", Role::Agent),
             ["/x/fake", "-p", "22", "b", "clump agent"]
         );
+        let relay = SshStarter::new(&remote, None).words("b", Role::Relay);
+        assert_eq!(relay.last().unwrap(), "clump agent --relay");
     }
 
     #[test]

@@ -49,13 +49,14 @@ impl StagedFiles {
         [&self.clump, &self.program].map(open).into_iter().collect()
     }
 
-    /// Returns the command that takes them and starts the agent, for any login shell.
-    pub(super) fn command(&self) -> OsString {
+    /// Returns the command that takes them and starts the agent, with these `options` and a space
+    /// before them, for any login shell.
+    pub(super) fn command(&self, options: &str) -> OsString {
         let ((_, clump), (_, program)) = (&self.clump, &self.program);
         let script = format!(
             "d=$(mktemp -d \"${{TMPDIR:-/tmp}}/clump.XXXXXXXXXX\") || exit 1; trap \"rm -rf $d\" EXIT; \
              head -c {clump} > \"$d/clump\" && head -c {program} > \"$d/{PROGRAM}\" && \
-             chmod 700 \"$d/clump\" \"$d/{PROGRAM}\" && \"$d/clump\" {AGENT_COMMAND} {STAGED}"
+             chmod 700 \"$d/clump\" \"$d/{PROGRAM}\" && \"$d/clump\" {AGENT_COMMAND}{options} {STAGED}"
         );
         format!("sh -c '{script}'").into()
     }

@@ -8,6 +8,8 @@ use clump_os::printable::printable_lines;
 pub(super) struct Attempt<'a> {
     /// The machine's name.
     pub(super) machine: &'a str,
+    /// The machine from which it was to be reached; none: this one.
+    pub(super) starter: Option<&'a str>,
     /// The name of the program that was to reach it.
     pub(super) shell: &'a str,
     /// The path of clump there.
@@ -55,10 +57,16 @@ const REMEDIES: [(&str, &str); 9] = [
 
 /// Explains it, and returns the code to exit with.
 pub(super) fn explain(attempt: &Attempt<'_>) -> (String, u8) {
-    let Attempt { machine, shell, clump, code, errors, output, waited_s } = attempt;
+    let Attempt { machine, starter, shell, clump, code, errors, output, waited_s } = attempt;
     let said = errors.to_lowercase();
     let known = REMEDIES.iter().find(|(part, _)| said.contains(part));
-    let on_there = format!("`{shell} {machine} {clump} --version` shows what happens there");
+    let from = starter.map_or(String::new(), |starter| format!(" from machine {starter}"));
+    let mut on_there = format!("`{shell} {machine} {clump} --version` shows what happens there");
+    if let Some(starter) = starter {
+        on_there.push_str(&format!(
+            "; {starter} starts it, unless this machine does (CLUMP_START_FAN_OUT)"
+        ));
+    }
     let (what, remedy, exit) = match (known, waited_s, code) {
         (_, Some(seconds), _) => (
             format!("machine {machine} gave no sign of an agent within {seconds:.0} s"),
@@ -68,7 +76,7 @@ pub(super) fn explain(attempt: &Attempt<'_>) -> (String, u8) {
             125,
         ),
         (Some((_, remedy)), _, _) => (
-            format!("machine {machine} cannot be reached by `{shell}`"),
+            format!("machine {machine} cannot be reached by `{shell}`{from}"),
             remedy.replace("MACHINE", machine),
             125,
         ),
@@ -120,7 +128,8 @@ mod tests {
 
     fn of(code: Option<u8>, errors: &str, output: &str) -> (String, u8) {
         let (machine, shell, clump) = ("b", "ssh", "/usr/bin/clump");
-        explain(&Attempt { machine, shell, clump, code, errors, output, waited_s: None })
+        let starter = None;
+        explain(&Attempt { machine, starter, shell, clump, code, errors, output, waited_s: None })
     }
 
     #[test]
@@ -159,6 +168,10 @@ mod tests {
         assert_eq!(text.lines().count(), MAX_LINES + 2);
         let (text, _) = of(None, "", &"x".repeat(70_000));
         assert!(text.contains("no agent of clump") && text.len() < 1000, "{text}");
+        let relayed =
+            Attempt { machine: "b", starter: Some("a"), code: Some(1), ..Attempt::default() };
+        let (text, _) = explain(&Attempt { errors: "Connection refused", ..relayed });
+        assert!(text.contains("from machine a"), "{text}");
         let waited = Attempt { machine: "b", waited_s: Some(8.0), ..Attempt::default() };
         let (text, exit) = explain(&waited);
         assert!(text.contains("machine b gave no sign of an agent within 8 s"), "{text}");

@@ -1,0 +1,291 @@
+//! The launcher's side of a relay: the client that reaches its machine, and the processes that it
+//! runs there, each with streams that lead to it as if it were a child of the launcher.
+//!
+//! One thread takes what the relay says, another sends it what the launcher has for its processes,
+//! a third takes what the client says. All end with the client.
+
+use super::relayed_process::RelayedProcess;
+use crate::control_streams::ControlStreams;
+use crate::hello::{Heard, HelloReader};
+use crate::relay_frame::{MAX_HELD, MAX_PIECE, RelayFrame};
+use clump_os::alarm::Alarm;
+use clump_os::epoll::{Interest, Poller};
+use clump_os::process::{Child, Exit};
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
+use clump_os::{clock, socket};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest time until the end of a client is known once its stream has ended.
+const END: Duration = Duration::from_secs(5);
+/// Exit code of a process whose relay is gone.
+const UNREACHED: u8 = 255;
+
+/// A process that a relay is to run.
+#[derive(Debug)]
+pub(super) struct RelayedStart {
+    /// Its words; none: the agent of the relay's machine.
+    pub(super) words: Vec<OsString>,
+}
+
+/// A process, as its relay's threads know it.
+#[derive(Debug)]
+struct Relayed {
+    process: Arc<RelayedProcess>,
+    words: Vec<OsString>,
+    /// Bytes of input that may be sent to it.
+    room: AtomicU32,
+}
+
+/// A relay.
+#[derive(Debug)]
+pub(super) struct RelayLink {
+    client: Child,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// The name of its machine.
+    machine: String,
+    processes: Vec<Relayed>,
+    /// Rung when a process has room for input, or is to be killed.
+    wanted: Arc<Alarm>,
+    uploaded_ns: Arc<AtomicU64>,
+    /// The end of the client, once it is known.
+    client_end: Mutex<Option<Exit>>,
+    client_ended: Condvar,
+}
+
+impl RelayLink {
+    /// Takes over the client that starts a relay on `machine`, to which it is connected by
+    /// `stream`, and has the relay run `starts` once it has taken `uploads`. The first of them is
+    /// the machine's own agent. Returns their processes, streams and error streams.
+    ///
+    /// # Errors
+    /// Fails if no more descriptors or threads are allowed.
+    #[expect(clippy::type_complexity, reason = "what each started process consists of")]
+    pub(super) fn begin(
+        (mut client, stream): (Child, OwnedFd),
+        machine: &str,
+        starts: Vec<RelayedStart>,
+        uploads: Vec<File>,
+    ) -> anyhow::Result<(Self, Vec<(Arc<RelayedProcess>, ControlStreams, OwnedFd)>)> {
+        let (wanted, uploaded_ns) = (Arc::new(Alarm::new()?), Arc::new(AtomicU64::new(0)));
+        let (mut processes, mut ends) = (Vec::new(), Vec::new());
+        for RelayedStart { words } in starts {
+            let (ours, theirs) = socket::stream_pair()?;
+            let (process, errors) =
+                RelayedProcess::new(theirs, wanted.clone(), uploaded_ns.clone())?;
+            let process = Arc::new(process);
+            ends.push((process.clone(), ControlStreams::of_socket(ours)?, errors));
+            processes.push(Relayed { process, words, room: AtomicU32::new(MAX_HELD) });
+        }
+        debug_assert!(!processes.is_empty(), "a relay runs its machine's agent at least");
+        let errors = client.errors.take().map(File::from);
+        let shared = Arc::new(Shared {
+            machine: machine.to_owned(),
+            processes,
+            wanted,
+            uploaded_ns,
+            client_end: Mutex::default(),
+            client_ended: Condvar::new(),
+        });
+        let stream = UnixStream::from(stream);
+        let (sender, listener) = (shared.clone(), shared.clone());
+        let output = stream.try_clone()?;
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        thread("to relay").spawn(move || sender.send(output, uploads))?;
+        thread("from relay").spawn(move || listener.listen(stream))?;
+        if let Some(errors) = errors {
+            let said = shared.clone();
+            thread("relay errors").spawn(move || said.pass_client_errors(errors))?;
+        }
+        Ok((Self { client, shared }, ends))
+    }
+
+    /// Returns the number of the client, under which its end is reported.
+    pub(super) fn pid(&self) -> u32 {
+        self.client.pid
+    }
+
+    /// Returns a descriptor that becomes readable at the end of the client.
+    pub(super) fn end(&self) -> &OwnedFd {
+        &self.client.pidfd
+    }
+
+    /// Records the end of the client.
+    pub(super) fn on_client_ended(&self, exit: Exit) {
+        let mut end = self.shared.client_end.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(end.is_none(), "a process ends once");
+        *end = Some(exit);
+        self.shared.client_ended.notify_all();
+    }
+}
+
+impl Shared {
+    /// Sends files first, then commands, then what the launcher has for processes.
+    fn send(&self, mut stream: UnixStream, uploads: Vec<File>) {
+        // When the stream cannot be written any more, the end is noticed where it is read.
+        let _ = self.try_send(&mut stream, uploads);
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+
+    fn try_send(&self, stream: &mut UnixStream, uploads: Vec<File>) -> anyhow::Result<()> {
+        let mut piece = vec![0; MAX_PIECE];
+        for mut file in uploads {
+            // A file that has got shorter is noticed at the other end, which waits in vain.
+            while let Ok(bytes @ 1..) = file.read(&mut piece) {
+                stream.write_all(&piece[..bytes])?;
+                self.uploaded_ns.store(clock::now_ns(), Ordering::Relaxed);
+            }
+        }
+        let poller = Poller::new()?;
+        let wake = self.processes.len() as u64;
+        poller.add(&*self.wanted, wake, Interest::Read)?;
+        for ((number, at), relayed) in (0..).zip(0_u64..).zip(&self.processes) {
+            stream.write_all(&RelayFrame::Start(relayed.words.clone()).encode(number))?;
+            poller.add(&relayed.process.stream, at, Interest::Read)?;
+        }
+        // True for those that the poller watches, and those that were killed.
+        let mut watched = vec![true; self.processes.len()];
+        let (mut killed, mut ended) = (vec![false; watched.len()], vec![false; watched.len()]);
+        while !self.processes.iter().all(|relayed| relayed.process.exit().is_some()) {
+            for ready in poller.wait(None)? {
+                if ready.token == wake {
+                    self.wanted.clear();
+                    continue;
+                }
+                let at = usize::try_from(ready.token).unwrap_or(usize::MAX);
+                let Some(relayed) = self.processes.get(at) else { continue };
+                let number = u32::try_from(at).unwrap_or(u32::MAX);
+                let most = (relayed.room.load(Ordering::Acquire) as usize).min(MAX_PIECE);
+                if most == 0 {
+                    poller.remove(&relayed.process.stream)?;
+                    watched[at] = false;
+                    continue;
+                }
+                match (&relayed.process.stream).read(&mut piece[..most]) {
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => {
+                        poller.remove(&relayed.process.stream)?;
+                        (watched[at], ended[at]) = (false, true);
+                        stream.write_all(&RelayFrame::EndOfInput.encode(number))?;
+                    }
+                    Ok(bytes) => {
+                        let taken = u32::try_from(bytes).unwrap_or(MAX_HELD);
+                        relayed.room.fetch_sub(taken, Ordering::AcqRel);
+                        // The key of the job may be among them.
+                        let mut frame = RelayFrame::Input(piece[..bytes].to_vec()).encode(number);
+                        let sent = stream.write_all(&frame);
+                        piece[..bytes].fill(0);
+                        frame.fill(0);
+                        sent?;
+                    }
+                }
+            }
+            for ((number, at), relayed) in (0..).zip(0_usize..).zip(&self.processes) {
+                if relayed.process.is_killed() && !std::mem::replace(&mut killed[at], true) {
+                    stream.write_all(&RelayFrame::Kill.encode(number))?;
+                }
+                if !watched[at] && !ended[at] && relayed.room.load(Ordering::Acquire) > 0 {
+                    poller.add(&relayed.process.stream, at as u64, Interest::Read)?;
+                    watched[at] = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the relay says until its stream ends.
+    fn listen(&self, mut stream: UnixStream) {
+        let mut greeting = HelloReader::default();
+        let mut piece = [0; 4096];
+        let rest = loop {
+            let bytes = match stream.read(&mut piece) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Ok(bytes @ 1..) => bytes,
+                Ok(0) | Err(_) => break None,
+            };
+            match greeting.handle_bytes(&piece[..bytes]) {
+                Heard::Nothing => {}
+                Heard::Other => break None,
+                Heard::Hello(_, rest) => break Some(rest),
+            }
+        };
+        match rest {
+            Some(rest) => {
+                let mut frames = BufReader::new((&rest[..]).chain(stream));
+                while let Ok(Some((number, frame))) = RelayFrame::read(&mut frames) {
+                    self.handle(number, frame);
+                }
+            }
+            // What was said instead is shown as if the machine's agent had said it.
+            None => {
+                let said = greeting.said();
+                self.processes.first().map(|own| own.process.pass_output(said.as_bytes()));
+            }
+        }
+        self.lose();
+    }
+
+    fn handle(&self, number: u32, frame: RelayFrame) {
+        let Some(relayed) = self.processes.get(number as usize) else { return };
+        match frame {
+            RelayFrame::Taken(bytes) => {
+                relayed.room.fetch_add(bytes, Ordering::AcqRel);
+                self.wanted.ring();
+            }
+            RelayFrame::Output(bytes) => {
+                // The launcher has given it up if nobody reads.
+                let _ = relayed.process.pass_output(&bytes);
+            }
+            RelayFrame::EndOfOutput => relayed.process.end_output(),
+            RelayFrame::Errors(bytes) => relayed.process.pass_errors(&bytes),
+            RelayFrame::Ended(exit) => {
+                relayed.process.note_end(exit);
+                self.wanted.ring();
+            }
+            _ => {}
+        }
+    }
+
+    /// Records the end of all processes, with that of the client: nothing reaches them any more.
+    fn lose(&self) {
+        let end = self.client_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.client_ended.wait_timeout_while(end, END, |end| end.is_none());
+        let exit = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        for (at, Relayed { process, .. }) in self.processes.iter().enumerate() {
+            if at == 0 {
+                process.note_end(exit.unwrap_or(Exit::Code(UNREACHED)));
+                continue;
+            }
+            let machine = &self.machine;
+            process.pass_errors(format!("the way there by machine {machine} is lost\n").as_bytes());
+            process.note_end(Exit::Code(UNREACHED));
+        }
+        self.wanted.ring();
+    }
+
+    /// Hands on what the client says, as if the machine's agent had said it.
+    fn pass_client_errors(&self, mut errors: File) {
+        let Some(own) = self.processes.first() else { return };
+        let Ok(poller) = Poller::new() else { return };
+        let mut piece = [0; 4096];
+        // A read of it never blocks.
+        while poller.add(&errors, 0, Interest::Read).is_ok() && poller.wait(None).is_ok() {
+            match errors.read(&mut piece) {
+                Ok(bytes @ 1..) => own.process.pass_errors(&piece[..bytes]),
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+                Ok(0) | Err(_) => return,
+            }
+            let _ = poller.remove(&errors);
+        }
+    }
+}
