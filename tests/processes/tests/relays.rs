@@ -13,12 +13,18 @@ fn by_relays(job: Job) -> Job {
     })
 }
 
-/// Returns the process that MACHINE's name and the end of its command line tell.
-fn process_on(job: &Running, machine: &str, line_ends: &str) -> Option<u32> {
+/// Returns true if `pid` runs on the machine of that name.
+fn is_on(pid: u32, machine: &str) -> bool {
+    procfs::variable(pid, "MACHINE").is_some_and(|name| name == machine)
+}
+
+/// Returns the relay on `machine`, or the client that stands for it there.
+fn relay_on(job: &Running, machine: &str, client: bool) -> Option<u32> {
     let is_it = |pid: &u32| {
         let line = procfs::command_line(*pid).to_string_lossy().into_owned();
-        line.ends_with(line_ends)
-            && procfs::variable(*pid, "MACHINE").is_some_and(|is| is == machine)
+        line.ends_with(" agent --relay")
+            && line.starts_with("sh -c ") == client
+            && is_on(*pid, machine)
     };
     job.processes().into_iter().map(|process| process.pid).find(is_it)
 }
@@ -70,6 +76,7 @@ fn however_a_job_with_relays_ends_nothing_is_left_on_any_machine() {
         ("agent", 125, &["node 5 was lost", "(f)"]),
         ("client", 125, &["node 5 was lost", "(f)"]),
         ("relay", 125, &["was lost"]),
+        ("client of the relay", 125, &["was lost"]),
         ("launcher", -9, &[]),
     ] {
         let far = FakeShell::new();
@@ -78,7 +85,7 @@ fn however_a_job_with_relays_ends_nothing_is_left_on_any_machine() {
         let job = by_relays(far.job(HOSTS, &args)).start();
         job.await_ready(folder.path(), 0..1);
         let agent = until("the agent", || agents_on(&job, "f").first().copied());
-        let relay = until("the relay", || process_on(&job, "d", " agent --relay"));
+        let relay = |client| until("the relay", || relay_on(&job, "d", client));
         let pid = match victim {
             "rank" => until("rank 5", || {
                 let of = |p: &procfs::Process| {
@@ -89,13 +96,11 @@ fn however_a_job_with_relays_ends_nothing_is_left_on_any_machine() {
             }),
             "agent" => agent,
             "client" => until("the client", || {
-                let is_on = |pid: u32, machine: &str| {
-                    procfs::variable(pid, "MACHINE").is_some_and(|name| name == machine)
-                };
                 let of = |p: &procfs::Process| is_on(p.pid, "f") && is_on(p.parent, "d");
                 job.processes().iter().find(|p| of(p)).map(|p| p.pid)
             }),
-            "relay" => relay,
+            "relay" => relay(false),
+            "client of the relay" => relay(true),
             _ => job.launcher(),
         };
         job.signal(pid, if victim == "interrupt" { signals::INTERRUPT } else { signals::KILL });

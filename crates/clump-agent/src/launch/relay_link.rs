@@ -47,6 +47,8 @@ struct Relayed {
 #[derive(Debug)]
 pub(super) struct RelayLink {
     client: Child,
+    /// The launcher's end of the stream to it.
+    stream: UnixStream,
     shared: Arc<Shared>,
 }
 
@@ -99,7 +101,7 @@ impl RelayLink {
         });
         let stream = UnixStream::from(stream);
         let (sender, listener) = (shared.clone(), shared.clone());
-        let output = stream.try_clone()?;
+        let (output, own) = (stream.try_clone()?, stream.try_clone()?);
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         thread("to relay").spawn(move || sender.send(output, uploads))?;
         thread("from relay").spawn(move || listener.listen(stream))?;
@@ -107,7 +109,7 @@ impl RelayLink {
             let said = shared.clone();
             thread("relay errors").spawn(move || said.pass_client_errors(errors))?;
         }
-        Ok((Self { client, shared }, ends))
+        Ok((Self { client, stream: own, shared }, ends))
     }
 
     /// Returns the number of the client, under which its end is reported.
@@ -120,8 +122,10 @@ impl RelayLink {
         &self.client.pidfd
     }
 
-    /// Records the end of the client.
+    /// Records the end of the client. What it started may still have the stream, and ends when that
+    /// does.
     pub(super) fn on_client_ended(&self, exit: Exit) {
+        let _ = self.stream.shutdown(Shutdown::Write);
         let mut end = self.shared.client_end.lock().unwrap_or_else(PoisonError::into_inner);
         debug_assert!(end.is_none(), "a process ends once");
         *end = Some(exit);
