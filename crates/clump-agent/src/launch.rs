@@ -295,7 +295,13 @@ impl Launcher {
             let ChildEvent::Ended(exit) = change else { continue };
             if let Some(link) = self.agents.iter_mut().find(|link| link.pid() == Some(pid)) {
                 link.on_ended(&self.poller, exit)?;
-            } else if let Some(relay) = self.relays.iter().find(|relay| relay.pid() == pid) {
+            } else if let Some(relay) = self.relays.iter().find(|relay| relay.pid() == Some(pid)) {
+                self.poller.remove(relay.end())?;
+                relay.on_client_ended(exit);
+            }
+        }
+        for relay in &self.relays {
+            if let Some(exit) = relay.relayed_exit() {
                 self.poller.remove(relay.end())?;
                 relay.on_client_ended(exit);
             }
@@ -347,7 +353,7 @@ impl Launcher {
         let Some((_, again)) = self.clear.filter(|(at, _)| *at <= now) else { return };
         let mut spared = self.spared.clone();
         spared.extend(self.agents.iter().filter_map(AgentHandle::pid));
-        spared.extend(self.relays.iter().map(RelayLink::pid));
+        spared.extend(self.relays.iter().filter_map(RelayLink::pid));
         let again = if sweep::kill_below(&spared).is_empty() { again * 2 } else { SWEEP_AGAIN_NS };
         self.clear = (again < SWEEP_NS).then_some((now + again, again));
         // Errors recur, and are reported at the end.

@@ -4,7 +4,8 @@ use clump_os::procfs;
 use clump_process_tests::far::{FakeShell, agents_on};
 use clump_process_tests::{Folder, Job, Running, signals, until};
 
-/// Seven machines of which the launcher starts two, by relays on `a` and `d`.
+/// Seven machines of which the launcher starts two: relays on `a` and `d`, and behind `d` one on `f`,
+/// which starts `g`.
 const HOSTS: &str = "--hosts a:1,b:1,c:1,d:1,e:1,f:1,g:1";
 
 fn by_relays(job: Job) -> Job {
@@ -36,8 +37,8 @@ fn machines_start_the_agents_of_others() {
     shown.expect_clean();
     let on: Vec<&str> =
         shown.out.lines().map(|l| l.split_once(", on ").map_or("", |l| l.1)).collect();
-    assert_eq!(on, ["", "a", "a", "", "d", "d", "d"], "{}", shown.out);
-    assert_eq!(shown.out.matches(" agent --relay").count(), 2, "{}", shown.out);
+    assert_eq!(on, ["", "a", "a", "", "d", "d", "f"], "{}", shown.out);
+    assert_eq!(shown.out.matches(" agent --relay").count(), 3, "{}", shown.out);
     by_relays(far.job(HOSTS, "barrier 20")).finish().expect_clean();
     by_relays(far.job(&HOSTS.replace(":1", ":2"), "talk 3")).finish().expect_clean();
     let job = by_relays(far.job_of(HOSTS, &["sh", "-c", "echo $CLUMP_RANK $MACHINE"])).finish();
@@ -72,9 +73,9 @@ fn input_and_output_pass_relays_whole() {
 fn however_a_job_with_relays_ends_nothing_is_left_on_any_machine() {
     for (victim, code, parts) in [
         ("interrupt", 130, &["interrupted (SIGINT)"][..]),
-        ("rank", 137, &["rank 5 of `prog` was killed by signal 9", "node 5 (f)"]),
-        ("agent", 125, &["node 5 was lost", "(f)"]),
-        ("client", 125, &["node 5 was lost", "(f)"]),
+        ("rank", 137, &["rank 6 of `prog` was killed by signal 9", "node 6 (g)"]),
+        ("agent", 125, &["node 6 was lost", "(g)"]),
+        ("client", 125, &["node 6 was lost", "(g)"]),
         ("relay", 125, &["was lost"]),
         ("client of the relay", 125, &["was lost"]),
         ("launcher", -9, &[]),
@@ -84,19 +85,19 @@ fn however_a_job_with_relays_ends_nothing_is_left_on_any_machine() {
         let args = format!("forever 0 --together --deaf --ready {}", folder.path().display());
         let job = by_relays(far.job(HOSTS, &args)).start();
         job.await_ready(folder.path(), 0..1);
-        let agent = until("the agent", || agents_on(&job, "f").first().copied());
+        let agent = until("the agent", || agents_on(&job, "g").first().copied());
         let relay = |client| until("the relay", || relay_on(&job, "d", client));
         let pid = match victim {
-            "rank" => until("rank 5", || {
+            "rank" => until("rank 6", || {
                 let of = |p: &procfs::Process| {
                     let rank = procfs::variable(p.pid, "CLUMP_RANK");
-                    p.parent == agent && rank.is_some_and(|rank| rank == "5")
+                    p.parent == agent && rank.is_some_and(|rank| rank == "6")
                 };
                 job.processes().iter().find(|p| of(p)).map(|p| p.pid)
             }),
             "agent" => agent,
             "client" => until("the client", || {
-                let of = |p: &procfs::Process| is_on(p.pid, "f") && is_on(p.parent, "d");
+                let of = |p: &procfs::Process| is_on(p.pid, "g") && is_on(p.parent, "f");
                 job.processes().iter().find(|p| of(p)).map(|p| p.pid)
             }),
             "relay" => relay(false),
@@ -118,6 +119,8 @@ fn a_machine_that_a_relay_does_not_reach_is_named_with_the_relay() {
     };
     let ended = by_relays(refused("f").job(HOSTS, "barrier 1")).finish();
     ended.expect(125, &["machine f cannot be reached", "from machine d", "ssh -p PORT"]);
+    let ended = by_relays(refused("g").job(HOSTS, "barrier 1")).finish();
+    ended.expect(125, &["machine g cannot be reached", "from machine f", "ssh -p PORT"]);
     let ended = by_relays(refused("d").job(HOSTS, "barrier 1")).finish();
     ended.expect(125, &["machine d cannot be reached", "Connection refused", "ssh -p PORT"]);
     let other =

@@ -1,8 +1,9 @@
 //! Ways to start agents: the line between what is decided and how a process comes to be.
 //!
 //! - The launcher decides which node runs where (`JobSpec`) and everything after.
-//! - An [`AgentStarter`] brings an agent to its machine and connects two streams of bytes with it:
-//!   nothing else has to pass between the two machines, in particular no descriptor.
+//! - A starter brings an agent to its machine and connects two streams of bytes with it
+//!   ([`ProcessEnds`]): nothing else has to pass between the two machines, in particular no
+//!   descriptor.
 //! - The agent says which clump it is ([`crate::hello`]), reads the key of the job, then its job,
 //!   and starts ranks.
 //!
@@ -14,30 +15,25 @@ use super::relayed_process::RelayedProcess;
 use crate::control_streams::ControlStreams;
 use clump_os::process::{self, Child, Exit};
 use clump_os::signal;
-use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A way to start agents and to connect their control streams.
-pub(super) trait AgentStarter {
-    /// Starts the agent of a node.
-    ///
-    /// # Errors
-    /// Fails if it cannot be started; that it cannot be reached later is the end of its streams.
-    fn start(&mut self, request: &AgentRequest<'_>) -> anyhow::Result<StartedAgent>;
+/// A process that has been started, and the stream to its standard input and output.
+#[derive(Debug)]
+pub(super) struct ProcessEnds {
+    pub(super) process: AgentProcess,
+    pub(super) stream: OwnedFd,
 }
 
-/// The agent that is wanted.
-#[derive(Debug)]
-pub(super) struct AgentRequest<'a> {
-    /// Its node.
-    pub(super) node: u32,
-    /// The name of its machine; none if it is this one.
-    pub(super) machine: Option<&'a str>,
-    /// True if it gets the user's standard input, which its first rank reads.
-    pub(super) reads_input: bool,
-    /// Variables of the launcher's environment that it must not have.
-    pub(super) without: &'a [OsString],
+impl ProcessEnds {
+    /// Returns it as an agent, with the stream as one of frames.
+    ///
+    /// # Errors
+    /// Fails if no more descriptors are allowed.
+    pub(super) fn into_agent(self) -> anyhow::Result<StartedAgent> {
+        let streams = ControlStreams::of_socket(self.stream)?;
+        Ok(StartedAgent { process: self.process, streams })
+    }
 }
 
 /// An agent that has been started, or is being started: its streams may not lead anywhere yet.

@@ -1,7 +1,6 @@
 //! Agents on this machine: this program again, as a child.
 
-use super::agent_starter::{AgentProcess, AgentRequest, AgentStarter, StartedAgent};
-use crate::control_streams::ControlStreams;
+use super::agent_starter::{AgentProcess, ProcessEnds};
 use crate::keeper::AGENT_COMMAND;
 use anyhow::Context;
 use clump_os::process::{self, Child, Input, Program};
@@ -9,19 +8,20 @@ use clump_os::socket;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Starts agents by fork and exec; the control stream is an inherited socket.
-#[derive(Debug, Default)]
-pub(super) struct ForkStarter;
-
-impl AgentStarter for ForkStarter {
-    fn start(&mut self, request: &AgentRequest<'_>) -> anyhow::Result<StartedAgent> {
-        let input = if request.reads_input { Input::Inherited } else { Input::Empty };
-        let node = request.node;
-        let (child, ours) = start_self(input, request.without, false)
-            .with_context(|| format!("the agent of node {node} cannot be started"))?;
-        let streams = ControlStreams::of_socket(ours)?;
-        Ok(StartedAgent { process: AgentProcess::Child(child), streams })
-    }
+/// Starts the agent of `node` by fork and exec, without some of this process's variables. If it
+/// `reads_input`, it gets the user's standard input, which its first rank reads.
+///
+/// # Errors
+/// Fails if the process cannot be started.
+pub(super) fn start_agent(
+    node: u32,
+    reads_input: bool,
+    without: &[OsString],
+) -> anyhow::Result<ProcessEnds> {
+    let input = if reads_input { Input::Inherited } else { Input::Empty };
+    let (child, stream) = start_self(input, without, false)
+        .with_context(|| format!("the agent of node {node} cannot be started"))?;
+    Ok(ProcessEnds { process: AgentProcess::Child(child), stream })
 }
 
 /// Returns the words that start this program again, with its end of the stream under `number`.

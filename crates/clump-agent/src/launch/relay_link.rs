@@ -4,22 +4,22 @@
 //! One thread takes what the relay says, another sends it what the launcher has for its processes,
 //! a third takes what the client says. All end with the client.
 
+use super::agent_starter::{AgentProcess, ProcessEnds};
 use super::relayed_process::RelayedProcess;
-use crate::control_streams::ControlStreams;
 use crate::hello::{Heard, HelloReader};
 use crate::relay_frame::{MAX_HELD, MAX_PIECE, RelayFrame};
 use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
-use clump_os::process::{Child, Exit};
+use clump_os::process::Exit;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_os::{clock, socket};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest time until the end of a client is known once its stream has ended.
@@ -46,7 +46,8 @@ struct Relayed {
 /// A relay.
 #[derive(Debug)]
 pub(super) struct RelayLink {
-    client: Child,
+    /// What reaches it: a child, or a process of the relay before it.
+    client: AgentProcess,
     /// The launcher's end of the stream to it.
     stream: UnixStream,
     shared: Arc<Shared>,
@@ -68,17 +69,16 @@ struct Shared {
 impl RelayLink {
     /// Takes over the client that starts a relay on `machine`, to which it is connected by
     /// `stream`, and has the relay run `starts` once it has taken `uploads`. The first of them is
-    /// the machine's own agent. Returns their processes, streams and error streams.
+    /// the machine's own agent. Returns their ends.
     ///
     /// # Errors
     /// Fails if no more descriptors or threads are allowed.
-    #[expect(clippy::type_complexity, reason = "what each started process consists of")]
     pub(super) fn begin(
-        (mut client, stream): (Child, OwnedFd),
+        ProcessEnds { process: mut client, stream }: ProcessEnds,
         machine: &str,
         starts: Vec<RelayedStart>,
         uploads: Vec<File>,
-    ) -> anyhow::Result<(Self, Vec<(Arc<RelayedProcess>, ControlStreams, OwnedFd)>)> {
+    ) -> anyhow::Result<(Self, Vec<ProcessEnds>)> {
         let (wanted, uploaded_ns) = (Arc::new(Alarm::new()?), Arc::new(AtomicU64::new(0)));
         let (mut processes, mut ends) = (Vec::new(), Vec::new());
         for RelayedStart { words } in starts {
@@ -86,11 +86,12 @@ impl RelayLink {
             let (process, errors) =
                 RelayedProcess::new(theirs, wanted.clone(), uploaded_ns.clone())?;
             let process = Arc::new(process);
-            ends.push((process.clone(), ControlStreams::of_socket(ours)?, errors));
+            let of = AgentProcess::Relayed(process.clone(), Some(errors));
+            ends.push(ProcessEnds { process: of, stream: ours });
             processes.push(Relayed { process, words, room: AtomicU32::new(MAX_HELD) });
         }
         debug_assert!(!processes.is_empty(), "a relay runs its machine's agent at least");
-        let errors = client.errors.take().map(File::from);
+        let errors = client.take_errors().map(File::from);
         let shared = Arc::new(Shared {
             machine: machine.to_owned(),
             processes,
@@ -112,21 +113,26 @@ impl RelayLink {
         Ok((Self { client, stream: own, shared }, ends))
     }
 
-    /// Returns the number of the client, under which its end is reported.
-    pub(super) fn pid(&self) -> u32 {
-        self.client.pid
+    /// Returns the number of the client, under which its end is reported, if it is a child.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.client.pid()
+    }
+
+    /// Returns how the client has ended, if the relay before it has said so.
+    pub(super) fn relayed_exit(&self) -> Option<Exit> {
+        self.client.relayed_exit().filter(|_| self.shared.end_of_client().is_none())
     }
 
     /// Returns a descriptor that becomes readable at the end of the client.
-    pub(super) fn end(&self) -> &OwnedFd {
-        &self.client.pidfd
+    pub(super) fn end(&self) -> BorrowedFd<'_> {
+        self.client.end()
     }
 
     /// Records the end of the client. What it started may still have the stream, and ends when that
     /// does.
     pub(super) fn on_client_ended(&self, exit: Exit) {
         let _ = self.stream.shutdown(Shutdown::Write);
-        let mut end = self.shared.client_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.shared.end_of_client();
         debug_assert!(end.is_none(), "a process ends once");
         *end = Some(exit);
         self.shared.client_ended.notify_all();
@@ -134,6 +140,10 @@ impl RelayLink {
 }
 
 impl Shared {
+    fn end_of_client(&self) -> MutexGuard<'_, Option<Exit>> {
+        self.client_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends files first, then commands, then what the launcher has for processes.
     fn send(&self, mut stream: UnixStream, uploads: Vec<File>) {
         // When the stream cannot be written any more, the end is noticed where it is read.
@@ -262,8 +272,8 @@ impl Shared {
 
     /// Records the end of all processes, with that of the client: nothing reaches them any more.
     fn lose(&self) {
-        let end = self.client_end.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.client_ended.wait_timeout_while(end, END, |end| end.is_none());
+        let waited =
+            self.client_ended.wait_timeout_while(self.end_of_client(), END, |end| end.is_none());
         let exit = *waited.unwrap_or_else(PoisonError::into_inner).0;
         for (at, Relayed { process, .. }) in self.processes.iter().enumerate() {
             if at == 0 {

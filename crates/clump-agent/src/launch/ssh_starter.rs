@@ -1,17 +1,15 @@
 //! Agents on other machines: a remote shell, the system's `ssh` unless the user names another,
 //! starts `clump agent` there, and hands on its standard input and output.
 
-use super::agent_starter::{AgentProcess, AgentRequest, AgentStarter, StartedAgent};
+use super::agent_starter::{AgentProcess, ProcessEnds};
 use super::staged::StagedFiles;
-use crate::control_streams::ControlStreams;
 use crate::keeper::{AGENT_COMMAND, RELAY};
 use crate::spec::RemoteStart;
 use anyhow::Context;
 use clump_os::printable::printable;
-use clump_os::process::{self, Child, Program};
+use clump_os::process::{self, Program};
 use clump_os::socket;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -81,7 +79,7 @@ impl<'a> SshStarter<'a> {
         words
     }
 
-    /// Starts the client that reaches `machine`; returns it and the stream to it.
+    /// Starts the client that reaches `machine`.
     ///
     /// # Errors
     /// Fails if there is no such client.
@@ -90,7 +88,7 @@ impl<'a> SshStarter<'a> {
         machine: &str,
         role: Role,
         without: &[OsString],
-    ) -> anyhow::Result<(Child, OwnedFd)> {
+    ) -> anyhow::Result<ProcessEnds> {
         let words = self.words(machine, role);
         let (shell, rest) = words.split_first().context("no program reaches other machines")?;
         let (ours, theirs) = socket::stream_pair()?;
@@ -101,22 +99,13 @@ impl<'a> SshStarter<'a> {
             let shell = printable(shell);
             format!("`{shell}`, which is to reach {machine}, cannot be run; `--ssh` names another")
         })?;
-        Ok((child, ours))
+        Ok(ProcessEnds { process: AgentProcess::Child(child), stream: ours })
     }
 
     /// Returns the path of clump on the machines.
     pub(super) fn clump(&self) -> OsString {
         let own = || std::env::current_exe().map_or_else(|_| "clump".into(), OsString::from);
         self.remote.clump.clone().unwrap_or_else(own)
-    }
-}
-
-impl AgentStarter for SshStarter<'_> {
-    fn start(&mut self, request: &AgentRequest<'_>) -> anyhow::Result<StartedAgent> {
-        let machine = request.machine.unwrap_or_default();
-        let (child, stream) = self.start_client(machine, Role::Agent, request.without)?;
-        let streams = ControlStreams::of_socket(stream)?;
-        Ok(StartedAgent { process: AgentProcess::Child(child), streams })
     }
 }
 

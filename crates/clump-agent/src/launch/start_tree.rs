@@ -1,18 +1,18 @@
 //! The agents of a job: which process starts each, and their start.
 //!
 //! The launcher starts as many as its fan-out says, itself. If there are more on other machines, it
-//! starts relays, equally many machines each, and these start the agents of their machines.
+//! starts relays, equally many machines behind each, and these start agents and relays likewise.
 
 use super::agent_handle::AgentHandle;
-use super::agent_starter::{AgentProcess, AgentRequest, AgentStarter, StartedAgent};
-use super::fork_starter::{self, ForkStarter};
+use super::agent_starter::ProcessEnds;
+use super::fork_starter;
 use super::relay_link::{RelayLink, RelayedStart};
 use super::ssh_starter::{Role, SshStarter};
 use super::staged::StagedFiles;
 use crate::spec::JobSpec;
 use clump_boot::boot::VARIABLES;
 use clump_os::process;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::Range;
@@ -50,37 +50,33 @@ pub(super) fn start_agents(spec: &JobSpec, fan_out: usize) -> anyhow::Result<Sta
     };
     let (mut agents, mut relays) = (BTreeMap::new(), Vec::new());
     for node in plan.here() {
-        let request =
-            AgentRequest { node, machine: None, reads_input: node == 0, without: &without };
-        agents.insert(node, AgentHandle::new(ForkStarter.start(&request)?, None, Vec::new())?);
+        let started = fork_starter::start_agent(node, node == 0, &without)?.into_agent()?;
+        agents.insert(node, AgentHandle::new(started, None, Vec::new())?);
     }
-    for group in &plan.groups {
-        let (&[first, ..], [_, rest @ ..]) = (&group[..], &group[..]) else { continue };
-        let machine = plan.machine(first);
-        if rest.is_empty() {
-            let request =
-                AgentRequest { node: first, machine, reads_input: first == 0, without: &without };
-            let started = SshStarter::new(&spec.remote, plan.staged.as_ref()).start(&request)?;
-            let handle = AgentHandle::new(started, machine.map(str::to_owned), files()?)?;
-            agents.insert(first, handle);
-            continue;
+    // This process starts those without ends, and relays the others.
+    let mut ready: VecDeque<(&Group, Option<&str>, Option<ProcessEnds>)> =
+        plan.groups.iter().map(|group| (group, None, None)).collect();
+    while let Some((group, by, ends)) = ready.pop_front() {
+        let machine = plan.machine(group.node).unwrap_or_default();
+        let own = || shell.start_client(machine, group.role(), &without);
+        let mut ends = ends.map_or_else(own, Ok)?;
+        let mut uploads = files()?;
+        if group.role() == Role::Relay {
+            let words =
+                |of: &Group| shell.words(plan.machine(of.node).unwrap_or_default(), of.role());
+            let others = group.behind.iter().map(|of| RelayedStart { words: words(of) });
+            let starts = [RelayedStart { words: Vec::new() }].into_iter().chain(others).collect();
+            // The files of the relay are those of its machine's agent.
+            let (relay, mut all) =
+                RelayLink::begin(ends, machine, starts, std::mem::take(&mut uploads))?;
+            debug_assert_eq!(all.len(), group.behind.len() + 1, "the relay runs them all");
+            ends = all.remove(0);
+            let behind = group.behind.iter().zip(all);
+            ready.extend(behind.map(|(of, ends)| (of, Some(machine), Some(ends))));
+            relays.push(relay);
         }
-        let machine = machine.unwrap_or_default();
-        let client = shell.start_client(machine, Role::Relay, &without)?;
-        let words = |node: &u32| shell.words(plan.machine(*node).unwrap_or_default(), Role::Agent);
-        let others = rest.iter().map(|node| RelayedStart { words: words(node) });
-        let starts = [RelayedStart { words: Vec::new() }].into_iter().chain(others).collect();
-        let (relay, ends) = RelayLink::begin(client, machine, starts, files()?)?;
-        debug_assert_eq!(ends.len(), group.len(), "the relay runs them all");
-        for (&node, (process, streams, errors)) in group.iter().zip(ends) {
-            let process = AgentProcess::Relayed(process, Some(errors));
-            let started = StartedAgent { process, streams };
-            // The relay has the files of its own machine already.
-            let files = if node == first { Vec::new() } else { files()? };
-            let handle = AgentHandle::new(started, plan.machine(node).map(str::to_owned), files)?;
-            agents.insert(node, if node == first { handle } else { handle.started_by(machine) });
-        }
-        relays.push(relay);
+        let handle = AgentHandle::new(ends.into_agent()?, Some(machine.to_owned()), uploads)?;
+        agents.insert(group.node, by.into_iter().fold(handle, AgentHandle::started_by));
     }
     debug_assert_eq!(agents.len() as u32, spec.nodes.max(1), "an agent for every node");
     Ok(StartedAgents { agents: agents.into_values().collect(), relays })
@@ -97,14 +93,12 @@ pub fn commands(spec: &JobSpec) -> anyhow::Result<Vec<StartCommand>> {
     for node in plan.here() {
         all.insert(node, (fork_starter::words("N"), None));
     }
-    for group in &plan.groups {
-        let first = group.first().copied().unwrap_or_default();
-        for &node in group {
-            let role = if node == first && group.len() > 1 { Role::Relay } else { Role::Agent };
-            let words = shell.words(plan.machine(node).unwrap_or_default(), role);
-            let on = plan.machine(first).filter(|_| node != first).map(str::to_owned);
-            all.insert(node, (words, on));
-        }
+    let mut left: Vec<(&Group, Option<&str>)> = plan.groups.iter().map(|of| (of, None)).collect();
+    while let Some((group, on)) = left.pop() {
+        let machine = plan.machine(group.node).unwrap_or_default();
+        let command = (shell.words(machine, group.role()), on.map(str::to_owned));
+        all.insert(group.node, command);
+        left.extend(group.behind.iter().map(|of| (of, Some(machine))));
     }
     let of = |(node, (words, on))| StartCommand { words, ranks: spec.ranks_of(node), on };
     Ok(all.into_iter().map(of).collect())
@@ -120,9 +114,22 @@ pub(super) fn fan_out_of(config: &clump_boot::Config) -> usize {
 struct StartPlan<'a> {
     spec: &'a JobSpec,
     staged: Option<StagedFiles>,
-    /// Nodes on other machines: the first of each group is started by the launcher, and its machine
-    /// starts the others.
-    groups: Vec<Vec<u32>>,
+    /// Nodes on other machines, by what the launcher starts.
+    groups: Vec<Group>,
+}
+
+/// A node on another machine, and those that its machine starts.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    node: u32,
+    behind: Vec<Group>,
+}
+
+impl Group {
+    /// Returns what is started on its machine.
+    fn role(&self) -> Role {
+        if self.behind.is_empty() { Role::Agent } else { Role::Relay }
+    }
 }
 
 impl<'a> StartPlan<'a> {
@@ -152,13 +159,17 @@ impl<'a> StartPlan<'a> {
     }
 }
 
-/// Divides `nodes` into at most `most` groups of nearly equal size, in their order.
-fn groups(nodes: &[u32], most: usize) -> Vec<Vec<u32>> {
+/// Divides `nodes` into at most `most` groups of nearly equal size, in their order, and what is
+/// behind the first of each likewise.
+fn groups(nodes: &[u32], most: usize) -> Vec<Group> {
     let count = most.clamp(1, nodes.len().max(1));
     let start = |group: usize| group * nodes.len() / count;
-    let all = (0..count).map(|group| nodes[start(group)..start(group + 1)].to_vec());
-    let groups: Vec<Vec<u32>> = all.filter(|group| !group.is_empty()).collect();
-    debug_assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), nodes.len(), "each is in one");
+    let of = |group: usize| {
+        let (&node, behind) = nodes[start(group)..start(group + 1)].split_first()?;
+        Some(Group { node, behind: groups(behind, most) })
+    };
+    let groups: Vec<Group> = (0..count).filter_map(of).collect();
+    debug_assert!(groups.len() <= most.max(1), "no process starts more");
     groups
 }
 
@@ -167,18 +178,36 @@ mod tests {
     use super::*;
     use crate::spec::Machine;
 
+    /// Returns the nodes of groups, the most that a process starts, and the steps to the last one.
+    fn shape(groups: &[Group]) -> (Vec<u32>, usize, usize) {
+        let (mut nodes, mut most, mut depth) = (Vec::new(), groups.len(), 0);
+        for group in groups {
+            let (behind, widest, deepest) = shape(&group.behind);
+            nodes.push(group.node);
+            nodes.extend(behind);
+            (most, depth) = (most.max(widest), depth.max(1 + deepest));
+        }
+        (nodes, most, depth)
+    }
+
     #[test]
     fn no_process_starts_more_than_its_share() {
-        assert!(groups(&[], 16).is_empty());
-        assert_eq!(groups(&[3, 4, 7], 16), [[3], [4], [7]], "the launcher starts few itself");
-        assert_eq!(groups(&[0, 1, 2, 3, 4], 2), [vec![0, 1], vec![2, 3, 4]]);
-        for (count, most) in [(17, 16), (256, 16), (40, 3), (5, 1)] {
+        for (count, most, depth) in [
+            (0, 16, 0),
+            (3, 16, 1),
+            (16, 16, 1),
+            (17, 16, 2),
+            (256, 16, 2),
+            (272, 16, 2),
+            (273, 16, 3),
+            (4096, 16, 3),
+            (7, 2, 3),
+            (5, 1, 5),
+            (4096, 4096, 1),
+        ] {
             let nodes: Vec<u32> = (0..count).collect();
-            let groups = groups(&nodes, most);
-            assert_eq!(groups.len(), most);
-            assert_eq!(groups.concat(), nodes);
-            let each = (count as usize).div_ceil(most);
-            assert!(groups.iter().all(|group| group.len() <= each), "{count} by {most}");
+            let expected = (nodes.clone(), most.min(count as usize), depth);
+            assert_eq!(shape(&groups(&nodes, most)), expected, "{count} by {most}");
         }
     }
 
