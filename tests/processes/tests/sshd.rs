@@ -24,6 +24,12 @@ fn jobs_on_four_machines_that_ssh_reaches() {
     for name in ["m1", "m2", "m3", "m4"] {
         assert_eq!(ended.out.lines().filter(|line| *line == name).count(), 2, "{}", ended.out);
     }
+    // The first two start the agents of the others, by relays.
+    let relayed = machines.job(&words(&["--hosts", hosts], &prog, &["talk", "3"]));
+    let relayed = relayed.with(|command| {
+        command.env("CLUMP_START_FAN_OUT", "2");
+    });
+    relayed.finish().expect_clean();
     // The machine where the job is started takes part without an sshd, and is told apart by name.
     for here in ["localhost", "head"] {
         let hosts = format!("{here}:2,m1:2,m2:1");
