@@ -5,14 +5,17 @@
 //! nodes in rounds: in round r each tells the node 2^r further on (dissemination, as in the barrier
 //! over messages between more than eight nodes, ADR 14). Flags only grow, so a number that arrives
 //! early is never wrong.
+//!
+//! The lowest rank of a node exports all flags of the node: the one that releases the others, one
+//! for each round, and one for each other rank by its number on the node.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::Flag;
 use crate::rma::Rma;
 use clump_shm::export::SegmentName;
 
-/// Rounds between nodes, of which there are at most 64.
-const ROUNDS: u64 = 6;
+/// Longest way between nodes, so that 4,096 of them meet.
+const MAX_ROUNDS: u32 = 12;
 
 /// Flags of a round: the one to set, and the one to wait for with the rank that sets it.
 #[derive(Debug)]
@@ -40,54 +43,62 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Returns the number of flags that each rank has to export for it ([`Rma::export_flags`]).
-    pub fn flags(ranks: usize) -> u64 {
-        1 + ROUNDS + ranks as u64
+    /// Returns the number of flags that this rank has to export for it ([`Rma::export_flags`]).
+    pub fn flags(rma: &Rma) -> u64 {
+        let memory = rma.inner.context.node();
+        let local = memory.local_ranks();
+        if rma.inner.context.rank() != local.start {
+            return 1; // never used: a name of its own keeps names in rank order
+        }
+        1 + rounds_between(memory.nnodes() as usize).count() as u64 + local.len() as u64 - 1
     }
 
     /// Creates the barrier over the flags that ranks have exported under these names, in rank
     /// order.
     ///
     /// # Errors
-    /// Fails if there is not one name for each rank ([`ErrorKind::NotAllNamed`]), or as
-    /// [`Rma::target`].
+    /// Fails if there is not one name for each rank ([`ErrorKind::NotAllNamed`]), if there are more
+    /// than 4,096 nodes ([`ErrorKind::TooManyNodes`]), or as [`Rma::target`].
     pub fn over(rma: &Rma, flags: &[SegmentName]) -> Result<Self> {
         let memory = rma.inner.context.node();
-        let (me, node) = (rma.inner.context.rank(), memory.node());
+        let (me, node, nodes) = (rma.inner.context.rank(), memory.node(), memory.nnodes());
         let ranks = 0..memory.interface_id(0);
         let not_all =
             || Error::from(ErrorKind::NotAllNamed { given: flags.len(), ranks: ranks.end });
         if flags.len() != ranks.len() {
             return Err(not_all());
         }
-        let lowest_of = |node| ranks.clone().find(|&rank| memory.node_of(rank) == node);
-        let lowest: Vec<u32> = (0..memory.nnodes()).filter_map(lowest_of).collect();
-        debug_assert_eq!(lowest.len(), memory.nnodes() as usize, "every node has ranks");
-        debug_assert!(lowest.len() <= 1 << ROUNDS, "rounds reach all nodes");
-        let flag = |rank: u32, index| {
+        if nodes > 1 << MAX_ROUNDS {
+            return Err(ErrorKind::TooManyNodes { nodes, limit: 1 << MAX_ROUNDS }.into());
+        }
+        let flag = |rank: u32, index: u64| {
             let name = flags.get(rank as usize).copied();
             rma.flag(name.ok_or_else(not_all)?, index)
         };
-        let here = |of: u32| 1 + ROUNDS + u64::from(of);
-        let mine = lowest.get(node as usize).copied().unwrap_or(me);
-        debug_assert!(mine <= me && memory.is_local(mine), "the lowest rank of this node");
-        if me != mine {
-            let (here, go) = (flag(mine, here(me))?, flag(mine, 0)?);
-            return Ok(Self { part: BarrierRole::Other { here, go, lowest: mine }, passed: 0 });
+        let (local, nodes) = (memory.local_ranks(), nodes as usize);
+        let steps: Vec<usize> = rounds_between(nodes).collect();
+        let here = |rank: u32| 1 + steps.len() as u64 + u64::from(rank - local.start - 1);
+        debug_assert!(local.contains(&me), "a rank of this node");
+        if me != local.start {
+            let (here, go) = (flag(local.start, here(me))?, flag(local.start, 0)?);
+            return Ok(Self {
+                part: BarrierRole::Other { here, go, lowest: local.start },
+                passed: 0,
+            });
         }
-        let others = ranks.clone().filter(|&rank| rank != me && memory.node_of(rank) == node);
-        let members = others.map(|rank| Ok((rank, flag(me, here(rank))?)));
-        let nodes = lowest.len();
-        let steps = (0..ROUNDS).map(|round| (round, 1_usize << round));
-        let rounds = steps.take_while(|&(_, step)| step < nodes).map(|(round, step)| {
+        let mut lowest: Vec<u32> = ranks.clone().collect();
+        lowest.dedup_by_key(|rank| memory.node_of(*rank));
+        debug_assert_eq!(lowest.len(), nodes, "every node has ranks, and they are consecutive");
+        let members = (local.start + 1..local.end).map(|rank| Ok((rank, flag(me, here(rank))?)));
+        let rounds = (1..).zip(&steps).map(|(index, step)| {
             let at =
                 |step: usize| lowest.get((node as usize + step) % nodes).copied().unwrap_or(me);
-            let (to, from) = (at(step), at(nodes - step));
-            Ok(Round { tell: flag(to, 1 + round)?, hear: flag(me, 1 + round)?, from })
+            let (to, from) = (at(*step), at(nodes - step));
+            Ok(Round { tell: flag(to, index)?, hear: flag(me, index)?, from })
         });
         let (members, rounds) =
             (members.collect::<Result<Vec<_>>>()?, rounds.collect::<Result<Vec<_>>>()?);
-        debug_assert_eq!(members.len() + 1, memory.local_ranks().len(), "all others arrive here");
+        debug_assert_eq!(members.len() + 1, local.len(), "all others arrive here");
         debug_assert!(1 << rounds.len() >= nodes, "after the last round all nodes are heard of");
         Ok(Self { part: BarrierRole::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
     }
@@ -109,13 +120,37 @@ impl Barrier {
                 for (rank, here) in members {
                     here.wait_for(passed, *rank)?;
                 }
-                debug_assert!(rounds.len() as u64 <= ROUNDS, "each round has a flag");
                 for Round { tell, hear, from } in rounds {
                     tell.add(1)?;
                     hear.wait_for(passed, *from)?;
                 }
                 go.add(1)
             }
+        }
+    }
+}
+
+/// Returns how many nodes further on each round tells.
+fn rounds_between(nodes: usize) -> impl Iterator<Item = usize> {
+    (0..MAX_ROUNDS).map(|round| 1 << round).take_while(move |&step| step < nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_the_last_round_every_node_has_heard_of_every_other() {
+        let sizes = (1..=300).chain([511, 512, 513, 1000, 2048, 2049, 4095, 4096]);
+        for nodes in sizes {
+            // Distances over which a node has heard of others, the same for all nodes.
+            let mut heard = vec![false; nodes];
+            heard[0] = true;
+            for step in rounds_between(nodes) {
+                let told = heard.clone();
+                (0..nodes).filter(|&at| told[at]).for_each(|at| heard[(at + step) % nodes] = true);
+            }
+            assert!(heard.iter().all(|&heard| heard), "{nodes} nodes");
         }
     }
 }

@@ -171,6 +171,14 @@ pub enum ErrorKind {
         /// Ranks of the job.
         ranks: u32,
     },
+    /// A barrier of more nodes than it has rounds for.
+    #[error("a barrier over flags takes {limit} nodes at most, and the job has {nodes}")]
+    TooManyNodes {
+        /// Nodes of the job.
+        nodes: u32,
+        /// Nodes that it takes.
+        limit: u32,
+    },
     /// A phase was given a target that another [`crate::Rma`] has opened.
     #[error("{segment} was opened by another `Rma` than this phase, which cannot wait for it")]
     ForeignTarget {

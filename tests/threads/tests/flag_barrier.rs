@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn open(seat: &Seat) -> (Rma, Segment, Barrier) {
     let rma = Rma::open(&seat.context).unwrap();
-    let flags = rma.export_flags(Barrier::flags(seat.ranks())).unwrap();
+    let flags = rma.export_flags(Barrier::flags(&rma)).unwrap();
     let names = seat.exchange(flags.name());
     let barrier = Barrier::over(&rma, &names).unwrap();
     (rma, flags, barrier)
@@ -19,7 +19,6 @@ fn open(seat: &Seat) -> (Rma, Segment, Barrier) {
 
 #[test]
 fn nobody_passes_before_all_have_come() {
-    const TIMES: u64 = 40;
     let shapes = [
         Shape::of(1, 1),
         Shape::of(3, 1),
@@ -31,20 +30,30 @@ fn nobody_passes_before_all_have_come() {
         Shape::of(6, 3).by_proxies(1, Dispatch::LeastLoaded),
     ];
     for (seed, shape) in (1..).zip(shapes) {
-        // Independent of the barrier's own state.
-        let arrived: Arc<[AtomicU64]> = (0..shape.ranks).map(|_| AtomicU64::new(0)).collect();
-        run(&shape, seed, move |seat| {
-            let (_rma, _flags, mut barrier) = open(seat);
-            for turn in 1..=TIMES {
-                arrived[seat.rank()].store(turn, Ordering::SeqCst);
-                barrier.meet().unwrap();
-                let all = arrived.iter().map(|rank| rank.load(Ordering::SeqCst));
-                let all: Vec<u64> = all.collect();
-                assert!(all.iter().all(|&at| at == turn || at == turn + 1), "{turn}: {all:?}");
-            }
-            seat.meet();
-        });
+        meet_often(&shape, seed, 40);
     }
+}
+
+#[test]
+fn more_nodes_than_six_rounds_reach_meet() {
+    meet_often(&Shape::of(67, 66), 1, 2);
+}
+
+/// Runs a job whose ranks meet so often, and checks each time that all have come.
+fn meet_often(shape: &Shape, seed: u64, times: u64) {
+    // Independent of the barrier's own state.
+    let arrived: Arc<[AtomicU64]> = (0..shape.ranks).map(|_| AtomicU64::new(0)).collect();
+    run(shape, seed, move |seat| {
+        let (_rma, _flags, mut barrier) = open(seat);
+        for turn in 1..=times {
+            arrived[seat.rank()].store(turn, Ordering::SeqCst);
+            barrier.meet().unwrap();
+            let all = arrived.iter().map(|rank| rank.load(Ordering::SeqCst));
+            let all: Vec<u64> = all.collect();
+            assert!(all.iter().all(|&at| at == turn || at == turn + 1), "{turn}: {all:?}");
+        }
+        seat.meet();
+    });
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
 
 /// Runs barriers of all ranks, by flags and by messages.
 fn meetings(cl: &clump::Clump, rma: &Rma) -> Result<()> {
-    let flags = rma.export_flags(Barrier::flags(cl.nranks()))?;
+    let flags = rma.export_flags(Barrier::flags(rma))?;
     let mut barrier = Barrier::over(rma, &cl.all_gather(flags.name())?)?;
     let by_flags = median(2000, || Ok(barrier.meet()?))?;
     cl.barrier()?;
