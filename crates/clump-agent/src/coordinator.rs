@@ -17,14 +17,11 @@ use crate::spec::{AddressTable, AgentOffer, BoundAddresses, JobSpec};
 use clump_control::{AgentLoss, CutOffReason, Decision, JobCoordinator};
 use std::collections::VecDeque;
 
-/// Time that each node adds to the limit for the start: virtual ones share processors.
-const START_EACH_NS: u64 = 250_000_000;
-
 /// An action of the launcher.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Send this frame to the agent of this node.
-    Say(u32, Frame),
+    /// Send this frame to all agents that are not lost ([`Coordinator::listeners`]).
+    Say(Frame),
     /// Tell the user.
     Notice(String),
     /// End the agent of this node, which cannot be reached or does not respond.
@@ -46,6 +43,9 @@ pub struct Coordinator {
     spec: JobSpec,
     rules: JobCoordinator,
     nodes: Vec<Node>,
+    /// Numbers of nodes that have offered themselves, and that have bound their sockets.
+    offered: usize,
+    bound: usize,
     losses: Vec<NodeLoss>,
     refusal: Option<(String, u8)>,
     effects: VecDeque<Effect>,
@@ -54,15 +54,16 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Creates the coordinator of the job `spec`, whose agents are these processes.
+    /// Creates the coordinator of the job `spec`, whose agents are these processes. A node that has
+    /// not got ready in the time for the start ends the job.
     pub fn new(
         spec: &JobSpec,
         agents: &[u32],
-        (node_timeout_ms, start_timeout_ms): (u64, u64),
+        (node_timeout_ms, start_limit_ms): (u64, u64),
         now_ns: u64,
     ) -> Self {
         debug_assert_eq!(agents.len(), spec.nodes as usize, "each node has an agent");
-        let start_ns = start_timeout_ms * 1_000_000 + u64::from(spec.nodes) * START_EACH_NS;
+        let start_ns = start_limit_ms.saturating_mul(1_000_000);
         let policy = (spec.on_death, spec.linger_ms);
         let ranks = (0..spec.nodes).map(|node| spec.ranks_of(node));
         let node = |&pid| Node { pid, ..Node::default() };
@@ -70,6 +71,8 @@ impl Coordinator {
             spec: spec.clone(),
             rules: JobCoordinator::new(ranks, policy, node_timeout_ms * 1_000_000, now_ns),
             nodes: agents.iter().map(node).collect(),
+            offered: 0,
+            bound: 0,
             losses: Vec::new(),
             refusal: None,
             effects: VecDeque::new(),
@@ -88,12 +91,14 @@ impl Coordinator {
         }
         match frame {
             Frame::Offered(offer) => {
-                node.offer = Some(*offer);
-                self.introduce();
+                if node.offer.replace(*offer).is_none() {
+                    self.offered += 1;
+                    self.introduce();
+                }
             }
             Frame::Bound(bound) => {
-                node.bound = Some(*bound);
-                if self.nodes.iter().all(|node| node.bound.is_some()) {
+                self.bound += usize::from(node.bound.replace(*bound).is_none());
+                if self.bound == self.nodes.len() {
                     self.start_by_ns = None;
                 }
                 self.rules.handle_reached(from, now_ns);
@@ -176,8 +181,11 @@ impl Coordinator {
 
     /// Tells all agents of each other, once all have offered themselves.
     fn introduce(&mut self) {
-        let offers: Option<Vec<_>> = self.nodes.iter().map(|node| node.offer.clone()).collect();
-        let Some(offers) = offers else { return };
+        debug_assert!(self.offered <= self.nodes.len(), "each node offers itself once");
+        if self.offered < self.nodes.len() {
+            return;
+        }
+        let offers: Vec<_> = self.nodes.iter().filter_map(|node| node.offer.clone()).collect();
         let known = || offers.iter().filter(|offer| !offer.program.is_empty());
         let first = known().next();
         let other = first.and_then(|one| known().find(|other| other.program != one.program));
@@ -192,8 +200,12 @@ impl Coordinator {
                 other.host
             )));
         }
-        let tell = |node: u32| Effect::Say(node, Frame::Probe(offers.clone()));
-        self.effects.extend((0..self.spec.nodes).map(tell));
+        self.effects.push_back(Effect::Say(Frame::Probe(offers)));
+    }
+
+    /// Returns the nodes whose agents are not lost.
+    pub fn listeners(&self) -> impl Iterator<Item = u32> {
+        (0..self.spec.nodes).filter(|&node| !self.rules.is_lost(node))
     }
 
     /// Returns the next action of the launcher.
@@ -202,8 +214,8 @@ impl Coordinator {
             return Some(effect);
         }
         Some(match self.rules.poll_decision()? {
-            Decision::Start(node) => Effect::Say(node, Frame::Go(Box::new(self.table()))),
-            Decision::Command(node, command) => Effect::Say(node, Frame::Order(command)),
+            Decision::Start => Effect::Say(Frame::Go(Box::new(self.table()))),
+            Decision::Command(command) => Effect::Say(Frame::Order(command)),
             Decision::Notice(left) => Effect::Notice(lingering(&left)),
             Decision::CutOff(node) => Effect::CutOff(node),
         })

@@ -13,6 +13,7 @@ use crate::spec::{AddressTable, AgentOffer, BoundAddresses, JobSpec, NodePlan};
 use clump_control::{AgentCommand, Event};
 use clump_os::secret::Secret;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 /// Longest body. A peer that announces more is not a clump agent.
 const MAX_COUNT: usize = 64 << 20;
@@ -105,6 +106,13 @@ impl Frame {
             Frame::Alive => raw(out, 19, &[]),
             Frame::Routes(text) => raw(out, 20, &[text.as_bytes()]),
         }
+    }
+
+    /// Returns the frame's bytes, which streams to several agents can share.
+    pub fn encode(&self) -> Arc<[u8]> {
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes);
+        bytes.into()
     }
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, Garbled> {
@@ -231,7 +239,7 @@ mod tests {
     use super::*;
     use crate::outcome::JobEnd;
     use crate::spec::BoundAddress;
-    use clump_control::{DeathManner, ProcessEnd, RankStatus};
+    use clump_control::{DeathManner, FinalizedRanks, ProcessEnd, RankStatus};
 
     fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
@@ -263,8 +271,8 @@ mod tests {
                 standing: RankStatus::Joined,
             }),
             Frame::Event(Event::Interrupted(15)),
-            Frame::Order(AgentCommand::Mirror(3, RankStatus::Finalized(12))),
-            Frame::Order(AgentCommand::Declare(1, DeathManner::NodeLost)),
+            Frame::Order(AgentCommand::Mirror(vec![FinalizedRanks { ranks: 3..9, barrier: 12 }])),
+            Frame::Order(AgentCommand::Declare(vec![1..2, 5..9], DeathManner::NodeLost)),
             Frame::Order(AgentCommand::Conclude),
             Frame::Refused("no program".into(), 127),
             Frame::Part(Box::default()),

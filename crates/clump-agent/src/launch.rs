@@ -39,6 +39,7 @@ use relay_link::RelayLink;
 pub use start_tree::{StartCommand, commands};
 use start_tree::{StartedAgents, fan_out_of, start_agents};
 use std::ffi::OsString;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Meanings of tokens in the poller; the lower half is a node.
@@ -272,7 +273,7 @@ impl Launcher {
                 }
             }
         }
-        self.note_losses();
+        self.note_losses(node..node.saturating_add(1));
         Ok(())
     }
 
@@ -309,15 +310,17 @@ impl Launcher {
         for link in &mut self.agents {
             link.note_relayed_end(&self.poller)?;
         }
-        self.note_losses();
+        self.note_losses(0..self.agents.len());
         Ok(())
     }
 
-    /// Tells the coordinator of lost agents; one that has left in good order is not missed.
-    fn note_losses(&mut self) {
+    /// Tells the coordinator of those of these agents that are lost; one that has left in good
+    /// order is not missed.
+    fn note_losses(&mut self, agents: Range<usize>) {
         let Some(coordinator) = &mut self.coordinator else { return };
         let now = clock::now_ns();
-        for (node, link) in (0..).zip(&self.agents) {
+        let these = (0..).zip(&self.agents).skip(agents.start).take(agents.len());
+        for (node, link) in these {
             if let Some(how) = link.end()
                 && coordinator.handle_lost(node, how, now)
             {
@@ -330,17 +333,24 @@ impl Launcher {
     fn act(&mut self) -> anyhow::Result<()> {
         while let Some(effect) = self.coordinator.as_mut().and_then(Coordinator::poll_effect) {
             match effect {
-                Effect::Say(node, frame) => {
-                    if let Some(link) = self.agents.get_mut(node as usize) {
-                        link.say(&self.poller, &frame)?;
-                    }
-                }
+                Effect::Say(frame) => self.say_to_all(&frame)?,
                 Effect::Notice(text) => self.notices.show(&text, &self.printer),
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
                         link.kill();
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a frame to all agents that are not lost, in bytes that they share.
+    fn say_to_all(&mut self, frame: &Frame) -> anyhow::Result<()> {
+        let bytes = frame.encode();
+        for node in self.coordinator.iter().flat_map(Coordinator::listeners) {
+            if let Some(link) = self.agents.get_mut(node as usize) {
+                link.say_encoded(&self.poller, bytes.clone())?;
             }
         }
         Ok(())

@@ -59,6 +59,7 @@ mod relay;
 mod relay_frame;
 pub mod report;
 pub mod scene;
+pub mod sharing;
 mod silence;
 pub mod spec;
 mod spin_policy;

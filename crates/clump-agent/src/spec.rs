@@ -1,5 +1,6 @@
 //! The description of a job that the launcher sends to the agents.
 
+use crate::sharing::Sharing;
 use clump_boot::NetDriver;
 use clump_control::OnDeath;
 use clump_loggp::KnobTable;
@@ -245,45 +246,6 @@ pub struct NodePlan {
     pub namespaces: Option<Namespaces>,
 }
 
-/// The nodes of a job that share the processors of one machine, as one of them sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sharing {
-    /// Ranks of all of them.
-    pub ranks: u32,
-    /// Ranks of those before this node.
-    pub before: u32,
-    /// Their number.
-    pub nodes: u32,
-}
-
-impl Sharing {
-    /// Returns the sharing of `node`, if the node of each number runs on the kernel that `kernel`
-    /// names. A kernel without a name is its own.
-    pub(crate) fn of(spec: &JobSpec, node: u32, kernel: impl Fn(u32) -> String) -> Self {
-        let shares = |other: &u32| is_one_kernel((node, *other), &kernel);
-        let count = |nodes: Range<u32>| -> u32 {
-            nodes.filter(shares).map(|node| spec.ranks_of(node).len() as u32).sum()
-        };
-        let nodes = (0..spec.nodes.max(1)).filter(shares).count() as u32;
-        Self { ranks: count(0..spec.nodes.max(1)), before: count(0..node), nodes }
-    }
-}
-
-/// Returns the nodes that do not run on the kernel of `node`.
-pub(crate) fn on_other_kernels(
-    spec: &JobSpec,
-    node: u32,
-    kernel: impl Fn(u32) -> String,
-) -> Vec<u32> {
-    (0..spec.nodes).filter(|other| !is_one_kernel((node, *other), &kernel)).collect()
-}
-
-/// Returns true if two nodes run on one kernel. A kernel without a name is its own.
-fn is_one_kernel((one, other): (u32, u32), kernel: &impl Fn(u32) -> String) -> bool {
-    let name = kernel(one);
-    one == other || (!name.is_empty() && kernel(other) == name)
-}
-
 /// Namespaces as descriptors of another process of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespaces {
@@ -307,7 +269,11 @@ impl NodePlan {
             node,
             job_id,
             machine,
-            sharing: Sharing::of(spec, node, |_| "this".into()),
+            sharing: Sharing {
+                ranks: spec.ranks,
+                before: spec.ranks_of(node).start,
+                nodes: spec.nodes.max(1),
+            },
             other_clocks: Vec::new(),
             addresses,
             node_timeout_ms,
@@ -403,20 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn machines_have_the_ranks_that_their_user_says_and_share_what_they_share() {
+    fn machines_have_the_ranks_that_their_user_says() {
         let mut spec = JobSpec::new("prog", Vec::new(), 6);
         let machine = |(name, ranks): (&str, u32)| Machine { name: name.into(), ranks };
         (spec.nodes, spec.machines) = (3, [("a", 3), ("b", 1), ("c", 2)].map(machine).into());
         assert_eq!([0, 1, 2].map(|node| spec.ranks_of(node)), [0..3, 3..4, 4..6]);
-        let kernels = ["k", "other", "k"];
-        let of = |node| Sharing::of(&spec, node, |node| kernels[node as usize].into());
-        assert_eq!(of(0), Sharing { ranks: 5, before: 0, nodes: 2 });
-        assert_eq!(of(1), Sharing { ranks: 1, before: 0, nodes: 1 });
-        assert_eq!(of(2), Sharing { ranks: 5, before: 3, nodes: 2 });
-        let others = |node| on_other_kernels(&spec, node, |node| kernels[node as usize].into());
-        assert_eq!([0, 1, 2].map(others), [vec![1], vec![0, 2], vec![1]]);
-        assert_eq!(on_other_kernels(&spec, 2, |_| String::new()), [0, 1], "unknown is another");
-        let alone = Sharing::of(&spec, 2, |_| String::new());
-        assert_eq!(alone, Sharing { ranks: 2, before: 0, nodes: 1 }, "unknown is not shared");
     }
 }

@@ -13,27 +13,32 @@
 //!    then lost.
 //! 4. A node whose agent is gone is lost; one that does not obey an order to end within [`END_NS`]
 //!    is cut off and then lost.
+//! 5. What all nodes are told is one decision, and an agent hears few of them: that ranks have
+//!    joined, none; that they have finalized, at intervals ([`MirrorBatch`]); that the ranks of a
+//!    node are lost, one.
 
-use crate::death::OnDeath;
+use crate::death::{OnDeath, RankDeath};
 use crate::event::{AgentCommand, Event, RankStatus};
 use crate::membership_arbiter::{Eviction, MembershipArbiter};
+use crate::mirror_batch::MirrorBatch;
 use crate::supervisor::{RankSupervisor, RanksLeft, SupervisorAction};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Time that an agent has to end its node: it needs 2 s at most to kill what it can.
 pub const END_NS: u64 = 4_000_000_000;
-/// Part of the node timeout for weighing suspicions: three periods of agents, so that both sides of
-/// a cut have reported it. Agents suspect after three quarters at most.
-pub(crate) const WEIGHING_SHARE: u64 = 5;
+/// Part of the node timeout for weighing suspicions: more than two periods of agents, so that both
+/// sides of a cut have reported it. Agents suspect after three quarters at most; the rest is for
+/// the order to reach all nodes.
+pub(crate) const WEIGHING_SHARE: u64 = 6;
 
 /// Something that the launcher has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Send this node the addresses of all: its ranks start.
-    Start(u32),
-    /// Send this node this command.
-    Command(u32, AgentCommand),
+    /// Send every node that is not lost the addresses of all: its ranks start.
+    Start,
+    /// Send every node that is not lost this command.
+    Command(AgentCommand),
     /// Tell the user.
     Notice(RanksLeft),
     /// End the agent of this node, which cannot be reached or does not respond.
@@ -78,6 +83,9 @@ pub struct JobCoordinator {
     watch: RankSupervisor,
     arbiter: MembershipArbiter,
     nodes: Vec<CoordinatedNode>,
+    /// Number of nodes that have bound their sockets.
+    reached: usize,
+    mirrors: MirrorBatch,
     decisions: VecDeque<Decision>,
     /// True once ranks have been started.
     started: bool,
@@ -112,7 +120,9 @@ impl JobCoordinator {
         Self {
             watch: RankSupervisor::new(ranks, on_death, linger_ms),
             arbiter: MembershipArbiter::new(node_timeout_ns / WEIGHING_SHARE),
+            mirrors: MirrorBatch::new(ranks, nodes.len()),
             nodes,
+            reached: 0,
             decisions: VecDeque::new(),
             started: false,
             refused: false,
@@ -130,14 +140,13 @@ impl JobCoordinator {
             node.cut_off.is_none() || !node.reported,
             "a node that has reported is not cut off"
         );
-        node.reached = true;
-        let all = self.nodes.iter().all(|node| node.reached);
-        if all && !self.started && !self.concluded {
+        let new = !std::mem::replace(&mut node.reached, true);
+        self.reached += usize::from(new);
+        if self.reached == self.nodes.len() && !self.started && !self.concluded {
             self.started = true;
             self.started_ns = now_ns;
-            let here = self.nodes_left();
             debug_assert!(!self.refused, "a refused job is concluded");
-            self.decisions.extend(here.into_iter().map(Decision::Start));
+            self.decisions.push_back(Decision::Start);
         }
         self.act(now_ns);
     }
@@ -159,19 +168,12 @@ impl JobCoordinator {
         }
         debug_assert!(!self.is_lost(from), "the lost report nothing");
         self.watch.handle(event, now_ns);
-        let news = match event {
-            Event::Joined(rank) => Some((rank, RankStatus::Joined)),
-            Event::Finalized(rank, barrier) => Some((rank, RankStatus::Finalized(barrier))),
-            Event::Ended { rank, standing: standing @ RankStatus::Finalized(_), .. } => {
-                Some((rank, standing))
+        match event {
+            Event::Finalized(rank, barrier)
+            | Event::Ended { rank, standing: RankStatus::Finalized(barrier), .. } => {
+                self.mirrors.handle_finalized(rank, barrier);
             }
-            _ => None,
-        };
-        if let Some((rank, status)) = news {
-            for node in self.nodes_left().into_iter().filter(|&node| node != from) {
-                let mirror = AgentCommand::Mirror(rank, status);
-                self.decisions.push_back(Decision::Command(node, mirror));
-            }
+            _ => {}
         }
         self.act(now_ns);
     }
@@ -226,8 +228,9 @@ impl JobCoordinator {
 
     /// Returns the time for the next call of [`JobCoordinator::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        let times = [self.watch.next_deadline_ns(), self.arbiter.next_deadline_ns(), self.end_by];
-        times.into_iter().flatten().min()
+        let rules = [self.watch.next_deadline_ns(), self.arbiter.next_deadline_ns()];
+        let times = rules.into_iter().chain([self.mirrors.next_deadline_ns(), self.end_by]);
+        times.flatten().min()
     }
 
     /// Handles deadlines that have passed. What arrived until `read_ns` has been handled;
@@ -243,7 +246,7 @@ impl JobCoordinator {
         if self.end_by.is_some_and(|at| at <= now_ns) {
             debug_assert!(self.is_ending(), "only an end has this deadline");
             self.end_by = None;
-            for node in self.nodes_left() {
+            for node in 0..self.nodes.len() as u32 {
                 self.cut_off(node, CutOffReason::Disobedient);
             }
         }
@@ -289,15 +292,10 @@ impl JobCoordinator {
         self.arbiter.check_invariants();
         debug_assert_eq!(self.concluded, self.ended_ns.is_some(), "3: an end has a time");
         debug_assert!(!self.watch.is_finished() || self.concluded, "4: all ends are told");
-        let to_lost = self.decisions.iter().any(|decision| match decision {
-            Decision::Start(node) | Decision::Command(node, _) => self.is_lost(*node),
-            Decision::CutOff(_) | Decision::Notice(_) => false,
-        });
-        debug_assert!(!to_lost, "6: nothing is said to the lost");
-        let mut lost = (0..).zip(&self.nodes).filter(|(_, node)| node.lost);
+        debug_assert!(self.reached <= self.nodes.len(), "a node is reached once");
         debug_assert!(
-            lost.all(|(node, _)| !self.arbiter.concerns(node)),
-            "the lost neither suspect nor are suspected"
+            self.arbiter.concerned().all(|node| !self.is_lost(node)),
+            "6: the lost neither suspect nor are suspected"
         );
     }
 
@@ -317,11 +315,6 @@ impl JobCoordinator {
         self.nodes.get_mut(number as usize).filter(|node| !node.lost)
     }
 
-    fn nodes_left(&self) -> Vec<u32> {
-        let left = (0..).zip(&self.nodes).filter(|(_, node)| !node.lost);
-        left.map(|(number, _)| number).collect()
-    }
-
     /// Cuts a node off, unless it has ended.
     fn cut_off(&mut self, number: u32, why: CutOffReason) {
         let Some(node) = self.present(number) else { return };
@@ -334,19 +327,12 @@ impl JobCoordinator {
 
     /// Executes the supervisor's decisions.
     fn act(&mut self, now_ns: u64) {
-        // A node may have been lost with things still to be told.
-        let mut waiting = std::mem::take(&mut self.decisions);
-        waiting.retain(|decision| match decision {
-            Decision::Start(node) | Decision::Command(node, _) => !self.is_lost(*node),
-            Decision::CutOff(_) | Decision::Notice(_) => true,
-        });
-        self.decisions = waiting;
         while let Some(action) = self.watch.poll_action() {
             match action {
-                SupervisorAction::Declare(death) => self.command_all(death.into()),
-                SupervisorAction::Signal(signal) => self.command_all(AgentCommand::Signal(signal)),
+                SupervisorAction::Declare(death) => self.declare(death),
+                SupervisorAction::Signal(signal) => self.command(AgentCommand::Signal(signal)),
                 SupervisorAction::Kill => {
-                    self.command_all(AgentCommand::Kill);
+                    self.command(AgentCommand::Kill);
                     self.end_by.get_or_insert(now_ns + END_NS);
                     if !self.started {
                         self.conclude(now_ns); // no rank will be started, so none will end
@@ -358,6 +344,9 @@ impl JobCoordinator {
                 SupervisorAction::Finished => self.conclude(now_ns),
             }
         }
+        if let Some(ends) = self.mirrors.poll_due(now_ns) {
+            self.decisions.push_back(Decision::Command(AgentCommand::Mirror(ends)));
+        }
         self.check_invariants();
     }
 
@@ -367,13 +356,31 @@ impl JobCoordinator {
             self.concluded = true;
             self.ended_ns = Some(now_ns);
             self.end_by.get_or_insert(now_ns + END_NS);
-            self.command_all(AgentCommand::Conclude);
+            self.command(AgentCommand::Conclude);
         }
     }
 
-    fn command_all(&mut self, command: AgentCommand) {
-        debug_assert!(!matches!(command, AgentCommand::Mirror(..)), "mirrors are for others");
-        let here = self.nodes_left();
-        self.decisions.extend(here.into_iter().map(|node| Decision::Command(node, command)));
+    /// Declares a death, with the one before it if they are of one kind and follow each other: as
+    /// those of a lost node do.
+    fn declare(&mut self, death: RankDeath) {
+        if let Some(Decision::Command(AgentCommand::Declare(ranks, manner))) =
+            self.decisions.back_mut()
+            && *manner == death.manner
+        {
+            match ranks.last_mut() {
+                Some(last) if last.end == death.rank => last.end += 1,
+                _ => ranks.push(death.ranks()),
+            }
+            return;
+        }
+        self.command(death.into());
+    }
+
+    /// Gives all nodes a command, after all that happened before it.
+    fn command(&mut self, command: AgentCommand) {
+        debug_assert!(!matches!(command, AgentCommand::Mirror(_)), "mirrors go before it");
+        let before = self.mirrors.poll_all().map(AgentCommand::Mirror);
+        let commands = before.into_iter().chain([command]);
+        self.decisions.extend(commands.map(Decision::Command));
     }
 }

@@ -1,6 +1,7 @@
 //! Deaths of ranks, and what the others do then.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// SIGKILL, which has this number on every system.
 pub(crate) const KILL: u8 = 9;
@@ -80,4 +81,11 @@ pub struct RankDeath {
     pub rank: u32,
     /// The manner of its death.
     pub manner: DeathManner,
+}
+
+impl RankDeath {
+    /// Returns the rank as a range of one.
+    pub(crate) fn ranks(self) -> Range<u32> {
+        self.rank..self.rank.saturating_add(1)
+    }
 }

@@ -6,6 +6,7 @@
 
 use crate::death::{DeathManner, ProcessEnd, RankDeath};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Something that happened on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,14 +57,23 @@ impl Event {
     }
 }
 
-/// A command to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Consecutive ranks that finalized after the same barrier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinalizedRanks {
+    /// The ranks.
+    pub ranks: Range<u32>,
+    /// The last barrier that each arrived at.
+    pub barrier: u64,
+}
+
+/// A command to all agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// Mirror this state into the block of this rank, of another node.
-    Mirror(u32, RankStatus),
-    /// Record the activity of every rank, then declare this rank dead.
-    Declare(u32, DeathManner),
+    /// Mirror the end of those of these ranks that are of other nodes into their blocks.
+    Mirror(Vec<FinalizedRanks>),
+    /// Record the activity of every rank, then declare these ranks dead, in this order.
+    Declare(Vec<Range<u32>>, DeathManner),
     /// Send this signal to every rank of the node.
     Signal(u8),
     /// Kill all ranks of the node, and all that they started.
@@ -74,7 +84,7 @@ pub enum AgentCommand {
 
 impl From<RankDeath> for AgentCommand {
     fn from(death: RankDeath) -> Self {
-        AgentCommand::Declare(death.rank, death.manner)
+        AgentCommand::Declare(vec![death.ranks()], death.manner)
     }
 }
 

@@ -20,11 +20,13 @@
 //! 4. While a question stands, up to [`FURTHER`] other peers are looked at too, as if they had
 //!    been asked with it, so that what suffers from one cut is reported at about the same time.
 //! 5. A suspected peer that is heard again is reported.
+//! 6. For its questions an agent sends [`MAX_ASKING`] messages a period at most, however many peers
+//!    it does not hear: those that are not suspected yet come first.
 
 #[cfg(doc)]
 use crate::membership_arbiter::PUT_OFF;
 use crate::probe_order::{ProbeOrder, random_below};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Periods in the time after which silence counts.
 pub const BEATS: u64 = 12;
@@ -41,6 +43,9 @@ pub const HELPERS: usize = 3;
 pub const FURTHER: usize = 16;
 /// Requests of others to probe a peer that are remembered; further ones displace the oldest.
 pub const RELAYS: usize = 64;
+/// Messages that an agent sends for its questions in a period: an agent that is cut off would
+/// otherwise send as many as it has peers when its link is back.
+pub const MAX_ASKING: usize = 64;
 /// Missed periods of a question after which further peers are looked at.
 const WIDENED: u64 = 2;
 /// Further periods before an agent suspects peers that has heard none of several meanwhile.
@@ -80,14 +85,6 @@ struct Question {
     missed: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct WatchedPeer {
-    question: Option<Question>,
-    silent: bool,
-    /// True once it has been heard.
-    known: bool,
-}
-
 /// A request of `asker` to vouch for `subject`.
 #[derive(Debug, Clone, Copy)]
 struct Relay {
@@ -100,8 +97,12 @@ struct Relay {
 #[derive(Debug)]
 pub struct FailureDetector {
     own: u32,
-    /// Every node of the job; this agent's own entry stays empty.
-    peers: Vec<WatchedPeer>,
+    /// For every node of the job, true once it has been heard.
+    known: Vec<bool>,
+    /// Questions that stand, by peer; few of many peers are in question.
+    questions: BTreeMap<u32, Question>,
+    /// Peers that are suspected.
+    silent: BTreeSet<u32>,
     order: ProbeOrder,
     random: u64,
     answer_limit_ns: u64,
@@ -125,7 +126,9 @@ impl FailureDetector {
         let period_ns = (silence_ns / BEATS).max(1);
         Self {
             own,
-            peers: vec![WatchedPeer::default(); nodes as usize],
+            known: vec![false; nodes as usize],
+            questions: BTreeMap::new(),
+            silent: BTreeSet::new(),
             order: ProbeOrder::new(own, nodes, seed),
             random: seed ^ u64::from(own),
             answer_limit_ns: period_ns * MISSED,
@@ -144,17 +147,23 @@ impl FailureDetector {
     pub fn check_invariants(&self) {
         debug_assert!(self.relays.len() <= RELAYS, "what others ask for is bounded");
         debug_assert!(self.lateness <= MAX_LATENESS, "rule 2: lateness is forgiven");
-        let own = self.peers.get(self.own as usize);
-        debug_assert!(own.is_some_and(|own| own.question.is_none() && !own.silent));
-        for peer in &self.peers {
-            debug_assert!(peer.known || !peer.silent || self.next_ns > self.starting_until_ns);
-            debug_assert!(peer.question.is_none_or(|question| question.asked_ns < self.next_ns));
-        }
+        let own = self.own;
+        debug_assert!(!self.questions.contains_key(&own) && !self.silent.contains(&own));
+        let starting = self.next_ns <= self.starting_until_ns;
+        debug_assert!(
+            !starting || self.silent.iter().all(|&node| self.is_known(node)),
+            "rule 3: nobody that may be starting is suspected"
+        );
+        debug_assert!(self.questions.values().all(|one| one.asked_ns < self.next_ns));
+    }
+
+    fn is_known(&self, node: u32) -> bool {
+        self.known.get(node as usize).copied().unwrap_or_default()
     }
 
     /// Handles an authenticated message of `from`.
     pub fn handle_probe(&mut self, from: u32, probe: Heartbeat, now_ns: u64) {
-        if from == self.own || from as usize >= self.peers.len() {
+        if from == self.own || from as usize >= self.known.len() {
             return;
         }
         self.heard_ns = now_ns;
@@ -168,7 +177,7 @@ impl FailureDetector {
             Heartbeat::Vouch(subject) if subject != from => self.handle_sign(subject),
             Heartbeat::Vouch(_) => {}
         }
-        debug_assert!(!self.peers[from as usize].silent, "who speaks is not silent");
+        debug_assert!(!self.silent.contains(&from), "who speaks is not silent");
     }
 
     /// Returns the time for the next call of [`FailureDetector::handle_timeout`].
@@ -191,12 +200,10 @@ impl FailureDetector {
         let period = (now_ns - self.start_ns) / self.period_ns;
         self.next_ns = self.start_ns + (period + 1) * self.period_ns;
         self.relays.retain(|relay| relay.until_ns > now_ns);
-        let mut widen = false;
-        for node in 0..self.peers.len() {
-            widen |= self.examine(node, late, now_ns);
-        }
+        let widen = self.count_periods(late, now_ns);
+        let room = self.ask_again();
         if widen {
-            self.look_further(now_ns);
+            self.look_further(room, now_ns);
         }
         if let Some(peer) = self.order.peer_of(period) {
             self.doubt(peer, now_ns);
@@ -212,21 +219,21 @@ impl FailureDetector {
     }
 
     fn send(&mut self, to: u32, probe: Heartbeat) {
-        debug_assert!(to != self.own && (to as usize) < self.peers.len(), "peers are others");
+        debug_assert!(to != self.own && (to as usize) < self.known.len(), "peers are others");
         self.actions.push_back(DetectorAction::Send(to, probe));
     }
 
     /// Records a sign of life of a peer, its own or through another.
     fn handle_sign(&mut self, node: u32) {
-        let Some(peer) = self.peers.get_mut(node as usize).filter(|_| node != self.own) else {
+        let Some(known) = self.known.get_mut(node as usize).filter(|_| node != self.own) else {
             return;
         };
-        let was_silent = peer.silent;
-        *peer = WatchedPeer { known: true, ..WatchedPeer::default() };
-        if was_silent {
+        *known = true;
+        self.questions.remove(&node);
+        if self.silent.remove(&node) {
             self.actions.push_back(DetectorAction::Heard(node));
         }
-        debug_assert!(self.peers[node as usize].question.is_none(), "a sign answers the question");
+        debug_assert!(!self.questions.contains_key(&node), "a sign answers the question");
     }
 
     /// Tells those that asked about a peer that it has been heard. Words of others are not passed
@@ -247,7 +254,7 @@ impl FailureDetector {
     /// Pings a peer on behalf of another.
     fn handle_ask(&mut self, asker: u32, subject: u32, now_ns: u64) {
         // Nonsense of a faulty agent.
-        if subject == self.own || subject == asker || subject as usize >= self.peers.len() {
+        if subject == self.own || subject == asker || subject as usize >= self.known.len() {
             return;
         }
         self.relays.retain(|relay| (relay.asker, relay.subject) != (asker, subject));
@@ -263,74 +270,95 @@ impl FailureDetector {
     /// Puts a peer in question, unless it is, or may still be starting (rule 3).
     fn doubt(&mut self, node: u32, now_ns: u64) {
         debug_assert_ne!(node, self.own, "an agent does not doubt itself");
-        let Some(peer) = self.peers.get_mut(node as usize) else { return };
-        let starting = !peer.known && now_ns < self.starting_until_ns;
-        if !starting && !peer.silent && peer.question.is_none() {
-            peer.question = Some(Question { asked_ns: now_ns, missed: 0 });
+        let starting = !self.is_known(node) && now_ns < self.starting_until_ns;
+        if !starting && !self.silent.contains(&node) {
+            let question = Question { asked_ns: now_ns, missed: 0 };
+            self.questions.entry(node).or_insert(question);
         }
     }
 
-    /// Counts a period without an answer, and asks again. Returns true if further peers are to be
+    /// Counts a period without an answer for each question. Returns true if further peers are to be
     /// looked at.
-    fn examine(&mut self, at: usize, late: bool, now_ns: u64) -> bool {
-        let several = self.peers.len() > 2;
-        let (node, peer) = (at as u32, &mut self.peers[at]);
-        let Some(question) = &mut peer.question else { return false };
-        // Rule 2: this agent blames itself first.
-        question.missed = if late { question.missed / 2 } else { question.missed + 1 };
-        let missed = question.missed;
-        let waited_ns = now_ns.saturating_sub(question.asked_ns);
-        let alone = several && self.heard_ns <= question.asked_ns;
-        let needed = MISSED + self.lateness + if alone { ALONE } else { 0 };
-        let due = missed >= needed && waited_ns >= self.answer_limit_ns;
-        if peer.silent {
-            // For as long as the suspicion may be weighed, it may still be answered.
-            if missed >= ASKED * MISSED {
-                peer.question = None;
-                return false;
+    fn count_periods(&mut self, late: bool, now_ns: u64) -> bool {
+        let several = self.known.len() > 2;
+        let mut widen = false;
+        let Self { questions, silent, actions, .. } = self;
+        questions.retain(|&node, question| {
+            // Rule 2: this agent blames itself first.
+            question.missed = if late { question.missed / 2 } else { question.missed + 1 };
+            let waited_ns = now_ns.saturating_sub(question.asked_ns);
+            let alone = several && self.heard_ns <= question.asked_ns;
+            let needed = MISSED + self.lateness + if alone { ALONE } else { 0 };
+            let due = question.missed >= needed && waited_ns >= self.answer_limit_ns;
+            if silent.contains(&node) {
+                // For as long as the suspicion may be weighed, it may still be answered.
+                return question.missed < ASKED * MISSED;
             }
-        } else if due {
-            debug_assert!(!late, "rule 2: silence is noticed awake");
-            peer.silent = true;
-            self.actions.push_back(DetectorAction::Silent(node));
-        }
-        self.send(node, Heartbeat::Ping);
-        for _ in 0..HELPERS {
-            let others = self.peers.len() as u64;
-            let helper = random_below(&mut self.random, others) as u32;
-            if helper != self.own && helper != node {
-                self.send(helper, Heartbeat::Ask(node));
+            if due {
+                debug_assert!(!late, "rule 2: silence is noticed awake");
+                silent.insert(node);
+                actions.push_back(DetectorAction::Silent(node));
             }
-        }
-        missed >= WIDENED && !self.peers[at].silent
+            widen |= question.missed >= WIDENED && !due;
+            true
+        });
+        widen
     }
 
-    /// Looks at further peers, beginning anywhere (rule 4).
-    fn look_further(&mut self, now_ns: u64) {
-        let open = |peer: &&WatchedPeer| peer.question.is_some() && !peer.silent;
-        let mut room = FURTHER.saturating_sub(self.peers.iter().filter(open).count());
-        let nodes = self.peers.len() as u32;
+    /// Asks the peers in question again, and others about them (rule 6). Returns the number of
+    /// messages that may still be sent.
+    fn ask_again(&mut self) -> usize {
+        let (nodes, mut room) = (self.known.len() as u64, MAX_ASKING);
+        let all = self.questions.keys().copied();
+        let (suspected, open): (Vec<u32>, Vec<u32>) =
+            all.partition(|node| self.silent.contains(node));
+        for mut peers in [open, suspected] {
+            // Where there is no room for all, each has its turn.
+            let first = random_below(&mut self.random, peers.len().max(1) as u64) as usize;
+            peers.rotate_left(first);
+            for &node in &peers {
+                if room == 0 {
+                    return 0;
+                }
+                self.send(node, Heartbeat::Ping);
+                room -= 1;
+            }
+            for &node in std::iter::repeat_n(&peers, HELPERS).flatten() {
+                let helper = random_below(&mut self.random, nodes) as u32;
+                if helper != self.own && helper != node && room > 0 {
+                    self.send(helper, Heartbeat::Ask(node));
+                    room -= 1;
+                }
+            }
+        }
+        room
+    }
+
+    /// Looks at further peers, beginning anywhere (rule 4), with so many messages at most.
+    fn look_further(&mut self, room: usize, now_ns: u64) {
+        let is_open = |node: &u32| !self.silent.contains(node);
+        let open = self.questions.keys().filter(|node| is_open(node)).count();
+        let mut room = FURTHER.saturating_sub(open).min(room);
+        let nodes = self.known.len() as u32;
         let first = random_below(&mut self.random, nodes.into()) as u32;
         // They share the time of the oldest question: suspicions of one cause come together.
-        let questions = self.peers.iter().filter(|peer| !peer.silent).filter_map(|p| p.question);
-        let oldest = questions.max_by_key(|question| question.missed);
+        let questions = self.questions.iter().filter(|(node, _)| is_open(node)).map(|(_, one)| one);
+        let oldest = questions.max_by_key(|question| question.missed).copied();
+        debug_assert!(oldest.is_some(), "a question stands");
         for node in (0..nodes).map(|at| (first + at) % nodes) {
             if room == 0 {
                 break;
             }
-            if node == self.own {
+            if node == self.own || self.questions.contains_key(&node) {
                 continue;
             }
-            let before = self.peers[node as usize].question.is_some();
             self.doubt(node, now_ns);
-            let opened = &mut self.peers[node as usize].question;
-            if !before && opened.is_some() {
-                *opened = oldest.map(|q| Question { missed: q.missed.min(WIDENED), ..q });
+            if let (Some(opened), Some(oldest)) = (self.questions.get_mut(&node), oldest) {
+                *opened = Question { missed: oldest.missed.min(WIDENED), ..oldest };
                 room -= 1;
                 self.send(node, Heartbeat::Ping);
             }
         }
-        debug_assert!(room < FURTHER, "a question stands");
     }
 }
 

@@ -44,17 +44,20 @@ mod end_requests;
 mod event;
 mod failure_detector;
 mod membership_arbiter;
+mod mirror_batch;
 mod probe_order;
 mod rank_life;
 mod supervisor;
+mod tally;
 mod verdict;
 
 pub use coordinator::{AgentLoss, CutOffReason, Decision, END_NS, JobCoordinator};
 pub use death::{DeathManner, OnDeath, ProcessEnd, RankDeath};
 pub use end_requests::{ASKED_ONCE_NS, ASKED_TWICE_NS, EndRequest, EndRequests};
-pub use event::{AgentCommand, Event, RankStatus};
+pub use event::{AgentCommand, Event, FinalizedRanks, RankStatus};
 pub use failure_detector::{
-    BEATS, DetectorAction, FURTHER, FailureDetector, HELPERS, Heartbeat, MISSED, RELAYS, STARTING,
+    BEATS, DetectorAction, FURTHER, FailureDetector, HELPERS, Heartbeat, MAX_ASKING, MISSED,
+    RELAYS, STARTING,
 };
 pub use membership_arbiter::{Eviction, MembershipArbiter};
 pub use rank_life::RankEnd;

@@ -21,10 +21,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Multiple of the weighing time for which the eviction of a starved node is put off.
-pub const PUT_OFF: u64 = 30;
+pub const PUT_OFF: u64 = 36;
 /// Multiple of the weighing time in which a node that was starved is to be heard. One that suspects
 /// it may die before it hears it; that is known by then.
-const RECOVERY: u64 = 6;
+const RECOVERY: u64 = 7;
 
 /// The standing suspicions, and the nodes to evict for them.
 #[derive(Debug)]
@@ -87,9 +87,9 @@ impl MembershipArbiter {
         self.check_invariants();
     }
 
-    /// Returns true if a suspicion by a node or of it stands.
-    pub fn concerns(&self, node: u32) -> bool {
-        self.suspicions.keys().any(|&(reporter, suspected)| reporter == node || suspected == node)
+    /// Returns the nodes that suspect others or are suspected.
+    pub fn concerned(&self) -> impl Iterator<Item = u32> {
+        self.suspicions.keys().flat_map(|&(reporter, suspected)| [reporter, suspected])
     }
 
     /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
@@ -136,14 +136,16 @@ impl MembershipArbiter {
 
     /// Notes the nodes of suspicions that are starved; forgets those that have had time to recover.
     fn note_starved(&mut self, now_ns: u64, is_starved: &dyn Fn(u32) -> bool) {
-        let nodes = self.suspicions.keys().flat_map(|&(reporter, suspected)| [reporter, suspected]);
-        let concerned: BTreeSet<u32> = nodes.collect();
+        let concerned: BTreeSet<u32> = self.concerned().collect();
         self.starved.retain(|node, last| {
             concerned.contains(node) && now_ns < *last + RECOVERY * self.weighing_ns
         });
         let starved_now = concerned.into_iter().filter(|&node| is_starved(node));
         self.starved.extend(starved_now.map(|node| (node, now_ns)));
-        debug_assert!(self.starved.keys().all(|&node| self.concerns(node)), "of suspicions");
+        debug_assert!(
+            self.starved.keys().all(|&node| self.concerned().any(|one| one == node)),
+            "of suspicions"
+        );
     }
 
     /// Returns the suspected nodes that are not to be evicted yet: those that were starved a moment
@@ -315,13 +317,13 @@ mod tests {
         // One that runs again and is not heard goes, after a while.
         arbiter.handle_silent(0, 1, 600);
         assert!(arbiter.handle_timeout(600, &starved).is_empty());
-        for now in (610..660).step_by(10) {
+        for now in (610..670).step_by(10) {
             assert!(arbiter.handle_timeout(now, &|_| false).is_empty(), "{now}");
         }
         // One that is suspected meanwhile has as much time as any.
-        arbiter.handle_silent(0, 3, 655);
-        assert_eq!(arbiter.handle_timeout(660, &|_| false).len(), 1);
-        assert_eq!(arbiter.handle_timeout(665, &|_| false).len(), 1);
+        arbiter.handle_silent(0, 3, 665);
+        assert_eq!(arbiter.handle_timeout(670, &|_| false).len(), 1);
+        assert_eq!(arbiter.handle_timeout(675, &|_| false).len(), 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
     }
 }

@@ -22,6 +22,7 @@
 use crate::death::{DeathManner, KILL, OnDeath, ProcessEnd, RankDeath};
 use crate::event::{Event, RankStatus};
 use crate::rank_life::{RankEnd, RankLife};
+use crate::tally::RankTally;
 use crate::verdict::JobVerdict;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,6 +37,8 @@ pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
 pub const STOPPED_NS: u64 = 300 * MS;
 /// Time until the user is told that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
+/// Ranks that a debug build checks one by one after each event: of more it would do little else.
+const MAX_CHECKED: usize = 1024;
 
 /// Ranks that run on although all others have ended cleanly [`NOTICE_NS`] ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub enum SupervisorAction {
 #[derive(Debug)]
 pub struct RankSupervisor {
     lives: Vec<RankLife>,
+    /// Numbers of `lives` by state.
+    tally: RankTally,
     on_death: OnDeath,
     linger_ns: Option<u64>,
     actions: VecDeque<SupervisorAction>,
@@ -82,8 +87,10 @@ impl RankSupervisor {
     /// Watches `ranks` running ranks.
     pub fn new(ranks: u32, on_death: OnDeath, linger_ms: Option<u64>) -> Self {
         debug_assert!(ranks > 0, "a job has ranks");
+        let lives = vec![RankLife::default(); ranks as usize];
         let watch = Self {
-            lives: vec![RankLife::default(); ranks as usize],
+            tally: RankTally::of(&lives),
+            lives,
             on_death,
             linger_ns: linger_ms.map(|ms| ms.saturating_mul(MS)),
             actions: VecDeque::new(),
@@ -113,7 +120,7 @@ impl RankSupervisor {
             watch.handle_ended(rank, ProcessEnd::Exit(0), RankStatus::Finalized(0), now_ns);
         }
         debug_assert_eq!(watch.first_death, None, "what others end is no death here");
-        debug_assert_eq!(watch.running().len(), (0..ranks).filter(|&rank| runs(rank)).count());
+        debug_assert_eq!(watch.tally.running, (0..ranks).filter(|&rank| runs(rank)).count());
         watch
     }
 
@@ -136,19 +143,20 @@ impl RankSupervisor {
 
     /// Records that a rank joined.
     pub fn handle_joined(&mut self, rank: u32, now_ns: u64) {
-        let Some(life) = self.lives.get_mut(rank as usize) else { return };
-        life.joined = true;
-        // Rule 1, seen late: ranks left before any joined.
-        for absent in 0..self.lives.len() {
+        if !self.knows(rank) {
+            return;
+        }
+        self.update(rank as usize, |life| life.joined = true);
+        // Rule 1, seen late: ranks left before any joined. After the first to join there are none.
+        let late = if self.tally.absent == 0 { 0..0 } else { 0..self.lives.len() };
+        for absent in late {
             if self.lives[absent].is_absent() {
-                self.lives[absent].end.clean = false;
+                self.update(absent, |life| life.end.clean = false);
                 self.die(absent, DeathManner::NeverJoined, now_ns);
             }
         }
         debug_assert!(
-            self.interrupted.is_some()
-                || self.killing
-                || !self.lives.iter().any(RankLife::is_absent),
+            self.interrupted.is_some() || self.killing || self.tally.absent == 0,
             "rule 1: once one has joined, no other is merely absent"
         );
         self.check_invariants();
@@ -157,9 +165,11 @@ impl RankSupervisor {
     /// Records that the process of a rank runs another program: the rank is lost, whatever happens
     /// to the process.
     pub fn handle_replaced(&mut self, rank: u32, now_ns: u64) {
-        let life = self.lives.get_mut(rank as usize);
-        let Some(life) = life.filter(|life| life.runs() && !life.replaced) else { return };
-        life.replaced = true;
+        let life = self.lives.get(rank as usize);
+        if !life.is_some_and(|life| life.runs() && !life.replaced) {
+            return;
+        }
+        self.update(rank as usize, |life| life.replaced = true);
         self.die(rank as usize, DeathManner::Replaced, now_ns);
         debug_assert!(self.lives[rank as usize].runs(), "the process runs, as another program");
         self.check_invariants();
@@ -172,9 +182,10 @@ impl RankSupervisor {
         if !runs || end == ProcessEnd::Unknown {
             return;
         }
-        let others_joined = self.lives.iter().enumerate().any(|(i, l)| i != at && l.joined);
+        let others_joined = self.tally.joined > usize::from(self.lives[at].joined);
         let manner = self.lives[at].manner_of(end, status, others_joined);
-        self.lives[at].handle_ended(end, status, (manner.is_none(), self.killing));
+        let how = (manner.is_none(), self.killing);
+        self.update(at, |life| life.handle_ended(end, status, how));
         match manner {
             None => (self.last_clean_end, self.noticed) = (Some(now_ns), false),
             Some(manner) => self.die(at, manner, now_ns),
@@ -189,26 +200,28 @@ impl RankSupervisor {
         for rank in ranks.clone() {
             let at = rank as usize;
             debug_assert!(self.knows(rank), "a node has ranks of the job");
-            let Some(life) = self.lives.get_mut(at).filter(|life| life.runs()) else { continue };
-            life.handle_lost(self.killing);
-            self.die(at, DeathManner::NodeLost, now_ns);
+            if self.lives.get(at).is_some_and(RankLife::runs) {
+                let killing = self.killing;
+                self.update(at, |life| life.handle_lost(killing));
+                self.die(at, DeathManner::NodeLost, now_ns);
+            }
         }
-        debug_assert!(self.running().iter().all(|&at| !ranks.contains(&(at as u32))), "rule 6");
+        debug_assert!(ranks.clone().all(|rank| self.end_of(rank).end.is_some()), "rule 6");
         self.evaluate(now_ns);
     }
 
     /// Records that a rank only waits for others to take what it sent.
     pub fn handle_leaving(&mut self, rank: u32, now_ns: u64) {
-        if let Some(life) = self.lives.get_mut(rank as usize) {
-            life.leaving = true;
+        if self.knows(rank) {
+            self.update(rank as usize, |life| life.leaving = true);
             self.evaluate(now_ns);
         }
     }
 
     /// Records that a signal stopped the process of a rank, or continued it.
     pub fn handle_stopped(&mut self, rank: u32, stopped: bool, now_ns: u64) {
-        if let Some(life) = self.lives.get_mut(rank as usize).filter(|life| life.runs()) {
-            life.stopped = stopped;
+        if self.lives.get(rank as usize).is_some_and(RankLife::runs) {
+            self.update(rank as usize, |life| life.stopped = stopped);
             self.evaluate(now_ns);
         }
     }
@@ -287,7 +300,7 @@ impl RankSupervisor {
     /// Ends ranks that have been stopped for too long (rule 4).
     fn end_stopped(&mut self, now_ns: u64) {
         debug_assert!(self.kill_at.is_none(), "a job that ends anyway is not looked at");
-        debug_assert!(self.lives.iter().any(|life| life.stopped), "rule 4: a rank is stopped");
+        debug_assert!(self.tally.stopped > 0, "rule 4: a rank is stopped");
         self.stopped_since = None;
         for rank in self.running() {
             if self.lives[rank].stopped {
@@ -358,13 +371,22 @@ impl RankSupervisor {
         self.kill_at.is_none()
             && !self.killing
             && self.interrupted.is_none()
-            && self.lives.iter().any(RankLife::runs)
+            && self.tally.running > 0
     }
 
     /// Returns true if this is a rank of the job.
     fn knows(&self, rank: u32) -> bool {
         debug_assert!(!self.lives.is_empty(), "a job has ranks");
         (rank as usize) < self.lives.len()
+    }
+
+    /// Changes what is known of a rank.
+    fn update(&mut self, at: usize, change: impl FnOnce(&mut RankLife)) {
+        debug_assert!(at < self.lives.len(), "a rank of the job");
+        let Some(life) = self.lives.get_mut(at) else { return };
+        self.tally.remove(life);
+        change(life);
+        self.tally.add(life);
     }
 
     fn running(&self) -> Vec<usize> {
@@ -391,9 +413,10 @@ impl RankSupervisor {
     fn die(&mut self, rank: usize, manner: DeathManner, now_ns: u64) {
         debug_assert!(rank < self.lives.len(), "only ranks of the job die");
         let over = self.interrupted.is_some() || self.killing;
-        if over || std::mem::replace(&mut self.lives[rank].declared, true) {
+        if over || self.lives[rank].declared {
             return;
         }
+        self.update(rank, |life| life.declared = true);
         let death = RankDeath { rank: u32::try_from(rank).unwrap_or(u32::MAX), manner };
         self.actions.push_back(SupervisorAction::Declare(death));
         let (_, first_ns) = *self.first_death.get_or_insert((death, now_ns));
@@ -405,16 +428,16 @@ impl RankSupervisor {
 
     /// Re-evaluates the job after a change.
     fn evaluate(&mut self, now_ns: u64) {
-        if self.lives.iter().all(|life| !life.runs()) {
+        let RankTally { running, done, stopped, .. } = self.tally;
+        if running == 0 {
             if !self.finished {
                 self.finished = true;
                 self.stopped_since = None;
                 self.actions.push_back(SupervisorAction::Finished);
             }
         } else {
-            let stopped = |life: &RankLife| life.runs() && life.stopped;
-            let all = self.lives.iter().all(|life| life.is_done() || stopped(life));
-            let both = self.lives.iter().any(RankLife::is_done) && self.lives.iter().any(stopped);
+            let all = done + stopped == self.lives.len();
+            let both = done > 0 && stopped > 0;
             self.stopped_since = match self.stopped_since {
                 _ if !all || !both || self.kill_at.is_some() || self.killing => None,
                 None => Some(now_ns),
@@ -429,12 +452,15 @@ impl RankSupervisor {
         if !cfg!(debug_assertions) {
             return;
         }
-        self.lives.iter().for_each(RankLife::check_invariants);
-        let ended = self.lives.iter().all(|life| !life.runs());
-        debug_assert!(!self.finished || ended, "4: the job finishes after every rank");
+        debug_assert!(!self.finished || self.tally.running == 0, "4: after every rank");
         debug_assert!(!self.killing || self.kill_at.is_none(), "4: everything is killed once");
-        let declared = self.lives.iter().any(|life| life.declared);
-        debug_assert_eq!(declared, self.first_death.is_some(), "2: the first death counts");
+        let declared = self.first_death.is_some();
+        if self.lives.len() <= MAX_CHECKED {
+            self.lives.iter().for_each(RankLife::check_invariants);
+            debug_assert_eq!(self.tally, RankTally::of(&self.lives), "every rank is counted");
+            let dead = self.lives.iter().any(|life| life.declared);
+            debug_assert_eq!(dead, declared, "2: the first death counts");
+        }
         let ends = self.interrupted.is_some() || declared && self.on_death == OnDeath::End;
         let over = self.killing || self.finished;
         debug_assert!(!ends || over || self.kill_at.is_some(), "3: an end has a deadline");

@@ -15,6 +15,8 @@ pub const MS: u64 = 1_000_000;
 pub const TIMEOUT: u64 = 2_000 * MS;
 /// Longest delay of a datagram that is not late, and of a frame on a control stream.
 const DELAY: u64 = 5 * MS;
+/// Time that the launcher takes to send a command to one agent of many.
+const SEND: u64 = 20_000;
 
 /// A sequence of numbers that look random, repeatable by its seed.
 pub struct Sequence(SplitMix64);
@@ -61,7 +63,9 @@ enum Step {
     Wake(u32),
     Heartbeat { from: u32, to: u32, probe: Heartbeat },
     Report(u32, EventKey),
+    Part(u32),
     Gone(u32),
+    Command(u32, usize),
     Fault(usize),
     Launcher,
 }
@@ -78,7 +82,10 @@ struct Agent {
     concluded: bool,
     /// Messages that arrived while it was stopped, or before it had started.
     unread: Vec<(u32, Heartbeat)>,
-    commands: Vec<AgentCommand>,
+    /// Commands that reached it, by number, and when.
+    commands: Vec<(u64, usize)>,
+    /// Datagrams that it has sent.
+    sent: u64,
 }
 
 /// Agents of a job over several nodes with two ranks each, and their launcher.
@@ -93,6 +100,7 @@ pub struct Cluster {
     /// Steps that wait for the launcher while it is stopped, and since when it is.
     held: Option<(u64, Vec<Step>)>,
     events: Vec<Event>,
+    commands: Vec<AgentCommand>,
     cut: BTreeSet<(u32, u32)>,
     faults: Vec<Fault>,
     random: Sequence,
@@ -117,6 +125,7 @@ impl Cluster {
             launcher_due: None,
             held: None,
             events: Vec::new(),
+            commands: Vec::new(),
             cut: BTreeSet::new(),
             faults: Vec::new(),
             random: Sequence::new(seed),
@@ -135,6 +144,7 @@ impl Cluster {
                 concluded: false,
                 unread: Vec::new(),
                 commands: Vec::new(),
+                sent: 0,
             });
             cluster.rules.handle_reached(node, 0);
             cluster.at(start, Step::Wake(node));
@@ -177,7 +187,8 @@ impl Cluster {
     }
 
     fn step(&mut self, step: Step) {
-        let of_launcher = matches!(step, Step::Report(..) | Step::Gone(_) | Step::Launcher);
+        let of_launcher =
+            matches!(step, Step::Report(..) | Step::Part(_) | Step::Gone(_) | Step::Launcher);
         if let Some((_, held)) = self.held.as_mut().filter(|_| of_launcher) {
             held.push(step);
             return;
@@ -197,6 +208,8 @@ impl Cluster {
             Step::Report(node, key) => {
                 self.rules.handle_event(node, self.events[key], self.now);
             }
+            Step::Part(node) => self.rules.handle_reported(node, self.now),
+            Step::Command(node, number) => self.obey(node, number),
             Step::Gone(node) => {
                 let loss = self.rules.handle_lost(node, self.now);
                 let concluded = self.agents[node as usize].concluded;
@@ -246,6 +259,7 @@ impl Cluster {
 
     fn send(&mut self, from: u32, to: u32, probe: Heartbeat) {
         self.sent += 1;
+        self.agents[from as usize].sent += 1;
         let copies = if self.random.below(10) == 0 { 2 } else { 1 };
         for _ in 0..copies {
             if self.random.below(1000) >= self.loss {
@@ -302,12 +316,22 @@ impl Cluster {
         }
         while let Some(decision) = self.rules.poll_decision() {
             match decision {
-                Decision::Start(_) | Decision::Notice(_) => {}
+                Decision::Start | Decision::Notice(_) => {}
                 Decision::CutOff(node) => {
                     self.evicted.push((node, self.now));
                     self.kill(node);
                 }
-                Decision::Command(node, command) => self.obey(node, command),
+                Decision::Command(command) => {
+                    self.commands.push(command);
+                    let number = self.commands.len() - 1;
+                    let mut at = self.now + DELAY;
+                    for node in 0..self.nodes {
+                        if !self.rules.is_lost(node) {
+                            at += SEND;
+                            self.at(at, Step::Command(node, number));
+                        }
+                    }
+                }
             }
         }
         self.rules.check_invariants();
@@ -318,13 +342,13 @@ impl Cluster {
         self.launcher_due = due;
     }
 
-    fn obey(&mut self, node: u32, command: AgentCommand) {
+    fn obey(&mut self, node: u32, number: usize) {
         let agent = &mut self.agents[node as usize];
-        agent.commands.push(command);
+        agent.commands.push((self.now, number));
         if agent.stopped || !agent.alive {
             return;
         }
-        match command {
+        match self.commands[number] {
             AgentCommand::Kill => {
                 for rank in [2 * node, 2 * node + 1] {
                     let (end, standing) = (ProcessEnd::Signal(9), RankStatus::Joined);
@@ -333,7 +357,7 @@ impl Cluster {
             }
             AgentCommand::Conclude => {
                 agent.concluded = true;
-                self.rules.handle_reported(node, self.now);
+                self.at(self.now + DELAY, Step::Part(node));
                 self.kill(node);
             }
             _ => {}
@@ -343,11 +367,30 @@ impl Cluster {
     /// Returns the deaths that a node was told of, in order.
     pub fn deaths_told(&self, node: u32) -> Vec<u32> {
         let told = self.agents[node as usize].commands.iter();
-        told.filter_map(|command| match command {
-            AgentCommand::Declare(rank, _) => Some(*rank),
-            _ => None,
+        told.flat_map(|&(_, number)| match &self.commands[number] {
+            AgentCommand::Declare(ranks, _) => ranks.clone(),
+            _ => Vec::new(),
         })
+        .flatten()
         .collect()
+    }
+
+    /// Returns the time when the last member was told of the death of a rank, if all were.
+    pub fn known_everywhere(&self, rank: u32) -> Option<u64> {
+        let tells = |number: usize| match &self.commands[number] {
+            AgentCommand::Declare(ranks, _) => ranks.iter().any(|ranks| ranks.contains(&rank)),
+            _ => false,
+        };
+        let told = |node: u32| {
+            let mut all = self.agents[node as usize].commands.iter();
+            all.find(|(_, number)| tells(*number)).map(|(at, _)| *at)
+        };
+        self.members().into_iter().map(told).collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+
+    /// Returns the datagrams that each agent has sent.
+    pub fn sent_by(&self) -> Vec<u64> {
+        self.agents.iter().map(|agent| agent.sent).collect()
     }
 
     /// Returns the nodes that are neither lost nor cut off.

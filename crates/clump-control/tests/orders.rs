@@ -180,9 +180,9 @@ fn nothing_is_decided_before_what_had_arrived_is_read() {
         decisions.filter(|what| matches!(what, Decision::CutOff(_))).collect()
     };
     let now = 10_000 * MS;
-    rules.handle_timeout(now, 499 * MS, &|_| false);
+    rules.handle_timeout(now, 433 * MS, &|_| false);
     assert_eq!(cut_off(&mut rules), [], "word of node 1 may have arrived in time");
-    rules.handle_timeout(now, 500 * MS, &|_| false);
+    rules.handle_timeout(now, 434 * MS, &|_| false);
     assert_eq!(cut_off(&mut rules), [Decision::CutOff(1)], "word of node 3 may have");
     rules.handle_event(2, Event::Heard(3), now);
     rules.handle_timeout(now, now, &|_| false);

@@ -1,7 +1,7 @@
 //! Nodes that die, stop, are cut off or lose heartbeats: who is evicted, and when.
 
 use crate::cluster::{Cluster, Fault, MS, Sequence, TIMEOUT};
-use clump_control::OnDeath;
+use clump_control::{BEATS, MAX_ASKING, OnDeath};
 use proptest::prelude::*;
 
 /// Time after which every node of few has been heard by all.
@@ -178,9 +178,73 @@ proptest! {
     }
 }
 
+/// Plans a pause of up to a second for one of 16 nodes but `victim`, each once in this time.
+fn pause_some(cluster: &mut Cluster, nodes: u32, victim: u32, (from, to): (u64, u64), seed: u64) {
+    let mut random = Sequence::new(seed);
+    for node in (0..nodes).filter(|&node| node != victim) {
+        if random.below(16) == 0 {
+            let at = from + random.below(to - from);
+            cluster.plan(at, Fault::Stop(node));
+            cluster.plan(at + random.below(1_000 * MS), Fault::Continue(node));
+        }
+    }
+}
+
+/// Runs to `until` and returns the most datagrams that an agent sent in a second.
+fn most_sent(cluster: &mut Cluster, from: u64, until: u64) -> u64 {
+    let mut most = 0;
+    for second in (from..until).step_by(1_000 * MS as usize) {
+        let before = cluster.sent_by();
+        cluster.run(second + 1_000 * MS);
+        let sent = cluster.sent_by().into_iter().zip(before).map(|(now, before)| now - before);
+        most = most.max(sent.max().unwrap_or(0));
+    }
+    most
+}
+
+/// A stopped agent of a thousand and of four thousand, while others pause and datagrams are lost.
+#[test]
+fn a_death_among_thousands_is_known_everywhere_in_time_and_costs_few_datagrams() {
+    let seeds = clump_test_tier::pick(1, 8);
+    for (nodes, seed) in (0..seeds).flat_map(|seed| [(1000, seed), (4096, seed)]) {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, 10, seed);
+        let victim = Sequence::new(seed).below(nodes.into()) as u32;
+        let at = SETTLED_MANY + 3_000 * MS + seed * 77 * MS;
+        pause_some(&mut cluster, nodes, victim, (SETTLED_MANY, at + 2_000 * MS), seed);
+        cluster.plan(at, Fault::Stop(victim));
+        cluster.run(SETTLED_MANY);
+        let most = most_sent(&mut cluster, SETTLED_MANY, at + 4_000 * MS);
+        let evicted: Vec<u32> = cluster.evicted.iter().map(|(node, _)| *node).collect();
+        assert_eq!(evicted, [victim], "of {nodes}, seed {seed}");
+        let known = cluster.known_everywhere(2 * victim).map(|known| (known - at) / MS);
+        assert!(known.is_some_and(|ms| ms <= TIMEOUT / MS), "{known:?} ms, {nodes} nodes, {seed}");
+        // Periods of a second, each with questions, a ping, and answers to others and their asks.
+        let periods = BEATS * 4 * 1_000 * MS / (3 * TIMEOUT);
+        let bound = 2 * periods * (MAX_ASKING as u64 + 1);
+        assert!(most <= bound, "{most} a second of {nodes} nodes, seed {seed}");
+    }
+}
+
+/// Hours at few nodes, and a while at many: pauses up to a second and lost datagrams are no deaths.
+#[test]
+fn nobody_is_evicted_in_hours_of_pauses_and_losses() {
+    let hours: u64 = clump_test_tier::pick(60, 36_000);
+    for (nodes, seconds) in [(64, hours), (4096, clump_test_tier::pick(8, 120))] {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, 10, 5);
+        cluster.run(SETTLED_MANY);
+        // In each ten seconds others pause, so that no two pauses of a node make a longer one.
+        for turn in 0..seconds.div_ceil(10) {
+            let from = SETTLED_MANY + turn * 10_000 * MS;
+            pause_some(&mut cluster, nodes, nodes, (from, from + 8_000 * MS), turn);
+            cluster.run(from + 10_000 * MS);
+            assert_eq!(cluster.evicted, [], "of {nodes} nodes, after {turn} turns");
+        }
+    }
+}
+
 #[test]
 fn an_agent_sends_as_much_whatever_the_number_of_nodes() {
-    for nodes in [2, 50, 200] {
+    for nodes in [2, 50, 200, 1000] {
         let mut cluster = Cluster::new(nodes, OnDeath::End, 0, 3);
         cluster.run(SETTLED_MANY);
         let before = cluster.sent;

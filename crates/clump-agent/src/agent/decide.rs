@@ -6,11 +6,11 @@ use crate::heartbeat_socket::HeartbeatSocket;
 use crate::receiving::CODE;
 use crate::{rank_state, report};
 use clump_control::{
-    AgentCommand, DetectorAction, Event, RankStatus, RankSupervisor, SupervisorAction,
+    AgentCommand, DetectorAction, Event, FinalizedRanks, RankSupervisor, SupervisorAction,
 };
 use clump_os::{clock, process, signal};
 use clump_shm::job::Death;
-use clump_shm::rank::WaitReason;
+use clump_shm::rank::{RankState, WaitReason};
 
 impl Agent {
     /// Reports an event to the process that decides: this one or the launcher.
@@ -142,22 +142,14 @@ impl Agent {
     /// Executes a command.
     pub(super) fn obey(&mut self, order: AgentCommand) {
         match order {
-            AgentCommand::Mirror(rank, standing) => {
-                let memory = &self.node.memory;
-                if let Some(block) = memory.rank(rank).filter(|_| !memory.is_local(rank)) {
-                    // A rank that reads the state then reads the barrier, so the barrier is stored
-                    // first.
-                    if let RankStatus::Finalized(barrier) = standing {
-                        memory.mirror_last_barrier(rank, barrier);
-                    }
-                    block.mirror_state(rank_state::state_of(standing));
-                }
-            }
-            AgentCommand::Declare(rank, manner) => {
+            AgentCommand::Mirror(ends) => self.mirror(&ends),
+            AgentCommand::Declare(ranks, manner) => {
                 // Recorded before any rank can react.
                 self.set_scene();
                 let how = rank_state::cause_of(manner);
-                self.node.memory.declare_dead(Death { rank, how });
+                for rank in ranks.into_iter().flatten().filter(|&rank| rank < self.spec.ranks) {
+                    self.node.memory.declare_dead(Death { rank, how });
+                }
             }
             AgentCommand::Signal(signal) => {
                 self.set_scene();
@@ -171,6 +163,22 @@ impl Agent {
                 self.kill_everything();
             }
             AgentCommand::Conclude => self.finished = true,
+        }
+    }
+
+    /// Records in the blocks of ranks of other nodes that they have finalized.
+    fn mirror(&self, ends: &[FinalizedRanks]) {
+        let memory = &self.node.memory;
+        for FinalizedRanks { ranks, barrier } in ends {
+            let elsewhere = ranks.clone().filter(|&rank| !memory.is_local(rank));
+            for rank in elsewhere.take(self.spec.ranks as usize) {
+                if let Some(block) = memory.rank(rank) {
+                    // A rank that reads the state then reads the barrier, so the barrier is stored
+                    // first.
+                    memory.mirror_last_barrier(rank, *barrier);
+                    block.mirror_state(RankState::Finalized);
+                }
+            }
         }
     }
 

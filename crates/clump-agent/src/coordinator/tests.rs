@@ -3,7 +3,9 @@
 use super::*;
 use crate::outcome::JobEnd;
 use crate::spec::BoundAddress;
-use clump_control::{AgentCommand, DeathManner, Event, OnDeath, ProcessEnd, RankStatus};
+use clump_control::{
+    AgentCommand, DeathManner, Event, FinalizedRanks, OnDeath, ProcessEnd, RankStatus,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -22,7 +24,7 @@ fn running(on_death: OnDeath) -> Coordinator {
 fn starting(on_death: OnDeath) -> Coordinator {
     let mut spec = JobSpec::new("prog", Vec::new(), 4);
     (spec.nodes, spec.on_death) = (2, on_death);
-    Coordinator::new(&spec, &[70, 71], (2000, 8000), 0)
+    Coordinator::new(&spec, &[70, 71], (2000, 8500), 0)
 }
 
 fn bind(c: &mut Coordinator, node: u32) {
@@ -53,13 +55,9 @@ fn effects(c: &mut Coordinator) -> Vec<Effect> {
     std::iter::from_fn(|| c.poll_effect()).collect()
 }
 
-fn order(node: u32, order: AgentCommand) -> Effect {
-    Effect::Say(node, Frame::Order(order))
-}
-
-/// Returns the same order to both nodes.
-fn both(what: AgentCommand) -> [Effect; 2] {
-    [order(0, what), order(1, what)]
+/// Returns an order to all nodes that are not lost.
+fn order(order: AgentCommand) -> Effect {
+    Effect::Say(Frame::Order(order))
 }
 
 /// Jumps to the next deadline and returns its time and its effects.
@@ -84,9 +82,8 @@ fn ranks_start_when_all_nodes_are_reached() {
     assert_eq!(effects(&mut c), []);
     bind(&mut c, 0);
     let said = effects(&mut c);
-    let [Effect::Say(0, Frame::Go(table)), Effect::Say(1, Frame::Go(_))] = &said[..] else {
-        panic!("{said:?}")
-    };
+    let [Effect::Say(Frame::Go(table))] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(c.listeners().collect::<Vec<_>>(), [0, 1]);
     let ports =
         |places: &[BoundAddress]| places.iter().map(|p| p.address.port()).collect::<Vec<_>>();
     assert_eq!(
@@ -101,11 +98,10 @@ fn agents_hear_of_each_other_when_all_have_offered_themselves() {
     let second = offer(&mut c, 1);
     assert_eq!(effects(&mut c), []);
     let offers = vec![offer(&mut c, 0), second];
-    let probe = |node| Effect::Say(node, Frame::Probe(offers.clone()));
     let said = effects(&mut c);
     let [Effect::Notice(text), rest @ ..] = &said[..] else { panic!("{said:?}") };
     assert!(text.contains("build id0 on h0, id1 on h1"), "{text}");
-    assert_eq!(rest, [probe(0), probe(1)]);
+    assert_eq!(rest, [Effect::Say(Frame::Probe(offers))]);
 }
 
 #[test]
@@ -115,7 +111,7 @@ fn a_node_that_does_not_get_ready_ends_the_job_in_time() {
     offer(&mut c, 1);
     bind(&mut c, 0);
     effects(&mut c);
-    assert_eq!(next(&mut c), (8500, both(AgentCommand::Conclude).into()));
+    assert_eq!(next(&mut c), (8500, vec![order(AgentCommand::Conclude)]));
     leave(&mut c, 0, 8600 * MS);
     assert_eq!(next(&mut c), (12_500, vec![Effect::CutOff(1)]));
     c.handle_lost(1, "was killed by signal 9", 12_600 * MS);
@@ -124,14 +120,24 @@ fn a_node_that_does_not_get_ready_ends_the_job_in_time() {
 }
 
 #[test]
-fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
+fn the_ends_of_ranks_are_mirrored_in_few_orders_and_nothing_else_of_them_is() {
     let mut c = running(OnDeath::End);
-    c.handle_frame(1, Frame::Event(Event::Joined(3)), MS);
-    assert_eq!(effects(&mut c), [order(0, AgentCommand::Mirror(3, RankStatus::Joined))]);
-    c.handle_frame(0, Frame::Event(Event::Finalized(1, 7)), MS);
-    assert_eq!(effects(&mut c), [order(1, AgentCommand::Mirror(1, RankStatus::Finalized(7)))]);
-    c.handle_frame(0, Frame::Event(Event::Finalized(2, 7)), MS);
+    let mirror =
+        |ranks, barrier| order(AgentCommand::Mirror(vec![FinalizedRanks { ranks, barrier }]));
+    c.handle_frame(1, Frame::Event(Event::Joined(3)), 2 * MS);
+    assert_eq!(effects(&mut c), []);
+    c.handle_frame(0, Frame::Event(Event::Finalized(1, 7)), 2 * MS);
+    assert_eq!(effects(&mut c), [mirror(1..2, 7)]);
+    c.handle_frame(1, Frame::Event(Event::Finalized(3, 7)), 2 * MS);
+    c.handle_frame(1, Frame::Event(Event::Finalized(2, 7)), 2 * MS);
+    c.handle_frame(0, Frame::Event(Event::Finalized(2, 8)), 2 * MS);
     assert_eq!(effects(&mut c), [], "rank 2 is not node 0's");
+    assert_eq!(next(&mut c), (2, vec![mirror(2..4, 7)]));
+    // What is declared afterwards is heard afterwards.
+    c.handle_frame(0, Frame::Event(Event::Finalized(0, 7)), 2 * MS);
+    ended(&mut c, 2, ProcessEnd::Signal(9), RankStatus::Finalized(7), 2 * MS);
+    let death = order(AgentCommand::Declare(vec![2..3], DeathManner::Signal(9)));
+    assert_eq!(effects(&mut c), [mirror(0..1, 7), death]);
 }
 
 #[test]
@@ -140,7 +146,7 @@ fn a_job_that_goes_well() {
     for rank in 0..4 {
         ended(&mut c, rank, ProcessEnd::Exit(0), RankStatus::Finalized(7), 5 * MS);
     }
-    assert_eq!(effects(&mut c)[4..], both(AgentCommand::Conclude));
+    assert_eq!(effects(&mut c).last(), Some(&order(AgentCommand::Conclude)));
     leave(&mut c, 0, 6 * MS);
     leave(&mut c, 1, 6 * MS);
     let outcome = c.close(7 * MS);
@@ -154,12 +160,12 @@ fn a_job_that_goes_well() {
 fn a_death_is_declared_on_all_nodes_and_ends_the_job() {
     let mut c = running(OnDeath::End);
     ended(&mut c, 2, ProcessEnd::Signal(9), RankStatus::Joined, 10 * MS);
-    assert_eq!(effects(&mut c), both(AgentCommand::Declare(2, DeathManner::Signal(9))));
-    assert_eq!(next(&mut c), (260, both(AgentCommand::Kill).into()));
+    assert_eq!(effects(&mut c), [order(AgentCommand::Declare(vec![2..3], DeathManner::Signal(9)))]);
+    assert_eq!(next(&mut c), (260, vec![order(AgentCommand::Kill)]));
     for rank in [0, 1, 3] {
         ended(&mut c, rank, ProcessEnd::Signal(9), RankStatus::Joined, 270 * MS);
     }
-    assert_eq!(effects(&mut c), both(AgentCommand::Conclude));
+    assert_eq!(effects(&mut c), [order(AgentCommand::Conclude)]);
     leave(&mut c, 0, 280 * MS);
     leave(&mut c, 1, 280 * MS);
     let outcome = c.close(280 * MS);
@@ -173,12 +179,13 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
     let mut c = running(OnDeath::End);
     assert!(c.handle_lost(1, "was killed by signal 9", 10 * MS));
     assert!(!c.handle_lost(1, "again", 10 * MS));
-    let deaths = [2, 3].map(|rank| order(0, AgentCommand::Declare(rank, DeathManner::NodeLost)));
-    assert_eq!(effects(&mut c), deaths, "nothing is said to the lost");
-    assert_eq!(next(&mut c), (260, vec![order(0, AgentCommand::Kill)]));
+    let deaths = |ranks| order(AgentCommand::Declare(vec![ranks], DeathManner::NodeLost));
+    assert_eq!(effects(&mut c), [deaths(2..4)], "one order for the node");
+    assert_eq!(c.listeners().collect::<Vec<_>>(), [0], "nothing is said to the lost");
+    assert_eq!(next(&mut c), (260, vec![order(AgentCommand::Kill)]));
     ended(&mut c, 0, ProcessEnd::Signal(9), RankStatus::Joined, 261 * MS);
     ended(&mut c, 1, ProcessEnd::Exit(3), RankStatus::Joined, 261 * MS);
-    assert_eq!(effects(&mut c), [order(0, AgentCommand::Conclude)]);
+    assert_eq!(effects(&mut c), [order(AgentCommand::Conclude)]);
     leave(&mut c, 0, 262 * MS);
     let outcome = c.close(262 * MS);
     let JobEnd::NodeLost(loss) = &outcome.ending else { panic!("{:?}", outcome.ending) };
@@ -187,14 +194,11 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
 
     let mut c = running(OnDeath::Continue);
     c.handle_lost(0, "was killed by signal 9", 10 * MS);
-    assert_eq!(
-        effects(&mut c),
-        [0, 1].map(|rank| order(1, AgentCommand::Declare(rank, DeathManner::NodeLost)))
-    );
+    assert_eq!(effects(&mut c), [deaths(0..2)]);
     assert_eq!(c.next_deadline_ns(), None);
     ended(&mut c, 2, ProcessEnd::Exit(0), RankStatus::Finalized(7), 900 * MS);
     ended(&mut c, 3, ProcessEnd::Exit(0), RankStatus::Finalized(7), 900 * MS);
-    assert_eq!(effects(&mut c), [order(1, AgentCommand::Conclude)]);
+    assert_eq!(effects(&mut c).last(), Some(&order(AgentCommand::Conclude)));
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn a_node_that_nobody_hears_is_cut_off_and_named() {
     c.handle_frame(0, Frame::Event(Event::Silent(1)), 1500 * MS);
     assert_eq!(effects(&mut c), []);
     assert_eq!(next(&mut c), (1500, vec![]), "it may be starved");
-    assert_eq!(next(&mut c), (1900, vec![Effect::CutOff(1)]), "within two seconds");
+    assert_eq!(next(&mut c), (1833, vec![Effect::CutOff(1)]), "within two seconds");
     c.handle_lost(1, "was killed by signal 9", 1751 * MS);
     next(&mut c);
     let JobEnd::NodeLost(loss) = c.close(1760 * MS).ending else { panic!() };
@@ -223,9 +227,9 @@ fn the_user_ends_the_job_before_it_has_started() {
     let mut c = starting(OnDeath::End);
     bind(&mut c, 0);
     c.handle_interrupt(2, 10 * MS);
-    assert_eq!(effects(&mut c), both(AgentCommand::Signal(2)));
+    assert_eq!(effects(&mut c), [order(AgentCommand::Signal(2))]);
     let (at, said) = next(&mut c);
-    assert_eq!((at, &said[2..]), (310, &both(AgentCommand::Conclude)[..]));
+    assert_eq!((at, &said[1..]), (310, &[order(AgentCommand::Conclude)][..]));
     bind(&mut c, 1);
     assert_eq!(effects(&mut c), [], "too late to start");
 }
@@ -235,7 +239,7 @@ fn a_node_that_cannot_start_its_ranks_ends_the_job() {
     let mut c = running(OnDeath::End);
     c.handle_frame(1, Frame::Refused("no program".into(), 127), 2 * MS);
     c.handle_frame(0, Frame::Refused("no program here".into(), 127), 2 * MS);
-    assert_eq!(effects(&mut c), both(AgentCommand::Conclude), "once");
+    assert_eq!(effects(&mut c), [order(AgentCommand::Conclude)], "once");
     leave(&mut c, 0, 3 * MS);
     leave(&mut c, 1, 3 * MS);
     let outcome = c.close(3 * MS);
@@ -249,4 +253,64 @@ fn an_agent_that_does_not_end_its_node_is_ended() {
     next(&mut c);
     let (at, said) = next(&mut c);
     assert_eq!((at, said), (4250, vec![Effect::CutOff(0), Effect::CutOff(1)]));
+}
+
+/// Runs a job of so many nodes and ranks on each from its first frame to its last, as its agents
+/// and the launcher's turns may mix them; returns the frames that each agent got until its ranks
+/// had joined, and in all.
+fn frames_at_each_agent(nodes: u32, each: u32) -> (usize, usize) {
+    let mut spec = JobSpec::new("prog", Vec::new(), nodes * each);
+    spec.nodes = nodes;
+    let pids: Vec<u32> = (0..nodes).collect();
+    let mut c = Coordinator::new(&spec, &pids, (2000, 8000), 0);
+    let address = "127.0.0.1:9".parse().unwrap();
+    let at = BoundAddress { address, others: Default::default(), epoch: 1 };
+    let bound = BoundAddresses { interfaces: vec![at], ranks: vec![at; each as usize] };
+    let (mut said, mut now) = (Vec::new(), 0);
+    let mut turn = |c: &mut Coordinator, now: u64| {
+        c.handle_timeout(now, now, &|_| false);
+        let frames = effects(c).into_iter().filter(|what| matches!(what, Effect::Say(_)));
+        said.extend(frames);
+        said.len() + 1 // the job itself comes first
+    };
+    for node in 0..nodes {
+        offer(&mut c, node);
+        turn(&mut c, 0);
+    }
+    for node in 0..nodes {
+        c.handle_frame(node, Frame::Bound(Box::new(bound.clone())), MS);
+        turn(&mut c, MS);
+    }
+    let rank_of = |at: u32| (at % nodes) * each + at / nodes;
+    let ranks = || (0..nodes * each).map(rank_of);
+    // A turn for each event is the worst that can happen.
+    let mut started = 0;
+    for rank in ranks() {
+        now += 2_000;
+        c.handle_frame(rank / each, Frame::Event(Event::Joined(rank)), MS + now);
+        started = turn(&mut c, MS + now);
+    }
+    for rank in ranks() {
+        now += 2_000;
+        c.handle_frame(rank / each, Frame::Event(Event::Finalized(rank, 3)), MS + now);
+        turn(&mut c, MS + now);
+    }
+    let mut all = 0;
+    for rank in ranks() {
+        now += 2_000;
+        let (end, standing) = (ProcessEnd::Exit(0), RankStatus::Finalized(3));
+        c.handle_frame(rank / each, Frame::Event(Event::Ended { rank, end, standing }), MS + now);
+        all = turn(&mut c, MS + now);
+    }
+    assert_eq!(said.last(), Some(&order(AgentCommand::Conclude)));
+    (started, all)
+}
+
+#[test]
+fn an_agent_hears_as_little_however_many_nodes_and_ranks_start() {
+    for (nodes, each) in [(2, 2), (64, 16), (4096, 16)] {
+        let (started, all) = frames_at_each_agent(nodes, each);
+        assert_eq!(started, 3, "the job, the offers and the addresses: {nodes} nodes");
+        assert!(all <= 200, "{all} frames at each agent of {nodes} nodes of {each} ranks");
+    }
 }

@@ -15,6 +15,7 @@ use clump_os::signal;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
 
 /// Bytes of output that are acknowledged at a time.
 const ROOM: u32 = 64 << 10;
@@ -45,8 +46,8 @@ pub(super) struct AgentHandle {
     said: Vec<u8>,
     token: u64,
     assembler: Assembler,
-    /// Bytes to send, from `sent` on.
-    backlog: Vec<u8>,
+    /// Bytes to send, of the first from `sent` on. Other agents may be sent them too.
+    backlog: VecDeque<Arc<[u8]>>,
     sent: usize,
     /// True while the poller tells when there is room to write.
     writing: bool,
@@ -98,7 +99,7 @@ impl AgentHandle {
             said: Vec::new(),
             token: 0,
             assembler: Assembler::default(),
-            backlog: Vec::new(),
+            backlog: VecDeque::new(),
             sent: 0,
             writing: false,
             heard_all: false,
@@ -264,15 +265,32 @@ impl AgentHandle {
 
     /// Sends a frame, as far as the agent takes it now; the rest later.
     pub(super) fn say(&mut self, poller: &Poller, frame: &Frame) -> clump_os::Result<()> {
-        frame.append_to(&mut self.backlog);
+        self.say_encoded(poller, frame.encode())
+    }
+
+    /// Sends the bytes of a frame, as [`AgentHandle::say`] does.
+    pub(super) fn say_encoded(
+        &mut self,
+        poller: &Poller,
+        frame: Arc<[u8]>,
+    ) -> clump_os::Result<()> {
+        debug_assert!(!frame.is_empty(), "a frame has a head");
+        self.backlog.push_back(frame);
         self.flush(poller)
     }
 
     pub(super) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
-        while !self.heard_all && self.has_more() {
-            match self.streams.write(&self.backlog[self.sent..]) {
+        while !self.heard_all
+            && let Some(first) = Self::first(&mut self.backlog, &mut self.uploads)
+        {
+            match self.streams.write(&first[self.sent..]) {
                 Ok(bytes) => {
                     self.sent += bytes;
+                    debug_assert!(self.sent <= first.len(), "no more is sent than there is");
+                    if self.sent == first.len() {
+                        self.backlog.pop_front();
+                        self.sent = 0;
+                    }
                     if self.hello.is_none() {
                         self.uploaded_ns = clock::now_ns();
                     }
@@ -282,7 +300,8 @@ impl AgentHandle {
                 // The peer's end is noticed where it is read, and a live agent notices this one.
                 Err(_) => {
                     self.uploads.clear();
-                    self.sent = self.backlog.len();
+                    self.backlog.clear();
+                    self.sent = 0;
                     self.await_room(poller, false)?;
                     self.streams.close_output();
                 }
@@ -291,28 +310,26 @@ impl AgentHandle {
         if self.heard_all {
             return Ok(());
         }
-        debug_assert!(self.sent <= self.backlog.len(), "no more is sent than there is");
-        if self.sent == self.backlog.len() {
-            self.backlog.clear();
-            self.sent = 0;
-        }
         self.await_room(poller, !self.backlog.is_empty())
     }
 
-    /// Returns true if there is something to send; reads the next part of a file if it takes that.
-    fn has_more(&mut self) -> bool {
-        while self.sent == self.backlog.len() {
-            let Some(file) = self.uploads.front_mut() else { return false };
-            self.backlog.resize(UPLOAD, 0);
-            self.sent = 0;
+    /// Returns what to send next; reads the next part of a file if it takes that.
+    fn first<'a>(
+        backlog: &'a mut VecDeque<Arc<[u8]>>,
+        uploads: &mut VecDeque<File>,
+    ) -> Option<&'a [u8]> {
+        while backlog.is_empty() {
+            let mut part = vec![0; UPLOAD];
             // A file that has got shorter is noticed at the other end, which waits in vain.
-            let bytes = file.read(&mut self.backlog).unwrap_or(0);
-            self.backlog.truncate(bytes);
+            let bytes = uploads.front_mut()?.read(&mut part).unwrap_or(0);
+            part.truncate(bytes);
             if bytes == 0 {
-                self.uploads.pop_front();
+                uploads.pop_front();
+            } else {
+                backlog.push_back(part.into());
             }
         }
-        true
+        backlog.front().map(|first| &**first)
     }
 
     /// Returns the time when a part of a file was sent last; 0 if none was.

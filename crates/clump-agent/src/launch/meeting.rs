@@ -10,7 +10,8 @@ use crate::coordinator::Coordinator;
 use crate::frame::{Frame, Key};
 use crate::hello::Hello;
 use crate::outcome::{JobEnd, JobOutcome};
-use crate::spec::{NodePlan, Sharing, on_other_kernels};
+use crate::sharing::KernelMap;
+use crate::spec::NodePlan;
 use crate::stream_watch::StreamWatch;
 use crate::sweep;
 use clump_os::printable::printable;
@@ -21,6 +22,8 @@ use std::time::Duration;
 /// Node timeouts without a sign of an agent on another machine, after which it counts as lost:
 /// other agents notice sooner.
 const AGENT_SILENCE: u64 = 5;
+/// Time that each node of a machine adds to the limit for the start.
+const START_EACH_MS: u64 = 250;
 
 impl Launcher {
     /// Waits for the hellos of all agents, then sends each its job. Returns the outcome of a job
@@ -130,22 +133,22 @@ impl Launcher {
         self.begun_ns = clock::now_ns();
         let job_id = process::random()?;
         let key = (self.spec.nodes > 1).then(Key::random).transpose()?;
-        let hellos: Vec<Hello> =
-            self.agents.iter().filter_map(|link| link.hello().cloned()).collect();
-        debug_assert_eq!(hellos.len(), self.agents.len(), "all have been heard");
+        let hellos = || self.agents.iter().filter_map(AgentHandle::hello);
+        debug_assert_eq!(hellos().count(), self.agents.len(), "all have been heard");
+        let kernels = KernelMap::new(hellos().map(|hello| hello.kernel.as_str()));
+        let sharing = kernels.sharing(&self.spec);
         if self.spec.nodes > 1 {
-            let pids: Vec<u32> = hellos.iter().map(|hello| hello.pid).collect();
+            let pids: Vec<u32> = hellos().map(|hello| hello.pid).collect();
             let now_ns = clock::now_ns();
-            let times = (self.node_timeout_ms, self.start_timeout_ms);
+            let most = sharing.iter().map(|shared| shared.nodes).max().unwrap_or(1);
+            let times = (self.node_timeout_ms, start_limit_ms(self.start_timeout_ms, most));
             let coordinator = Coordinator::new(&self.spec, &pids, times, now_ns);
             self.coordinator = Some(coordinator);
         }
-        let kernel =
-            |node: u32| hellos.get(node as usize).map_or(String::new(), |h| h.kernel.clone());
-        for (node, link) in (0..).zip(&mut self.agents) {
+        for ((node, link), sharing) in (0..).zip(&mut self.agents).zip(sharing) {
             let mut plan = NodePlan::new(&self.spec, node, job_id, self.node_timeout_ms);
-            plan.sharing = Sharing::of(&self.spec, node, kernel);
-            plan.other_clocks = on_other_kernels(&self.spec, node, kernel);
+            plan.sharing = sharing;
+            plan.other_clocks = kernels.on_others(node);
             plan.elsewhere = link.machine().is_some();
             if let Some(namespaces) = self.networks.as_ref().and_then(|all| wired::of(all, node)) {
                 plan.namespaces = Some(namespaces);
@@ -162,4 +165,11 @@ impl Launcher {
         }
         Ok(())
     }
+}
+
+/// Returns the limit for the start of nodes of which so many share one machine: their agents create
+/// memory and sockets one after another where it has few processors. Machines work beside each
+/// other, so their number adds nothing.
+fn start_limit_ms(timeout_ms: u64, most: u32) -> u64 {
+    timeout_ms.saturating_add(u64::from(most).saturating_mul(START_EACH_MS))
 }

@@ -128,6 +128,23 @@ fn what_others_ask_for_is_bounded() {
 }
 
 #[test]
+fn who_hears_none_of_many_sends_no_more_than_a_bound() {
+    let mut detector = detector(4096);
+    (1..4096).for_each(|node| detector.handle_probe(node, Heartbeat::Ack, 1));
+    let (mut most, mut suspected) = (0, 0);
+    while detector.next_deadline_ns() <= 60_000 * MS {
+        detector.handle_timeout(detector.next_deadline_ns());
+        let all = actions(&mut detector);
+        let sent = all.iter().filter(|one| matches!(one, DetectorAction::Send(..))).count();
+        suspected += all.len() - sent;
+        most = most.max(sent);
+        detector.check_invariants();
+    }
+    assert_eq!(most, MAX_ASKING + 1, "and the ping of the period");
+    assert!(suspected > 500, "it goes on to look at others: {suspected}");
+}
+
+#[test]
 fn who_was_not_scheduled_itself_accuses_nobody() {
     let mut detector = detector(2);
     assert_eq!(run(&mut detector, &[1], 1000 * MS), []);
