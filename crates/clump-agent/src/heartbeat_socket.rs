@@ -11,17 +11,19 @@
 
 use crate::frame::Key;
 use crate::path_probe::{PathPing, PathProbe, ProbeEnd};
+use crate::peer_keys::PeerKeys;
 use crate::spec::AgentOffer;
 use clump_control::{DetectorAction, FailureDetector, Heartbeat};
 use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
-use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
+use clump_net::seal::{JobKey, KeyError};
 use clump_os::OsError;
 use clump_wire::{HEADER_BYTES, Header, Packet, PacketKind, Security};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 
 /// The stack number of the agent of node 0.
-const AGENT_STACK: u32 = 0xff00_0000;
+pub(crate) const AGENT_STACK: u32 = 0xff00_0000;
 /// Heartbeats read from the socket at a time: no flood keeps the agent from its other work.
 const MAX_BEATS: usize = 256;
 /// Receive buffer, longer than any heartbeat.
@@ -29,6 +31,7 @@ const MAX_BYTES: usize = 256;
 /// Bytes of the body of a heartbeat, and of a ping of a path.
 const BODY_BYTES: usize = 5;
 const PATH_BYTES: usize = 11;
+type Datagram = [u8; HEADER_BYTES + PATH_BYTES + 16];
 
 /// Content of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +44,8 @@ enum Body {
 
 #[derive(Debug)]
 struct HeartbeatPeer {
-    node: u32,
     addresses: Vec<SocketAddr>,
     epoch: u32,
-    sealer: Sealer,
-    opener: Opener,
     /// Packet number of its latest heartbeat.
     heard: u64,
 }
@@ -58,7 +58,9 @@ pub(crate) struct HeartbeatSocket {
     job: u32,
     stack: u32,
     epoch: u32,
-    peers: Vec<HeartbeatPeer>,
+    /// All other agents, by node.
+    peers: BTreeMap<u32, HeartbeatPeer>,
+    keys: PeerKeys,
     /// Packet number of the last heartbeat sent: the nonce, so it only grows.
     sent: u64,
     /// Heartbeats taken.
@@ -85,22 +87,17 @@ impl HeartbeatSocket {
         let key = JobKey::new(&mut *key)?;
         let stack = AGENT_STACK | node;
         let epoch = offers.get(node as usize).map_or(0, |own| own.epoch);
-        let mut peers = Vec::new();
-        for (other, offer) in (0..).zip(offers).filter(|&(other, _)| other != node) {
-            let theirs = AGENT_STACK | other;
-            peers.push(HeartbeatPeer {
-                node: other,
-                addresses: offer.addresses.clone(),
-                epoch: offer.epoch,
-                sealer: key.sealer(security, stack, epoch, theirs)?,
-                opener: key.opener(security, theirs, offer.epoch, stack)?,
-                heard: 0,
-            });
-        }
+        let others = (0..).zip(offers).filter(|&(other, _)| other != node);
+        let peer = |(other, offer): (u32, &AgentOffer)| {
+            let addresses = offer.addresses.clone();
+            (other, HeartbeatPeer { addresses, epoch: offer.epoch, heard: 0 })
+        };
+        let peers = others.map(peer).collect();
         let nodes = offers.len() as u32;
         let detector = FailureDetector::new((node, nodes), silence_ns, seed, now_ns);
         let failures = ReceiveFailures::default();
         let job = key.job_tag();
+        let keys = PeerKeys::new(key, security, (stack, epoch));
         let (sent, heard, received) = (0, 0, 0);
         Ok(Self {
             sockets,
@@ -108,6 +105,7 @@ impl HeartbeatSocket {
             stack,
             epoch,
             peers,
+            keys,
             sent,
             heard,
             received,
@@ -179,6 +177,11 @@ impl HeartbeatSocket {
         self.failures.lasting()
     }
 
+    /// Returns why this agent cannot read or send heartbeats, once, if it has no memory for keys.
+    pub(crate) fn take_key_failure(&mut self) -> Option<KeyError> {
+        self.keys.take_failure()
+    }
+
     /// Takes a datagram that came to the socket of this index, from that address.
     fn take(&mut self, datagram: &mut [u8], (at, address): (usize, SocketAddr), now_ns: u64) {
         let Ok(Packet { header, sealed_at }) = Packet::parse(datagram) else { return };
@@ -188,19 +191,20 @@ impl HeartbeatSocket {
         if !for_this {
             return;
         }
-        let from = (header.source, header.epoch);
-        let is_from = |peer: &HeartbeatPeer| (AGENT_STACK | peer.node, peer.epoch) == from;
-        let Some(index) = self.peers.iter().position(is_from) else { return };
-        let peer = &mut self.peers[index];
+        // A source that is no agent wraps to a number that no node has.
+        let node = header.source.wrapping_sub(AGENT_STACK);
+        let peer = self.peers.get_mut(&node).filter(|peer| peer.epoch == header.epoch);
+        let Some(peer) = peer else { return };
+        let Some((_, opener)) = self.keys.of(node, peer.epoch) else { return };
         let (head, sealed) = datagram.split_at_mut(sealed_at);
-        let body = peer.opener.open(header.number, head, sealed);
-        match body.and_then(|body| decode(peer.node, body)) {
+        let body = opener.open(header.number, head, sealed);
+        match body.and_then(|body| decode(node, body)) {
             Some(Body::Beat(beat)) if header.number > peer.heard => {
                 peer.heard = header.number;
                 self.heard += 1;
-                self.detector.handle_probe(peer.node, beat, now_ns);
+                self.detector.handle_probe(node, beat, now_ns);
             }
-            Some(Body::Ping(ping)) => self.send_by(index, Body::Answer(ping), at, address),
+            Some(Body::Ping(ping)) => self.send_by(node, Body::Answer(ping), at, address),
             Some(Body::Answer(ping)) => self.probe.handle_answer(ping, now_ns),
             _ => {}
         }
@@ -213,12 +217,10 @@ impl HeartbeatSocket {
         }
         let mut said = self.receive(now_ns);
         for ping in self.probe.handle_timeout(now_ns) {
-            let Some(index) = self.peers.iter().position(|peer| peer.node == ping.node) else {
-                continue;
-            };
-            let address = self.peers[index].addresses.get(usize::from(ping.their)).copied();
-            if let Some(address) = address {
-                self.send_by(index, Body::Ping(ping), usize::from(ping.own), address);
+            let peer = self.peers.get(&ping.node);
+            let address = peer.and_then(|peer| peer.addresses.get(usize::from(ping.their)));
+            if let Some(&address) = address {
+                self.send_by(ping.node, Body::Ping(ping), usize::from(ping.own), address);
             }
         }
         if now_ns >= self.detector.next_deadline_ns() {
@@ -241,15 +243,10 @@ impl HeartbeatSocket {
     }
 
     fn send(&mut self, to: u32, beat: Heartbeat) {
-        let Some(index) = self.peers.iter().position(|peer| peer.node == to) else {
-            debug_assert!(false, "every other node is a peer");
-            return;
-        };
-        self.sent += 1;
-        let (datagram, bytes) = self.seal(index, Body::Beat(beat));
+        let Some((datagram, bytes)) = self.seal(to, Body::Beat(beat)) else { return };
+        let Some(peer) = self.peers.get(&to) else { return };
         // A heartbeat that cannot be sent is not heard: the next may be.
         for (own, socket) in self.sockets.iter().enumerate() {
-            let peer = &self.peers[index];
             let route = self.probe.route(to, own).and_then(|their| peer.addresses.get(their));
             if let Some(address) = route {
                 let _ = socket.send_to(&datagram[..bytes], address);
@@ -258,38 +255,42 @@ impl HeartbeatSocket {
     }
 
     /// Sends by one path.
-    fn send_by(&mut self, index: usize, body: Body, own: usize, address: SocketAddr) {
-        self.sent += 1;
-        let (datagram, bytes) = self.seal(index, body);
+    fn send_by(&mut self, to: u32, body: Body, own: usize, address: SocketAddr) {
+        let Some((datagram, bytes)) = self.seal(to, body) else { return };
         if let Some(socket) = self.sockets.get(own) {
             // As above.
             let _ = socket.send_to(&datagram[..bytes], address);
         }
     }
 
-    /// Returns the packet number [`HeartbeatSocket::sent`] to a peer, and its length.
-    fn seal(&mut self, index: usize, body: Body) -> ([u8; HEADER_BYTES + PATH_BYTES + 16], usize) {
-        let peer = &mut self.peers[index];
+    /// Returns the next packet, number [`HeartbeatSocket::sent`], to a peer, and its length; none if
+    /// there is no memory for its key.
+    fn seal(&mut self, to: u32, body: Body) -> Option<(Datagram, usize)> {
+        let peer = self.peers.get(&to);
+        debug_assert!(peer.is_some(), "every other node is a peer");
+        let peer = peer?;
+        let (sealer, _) = self.keys.of(to, peer.epoch)?;
+        self.sent += 1;
         let header = Header {
             kind: PacketKind::Heartbeat,
             job: self.job,
             source: self.stack,
-            target: AGENT_STACK | peer.node,
+            target: AGENT_STACK | to,
             epoch: self.epoch,
             target_epoch: peer.epoch,
             number: self.sent,
             ..Header::default()
         };
-        let mut datagram = [0; HEADER_BYTES + PATH_BYTES + 16];
+        let mut datagram: Datagram = [0; HEADER_BYTES + PATH_BYTES + 16];
         let (encoded, length) = encode(body);
         let (head, rest) = datagram.split_at_mut(HEADER_BYTES);
         let (body, tag) = rest.split_at_mut(length);
         head.copy_from_slice(&header.encode(0));
         body.copy_from_slice(&encoded[..length]);
-        let tag = &mut tag[..peer.sealer.tag_bytes()];
+        let tag = &mut tag[..sealer.tag_bytes()];
         let bytes = HEADER_BYTES + length + tag.len();
-        peer.sealer.seal(self.sent, head, body, tag);
-        (datagram, bytes)
+        sealer.seal(self.sent, head, body, tag);
+        Some((datagram, bytes))
     }
 }
 
@@ -364,7 +365,7 @@ mod tests {
             let mut key =
                 if same_key { Key::new(|| bytes).unwrap() } else { Key::random().unwrap() };
             let own = vec![(socket.local_addr().unwrap().ip(), 0)];
-            let mut probe = PathProbe::new(own, node, &offers, 9, 0);
+            let mut probe = PathProbe::new(own, (node, 2), &offers, 9, 0);
             if given {
                 probe.take_as_given();
             }
@@ -457,12 +458,12 @@ mod tests {
             let mut forged = good.clone();
             forged[at] ^= 0x40;
             a.take(&mut forged, from, 1);
-            assert_eq!(a.peers[0].heard, 0, "byte {at}");
+            assert_eq!(a.peers[&1].heard, 0, "byte {at}");
             a.take(&mut good[..at].to_vec(), from, 1);
-            assert_eq!(a.peers[0].heard, 0, "cut at {at}");
+            assert_eq!(a.peers[&1].heard, 0, "cut at {at}");
         }
         a.take(&mut good.clone(), from, 1);
-        assert_eq!(a.peers[0].heard, 1);
+        assert_eq!(a.peers[&1].heard, 1);
         // Replayed heartbeats do not count: the peer is silent all the same.
         let mut said = Vec::new();
         for now in (0..2 * SILENCE).step_by(100 * MS as usize) {

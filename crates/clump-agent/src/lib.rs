@@ -46,6 +46,7 @@ mod notice_filter;
 pub mod outcome;
 mod output;
 mod path_probe;
+mod peer_keys;
 mod placement;
 mod print;
 mod program_file;

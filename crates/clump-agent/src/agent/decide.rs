@@ -76,6 +76,10 @@ impl Agent {
         }
         self.handle_probe_end()?;
         self.tell_of_peers(said)?;
+        let key = self.heartbeats.as_mut().and_then(HeartbeatSocket::take_key_failure);
+        if let Some(why) = key {
+            self.outputs.say(&self.poller, &Frame::Refused(why.to_string(), CODE))?;
+        }
         let own = self.heartbeats.as_ref().and_then(HeartbeatSocket::receive_failure);
         if let Some(why) = self.receiving.poll_notices(&self.node.memory, own) {
             self.outputs.say(&self.poller, &Frame::Refused(why, CODE))?;

@@ -26,7 +26,8 @@ impl Agent {
         };
         let (plan, now_ns) = (&self.node.plan, clock::now_ns());
         let challenge = process::random()?;
-        let mut probe = PathProbe::new(own.addresses.clone(), plan.node, offers, challenge, now_ns);
+        let node = (plan.node, plan.sharing.nodes);
+        let mut probe = PathProbe::new(own.addresses.clone(), node, offers, challenge, now_ns);
         if !plan.addresses.is_empty() {
             probe.take_as_given();
         }
@@ -80,7 +81,7 @@ impl Agent {
     }
 
     /// Returns the addresses of all processes as this node reaches them: for each of its own
-    /// addresses, one of the other's that answers it.
+    /// addresses, one of the other's that it reaches.
     pub(super) fn routed(&self, table: &AddressTable) -> AddressTable {
         let memory = &self.node.memory;
         let interfaces = (memory.interfaces() as usize).max(1);
@@ -104,16 +105,17 @@ impl Agent {
         };
         let paths = heartbeats.paths();
         let theirs: Vec<SocketAddr> = at.addresses().collect();
-        let passes = |own: usize, there: &SocketAddr| paths.is_answered(node, own, there.ip());
+        let reached: Vec<Vec<usize>> =
+            self.chosen.iter().map(|&own| paths.reached(node, own, &theirs)).collect();
         let fits = |(place, &own): (usize, &usize)| {
-            let before = self.chosen.iter().take(place).copied();
+            let mut before = self.chosen.iter().zip(&reached).take(place);
             // A second path by one interface leads through the same cable.
-            let is_served = before
-                .filter(|&other| paths.is_same_interface(own, other))
-                .any(|other| theirs.iter().any(|there| passes(other, there)));
-            let same = theirs.get(place).filter(|there| passes(own, there));
-            let any = same.or_else(|| theirs.iter().find(|there| passes(own, there)));
-            any.copied().filter(|_| !is_served)
+            let is_served = before.any(|(&other, reached)| {
+                paths.is_same_interface(own, other) && !reached.is_empty()
+            });
+            let all = reached.get(place)?;
+            let at = if all.contains(&place) { Some(&place) } else { all.first() };
+            at.and_then(|&at| theirs.get(at)).copied().filter(|_| !is_served)
         };
         let mut fitting: Vec<Option<SocketAddr>> =
             self.chosen.iter().enumerate().map(fits).collect();
