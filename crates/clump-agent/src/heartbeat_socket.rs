@@ -11,7 +11,7 @@
 
 use crate::frame::Key;
 use crate::path_probe::{PathPing, PathProbe, ProbeEnd};
-use crate::peer_keys::PeerKeys;
+use crate::peer_keys::{AGENT_STACK, PeerKeys};
 use crate::spec::AgentOffer;
 use clump_control::{DetectorAction, FailureDetector, Heartbeat};
 use clump_driver::{ReceiveCall, ReceiveFailure, ReceiveFailures};
@@ -22,8 +22,6 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 
-/// The stack number of the agent of node 0.
-pub(crate) const AGENT_STACK: u32 = 0xff00_0000;
 /// Heartbeats read from the socket at a time: no flood keeps the agent from its other work.
 const MAX_BEATS: usize = 256;
 /// Receive buffer, longer than any heartbeat.
@@ -263,8 +261,8 @@ impl HeartbeatSocket {
         }
     }
 
-    /// Returns the next packet, number [`HeartbeatSocket::sent`], to a peer, and its length; none if
-    /// there is no memory for its key.
+    /// Returns the next packet, number [`HeartbeatSocket::sent`], to a peer, and its length; none
+    /// if there is no memory for its key.
     fn seal(&mut self, to: u32, body: Body) -> Option<(Datagram, usize)> {
         let peer = self.peers.get(&to);
         debug_assert!(peer.is_some(), "every other node is a peer");

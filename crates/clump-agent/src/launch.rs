@@ -4,6 +4,7 @@
 
 mod agent_handle;
 mod agent_starter;
+mod backlog;
 mod conclude;
 mod fork_starter;
 mod input;

@@ -1,11 +1,12 @@
 //! Keys of the paths between this agent and others, derived when they are first used: an agent
 //! speaks with few of many others at a time, and each key takes a page that is locked in memory.
 
-use crate::heartbeat_socket::AGENT_STACK;
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_wire::Security;
 use std::collections::{BTreeMap, VecDeque};
 
+/// The stack number of the agent of node 0.
+pub(crate) const AGENT_STACK: u32 = 0xff00_0000;
 /// Most peers whose keys are kept: two locked pages each, 2 MiB in all. A job of more nodes derives
 /// some again, at the pace of heartbeats.
 const MAX_KEPT: usize = 256;
@@ -31,8 +32,8 @@ impl PeerKeys {
         Self { job, security, own, kept, order, failure: None }
     }
 
-    /// Returns the keys to and from the agent of `node`, which is in this incarnation; none if there
-    /// is no memory for them.
+    /// Returns the keys to and from the agent of `node`, which is in this incarnation; none if
+    /// there is no memory for them.
     pub(crate) fn of(&mut self, node: u32, epoch: u32) -> Option<&(Sealer, Opener)> {
         if !self.kept.contains_key(&node) {
             match self.derive(node, epoch) {

@@ -1,8 +1,8 @@
 //! Nodes that run on one kernel, and so share its processors and its clock.
 
-use crate::spec::JobSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The nodes of a job that share the processors of one machine, as one of them sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -33,14 +33,14 @@ impl KernelMap {
         Self { kernels: names.into_iter().enumerate().map(number).collect() }
     }
 
-    /// Returns the sharing of every node.
-    pub(crate) fn sharing(&self, spec: &JobSpec) -> Vec<Sharing> {
+    /// Returns the sharing of every node; `ranks_of` returns the ranks of one.
+    pub(crate) fn sharing(&self, ranks_of: impl Fn(u32) -> Range<u32>) -> Vec<Sharing> {
         let mut of_kernel: BTreeMap<usize, Sharing> = BTreeMap::new();
         let mut before = Vec::new();
         for (node, kernel) in (0..).zip(&self.kernels) {
             let all = of_kernel.entry(*kernel).or_default();
             before.push(all.ranks);
-            all.ranks += spec.ranks_of(node).len() as u32;
+            all.ranks += ranks_of(node).len() as u32;
             all.nodes += 1;
         }
         let of = |(kernel, before): (&usize, u32)| {
@@ -62,24 +62,21 @@ impl KernelMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Machine;
 
     #[test]
     fn nodes_of_one_kernel_share_what_it_has() {
-        let mut spec = JobSpec::new("prog", Vec::new(), 6);
-        let machine = |(name, ranks): (&str, u32)| Machine { name: name.into(), ranks };
-        (spec.nodes, spec.machines) = (3, [("a", 3), ("b", 1), ("c", 2)].map(machine).into());
+        let ranks_of = |node: u32| [0..3, 3..4, 4..6][node as usize].clone();
         let kernels = KernelMap::new(["k", "other", "k"]);
         let shared = [
             Sharing { ranks: 5, before: 0, nodes: 2 },
             Sharing { ranks: 1, before: 0, nodes: 1 },
             Sharing { ranks: 5, before: 3, nodes: 2 },
         ];
-        assert_eq!(kernels.sharing(&spec), shared);
+        assert_eq!(kernels.sharing(ranks_of), shared);
         assert_eq!([0, 1, 2].map(|node| kernels.on_others(node)), [vec![1], vec![0, 2], vec![1]]);
         let unknown = KernelMap::new(["", "", ""]);
         assert_eq!(unknown.on_others(2), [0, 1], "unknown is another");
         let alone = Sharing { ranks: 2, before: 0, nodes: 1 };
-        assert_eq!(unknown.sharing(&spec)[2], alone, "unknown is not shared");
+        assert_eq!(unknown.sharing(ranks_of)[2], alone, "unknown is not shared");
     }
 }

@@ -49,6 +49,7 @@ impl MirrorBatch {
         if !due {
             return None;
         }
+        debug_assert!(self.next_ns <= now_ns, "the last command is long enough ago");
         self.next_ns = now_ns.saturating_add(self.spacing_ns);
         self.poll_all()
     }

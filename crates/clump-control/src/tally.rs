@@ -2,7 +2,7 @@
 
 use crate::rank_life::RankLife;
 
-/// How many ranks of a job are in each state that the rules of dying ask for.
+/// Ranks of a job in each state that the rules of dying ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RankTally {
     pub(crate) joined: usize,

@@ -47,6 +47,7 @@ impl Barrier {
     pub fn flags(rma: &Rma) -> u64 {
         let memory = rma.inner.context.node();
         let local = memory.local_ranks();
+        debug_assert!(local.contains(&rma.inner.context.rank()), "a rank of this node");
         if rma.inner.context.rank() != local.start {
             return 1; // never used: a name of its own keeps names in rank order
         }
@@ -111,12 +112,14 @@ impl Barrier {
     pub fn meet(&mut self) -> Result<()> {
         self.passed += 1;
         let passed = self.passed;
+        debug_assert!(passed > 0, "flags begin at 0");
         match &self.part {
             BarrierRole::Other { here, go, lowest } => {
                 here.add(1)?;
                 go.wait_for(passed, *lowest)
             }
             BarrierRole::Lowest { members, rounds, go } => {
+                debug_assert!(rounds.len() <= MAX_ROUNDS as usize, "each round has a flag");
                 for (rank, here) in members {
                     here.wait_for(passed, *rank)?;
                 }
@@ -132,6 +135,7 @@ impl Barrier {
 
 /// Returns how many nodes further on each round tells.
 fn rounds_between(nodes: usize) -> impl Iterator<Item = usize> {
+    debug_assert!(nodes > 0, "a job has nodes");
     (0..MAX_ROUNDS).map(|round| 1 << round).take_while(move |&step| step < nodes)
 }
 

@@ -1,6 +1,7 @@
 //! An agent as the launcher sees it: a process, and a stream of frames to and from it.
 
 use super::agent_starter::{AgentProcess, StartedAgent};
+use super::backlog::Backlog;
 use super::processor_waits::ProcessorWaits;
 use crate::control_streams::ControlStreams;
 use crate::frame::{Assembler, Frame, Key, write_key};
@@ -12,15 +13,12 @@ use clump_os::epoll::{Interest, Poller};
 use clump_os::oom::OomCounters;
 use clump_os::process::Exit;
 use clump_os::signal;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 
 /// Bytes of output that are acknowledged at a time.
 const ROOM: u32 = 64 << 10;
-/// Bytes of a file that are read at a time.
-const UPLOAD: usize = 256 << 10;
 /// Bytes of the error stream that are kept, the last ones.
 const MAX_SAID: usize = 8 << 10;
 
@@ -33,8 +31,7 @@ pub(super) struct AgentHandle {
     machine: Option<String>,
     /// The machine whose relay starts it; none: the launcher does.
     starter: Option<String>,
-    /// Files to send before anything else, and the time when a part of one was sent last.
-    uploads: VecDeque<File>,
+    /// Time when a part of a file was sent last.
     uploaded_ns: u64,
     /// Its hello, once it has come.
     hello: Option<Hello>,
@@ -46,9 +43,8 @@ pub(super) struct AgentHandle {
     said: Vec<u8>,
     token: u64,
     assembler: Assembler,
-    /// Bytes to send, of the first from `sent` on. Other agents may be sent them too.
-    backlog: VecDeque<Arc<[u8]>>,
-    sent: usize,
+    /// Files and frames that wait to be sent.
+    backlog: Backlog,
     /// True while the poller tells when there is room to write.
     writing: bool,
     /// True once the stream has come to its end.
@@ -90,7 +86,6 @@ impl AgentHandle {
             streams,
             machine,
             starter: None,
-            uploads: uploads.into(),
             uploaded_ns: 0,
             hello: None,
             greeting: HelloReader::default(),
@@ -99,8 +94,7 @@ impl AgentHandle {
             said: Vec::new(),
             token: 0,
             assembler: Assembler::default(),
-            backlog: VecDeque::new(),
-            sent: 0,
+            backlog: Backlog::new(uploads),
             writing: false,
             heard_all: false,
             ended: None,
@@ -274,23 +268,17 @@ impl AgentHandle {
         poller: &Poller,
         frame: Arc<[u8]>,
     ) -> clump_os::Result<()> {
-        debug_assert!(!frame.is_empty(), "a frame has a head");
-        self.backlog.push_back(frame);
+        self.backlog.push(frame);
         self.flush(poller)
     }
 
     pub(super) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
         while !self.heard_all
-            && let Some(first) = Self::first(&mut self.backlog, &mut self.uploads)
+            && let Some(first) = self.backlog.first()
         {
-            match self.streams.write(&first[self.sent..]) {
+            match self.streams.write(first) {
                 Ok(bytes) => {
-                    self.sent += bytes;
-                    debug_assert!(self.sent <= first.len(), "no more is sent than there is");
-                    if self.sent == first.len() {
-                        self.backlog.pop_front();
-                        self.sent = 0;
-                    }
+                    self.backlog.on_sent(bytes);
                     if self.hello.is_none() {
                         self.uploaded_ns = clock::now_ns();
                     }
@@ -299,9 +287,7 @@ impl AgentHandle {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 // The peer's end is noticed where it is read, and a live agent notices this one.
                 Err(_) => {
-                    self.uploads.clear();
                     self.backlog.clear();
-                    self.sent = 0;
                     self.await_room(poller, false)?;
                     self.streams.close_output();
                 }
@@ -311,25 +297,6 @@ impl AgentHandle {
             return Ok(());
         }
         self.await_room(poller, !self.backlog.is_empty())
-    }
-
-    /// Returns what to send next; reads the next part of a file if it takes that.
-    fn first<'a>(
-        backlog: &'a mut VecDeque<Arc<[u8]>>,
-        uploads: &mut VecDeque<File>,
-    ) -> Option<&'a [u8]> {
-        while backlog.is_empty() {
-            let mut part = vec![0; UPLOAD];
-            // A file that has got shorter is noticed at the other end, which waits in vain.
-            let bytes = uploads.front_mut()?.read(&mut part).unwrap_or(0);
-            part.truncate(bytes);
-            if bytes == 0 {
-                uploads.pop_front();
-            } else {
-                backlog.push_back(part.into());
-            }
-        }
-        backlog.front().map(|first| &**first)
     }
 
     /// Returns the time when a part of a file was sent last; 0 if none was.

@@ -136,7 +136,7 @@ impl Launcher {
         let hellos = || self.agents.iter().filter_map(AgentHandle::hello);
         debug_assert_eq!(hellos().count(), self.agents.len(), "all have been heard");
         let kernels = KernelMap::new(hellos().map(|hello| hello.kernel.as_str()));
-        let sharing = kernels.sharing(&self.spec);
+        let sharing = kernels.sharing(|node| self.spec.ranks_of(node));
         if self.spec.nodes > 1 {
             let pids: Vec<u32> = hellos().map(|hello| hello.pid).collect();
             let now_ns = clock::now_ns();
