@@ -170,6 +170,7 @@ fn of_one_sided(error: &clump_rma::Error) -> S {
         Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
         Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
         Rma::NotAllNamed { .. } | Rma::ForeignTarget { .. } => S::CLUMP_ERR_ARGUMENT,
+        Rma::TooManyNodes { .. } => S::CLUMP_ERR_LIMIT,
     }
 }
 
