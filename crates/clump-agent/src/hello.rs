@@ -7,6 +7,7 @@
 use clump_ni::Services;
 use clump_os::{process, procfs};
 use clump_shm::geometry::{self, Geometry};
+use clump_shm::rank_map::RankMap;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io::Read;
@@ -130,8 +131,8 @@ impl Hello {
 
 /// Returns a fingerprint of what nodes must agree on to reach each other's memory.
 fn layout() -> u64 {
-    let geometry = Geometry::for_ranks(geometry::MAX_RANKS);
-    let geometry = geometry.and_then(|all| all.with_interfaces(geometry::MAX_INTERFACES));
+    let first = (0..=geometry::MAX_NODES as u32).map(|node| node * 2).collect();
+    let geometry = RankMap::from_first(first).and_then(|map| Geometry::new(&map, 1, 1));
     let of = |geometry: Geometry| {
         let places = [geometry.segments(1), geometry.region(1), geometry.endpoint(1, 1)];
         [geometry.total_bytes(), geometry.max_medium() as u64].into_iter().chain(places)

@@ -109,12 +109,11 @@ impl NodeNetwork {
 
     /// Writes the addresses of all processes into the node's memory.
     pub(crate) fn place_all(memory: &NodeMemory, table: &AddressTable) {
-        for (block, at) in memory.rank_blocks().zip(&table.ranks) {
-            block.set_place(place(at));
-        }
-        for (id, at) in memory.all_interfaces().zip(&table.interfaces) {
-            if let Some(block) = memory.rank(id) {
-                block.set_place(place(at));
+        let ranks = (0..memory.interface_id(0)).zip(&table.ranks);
+        let interfaces = memory.all_interfaces().zip(&table.interfaces);
+        for (id, at) in ranks.chain(interfaces) {
+            if let Some(peer) = memory.peer(id) {
+                peer.set_place(place(at));
             }
         }
     }

@@ -8,9 +8,9 @@ use clump_shm::job::DeathCause;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankState;
 
-/// Returns the state in the block of `rank`, of this node.
+/// Returns the state of `rank`, of this node.
 pub(crate) fn status_of(node: &NodeMemory, rank: u32) -> RankStatus {
-    match node.rank(rank).map(|block| block.state()) {
+    match node.peer(rank).map(|peer| peer.state()) {
         None | Some(RankState::Absent) => RankStatus::Absent,
         Some(RankState::Joined) => RankStatus::Joined,
         Some(RankState::Finalized) => RankStatus::Finalized(node.last_barrier(rank)),
@@ -18,7 +18,7 @@ pub(crate) fn status_of(node: &NodeMemory, rank: u32) -> RankStatus {
     }
 }
 
-/// Returns a status as a block has it.
+/// Returns a status as a peer record has it.
 pub(crate) fn state_of(status: RankStatus) -> RankState {
     match status {
         RankStatus::Absent => RankState::Absent,

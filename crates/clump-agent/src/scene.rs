@@ -24,10 +24,13 @@ pub fn observe_ranks(
         if let Some(what) = known(rank) {
             return RankActivity { rank, what, for_ms: 0 };
         }
-        let (what, for_ms) = match (block.state(), waits[(rank - first) as usize]) {
+        let state = node.peer(rank).map_or(RankState::Absent, |rank| rank.state());
+        let (what, for_ms) = match (state, waits[(rank - first) as usize]) {
             (RankState::Absent, _) => ("running, not joined".into(), 0),
             (RankState::Finalized, _) => ("finalized".into(), 0),
-            (RankState::Dead, _) => (block.death().map_or("dead".into(), |d| d.how.to_string()), 0),
+            (RankState::Dead, _) => {
+                (node.death_of(rank).map_or("dead".into(), |d| d.how.to_string()), 0)
+            }
             (RankState::Joined, None) => ("computing (in no blocking call)".into(), 0),
             (RankState::Joined, Some((waiting, since))) => {
                 let since_ms = now_ns.saturating_sub(since) / 1_000_000;
@@ -138,7 +141,7 @@ mod tests {
         };
         let node = NodeMemory::create(&config).unwrap();
         for rank in [0, 1, 2, 4] {
-            node.rank(rank).unwrap().join(rank + 1).unwrap();
+            node.join(rank, rank + 1).unwrap();
         }
         let at = |missing| Some(WaitReason::Barrier { epoch: 7, missing });
         node.rank(0).unwrap().note_waiting(at(1));

@@ -47,7 +47,8 @@ impl UnresponsivePeers {
 /// Returns true if the block's record is current: a rank that computes does not update it.
 fn is_fresh(node: &NodeMemory, id: u32, block: &Shared<RankBlock>) -> bool {
     node.node_of_interface(id).is_some()
-        || block.state() == RankState::Joined && block.waiting().is_some()
+        || node.peer(id).is_some_and(|rank| rank.state() == RankState::Joined)
+            && block.waiting().is_some()
 }
 
 fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
@@ -106,7 +107,7 @@ mod tests {
         };
         let node = NodeMemory::create(&config).unwrap();
         let block = node.rank(0).unwrap();
-        block.join(1).unwrap();
+        node.join(0, 1).unwrap();
         let mut silence = UnresponsivePeers::new(2000);
         let mut told = |now_s: u64| silence.poll_notices(&node, now_s * 1_000_000_000).len();
         block.note_unanswered(Some((1, 1_000_000_000)));

@@ -64,7 +64,7 @@ fn contexts(nodes: u32) -> Result<Vec<Arc<RankContext>>, Box<dyn Error>> {
                 others: Default::default(),
                 epoch: 100 + rank,
             };
-            memory.rank(rank).ok_or("no such rank")?.set_place(place);
+            memory.peer(rank).ok_or("no such rank")?.set_place(place);
         }
         memories.push(memory);
     }
@@ -84,7 +84,7 @@ fn contexts(nodes: u32) -> Result<Vec<Arc<RankContext>>, Box<dyn Error>> {
             RankContext::with_network(memory, rank, Settings::default(), resources)?
         };
         let held = |by| format!("the rank is taken by process {by}");
-        context.block().join(std::process::id()).map_err(held)?;
+        context.node().join(rank, std::process::id()).map_err(held)?;
         Ok(Arc::new(context))
     };
     (0..).zip(sockets).map(context).collect()

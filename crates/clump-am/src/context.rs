@@ -58,7 +58,7 @@ impl RankContext {
         let missing = clump_shm::Error::NotANode("this rank has no block in it");
         let block = node.rank(rank).ok_or(missing)?;
         let (spin_ns, yield_ns) = node.spin_policy_ns();
-        let segments = Mutex::new(SegmentSpace::new(node, rank));
+        let segments = Mutex::new(SegmentSpace::new(node, rank)?);
         let spin_policy = SpinPolicy::new(spin_ns, yield_ns);
         let node = node.clone();
         debug_assert!((rank as usize) < node.ranks(), "no rank of the job");

@@ -389,7 +389,7 @@ fn idle(
     debug_assert!(next != WaitStep::Look, "a wait that spins does nothing else");
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
-        let state = context.node().rank(rank).map(|block| block.state());
+        let state = context.node().peer(rank).map(|peer| peer.state());
         // What the rank sent before it finalized is there now: one more poll finds it, unless
         // another thread has found it and is handling it, or it is hidden until it is due.
         let has_left = state == Some(RankState::Finalized);

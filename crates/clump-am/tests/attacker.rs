@@ -90,7 +90,7 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         shape.detour = Some((1, socket.local_addr().unwrap()));
         let Job { seats, nodes, .. } = Job::new(&shape, 1);
         let contexts: Vec<Arc<RankContext>> = seats.into_iter().map(|seat| seat.context).collect();
-        let [a, b] = [0, 1].map(|rank| nodes[rank].rank(rank as u32).unwrap().place().unwrap());
+        let [a, b] = [0, 1].map(|rank| nodes[rank].peer(rank as u32).unwrap().place().unwrap());
         // The attacker even knows the number by which packets of the job are told from those of
         // others.
         let job = clump_net::seal::JobKey::new(&mut [7; 32]).unwrap().job_tag();

@@ -17,7 +17,7 @@ pub const MAX_MACHINES: usize = 64;
 /// Longest name: that of a user, and of a machine (RFC 1035), and what joins them.
 const MAX_NAME: usize = 32 + 1 + 255;
 /// Most ranks of a machine.
-const MAX_SLOTS: u32 = clump_shm::geometry::MAX_RANKS as u32;
+const MAX_SLOTS: u32 = clump_shm::geometry::MAX_LOCAL_RANKS as u32;
 
 /// Machines in the order in which they get ranks, each with the number that it may have at most.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::str::FromStr;
 
 const MAX_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
-const MAX_NODES: i64 = 256;
+const MAX_NODES: i64 = clump_shm::geometry::MAX_NODES as i64;
 const MAX_PROXIES: u32 = 16;
 const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
 /// Most addresses of a node.

@@ -158,7 +158,8 @@ fn look(nodes: &[NodeMemory]) -> JobLook {
 /// Returns true if every rank that joined is gone.
 fn has_ended(nodes: &[NodeMemory]) -> bool {
     use clump_shm::rank::RankState;
-    let ranks = |node: &NodeMemory| node.local_ranks().filter_map(|rank| node.rank(rank)).collect();
-    let all: Vec<_> = nodes.iter().flat_map(|node| -> Vec<_> { ranks(node) }).collect();
-    all.iter().all(|block| matches!(block.state(), RankState::Finalized | RankState::Dead))
+    let mut all = nodes.iter().flat_map(|node| node.local_ranks().map(|rank| node.peer(rank)));
+    all.all(|rank| {
+        rank.is_some_and(|rank| matches!(rank.state(), RankState::Finalized | RankState::Dead))
+    })
 }

@@ -29,7 +29,7 @@
 //! #         job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000 };
 //! #     let node = clump_shm::node::NodeMemory::create(&config).unwrap();
 //! #     let context = clump_am::RankContext::new(&node, 0, Default::default()).unwrap();
-//! #     context.block().join(std::process::id()).unwrap();
+//! #     node.join(0, std::process::id()).unwrap();
 //! #     std::sync::Arc::new(context)
 //! # }
 //! # fn main() -> clump_conn::Result<()> {

@@ -63,7 +63,7 @@ impl ConnectionRoute {
     /// Returns why the other side's rank is gone, if it is; its earlier messages may still arrive.
     pub(crate) fn gone(&self, hub: &Hub) -> Option<End> {
         let ConnectionRoute::Near(near) = self else { return None };
-        match hub.context.node().rank(near.peer.rank())?.state() {
+        match hub.context.node().peer(near.peer.rank())?.state() {
             RankState::Dead => Some(End::PeerDied),
             RankState::Finalized => Some(End::PeerLeft),
             RankState::Absent | RankState::Joined => None,

@@ -277,6 +277,7 @@ fn of_memory(error: &clump_shm::Error) -> S {
         | E::SegmentSpace { .. }
         | E::Region { .. }
         | E::RankCount { .. }
+        | E::LocalRankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
     }

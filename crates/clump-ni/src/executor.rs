@@ -19,6 +19,9 @@ use clump_wire::frame::{FrameKind, Route};
 /// Longest time for which a change that nobody told of is not seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
 
+/// Most ranks that one housekeeping looks at.
+const LIVING_AT_ONCE: usize = 4096;
+
 /// The engine, and the name under which it answers and asks.
 pub(crate) struct Executor {
     pub(crate) engine: Engine<NodeSegments>,
@@ -28,7 +31,9 @@ pub(crate) struct Executor {
     own: Option<Shared<RankBlock>>,
     /// Ranks that may still send requests: those of other nodes, and those of this one, where
     /// proxies carry their messages.
-    living: Vec<(u32, Shared<RankBlock>)>,
+    living: Vec<u32>,
+    /// The place among them at which the next housekeeping begins.
+    next_living: usize,
     /// Answers to ranks of this node.
     answers: Vec<QueuedMessage>,
     /// Flows to the interfaces of other nodes, by node, once they are open.
@@ -52,13 +57,26 @@ impl Executor {
         let ranks = memory.interface_id(0);
         let proxies = memory.proxies() != 0;
         let senders = (0..ranks).filter(|&rank| proxies || !memory.is_local(rank));
-        let living = senders.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
+        let living = senders.collect();
         let engine = Engine::new(segments, ranks, credit_bytes(memory));
         let engine = engine.with_services(services, memory.all_interfaces().end);
         let (memory, flows) = (memory.clone(), vec![None; memory.nnodes() as usize]);
         let own = memory.rank(memory.interface_id(memory.node()));
         let (answers, looked, suspects, delayed) = (Vec::new(), (0, 0), false, Default::default());
-        Self { engine, name, memory, own, living, answers, flows, looked, suspects, delayed }
+        let next_living = 0;
+        Self {
+            engine,
+            name,
+            memory,
+            own,
+            living,
+            next_living,
+            answers,
+            flows,
+            looked,
+            suspects,
+            delayed,
+        }
     }
 
     /// Returns the engine, and an outlet for it.
@@ -173,16 +191,22 @@ impl Executor {
 
     /// Forgets ranks that are gone.
     pub(crate) fn housekeeping(&mut self, now: u64) {
-        let Self { engine, living, memory, looked, suspects, .. } = self;
-        living.retain(|(rank, block)| {
-            let here = gone(block).is_none();
-            match here {
-                true => {}
-                false if memory.is_local(*rank) => engine.drop_requests(*rank),
-                false => engine.forget(*rank),
+        let Self { engine, living, next_living, memory, looked, suspects, .. } = self;
+        for _ in 0..living.len().min(LIVING_AT_ONCE) {
+            if *next_living >= living.len() {
+                *next_living = 0;
             }
-            here
-        });
+            let Some(&rank) = living.get(*next_living) else { break };
+            if memory.peer(rank).and_then(gone).is_none() {
+                *next_living += 1;
+                continue;
+            }
+            living.swap_remove(*next_living);
+            match memory.is_local(rank) {
+                true => engine.drop_requests(rank),
+                false => engine.forget(rank),
+            }
+        }
         let deaths = memory.job().deaths();
         if engine.has_watches() && (deaths != looked.1 || now >= looked.0 + UNSEEN_NS) {
             (*looked, *suspects) = ((now, deaths), true);

@@ -85,7 +85,7 @@ impl<C: Clock> Server<C> {
         let id = memory.interface_id(node) + which;
         let missing = || Error::Unusable("this node's interface has no address".into());
         let block = memory.rank(id).ok_or_else(missing)?;
-        let place = block.place().ok_or_else(missing)?;
+        let place = memory.peer(id).and_then(|own| own.place()).ok_or_else(missing)?;
         let watcher = Watcher::new(block, &clock);
         let tally = memory.endpoint_block(id, 0)?;
         let routes = Routes::new(memory.clone(), which);

@@ -18,6 +18,7 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use committed::Committed;
 use lost_deposits::LostDeposits;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -79,6 +80,8 @@ pub struct NodeSegments {
     committed: Committed,
     /// Deposits that found no memory, shared with who executes the requests behind them.
     lost: Arc<Mutex<LostDeposits>>,
+    /// Ranks that have died, and the number of deaths when they were looked up.
+    dead: RefCell<(u64, Vec<u32>)>,
 }
 
 impl NodeSegments {
@@ -91,8 +94,8 @@ impl NodeSegments {
     /// Creates the table of the registered memory of `node`; `supply` decides which memory can be
     /// had for the regions that the node owns.
     pub fn with_supply(node: NodeMemory, supply: Box<dyn MemorySupply>) -> Self {
-        let (committed, lost) = (Committed::new(supply), Arc::default());
-        Self { node, known: HashMap::new(), last: None, committed, lost }
+        let (committed, lost, dead) = (Committed::new(supply), Arc::default(), RefCell::default());
+        Self { node, known: HashMap::new(), last: None, committed, lost, dead }
     }
 
     /// Creates a table for the deposits whose requests are executed on this one: each learns what
@@ -233,11 +236,15 @@ impl Memory for NodeSegments {
     }
 
     fn dead(&self) -> Vec<u32> {
-        if self.node.job().deaths() == 0 {
-            return Vec::new();
+        let deaths = self.node.job().deaths();
+        let (seen, dead) = &mut *self.dead.borrow_mut();
+        if *seen != deaths {
+            let all = 0..self.node.interface_id(0);
+            *dead = all.filter(|&rank| self.node.death_of(rank).is_some()).collect();
+            *seen = deaths;
         }
-        let all = 0..self.node.interface_id(0);
-        all.filter(|&rank| self.node.death_of(rank).is_some()).collect()
+        debug_assert!(dead.len() as u64 >= deaths, "a rank is marked before it is counted");
+        dead.clone()
     }
 
     fn port(&self, port: u64) -> u64 {

@@ -7,7 +7,7 @@
 
 use crate::atomic::{AtomicOp, Width};
 use clump_shm::export::{EXPORTS, SegmentName, SegmentOwner};
-use clump_shm::geometry::{MAX_RANKS, NODE_REGIONS, REGION_SPACE, SEGMENT_SPACE};
+use clump_shm::geometry::{MAX_LOCAL_RANKS, NODE_REGIONS, REGION_SPACE, SEGMENT_SPACE};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 
@@ -120,9 +120,10 @@ const EXPORT_BITS: [u32; 4] = [10, 6, 12, 36];
 /// the offset.
 const REGION_BITS: [u32; 3] = [10, 14, 40];
 /// Number of the owner of a node's regions, in place of that of a rank on its node. Deposits come
-/// from other nodes, which have ranks too, so no node has so many.
-const NODE_OWNED: u64 = MAX_RANKS as u64 - 1;
-const _: () = assert!(MAX_RANKS == 1 << EXPORT_BITS[0] && EXPORTS <= 1 << EXPORT_BITS[1]);
+/// from other nodes, and each of several nodes has one rank less than a node alone may have.
+const NODE_OWNED: u64 = (1 << EXPORT_BITS[0]) - 1;
+const _: () = assert!(MAX_LOCAL_RANKS as u64 - 1 <= NODE_OWNED);
+const _: () = assert!(EXPORTS <= 1 << EXPORT_BITS[1]);
 const _: () = assert!(SEGMENT_SPACE == 1 << EXPORT_BITS[3] && REGION_SPACE == 1 << REGION_BITS[2]);
 const _: () = assert!(NODE_REGIONS <= 1 << REGION_BITS[1]);
 /// Mask of the bits of a generation that a deposit carries.
@@ -232,7 +233,7 @@ mod tests {
         let none = SegmentName::of_node(3, NODE_REGIONS as u8);
         assert_eq!(deposit_offset(none, 0, 0, 1), None);
         // No rank has the number that stands for the node.
-        let last = SegmentName::new(MAX_RANKS as u32 - 1, 0, 1);
+        let last = SegmentName::new(NODE_OWNED as u32, 0, 1);
         assert_eq!(deposit_offset(last, 0, 0, 1), None);
         assert!(deposit_offset(last, 1, 0, 1).is_some());
     }

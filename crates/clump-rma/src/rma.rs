@@ -395,9 +395,7 @@ impl Inner {
 
     /// Returns the lowest rank of a node.
     pub(crate) fn first_rank(&self, node: u32) -> u32 {
-        let memory = self.context.node();
-        let ranks = 0..memory.ranks() as u32;
-        ranks.clone().find(|&rank| memory.node_of(rank) == node).unwrap_or(ranks.end)
+        self.context.node().rank_map().ranks_of(node).start
     }
 
     /// Returns the failure of operations without an answer on a node since the last call.

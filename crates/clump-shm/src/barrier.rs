@@ -27,7 +27,7 @@ mod rounds;
 mod tests;
 
 pub use lines::Lines;
-pub use progress::{BarrierMessage, BarrierProgress, Listener, Missing, NodeRanks};
+pub use progress::{BarrierMessage, BarrierProgress, Listener, Missing};
 pub use rounds::{DIRECT, Round, rounds};
 
 #[cfg(not(loom))]

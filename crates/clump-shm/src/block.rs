@@ -2,7 +2,7 @@
 
 use crate::doorbell::Doorbell;
 use crate::export::SegmentName;
-use crate::geometry::{COUNTERS, ENDPOINT_HEADER};
+use crate::geometry::{COUNTERS, ENDPOINT_HEADER, TRAFFIC_PAGES};
 use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ struct AccessLine {
     everyone: AtomicU64,
 }
 
-/// Header page of an endpoint's block.
+/// Header of an endpoint's block.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct EndpointBlock {
@@ -31,12 +31,13 @@ pub struct EndpointBlock {
     doorbell: Doorbell,
     pub(crate) tails: [QueueTail; 2],
     counters: [AtomicU64; COUNTERS],
-    /// Pages of the row of traffic that hold anything, a bit each.
-    traffic_pages: [AtomicU64; 2],
     /// Times between two sends, by powers of two.
     send_intervals: [AtomicU64; INTERVALS],
     /// Times between two barriers of the rank, where the endpoint is that of its collectives.
     barrier_intervals: [AtomicU64; INTERVALS],
+    /// Pages of the row of traffic that hold anything, a bit each. Behind all else: on most jobs
+    /// only the first words are used.
+    traffic_pages: [AtomicU64; TRAFFIC_PAGES.div_ceil(64)],
 }
 
 // SAFETY: atomics only.
@@ -185,7 +186,10 @@ impl EndpointBlock {
 
     /// For the owner: notes that page `page` of its row of traffic holds something.
     pub(crate) fn mark_traffic(&self, page: usize) {
-        let Some(cell) = self.traffic_pages.get(page / 64) else { return };
+        let Some(cell) = self.traffic_pages.get(page / 64) else {
+            debug_assert!(false, "a row has a bit for each of its pages");
+            return;
+        };
         let marked = cell.load(Ordering::Relaxed) | 1 << (page % 64);
         cell.store(marked, Ordering::Relaxed);
         debug_assert!(self.has_traffic(page), "readers look at that page");

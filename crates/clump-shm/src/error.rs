@@ -1,6 +1,6 @@
 //! Errors of a node's memory.
 
-use crate::geometry::{NODE_REGIONS, REGION_SPACE};
+use crate::geometry::{MAX_NODES, NODE_REGIONS, REGION_SPACE};
 use crate::region::RegionShape;
 use clump_os::OsError;
 
@@ -32,18 +32,30 @@ pub enum Error {
         /// The limit.
         most: usize,
     },
-    /// Too many network interfaces.
+    /// Too many ranks on one node.
     #[error(
-        "{asked} network interfaces on each of {nodes} nodes are too many; use fewer proxies (--ni)"
+        "a node of this job holds 1 to {most} ranks, not {asked}; start fewer ranks (-n), or spread \
+         them over more nodes (--nodes)"
     )]
+    LocalRankCount {
+        /// The number asked for.
+        asked: u32,
+        /// The limit.
+        most: usize,
+    },
+    /// Too many network interfaces.
+    #[error("a node has up to {most} network interfaces, not {asked}; use fewer proxies (--ni)")]
     InterfaceCount {
         /// The number asked for, of each node.
         asked: u32,
-        /// Nodes of the job.
-        nodes: u32,
+        /// The limit.
+        most: usize,
     },
     /// The ranks of a node do not follow each other.
-    #[error("the ranks of each node must have consecutive numbers, and every node must have ranks")]
+    #[error(
+        "the ranks of each node must have consecutive numbers, and every node must have ranks; a job \
+         has up to {MAX_NODES} nodes"
+    )]
     NodeMap,
     /// All endpoints of the rank are open, or were, and peers may still send to them.
     #[error(

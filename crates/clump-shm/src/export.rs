@@ -2,7 +2,7 @@
 //! and the table in the rank's block that says where they lie. The rank writes its table; ranks of
 //! its node and its network interface read it.
 
-use crate::geometry::{MAX_INTERFACES, MAX_RANKS};
+use crate::geometry::{MAX_INTERFACES, MAX_NODES, MAX_RANKS};
 use crate::name::Name;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -14,6 +14,7 @@ const _: () = assert!(EXPORTS <= 1 << u8::BITS);
 /// Bit of the number of an owner that makes it a node; ranks and interfaces have smaller numbers.
 const NODE_BIT: u32 = 1 << 23;
 const _: () = assert!(MAX_RANKS + MAX_INTERFACES <= NODE_BIT as usize);
+const _: () = assert!(MAX_NODES <= NODE_BIT as usize);
 
 /// Process or node that a segment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

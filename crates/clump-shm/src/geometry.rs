@@ -1,14 +1,18 @@
 //! The layout of a node's memory: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | barrier lines | rank blocks | ports
-//! | table of regions | per rank: endpoint blocks (header, queues, lanes, traffic)
-//! | per rank: segments | regions of the node
+//! job block | first ranks of the nodes | barrier lines | blocks | ports | table of regions
+//! | peer records | addresses
+//! | per block: endpoint blocks (header, queues, lanes, traffic)
+//! | per rank of the node: segments | regions of the node
 //! ```
-//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no
-//! segments. Every offset is computed from the numbers of both, so what another process writes
-//! never decides where this process reads. Untouched pages cost no memory.
+//! Blocks are those of the ranks of this node, and behind them of its network interfaces, which
+//! have no segments. Of ranks and interfaces of other nodes there are peer records, addresses, and
+//! lines in the rows of traffic, and nothing else. Every offset is computed from the numbers of
+//! these, so what another process writes never decides where this process reads. Untouched pages
+//! cost no memory.
 
+use crate::rank_map::RankMap;
 use crate::slot::MAX_WORDS;
 pub(crate) use clump_os::map::PAGE;
 
@@ -26,21 +30,35 @@ pub const SEGMENT_SPACE: u64 = 1 << 36;
 pub const REGION_SPACE: u64 = 1 << 40;
 /// Regions that a node may own.
 pub const NODE_REGIONS: usize = 16;
-/// Most ranks in the memory of one node.
-pub const MAX_RANKS: usize = 1024;
+/// Most ranks of a job.
+pub const MAX_RANKS: usize = 1 << 20;
+/// Most nodes of a job.
+pub const MAX_NODES: usize = 4096;
+/// Most ranks of a node that is the only one of its job. Of several nodes each has one less at most:
+/// deposits from other nodes need a number that no rank of the node has.
+pub const MAX_LOCAL_RANKS: usize = 1024;
 /// Ports of a node, the unusable port 0 among them.
 pub const PORTS: usize = 1 << 16;
+/// Most network interfaces of a node.
+pub const MAX_LOCAL_INTERFACES: usize = 16;
 /// Most network interfaces of all nodes together.
-pub const MAX_INTERFACES: usize = 4096;
+pub const MAX_INTERFACES: usize = MAX_NODES * MAX_LOCAL_INTERFACES;
 /// Most lanes into one endpoint.
 pub const MAX_LANES: usize = 1024;
 
+/// Bytes of a peer record.
+pub const PEER_RECORD: usize = 16;
+/// Bytes of the address of a rank or network interface.
+pub const PEER_ADDRESS: usize = 136;
+/// Most pages of a row of traffic.
+pub const TRAFFIC_PAGES: usize = (MAX_RANKS + MAX_INTERFACES) * 64 / PAGE;
 /// Cells for counters of a rank or endpoint.
 pub const COUNTERS: usize = 192;
 /// Bytes of a rank's block.
 pub const RANK_BLOCK: usize = 2 * PAGE;
-/// Bytes of an endpoint's header page.
-pub const ENDPOINT_HEADER: usize = PAGE;
+/// Bytes of an endpoint's header. Its second page is used only on jobs of more than half a million
+/// ranks.
+pub const ENDPOINT_HEADER: usize = 2 * PAGE;
 /// Bytes of a lane before its bulk ring: control lines and slots.
 pub const LANE_FRONT: usize = (LANE_CONTROL + LANE_SLOTS * 64).next_multiple_of(PAGE);
 /// Bytes of the control lines of a lane.
@@ -50,57 +68,83 @@ pub const LANE_CONTROL: usize = 512;
 const _: () = assert!(LANE_SLOTS.is_power_of_two() && QUEUE_SLOTS.is_power_of_two());
 const _: () = assert!(QUEUE_BLOCKS * size_of::<u64>() <= PAGE);
 const _: () = assert!(LANE_CONTROL + LANE_SLOTS * 64 <= LANE_FRONT);
-// A name holds the index of an endpoint in 8 bits, its rank or interface in 24; the queue lock
-// holds a rank in 16.
+// A name holds the index of an endpoint in 8 bits, its rank or interface in 24.
 const _: () = assert!(ENDPOINTS <= 1 << u8::BITS && MAX_RANKS + MAX_INTERFACES < 1 << 24);
-const _: () = assert!(MAX_RANKS <= 1 << u16::BITS);
+// Every rank of a node finds a lane into each endpoint.
+const _: () = assert!(MAX_LOCAL_RANKS <= MAX_LANES && MAX_LOCAL_RANKS < MAX_RANKS);
 
-/// The sizes that depend on the number of ranks.
+/// The sizes that depend on the ranks and interfaces of a node and of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    ranks: usize,
-    interfaces: usize,
+    ranks: u32,
+    nodes: u32,
+    /// The lowest rank of the node, and the number of its ranks.
+    local: (u32, u32),
+    /// The first network interface of the node, and the number of its interfaces.
+    own: (u32, u32),
     lanes: usize,
     bulk: usize,
 }
 
 impl Geometry {
-    /// Returns the geometry of a job with `ranks` ranks (1..=[`MAX_RANKS`]) and no network
-    /// interfaces.
+    /// Returns the geometry of `node`, one of those of `map`, on a job whose nodes have `each`
+    /// network interfaces. `None` if one of the nodes has more than [`MAX_LOCAL_RANKS`] ranks or
+    /// [`MAX_LOCAL_INTERFACES`] interfaces.
     ///
-    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the
-    /// ranks.
-    pub fn for_ranks(ranks: usize) -> Option<Self> {
-        if ranks == 0 || ranks > MAX_RANKS {
+    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the ranks
+    /// of a node. They are of one length on all nodes: the longest medium message is.
+    pub fn new(map: &RankMap, node: u32, each: u32) -> Option<Self> {
+        let (local, widest) = (map.ranks_of(node), map.widest() as usize);
+        let most = MAX_LOCAL_RANKS - usize::from(map.nodes() > 1);
+        if local.is_empty() || widest > most || each as usize > MAX_LOCAL_INTERFACES {
             return None;
         }
-        let lanes = (ranks * 4).next_power_of_two().clamp(64, MAX_LANES);
-        let bulk: usize = match ranks {
+        let lanes = (local.len() * 4).next_power_of_two().clamp(64, MAX_LANES);
+        let bulk: usize = match widest {
             0..=8 => 256 << 10,
             9..=32 => 128 << 10,
             _ => 64 << 10,
         };
         debug_assert!(lanes.is_power_of_two() && lanes <= MAX_LANES, "lanes have doorbell bits");
-        debug_assert!(lanes >= ranks, "every rank finds a lane");
+        debug_assert!(lanes >= local.len(), "every rank finds a lane");
         debug_assert!(bulk.is_multiple_of(PAGE), "a bulk ring is mapped by pages");
-        Some(Self { ranks, interfaces: 0, lanes, bulk })
-    }
-
-    /// Returns this geometry with `interfaces` network interfaces on all nodes together (at most
-    /// [`MAX_INTERFACES`]).
-    pub fn with_interfaces(self, interfaces: usize) -> Option<Self> {
-        debug_assert_eq!(self.interfaces, 0, "interfaces are added once");
-        (interfaces <= MAX_INTERFACES).then_some(Self { interfaces, ..self })
+        let own = (map.ranks() + node * each, each);
+        let local = (local.start, local.end - local.start);
+        Some(Self { ranks: map.ranks(), nodes: map.nodes(), local, own, lanes, bulk })
     }
 
     /// Returns the number of ranks of the job.
     pub fn ranks(&self) -> usize {
-        self.ranks
+        self.ranks as usize
     }
 
-    /// Returns the number of blocks: ranks and network interfaces.
+    /// Returns the number of ranks and network interfaces of the job.
+    pub fn ids(&self) -> usize {
+        self.ranks as usize + self.nodes as usize * self.own.1 as usize
+    }
+
+    /// Returns the number of ranks of the node.
+    pub fn local_ranks(&self) -> usize {
+        self.local.1 as usize
+    }
+
+    /// Returns the number of blocks: of the ranks and network interfaces of the node.
     pub fn blocks(&self) -> usize {
-        self.ranks + self.interfaces
+        self.local.1 as usize + self.own.1 as usize
+    }
+
+    /// Returns the number of the block of a rank or network interface; `None` if it is not of this
+    /// node.
+    #[inline]
+    pub fn slot_of(&self, id: u32) -> Option<usize> {
+        let (first, ranks) = self.local;
+        let at = id.wrapping_sub(first);
+        if at < ranks {
+            return Some(at as usize);
+        }
+        let (first, interfaces) = self.own;
+        let at = id.wrapping_sub(first);
+        (at < interfaces).then(|| (ranks + at) as usize)
     }
 
     /// Returns the number of lanes into each endpoint.
@@ -119,23 +163,35 @@ impl Geometry {
         self.bulk / 4
     }
 
-    /// Returns the offset of the barrier lines, one cache line a rank. They lie together because a
-    /// rank on a crowded node reads all of them right after a process switch, when every page it
-    /// touches costs a page walk.
-    pub fn arrivals(&self) -> usize {
+    /// Returns the offset of the table of the first ranks of the nodes, a word of 4 bytes each, and
+    /// of one more behind them: all ranks.
+    pub(crate) fn first_ranks() -> usize {
         PAGE
     }
 
-    /// Returns the offset of the barrier lines of nodes, of which there are no more than ranks:
-    /// behind those of the ranks, and mostly in their page.
-    pub fn node_lines(&self) -> usize {
-        self.arrivals() + self.ranks * 64
+    /// Returns the offset behind the table of the first ranks of so many nodes.
+    pub(crate) fn first_ranks_end(nodes: usize) -> usize {
+        debug_assert!(nodes <= MAX_NODES, "no more nodes than a job may have");
+        (Self::first_ranks() + (nodes + 1) * size_of::<u32>()).next_multiple_of(PAGE)
     }
 
-    /// Returns the offset of the block of `rank`, [`RANK_BLOCK`] bytes each.
-    pub fn rank_block(&self, rank: usize) -> usize {
-        debug_assert!(rank <= self.blocks(), "a block, or the end of all");
-        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * RANK_BLOCK
+    /// Returns the offset of the barrier lines, one cache line a rank of the node. They lie together
+    /// because a rank on a crowded node reads all of them right after a process switch, when every
+    /// page it touches costs a page walk.
+    pub fn arrivals(&self) -> usize {
+        Self::first_ranks_end(self.nodes as usize)
+    }
+
+    /// Returns the offset of the barrier lines of nodes: behind those of the ranks, and in their
+    /// page where both are few.
+    pub fn node_lines(&self) -> usize {
+        self.arrivals() + self.local_ranks() * 64
+    }
+
+    /// Returns the offset of block `slot`, [`RANK_BLOCK`] bytes each.
+    pub fn rank_block(&self, slot: usize) -> usize {
+        debug_assert!(slot <= self.blocks(), "a block, or the end of all");
+        (self.node_lines() + self.nodes as usize * 64).next_multiple_of(PAGE) + slot * RANK_BLOCK
     }
 
     /// Returns the offset of the table of ports, one word each.
@@ -149,10 +205,23 @@ impl Geometry {
         self.ports() + PORTS * size_of::<u64>()
     }
 
-    /// Returns the bytes of the job block, the barrier lines, all rank blocks, the ports and the
-    /// table of regions, which every process maps whole.
-    pub fn front_bytes(&self) -> usize {
+    /// Returns the offset of the peer records, [`PEER_RECORD`] bytes for each rank and network
+    /// interface of the job.
+    pub fn peer_records(&self) -> usize {
         self.region_table() + PAGE
+    }
+
+    /// Returns the offset of the addresses, [`PEER_ADDRESS`] bytes for each rank and network
+    /// interface of the job. They lie apart: where proxies drive the network, ranks have none, and
+    /// their pages stay untouched.
+    pub fn peer_addresses(&self) -> usize {
+        (self.peer_records() + self.ids() * PEER_RECORD).next_multiple_of(PAGE)
+    }
+
+    /// Returns the bytes of all that lies before the endpoint blocks, which every process maps
+    /// whole.
+    pub fn front_bytes(&self) -> usize {
+        (self.peer_addresses() + self.ids() * PEER_ADDRESS).next_multiple_of(PAGE)
     }
 
     /// Returns the bytes of one shared queue: slots, then the states of its blocks, then the
@@ -186,10 +255,11 @@ impl Geometry {
         behind
     }
 
-    /// Returns the bytes of an endpoint's row of traffic: a line for each rank and interface.
+    /// Returns the bytes of an endpoint's row of traffic: a line for each rank and interface of the
+    /// job.
     pub fn traffic_bytes(&self) -> usize {
-        let bytes = (self.blocks() * 64).next_multiple_of(PAGE);
-        debug_assert!(bytes >= self.blocks() * 64, "everyone has a cell");
+        let bytes = (self.ids() * 64).next_multiple_of(PAGE);
+        debug_assert!(bytes / PAGE <= TRAFFIC_PAGES, "the endpoint's header marks all pages");
         bytes
     }
 
@@ -199,25 +269,26 @@ impl Geometry {
         ENDPOINT_HEADER + 2 * self.queue_bytes() + lane * self.lane_bytes()
     }
 
-    /// Returns the offset of endpoint `index` of `rank` in the file.
-    pub fn endpoint(&self, rank: usize, index: usize) -> u64 {
-        debug_assert!(rank <= self.blocks(), "a rank or interface, or the end of all");
+    /// Returns the offset of endpoint `index` of block `slot` in the file.
+    pub fn endpoint(&self, slot: usize, index: usize) -> u64 {
+        debug_assert!(slot <= self.blocks(), "a rank or interface, or the end of all");
         debug_assert!(index < ENDPOINTS, "an endpoint does not lie in the space of the next rank");
-        let block = rank * ENDPOINTS + index;
+        let block = slot * ENDPOINTS + index;
         self.front_bytes() as u64 + block as u64 * self.endpoint_bytes() as u64
     }
 
-    /// Returns the offset of the segments of `rank` in the file.
-    pub fn segments(&self, rank: usize) -> u64 {
-        debug_assert!(rank <= self.ranks, "network interfaces have no segments");
-        self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
+    /// Returns the offset of the segments of the rank of block `slot` in the file.
+    pub fn segments(&self, slot: usize) -> u64 {
+        debug_assert!(slot <= self.local_ranks(), "network interfaces have no segments");
+        self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + slot as u64 * SEGMENT_SPACE
     }
 
     /// Returns the offset of region `number` of the node in the file.
     pub fn region(&self, number: usize) -> u64 {
         debug_assert!(number <= NODE_REGIONS, "a region, or the end of all");
-        debug_assert!(self.segments(self.ranks).is_multiple_of(1 << 21), "of huge pages");
-        self.segments(self.ranks) + number as u64 * REGION_SPACE
+        let behind = self.segments(self.local_ranks());
+        debug_assert!(behind.is_multiple_of(1 << 21), "of huge pages");
+        behind + number as u64 * REGION_SPACE
     }
 
     /// Returns the bytes of the whole file.
@@ -230,32 +301,101 @@ impl Geometry {
 mod tests {
     use super::*;
 
+    /// Nodes of `each` ranks.
+    fn even(nodes: usize, each: usize) -> RankMap {
+        RankMap::from_first((0..=nodes).map(|node| (node * each) as u32).collect()).unwrap()
+    }
+
+    /// Checks that the parts of the memory of `node` follow each other, and that they end where a
+    /// process can map them.
+    fn check(map: &RankMap, node: u32, each: u32) {
+        let g = Geometry::new(map, node, each).unwrap();
+        let (ranks, nodes, local) = (map.ranks(), map.nodes() as usize, map.ranks_of(node));
+        let (here, ids) = (local.len(), ranks as usize + nodes * each as usize);
+        assert_eq!((g.ranks(), g.local_ranks()), (ranks as usize, here));
+        assert_eq!((g.blocks(), g.ids()), (here + each as usize, ids));
+        let parts = [
+            (0, PAGE),
+            (Geometry::first_ranks(), (nodes + 1) * 4),
+            (g.arrivals(), here * 64),
+            (g.node_lines(), nodes * 64),
+            (g.rank_block(0), g.blocks() * RANK_BLOCK),
+            (g.ports(), PORTS * 8),
+            (g.region_table(), PAGE),
+            (g.peer_records(), ids * PEER_RECORD),
+            (g.peer_addresses(), ids * PEER_ADDRESS),
+        ];
+        let ends = parts.map(|(start, bytes)| start + bytes);
+        assert!(parts[1..].iter().zip(ends).all(|((next, _), end)| end <= *next), "{parts:?}");
+        assert!(ends[8] <= g.front_bytes() && g.front_bytes().is_multiple_of(PAGE));
+        assert!(g.rank_block(0).is_multiple_of(PAGE) && g.peer_records().is_multiple_of(PAGE));
+        let mut end = g.front_bytes() as u64;
+        for slot in 0..g.blocks() {
+            for index in 0..ENDPOINTS {
+                let at = g.endpoint(slot, index);
+                assert!(at >= end && at.is_multiple_of(PAGE as u64));
+                end = at + (g.traffic_in_block() + ids * 64) as u64;
+            }
+        }
+        for slot in 0..here {
+            assert!(g.segments(slot) >= end, "segments of block {slot}");
+            end = g.segments(slot) + SEGMENT_SPACE;
+        }
+        assert!(g.region(0) >= end && g.region(0).is_multiple_of(1 << 21), "of huge pages");
+        assert_eq!(g.total_bytes() - g.region(0), NODE_REGIONS as u64 * REGION_SPACE);
+        assert!(g.total_bytes() < 1 << 47, "all of it could be mapped: {:x}", g.total_bytes());
+        let first = ranks + node * each;
+        let own: Vec<u32> = local.chain(first..first + each).collect();
+        assert!((0..).zip(&own).all(|(slot, &id)| g.slot_of(id) == Some(slot)));
+        let others = (0..ids as u32 + 2).step_by(97).chain([ids as u32, u32::MAX]);
+        assert!(others.filter(|id| !own.contains(id)).all(|id| g.slot_of(id).is_none()));
+    }
+
     #[test]
     fn parts_are_page_aligned_and_do_not_overlap() {
-        for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_RANKS] {
-            let g = Geometry::for_ranks(ranks).and_then(|g| g.with_interfaces(ranks)).unwrap();
-            assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
-            assert!(g.node_lines() + ranks * 64 <= g.rank_block(0));
-            for rank in [0, ranks / 2, ranks - 1] {
-                assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
-                assert!(
-                    g.endpoint(rank, 1)
-                        >= g.endpoint(rank, 0) + (g.traffic_in_block() + 2 * ranks * 64) as u64
-                );
-                assert!(
-                    g.segments(rank)
-                        >= g.endpoint(2 * ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64
-                );
+        for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_LOCAL_RANKS] {
+            check(&even(1, ranks), 0, 0);
+        }
+        for (nodes, each, interfaces) in [(2, 1, 1), (3, 5, 16), (64, 16, 2), (1025, 1023, 4)] {
+            for node in [0, 1, nodes - 1] {
+                check(&even(nodes, each), node as u32, interfaces);
             }
-            assert!(g.region(0).is_multiple_of(1 << 21), "regions may have huge pages");
-            assert!(g.region(0) >= g.segments(ranks - 1) + SEGMENT_SPACE);
-            assert!(i64::try_from(g.total_bytes()).is_ok());
         }
     }
 
     #[test]
-    fn absurd_rank_counts_have_no_geometry() {
-        assert_eq!(Geometry::for_ranks(0), None);
-        assert_eq!(Geometry::for_ranks(MAX_RANKS + 1), None);
+    fn a_million_ranks_on_four_thousand_nodes_have_a_layout() {
+        let map = even(MAX_NODES, 256);
+        assert_eq!(map.ranks() as usize, MAX_RANKS);
+        for (node, each) in [(0, 1), (2000, 2), (4095, MAX_LOCAL_INTERFACES as u32)] {
+            check(&map, node, each);
+        }
+        let g = Geometry::new(&map, 7, 1).unwrap();
+        let blocks = g.rank_block(g.blocks()) - g.rank_block(0);
+        assert_eq!(blocks, 257 * RANK_BLOCK, "blocks are those of the node");
+        assert!(g.front_bytes() < 256 << 20, "every process maps it: {}", g.front_bytes());
+    }
+
+    #[test]
+    fn nodes_of_one_job_agree_on_the_longest_medium_message() {
+        for (first, medium) in
+            [(vec![0, 1, 9], 64 << 10), (vec![0, 9, 10], 32 << 10), (vec![0, 2, 40], 16 << 10)]
+        {
+            let map = RankMap::from_first(first).unwrap();
+            for node in 0..map.nodes() {
+                assert_eq!(Geometry::new(&map, node, 1).unwrap().max_medium(), medium);
+            }
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_have_no_geometry() {
+        let too_many = |map: &RankMap, node, each| Geometry::new(map, node, each).is_none();
+        assert!(too_many(&even(1, MAX_LOCAL_RANKS + 1), 0, 0));
+        assert!(too_many(&even(2, MAX_LOCAL_RANKS), 0, 1), "a number is left for the node");
+        let wide = RankMap::from_first(vec![0, 1, 1 + MAX_LOCAL_RANKS as u32]).unwrap();
+        assert!(too_many(&wide, 0, 1), "another node has too many");
+        assert!(too_many(&even(2, 1), 2, 1) && !too_many(&even(2, 1), 1, 16));
+        assert!(too_many(&even(2, 1), 0, MAX_LOCAL_INTERFACES as u32 + 1));
     }
 }

@@ -70,11 +70,11 @@ impl<L> Inbox<L> {
     /// # Errors
     /// All indices are in use, or address space has run out.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
-        debug_assert!((rank as usize) < node.geometry().blocks(), "a rank or interface of the job");
+        debug_assert!(node.geometry().slot_of(rank).is_some(), "a rank or interface of this node");
         let (most, mut open) = (ENDPOINTS, 0);
         for index in 0..most {
             let g = *node.geometry();
-            let offset = g.endpoint(rank as usize, index);
+            let offset = node.endpoint_offset(rank, index)?;
             let header = node.map(offset, ENDPOINT_HEADER)?;
             let block: Shared<EndpointBlock> = place(&header, 0)?;
             if block.is_open() {
@@ -136,7 +136,7 @@ impl<L> Inbox<L> {
     /// The row lies outside of the endpoint's block.
     pub fn traffic(&self) -> Result<TrafficRow> {
         let g = self.node.geometry();
-        let cells = place_slice(&self.map, g.traffic_in_block(), g.blocks())?;
+        let cells = place_slice(&self.map, g.traffic_in_block(), g.ids())?;
         Ok(TrafficRow::new(self.block.clone(), cells))
     }
 
@@ -148,7 +148,7 @@ impl<L> Inbox<L> {
     /// Claims a lane of this endpoint for replies of `peer`; returns `None` when all are taken.
     pub fn claim_reply_lane(&self, peer: Name) -> Option<usize> {
         let g = self.node.geometry();
-        debug_assert!((peer.rank() as usize) < g.blocks(), "a peer of this job");
+        debug_assert!(g.slot_of(peer.rank()).is_some(), "a peer of this node");
         let start = (peer.rank() as usize * 2 + 1) % g.lanes();
         (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
             place::<LaneControl>(&self.map, g.lane_in_block(lane))

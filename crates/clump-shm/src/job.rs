@@ -1,5 +1,6 @@
 //! The job block: what every process of the job must know at once, above all the first death.
 
+use crate::geometry::MAX_NODES;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -27,7 +28,7 @@ pub enum DeathCause {
 }
 
 impl DeathCause {
-    fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         let (kind, code) = match self {
             DeathCause::Signal(n) => (1, n),
             DeathCause::Exit(code) => (2, code),
@@ -44,7 +45,7 @@ impl DeathCause {
         bits
     }
 
-    fn unpack(bits: u64) -> Option<Self> {
+    pub(crate) fn unpack(bits: u64) -> Option<Self> {
         let code = (bits & 0xff) as u8;
         Some(match bits >> 8 & 0xff {
             1 => DeathCause::Signal(code),
@@ -149,7 +150,6 @@ pub struct ProbeLine {
 pub struct JobBlock {
     pub(crate) magic: AtomicU64,
     pub(crate) version: AtomicU64,
-    pub(crate) ranks: AtomicU64,
     pub(crate) job_id: AtomicU64,
     pub(crate) symmetric_fence: AtomicU32,
     pub(crate) survive: AtomicU32,
@@ -164,11 +164,13 @@ pub struct JobBlock {
     pub(crate) probes: [ProbeLine; 4],
     pub(crate) knobs: KnobLines,
     /// A bit for each node that reads another clock than this one.
-    pub(crate) other_clocks: [AtomicU64; CLOCK_WORDS],
+    pub(crate) other_clocks: [AtomicU64; NODE_WORDS],
+    /// A bit for each node that is lost.
+    pub(crate) lost_nodes: [AtomicU64; NODE_WORDS],
 }
 
 /// Words with a bit for each node of a job.
-pub(crate) const CLOCK_WORDS: usize = 4;
+pub(crate) const NODE_WORDS: usize = MAX_NODES / 64;
 
 /// Most words of the laboratory's settings.
 pub const KNOB_WORDS: usize = 42;

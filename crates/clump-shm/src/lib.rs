@@ -44,10 +44,10 @@ pub mod job;
 pub mod lane;
 pub mod name;
 pub mod park;
-mod process_address;
 pub mod queue;
 pub mod queue_lock;
 pub mod rank;
+pub mod rank_map;
 pub mod region;
 pub mod shared;
 pub mod slot;
@@ -69,11 +69,15 @@ pub mod node;
 #[cfg(not(loom))]
 pub mod path;
 #[cfg(not(loom))]
+pub mod peer;
+#[cfg(not(loom))]
 pub mod polled_lanes;
 #[cfg(not(loom))]
 mod port_entry;
 #[cfg(not(loom))]
 pub mod ports;
+#[cfg(not(loom))]
+mod process_address;
 #[cfg(not(loom))]
 mod reuse;
 #[cfg(not(loom))]

@@ -1,24 +1,30 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 //!
-//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The
-//! blocks of ranks of other nodes are *mirrors*, which the agent keeps up to date: the rank's
-//! state, and its address. They hold nothing else, and no thread sleeps there.
+//! On a job with several nodes each has a memory of its own. It has blocks for the ranks and network
+//! interfaces of its node, and a *peer record* for each rank and interface of the job
+//! ([`NodeMemory::peer`]), which the agent keeps up to date.
 
 use crate::barrier::Lines;
 use crate::block::EndpointBlock;
 use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
-use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
+use crate::geometry::{
+    ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_LOCAL_INTERFACES, MAX_LOCAL_RANKS, MAX_NODES,
+    MAX_RANKS,
+};
 use crate::job::JobBlock;
+use crate::peer::PeerRecord;
 use crate::port_entry::PortEntry;
+use crate::process_address::ProcessAddressLine;
 use crate::rank::RankBlock;
+use crate::rank_map::RankMap;
 use crate::shared::{Shared, SharedSlice};
 use crate::traffic::{CELLS_OF_PAGE, Traffic, TrafficCell};
 use crate::{Error, Result};
 use clump_os::alarm::Alarm;
 use clump_os::fence::{self, FenceKind};
 use clump_os::map::{self, Mapping, PAGE};
-use clump_os::sync::Ordering;
+use clump_os::sync::{AtomicU32, Ordering};
 pub(crate) use mapped::{place, place_slice};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,7 +35,7 @@ use std::sync::Arc;
 pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 12;
+const VERSION: u64 = 13;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.
@@ -60,15 +66,17 @@ pub struct NodeMemory {
     geometry: Geometry,
     front: Mapping,
     job: Shared<JobBlock>,
+    /// By rank and interface, of all nodes.
+    records: SharedSlice<PeerRecord>,
+    /// As the records.
+    addresses: SharedSlice<ProcessAddressLine>,
     fence: FenceKind,
     read_only: bool,
     node: u32,
-    nnodes: u32,
     proxies: u32,
-    /// Empty on a job of one node.
-    node_of: Arc<[u32]>,
+    map: RankMap,
     local: Range<u32>,
-    /// By rank, of this node; empty on a job of one node.
+    /// By block; empty on a job of one node.
     alarms: Arc<[Option<Arc<Alarm>>]>,
 }
 
@@ -87,37 +95,37 @@ impl NodeMemory {
     /// # Errors
     /// As those of [`NodeMemory::create`].
     pub fn create_with_fence(config: &NodeConfig<'_>, fence: FenceKind) -> Result<Self> {
-        let nnodes = config.node_of.iter().max().map_or(1, |last| last.saturating_add(1));
-        local_range(config.node, nnodes, config.node_of, config.ranks)?;
-        let proxies = if nnodes > 1 { config.proxies } else { 0 };
-        let each = interface_count::of_each(nnodes, proxies);
-        let geometry = Geometry::for_ranks(config.ranks)
-            .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?
-            .with_interfaces(each as usize * nnodes as usize)
-            .ok_or(Error::InterfaceCount { asked: each, nodes: nnodes })?;
-        debug_assert_eq!(
-            geometry.blocks(),
-            config.ranks + (each * nnodes) as usize,
-            "a block each"
-        );
+        if !(1..=MAX_RANKS).contains(&config.ranks) {
+            return Err(Error::RankCount { asked: config.ranks, most: MAX_RANKS });
+        }
+        let map = RankMap::from_nodes(config.ranks, config.node_of);
+        let map = map.filter(|map| config.node < map.nodes()).ok_or(Error::NodeMap)?;
+        let proxies = if map.nodes() > 1 { config.proxies } else { 0 };
+        let each = interface_count::of_each(map.nodes(), proxies);
+        if each as usize > MAX_LOCAL_INTERFACES {
+            return Err(Error::InterfaceCount { asked: each, most: MAX_LOCAL_INTERFACES });
+        }
+        let most = MAX_LOCAL_RANKS - usize::from(map.nodes() > 1);
+        let too_many = Error::LocalRankCount { asked: map.widest(), most };
+        let geometry = Geometry::new(&map, config.node, each).ok_or(too_many)?;
         let fd = map::sealed_memory(MEMORY_LABEL, geometry.total_bytes())?;
-        let mut node = Self::over(fd, geometry, fence, false)?;
-        for (block, &number) in node.rank_blocks().zip(config.node_of) {
-            block.set_node(number);
+        let node = Self::over(fd, (geometry, map), (config.node, proxies), (fence, false))?;
+        let first =
+            place_slice::<AtomicU32>(&node.front, Geometry::first_ranks(), node.map.first().len())?;
+        for (word, &rank) in first.iter().zip(node.map.first()) {
+            word.store(rank, Ordering::Relaxed);
         }
         let job = &node.job;
         job.node.store(config.node, Ordering::Relaxed);
-        job.nnodes.store(nnodes, Ordering::Relaxed);
+        job.nnodes.store(node.map.nodes(), Ordering::Relaxed);
         job.proxies.store(proxies, Ordering::Relaxed);
         job.version.store(VERSION, Ordering::Relaxed);
-        job.ranks.store(config.ranks as u64, Ordering::Relaxed);
         job.job_id.store(config.job_id, Ordering::Relaxed);
         job.survive.store(u32::from(config.survive), Ordering::Relaxed);
         job.spin_ns.store(config.spin_ns, Ordering::Relaxed);
         job.yield_ns.store(config.yield_ns, Ordering::Relaxed);
         job.symmetric_fence.store(u32::from(fence == FenceKind::Symmetric), Ordering::Relaxed);
         job.magic.store(MAGIC, Ordering::Release);
-        node.read_map()?;
         node.check_invariants();
         Ok(node)
     }
@@ -157,79 +165,66 @@ impl NodeMemory {
         if found != VERSION {
             return Err(Error::OtherVersion { found, ours: VERSION });
         }
-        let ranks = usize::try_from(job.ranks.load(Ordering::Relaxed)).unwrap_or(0);
-        let nnodes = job.nnodes.load(Ordering::Relaxed);
-        let each = interface_count::of_each(nnodes, job.proxies.load(Ordering::Relaxed));
-        let geometry = Geometry::for_ranks(ranks)
-            .and_then(|g| g.with_interfaces((nnodes as usize).checked_mul(each as usize)?))
-            .filter(|g| g.total_bytes() == bytes)
-            .ok_or(Error::NotANode("its size does not fit its number of ranks"))?;
         let symmetric = job.symmetric_fence.load(Ordering::Relaxed) != 0;
         let fence = if symmetric { FenceKind::Symmetric } else { FenceKind::Asymmetric };
-        let mut node = Self::over(fd, geometry, fence, read_only)?;
-        node.read_map()?;
+        let (node, proxies) =
+            (job.node.load(Ordering::Relaxed), job.proxies.load(Ordering::Relaxed));
+        let map = read_map(fd.as_fd(), job.nnodes.load(Ordering::Relaxed), bytes)?;
+        let each = interface_count::of_each(map.nodes(), proxies);
+        let geometry = Geometry::new(&map, node, each)
+            .filter(|g| g.total_bytes() == bytes)
+            .ok_or(Error::NotANode("its size does not fit its number of ranks"))?;
+        let node = Self::over(fd, (geometry, map), (node, proxies), (fence, read_only))?;
         node.check_invariants();
         Ok(node)
     }
 
     /// Asserts the relations between the private copies of what the creator wrote.
     fn check_invariants(&self) {
-        let ranks = self.ranks() as u32;
-        debug_assert!(self.node < self.nnodes, "this node is one of all");
-        debug_assert!(!self.local.is_empty() && self.local.end <= ranks, "every node has ranks");
-        debug_assert!(
-            self.local.clone().all(|rank| self.node_of(rank) == self.node),
-            "the local ranks are those of this node"
-        );
-        debug_assert!(
-            (0..ranks).filter(|rank| !self.is_local(*rank)).all(|r| self.node_of(r) != self.node),
-            "no other rank is on this node"
-        );
-        debug_assert_eq!(self.node_of.is_empty(), self.nnodes == 1, "one node needs no map");
+        debug_assert!(self.node < self.nnodes(), "this node is one of all");
+        debug_assert_eq!(self.local, self.map.ranks_of(self.node), "the local ranks are its");
+        debug_assert!(!self.local.is_empty(), "every node has ranks");
+        debug_assert_eq!(self.map.ranks() as usize, self.ranks(), "the map is that of the layout");
         let (own, all) = (self.own_interfaces(), self.all_interfaces());
         debug_assert!(
             all.start <= own.start && own.end <= all.end,
             "own interfaces are some of all"
         );
         debug_assert_eq!(own.len(), self.interfaces() as usize, "every node has as many");
-        debug_assert_eq!(all.end as usize, self.geometry.blocks(), "every interface has a block");
-        debug_assert_eq!(self.rank_blocks().count(), self.ranks(), "every rank has a block");
+        debug_assert_eq!(all.end as usize, self.geometry.ids(), "every interface has a record");
+        let slots = self.local_ranks().chain(own).map(|id| self.geometry.slot_of(id));
+        debug_assert!(slots.eq((0..self.geometry.blocks()).map(Some)), "a block each");
     }
 
-    fn over(fd: OwnedFd, geometry: Geometry, fence: FenceKind, read_only: bool) -> Result<Self> {
-        let map = if read_only { Mapping::read_only } else { Mapping::shared };
-        let front = map(fd.as_fd(), 0, geometry.front_bytes())?;
+    fn over(
+        fd: OwnedFd,
+        (geometry, map): (Geometry, RankMap),
+        (node, proxies): (u32, u32),
+        (fence, read_only): (FenceKind, bool),
+    ) -> Result<Self> {
+        let mapped = if read_only { Mapping::read_only } else { Mapping::shared };
+        let front = mapped(fd.as_fd(), 0, geometry.front_bytes())?;
         let job = place(&front, 0)?;
+        let records = place_slice(&front, geometry.peer_records(), geometry.ids())?;
+        let addresses = place_slice(&front, geometry.peer_addresses(), geometry.ids())?;
         debug_assert!(front.bytes() >= geometry.front_bytes(), "all blocks are mapped");
-        let ranks = u32::try_from(geometry.ranks()).unwrap_or(u32::MAX);
+        let local = map.ranks_of(node);
+        let (fd, alarms) = (Arc::new(fd), Arc::default());
         Ok(Self {
-            fd: Arc::new(fd),
+            fd,
             geometry,
             front,
             job,
+            records,
+            addresses,
             fence,
             read_only,
-            node: 0,
-            nnodes: 1,
-            proxies: 0,
-            node_of: Arc::default(),
-            local: 0..ranks,
-            alarms: Arc::default(),
+            node,
+            proxies,
+            map,
+            local,
+            alarms,
         })
-    }
-
-    /// Takes a private copy of the ranks' nodes: they never change, and others can write the
-    /// memory.
-    fn read_map(&mut self) -> Result<()> {
-        let nnodes = self.job.nnodes.load(Ordering::Relaxed);
-        if nnodes > 1 {
-            self.node = self.job.node.load(Ordering::Relaxed);
-            self.nnodes = nnodes;
-            self.proxies = self.job.proxies.load(Ordering::Relaxed);
-            self.node_of = self.rank_blocks().map(|block| block.node()).collect();
-            self.local = local_range(self.node, nnodes, &self.node_of, self.ranks())?;
-        }
-        Ok(())
     }
 
     /// Returns the memory file, to be passed on.
@@ -254,17 +249,18 @@ impl NodeMemory {
 
     /// Returns the number of nodes of the job.
     pub fn nnodes(&self) -> u32 {
-        self.nnodes
+        self.map.nodes()
+    }
+
+    /// Returns the ranks of all nodes.
+    pub fn rank_map(&self) -> &RankMap {
+        &self.map
     }
 
     /// Returns the node of `rank`; of one beyond the last, a number beyond the last node.
     #[inline]
     pub fn node_of(&self, rank: u32) -> u32 {
-        match self.node_of.get(rank as usize) {
-            Some(&node) => node,
-            None if self.nnodes == 1 && (rank as usize) < self.ranks() => 0,
-            None => u32::MAX,
-        }
+        self.map.node_of(rank)
     }
 
     /// Returns true if `rank` is on this node, so that shared memory reaches it.
@@ -281,23 +277,20 @@ impl NodeMemory {
     /// Sets the alarms by which this process wakes ranks of this node from now on, in this object
     /// and in clones and paths made of it later.
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
-        // Network interfaces are numbered behind the ranks.
-        let own = self.own_interfaces();
-        debug_assert!(own.end >= self.local.end, "interfaces are numbered behind the ranks");
-        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; own.end as usize];
-        for (rank, alarm) in alarms {
-            let is_here = self.is_local(rank) || own.contains(&rank);
-            if let Some(place) = by_rank.get_mut(rank as usize).filter(|_| is_here) {
+        let mut by_slot: Vec<Option<Arc<Alarm>>> = vec![None; self.geometry.blocks()];
+        for (id, alarm) in alarms {
+            let slot = self.geometry.slot_of(id);
+            if let Some(place) = slot.and_then(|slot| by_slot.get_mut(slot)) {
                 *place = Some(Arc::new(alarm));
             }
         }
-        self.alarms = by_rank.into();
+        self.alarms = by_slot.into();
     }
 
     /// Returns the alarm that wakes `rank`, if it is on this node and this job has alarms.
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
-        self.alarms.get(rank as usize)?.as_ref()
+        self.alarms.get(self.geometry.slot_of(rank)?)?.as_ref()
     }
 
     /// Returns the bytes that may be accessed of a segment of a rank of this node; `None` if it is
@@ -332,16 +325,15 @@ impl NodeMemory {
         (spin, self.job.yield_ns.load(Ordering::Relaxed))
     }
 
-    /// Returns the block of `rank`, or of the network interface of that number; `None` beyond the
-    /// last.
+    /// Returns the block of `rank`, or of the network interface of that number; `None` if it is not
+    /// of this node.
     pub fn rank(&self, rank: u32) -> Option<Shared<RankBlock>> {
-        let index = usize::try_from(rank).ok().filter(|&r| r < self.geometry.blocks())?;
-        place(&self.front, self.geometry.rank_block(index)).ok()
+        place(&self.front, self.geometry.rank_block(self.geometry.slot_of(rank)?)).ok()
     }
 
     /// Returns the lines that ranks share in barriers.
     pub(crate) fn lines(&self) -> Result<Lines> {
-        let (ranks, nodes) = (self.ranks(), self.nnodes as usize);
+        let (ranks, nodes) = (self.local.len(), self.nnodes() as usize);
         Ok(Lines::new(
             place_slice(&self.front, self.geometry.arrivals(), ranks)?,
             place_slice(&self.front, self.geometry.node_lines(), nodes)?,
@@ -354,11 +346,6 @@ impl NodeMemory {
         let offset = self.geometry.ports() + usize::from(port) * size_of::<PortEntry>();
         debug_assert!(offset < self.geometry.front_bytes(), "the front holds all ports");
         place(&self.front, offset).ok()
-    }
-
-    /// Returns all rank blocks, in order.
-    pub fn rank_blocks(&self) -> impl Iterator<Item = Shared<RankBlock>> + '_ {
-        (0..self.ranks()).filter_map(|r| self.rank(u32::try_from(r).ok()?))
     }
 
     /// Returns the blocks of all endpoints that `rank` ever opened, closed ones included, for
@@ -382,13 +369,16 @@ impl NodeMemory {
     /// Returns the block of endpoint `index` of a rank or network interface, open or not.
     ///
     /// # Errors
-    /// There is no such endpoint, or address space has run out.
+    /// There is no such endpoint on this node, or address space has run out.
     pub fn endpoint_block(&self, rank: u32, index: usize) -> Result<Shared<EndpointBlock>> {
-        if rank as usize >= self.geometry.blocks() || index >= ENDPOINTS {
-            return Err(Error::NotANode("an endpoint's name points outside of it"));
-        }
-        let offset = self.geometry.endpoint(rank as usize, index);
-        place(&self.map(offset, ENDPOINT_HEADER)?, 0)
+        place(&self.map(self.endpoint_offset(rank, index)?, ENDPOINT_HEADER)?, 0)
+    }
+
+    /// Returns the offset of endpoint `index` of a rank or network interface of this node.
+    pub(crate) fn endpoint_offset(&self, rank: u32, index: usize) -> Result<u64> {
+        let slot = self.geometry.slot_of(rank).filter(|_| index < ENDPOINTS);
+        let outside = Error::NotANode("an endpoint's name points outside of it");
+        Ok(self.geometry.endpoint(slot.ok_or(outside)?, index))
     }
 
     /// Returns the traffic of all endpoints that `rank` ever opened, by destination, for observers.
@@ -397,9 +387,9 @@ impl NodeMemory {
     /// Address space has run out.
     pub fn traffic_of(&self, rank: u32) -> Result<BTreeMap<u32, Traffic>> {
         let mut all: BTreeMap<u32, Traffic> = BTreeMap::new();
-        let (g, cells) = (self.geometry, self.geometry.blocks());
+        let (g, cells) = (self.geometry, self.geometry.ids());
         for (index, block) in self.endpoint_blocks(rank)?.iter().enumerate() {
-            let row = g.endpoint(rank as usize, index) + g.traffic_in_block() as u64;
+            let row = self.endpoint_offset(rank, index)? + g.traffic_in_block() as u64;
             let pages = cells.div_ceil(CELLS_OF_PAGE);
             for page in (0..pages).filter(|&page| block.has_traffic(page)) {
                 let map = self.map(row + (page * PAGE) as u64, PAGE)?;
@@ -428,25 +418,16 @@ impl NodeMemory {
     }
 }
 
-/// Returns the ranks of `node`, if every node has ranks and they follow each other.
-fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<Range<u32>> {
-    let all = u32::try_from(ranks).unwrap_or(u32::MAX);
-    if node_of.is_empty() && node == 0 && nnodes == 1 {
-        return Ok(0..all);
-    }
-    let ascending = node_of
-        .windows(2)
-        .all(|pair| pair[1] == pair[0] || pair[1].checked_sub(1) == Some(pair[0]));
-    let whole = node_of.first() == Some(&0) && node_of.last() == Some(&(nnodes - 1));
-    if node_of.len() != ranks || !ascending || !whole || node >= nnodes {
-        return Err(Error::NodeMap);
-    }
-    let before = node_of.iter().take_while(|&&n| n < node).count();
-    let here = node_of.iter().filter(|&&n| n == node).count();
-    debug_assert_eq!(node_of[before], node, "the node has ranks");
-    debug_assert!(node_of[before + here..].iter().all(|&n| n > node), "they follow each other");
-    let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Ok(bound(before)..bound(before + here))
+/// Takes a private copy of the ranks of the nodes from a file of `bytes` bytes: they never change,
+/// and others can write the memory.
+fn read_map(fd: BorrowedFd<'_>, nodes: u32, bytes: u64) -> Result<RankMap> {
+    let nodes = usize::try_from(nodes).unwrap_or(usize::MAX);
+    let end = (1..=MAX_NODES).contains(&nodes).then(|| Geometry::first_ranks_end(nodes));
+    let end = end.filter(|&end| end as u64 <= bytes);
+    let front = Mapping::read_only(&fd, 0, end.ok_or(Error::NotANode("it is too short"))?)?;
+    let first: SharedSlice<AtomicU32> = place_slice(&front, Geometry::first_ranks(), nodes + 1)?;
+    let first = first.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    RankMap::from_first(first).ok_or(Error::NotANode("its nodes have no ranks"))
 }
 
 mod deaths;
@@ -454,6 +435,7 @@ mod interface_count;
 mod interfaces;
 mod knobs;
 mod mapped;
+mod peers;
 mod registered;
 #[cfg(test)]
 mod tests;

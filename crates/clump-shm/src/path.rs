@@ -97,12 +97,8 @@ impl Path {
     }
 
     fn front(node: &NodeMemory, to: Name) -> Result<(Mapping, Shared<EndpointBlock>)> {
-        let (rank, index) = (to.rank() as usize, usize::from(to.index()));
-        if rank >= node.geometry().blocks() || index >= crate::geometry::ENDPOINTS {
-            return Err(Error::NotANode("an endpoint's name points outside of it"));
-        }
-        let g = node.geometry();
-        let map = node.map(g.endpoint(rank, index), g.lane_in_block(0))?;
+        let at = node.endpoint_offset(to.rank(), usize::from(to.index()))?;
+        let map = node.map(at, node.geometry().lane_in_block(0))?;
         let block = place(&map, 0)?;
         Ok((map, block))
     }
@@ -133,7 +129,7 @@ impl Path {
         let way = match lane {
             Some(lane) => {
                 let g = node.geometry();
-                let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+                let at = node.endpoint_offset(to.rank(), usize::from(to.index()))?;
                 let lane_map = node.map(at + g.lane_in_block(lane) as u64, g.lane_bytes())?;
                 let (control, slots, bulk) = lane_parts(&lane_map, 0, g)?;
                 PathKind::Lane(LaneSender::new(control, slots, bulk, bell))

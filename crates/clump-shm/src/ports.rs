@@ -38,8 +38,8 @@ impl NodeMemory {
     /// Returns true if a name, which a rank wrote, is of a rank of this node that has neither died
     /// nor left.
     fn holds_ports(&self, holder: Name) -> bool {
-        let block = self.rank(holder.rank()).filter(|_| self.is_local(holder.rank()));
-        block.is_some_and(|block| !matches!(block.state(), RankState::Dead | RankState::Finalized))
+        let rank = self.peer(holder.rank()).filter(|_| self.is_local(holder.rank()));
+        rank.is_some_and(|rank| !matches!(rank.state(), RankState::Dead | RankState::Finalized))
     }
 }
 

@@ -27,10 +27,8 @@ impl ProcessAddress {
 
 /// An address record in shared memory. Written once, before any rank starts.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct ProcessAddressLine {
-    /// The node of the rank.
-    node: AtomicU32,
     epoch: AtomicU32,
     first: AddressCell,
     others: [AddressCell; 3],
@@ -51,14 +49,6 @@ struct AddressCell {
 unsafe impl SharedLayout for ProcessAddressLine {}
 
 impl ProcessAddressLine {
-    pub(crate) fn node(&self) -> u32 {
-        self.node.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_node(&self, node: u32) {
-        self.node.store(node, Ordering::Relaxed);
-    }
-
     /// Returns the address that was noted here; `None` if none was.
     pub(crate) fn get(&self) -> Option<ProcessAddress> {
         let address = self.first.get()?;

@@ -13,9 +13,14 @@
 //! ```text
 //! head (1 bit: broken) | tail (a hint) | word | 5 spare | slots
 //!
-//! slot: position + 1 (46 bits), state (2), rank (16)
+//! slot: lap + 1 (42 bits), state (2), rank (20)
 //! ```
+//! The claim at position p lies in slot p modulo the slots, of which there is a power of two; its
+//! lap is p divided by their number. There are no more than [`MAX_SLOTS`], however many ranks a job
+//! has: of ranks that find none free, those of the home wait for one, and the network interface
+//! does for those of other nodes.
 
+use crate::geometry::MAX_RANKS;
 use clump_os::sync::{AtomicU64, Ordering};
 
 #[cfg(all(test, not(loom)))]
@@ -35,11 +40,18 @@ const WAITING: u64 = 1;
 const HELD: u64 = 2;
 const GONE: u64 = 3;
 
-/// Returns the words that a lock for so many ranks takes. Each of them may wait, and some may have
-/// given up.
+/// Most slots of a lock.
+pub const MAX_SLOTS: usize = 2048;
+/// Bits of a slot that hold the rank, and of those that hold rank and state.
+const RANK_BITS: u32 = 20;
+const LAP_SHIFT: u32 = RANK_BITS + 2;
+const _: () = assert!(MAX_RANKS <= 1 << RANK_BITS && MAX_SLOTS.is_power_of_two());
+
+/// Returns the words that a lock for so many ranks takes. Up to half of [`MAX_SLOTS`] ranks each of
+/// them may wait, and as many may have given up.
 pub fn lock_words(ranks: usize) -> usize {
-    let slots = (ranks.max(1) * 2).next_power_of_two().max(8);
-    debug_assert!(slots >= 2 * ranks, "all ranks wait, and as many have given up");
+    let slots = (ranks.max(1) * 2).next_power_of_two().clamp(8, MAX_SLOTS);
+    debug_assert!(slots >= 2 * ranks || slots == MAX_SLOTS, "all wait, and as many have given up");
     FRONT + slots
 }
 
@@ -71,17 +83,12 @@ pub enum LockHead {
     Broken(u32),
 }
 
-fn pack(position: u64, state: u64, rank: u32) -> u64 {
-    debug_assert!((WAITING..=GONE).contains(&state), "a claim waits, is held or is gone");
-    position.wrapping_add(1) << 18 | state << 16 | u64::from(rank & 0xffff)
-}
-
 fn state_of(slot: u64) -> u64 {
-    slot >> 16 & 3
+    slot >> RANK_BITS & 3
 }
 
 fn rank_of(slot: u64) -> u32 {
-    (slot & 0xffff) as u32
+    (slot & ((1 << RANK_BITS) - 1)) as u32
 }
 
 /// Orders a step before a read of what others did: of two ranks that step and then read, one sees
@@ -108,11 +115,11 @@ impl<'a> QueueLock<'a> {
         let mut held = 0;
         for (at, slot) in (0..slots).zip(&self.words[FRONT..]) {
             let slot = slot.load(Ordering::SeqCst);
-            let Some(position) = (slot >> 18).checked_sub(1) else {
+            let Some(lap) = (slot >> LAP_SHIFT).checked_sub(1) else {
                 debug_assert_eq!(slot, 0, "a slot that was never claimed is empty");
                 continue;
             };
-            debug_assert_eq!(position % slots, at, "a claim lies in the slot of its position");
+            let position = lap * slots + at;
             debug_assert!(position < head + slots, "no claim is a lap ahead of the head");
             debug_assert!(state_of(slot) != 0, "a claim waits, is held or is gone");
             held += u64::from(position >= head && state_of(slot) == HELD);
@@ -134,6 +141,21 @@ impl<'a> QueueLock<'a> {
         (self.words.len() - FRONT) as u64
     }
 
+    /// Returns the lap of a position, plus 1.
+    fn lap(&self, position: u64) -> u64 {
+        // The slots are a power of two.
+        (position >> self.slots().trailing_zeros()).wrapping_add(1)
+    }
+
+    /// Returns the content of the slot of a claim.
+    fn pack(&self, position: u64, state: u64, rank: u32) -> u64 {
+        debug_assert!((WAITING..=GONE).contains(&state), "a claim waits, is held or is gone");
+        debug_assert!(rank >> RANK_BITS == 0, "a slot holds all ranks of a job");
+        self.lap(position) << LAP_SHIFT
+            | state << RANK_BITS
+            | u64::from(rank) & ((1 << RANK_BITS) - 1)
+    }
+
     /// Returns the position that has the lock, or would.
     pub fn head(&self) -> u64 {
         // SYNC 13: pairs with advance
@@ -149,7 +171,7 @@ impl<'a> QueueLock<'a> {
     /// released before.
     pub fn break_held(&self, holder: u32) -> bool {
         let head = self.head();
-        if self.slot(head).load(Ordering::Acquire) != pack(head, HELD, holder) {
+        if self.slot(head).load(Ordering::Acquire) != self.pack(head, HELD, holder) {
             return false;
         }
         let (new, old) = (Ordering::SeqCst, Ordering::SeqCst);
@@ -175,7 +197,7 @@ impl<'a> QueueLock<'a> {
     /// Claims the head for `rank` if no other rank holds it or waits.
     pub fn claim_free(&self, rank: u32) -> Claim {
         let head = self.head();
-        if self.slot(head).load(Ordering::SeqCst) >> 18 > head {
+        if self.slot(head).load(Ordering::SeqCst) >> LAP_SHIFT >= self.lap(head) {
             return Claim::None;
         }
         match self.try_slot(head, rank) {
@@ -190,13 +212,13 @@ impl<'a> QueueLock<'a> {
         let slot = self.slot(position);
         let (new, old) = (Ordering::SeqCst, Ordering::Acquire);
         let seen = slot.load(Ordering::Acquire);
-        let taken = seen >> 18 > position;
+        let taken = seen >> LAP_SHIFT >= self.lap(position);
         if !taken {
             // The head only grows, so what has been passed stays passed.
             if position >= self.head().saturating_add(self.slots()) {
                 return None;
             }
-            if slot.compare_exchange(seen, pack(position, WAITING, rank), new, old).is_err() {
+            if slot.compare_exchange(seen, self.pack(position, WAITING, rank), new, old).is_err() {
                 return Some(false);
             }
         }
@@ -213,7 +235,7 @@ impl<'a> QueueLock<'a> {
         let head = lock.head();
         (head..head.saturating_add(lock.slots())).filter_map(move |position| {
             let slot = lock.slot(position).load(Ordering::SeqCst);
-            let (mine, state) = (slot >> 18 == position.wrapping_add(1), state_of(slot));
+            let (mine, state) = (slot >> LAP_SHIFT == lock.lap(position), state_of(slot));
             // Behind the head, a held slot is being handed over.
             let held = state == HELD && position == head;
             (mine && state != GONE).then(|| (position, rank_of(slot), held))
@@ -226,7 +248,7 @@ impl<'a> QueueLock<'a> {
         if self.head() != position {
             return None;
         }
-        let (waiting, held) = (pack(position, WAITING, rank), pack(position, HELD, rank));
+        let (waiting, held) = (self.pack(position, WAITING, rank), self.pack(position, HELD, rank));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
         self.slot(position).compare_exchange(waiting, held, new, old).ok()?;
         Some(self.words[WORD].load(Ordering::Acquire))
@@ -235,7 +257,7 @@ impl<'a> QueueLock<'a> {
     /// Releases the lock, with its word. Returns false when `rank` does not hold it at that
     /// position, or the lock was broken.
     pub fn release(&self, position: u64, rank: u32, word: u64) -> bool {
-        let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
+        let held = self.slot(position).load(Ordering::Acquire) == self.pack(position, HELD, rank);
         if !held || self.head() != position {
             return false;
         }
@@ -247,13 +269,13 @@ impl<'a> QueueLock<'a> {
     /// it free or offered in between. Returns false when `rank` does not hold it at that position,
     /// or `next` does not wait behind it.
     pub fn hand_over(&self, position: u64, (rank, next): (u32, u32), word: u64) -> bool {
-        let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
+        let held = self.slot(position).load(Ordering::Acquire) == self.pack(position, HELD, rank);
         if !held || self.head() != position || self.is_broken() {
             return false;
         }
         // While it is behind the head, only the rank that hands over reads its state.
         let after = position.wrapping_add(1);
-        let (waiting, taken) = (pack(after, WAITING, next), pack(after, HELD, next));
+        let (waiting, taken) = (self.pack(after, WAITING, next), self.pack(after, HELD, next));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
         if self.slot(after).compare_exchange(waiting, taken, new, old).is_err() {
             return false;
@@ -264,7 +286,7 @@ impl<'a> QueueLock<'a> {
 
     /// Gives up a claim that waits. Returns false when it has the lock.
     pub fn give_up(&self, position: u64, rank: u32) -> bool {
-        let (waiting, gone) = (pack(position, WAITING, rank), pack(position, GONE, rank));
+        let (waiting, gone) = (self.pack(position, WAITING, rank), self.pack(position, GONE, rank));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
         let given_up = self.slot(position).compare_exchange(waiting, gone, new, old).is_ok();
         fence_then_read();
@@ -287,7 +309,7 @@ impl<'a> QueueLock<'a> {
         for _ in 0..4 * self.slots() {
             let head = self.head();
             let slot = self.slot(head).load(Ordering::SeqCst);
-            if slot >> 18 != head.wrapping_add(1) {
+            if slot >> LAP_SHIFT != self.lap(head) {
                 // No claim, or the head has moved on meanwhile, and the rank that moved it checks
                 // after that.
                 return LockHead::Free;

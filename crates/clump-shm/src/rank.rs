@@ -1,12 +1,11 @@
-//! A rank's block: its state, what it waits for, and the park where it sleeps.
+//! A rank's block: its process, what it waits for, and the park where it sleeps.
 
+#[cfg(not(loom))]
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 
 use crate::export::{ExportTable, SegmentName, watch_bit};
 use crate::geometry::{COUNTERS, RANK_BLOCK};
-use crate::job::Death;
 use crate::park::Park;
-use crate::process_address::ProcessAddressLine;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -107,10 +106,8 @@ impl std::fmt::Display for WaitReason {
 
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct StatusLine {
-    state: AtomicU32,
+struct ProcessLine {
     pid: AtomicU32,
-    death: AtomicU64,
     joined_ns: AtomicU64,
     finalized_ns: AtomicU64,
     /// Proxies that have completed the close handshake: all that this rank had handed to them has
@@ -155,20 +152,19 @@ pub(crate) struct ArrivalLine {
     pub(crate) epoch: AtomicU64,
 }
 
-// The geometry sets a line of 64 bytes aside for each rank.
-const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<StatusLine>() == 64);
+// The geometry sets a line of 64 bytes aside for each rank of the node.
+const _: () = assert!(size_of::<ArrivalLine>() == 64 && size_of::<ProcessLine>() == 64);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ArrivalLine {}
 
-/// The block of a rank.
+/// The block of a rank or network interface of this node.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct RankBlock {
-    status: StatusLine,
+    process: ProcessLine,
     park: Park,
     note: NoteLine,
-    place: ProcessAddressLine,
     counters: [AtomicU64; COUNTERS],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
@@ -237,101 +233,37 @@ impl RankBlock {
     /// lanes of endpoints, or was returned to sender.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with close_handshakes
-        self.status.close_handshakes.fetch_add(1, Ordering::Release);
+        self.process.close_handshakes.fetch_add(1, Ordering::Release);
     }
 
     /// Returns the number of proxies that have completed the close handshake with this rank.
     pub fn close_handshakes(&self) -> u32 {
         // SYNC 15: pairs with bid_farewell
-        self.status.close_handshakes.load(Ordering::Acquire)
-    }
-
-    /// Returns the state of the rank.
-    pub fn state(&self) -> RankState {
-        match self.status.state.load(Ordering::Acquire) {
-            0 => RankState::Absent,
-            1 => RankState::Joined,
-            2 => RankState::Finalized,
-            _ => RankState::Dead,
-        }
+        self.process.close_handshakes.load(Ordering::Acquire)
     }
 
     /// Returns the process that joined as this rank; zero before.
     pub fn pid(&self) -> u32 {
-        self.status.pid.load(Ordering::Relaxed)
-    }
-
-    /// Returns how the rank died, if it did.
-    #[inline]
-    pub fn death(&self) -> Option<Death> {
-        Death::unpack(self.status.death.load(Ordering::Acquire))
+        self.process.pid.load(Ordering::Relaxed)
     }
 
     /// Returns the times at which the rank joined and finalized, in [`clump_os::clock::now_ns`];
     /// zero when it has not.
     pub fn lifetime_ns(&self) -> (u64, u64) {
-        let joined = self.status.joined_ns.load(Ordering::Relaxed);
-        (joined, self.status.finalized_ns.load(Ordering::Relaxed))
+        let joined = self.process.joined_ns.load(Ordering::Relaxed);
+        (joined, self.process.finalized_ns.load(Ordering::Relaxed))
     }
 
-    /// Joins as process `pid`.
-    ///
-    /// # Errors
-    /// Another process, which the error carries, has joined as this rank.
-    pub fn join(&self, pid: u32) -> Result<(), u32> {
+    /// Notes that the rank joined as process `pid`.
+    pub(crate) fn note_joined(&self, pid: u32) {
         debug_assert!(pid != 0, "no process has joined");
-        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
-        self.status.state.compare_exchange(0, 1, new, old).map_err(|_| self.pid())?;
-        self.status.pid.store(pid, Ordering::Relaxed);
-        self.status.joined_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
-        Ok(())
+        self.process.pid.store(pid, Ordering::Relaxed);
+        self.process.joined_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
     }
 
-    /// Marks the rank as finalized. Without effect unless it had joined.
-    pub fn finalize(&self) {
-        self.status.finalized_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
-        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
-        let _ = self.status.state.compare_exchange(1, 2, new, old);
-    }
-
-    pub(crate) fn mark_dead(&self, death: Death) {
-        debug_assert_eq!(Death::unpack(death.pack()), Some(death), "peers read who died, and how");
-        self.status.death.store(death.pack(), Ordering::Release);
-        self.status.state.store(3, Ordering::Release);
-    }
-
-    /// For the agent: copies the state of a rank of another node from that node's memory. Without
-    /// effect on dead ranks, which stay dead.
-    pub fn mirror_state(&self, state: RankState) {
-        let number = match state {
-            RankState::Absent => 0,
-            RankState::Joined => 1,
-            RankState::Finalized => 2,
-            // Deaths are declared.
-            RankState::Dead => return,
-        };
-        debug_assert!(number < 3, "a mirror brings no death");
-        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.status.state.fetch_update(new, old, |now| (now < 3).then_some(number));
-    }
-
-    /// Returns the node of the rank, as its block says.
-    pub(crate) fn node(&self) -> u32 {
-        self.place.node()
-    }
-
-    pub(crate) fn set_node(&self, node: u32) {
-        self.place.set_node(node);
-    }
-
-    /// Returns the address at which other nodes reach the rank; `None` on a job of one node.
-    pub fn place(&self) -> Option<ProcessAddress> {
-        self.place.get()
-    }
-
-    /// For the agent: notes the address of the rank.
-    pub fn set_place(&self, place: ProcessAddress) {
-        self.place.set(place);
+    /// Notes that the rank finalizes.
+    pub(crate) fn note_finalized(&self) {
+        self.process.finalized_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
     }
 
     /// Returns what the rank is blocked in, and the time since ([`clump_os::clock::now_ns`]);
@@ -397,7 +329,7 @@ impl RankBlock {
         self.note.receive_failure.store(bits, Ordering::Release);
     }
 
-    /// The bits of the last [`RankBlock::note_receive_failure`]; 0: none.
+    /// Returns the bits of the last [`RankBlock::note_receive_failure`]; 0: none.
     pub fn receive_failure(&self) -> u64 {
         self.note.receive_failure.load(Ordering::Acquire)
     }

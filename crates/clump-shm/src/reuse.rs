@@ -4,14 +4,13 @@
 //! or is dead or closed itself. A lane set aside for replies that was never taken up is withdrawn.
 //! Until then the index is skipped and the next one is used.
 
+use crate::Result;
 use crate::block::{EndpointBlock, Openness};
 use crate::endpoint_parts::{lane_parts, queue_parts};
-use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS};
 use crate::lane::LaneControl;
 use crate::name::Name;
 use crate::node::{NodeMemory, place};
 use crate::shared::Shared;
-use crate::{Error, Result};
 use clump_os::map::Mapping;
 
 /// Clears the block of a closed endpoint for its next; returns false while a sender may still write
@@ -52,16 +51,7 @@ fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
     if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {
         return true;
     }
-    // A name that no endpoint can have is no sender's.
-    openness(node, owner).map_or(true, |openness| openness != Openness::Open)
-}
-
-fn openness(node: &NodeMemory, name: Name) -> Result<Openness> {
-    let (rank, index) = (name.rank() as usize, usize::from(name.index()));
-    if rank >= node.geometry().blocks() || index >= ENDPOINTS {
-        return Err(Error::NotANode("an endpoint's name points outside of it"));
-    }
-    let header = node.map(node.geometry().endpoint(rank, index), ENDPOINT_HEADER)?;
-    let block: Shared<EndpointBlock> = place(&header, 0)?;
-    Ok(block.openness(name.generation()))
+    // A name that no endpoint of this node can have is no sender's.
+    let block = node.endpoint_block(owner.rank(), usize::from(owner.index()));
+    block.map_or(true, |block| block.openness(owner.generation()) != Openness::Open)
 }

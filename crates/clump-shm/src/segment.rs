@@ -114,13 +114,18 @@ pub struct SegmentSpace {
 }
 
 impl SegmentSpace {
-    /// Creates the allocator of all of the space of `rank`. One per rank.
-    pub fn new(node: &NodeMemory, rank: u32) -> Self {
-        let g = node.geometry();
-        let (start, end) = (g.segments(rank as usize), g.segments(rank as usize + 1));
+    /// Creates the allocator of all of the space of `rank`, of this node. One per rank.
+    ///
+    /// # Errors
+    /// The rank is of another node.
+    pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
+        let (g, here) = (node.geometry(), node.is_local(rank));
+        let slot = g.slot_of(rank).filter(|_| here);
+        let slot = slot.ok_or(Error::NotANode("this rank has no segments in it"))?;
+        let (start, end) = (g.segments(slot), g.segments(slot + 1));
         debug_assert!((start | end).is_multiple_of(PAGE as u64), "memory is taken in pages");
         debug_assert!(start < end && end <= g.total_bytes(), "the space lies in the file");
-        Self { node: node.clone(), start, end, next: start, free: Vec::new() }
+        Ok(Self { node: node.clone(), start, end, next: start, free: Vec::new() })
     }
 
     /// Takes `bytes` bytes of committed memory; returns their offset in the node's memory.

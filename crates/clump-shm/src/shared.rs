@@ -1,5 +1,6 @@
 //! References into memory that other processes write.
 
+use clump_os::sync::AtomicU32;
 use std::any::Any;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -14,6 +15,9 @@ pub type Keep = Arc<dyn Any + Send + Sync>;
 /// # Safety
 /// Every field is an atomic, or an array or struct of atomics; nothing has a niche or a destructor.
 pub unsafe trait SharedLayout {}
+
+// SAFETY: an atomic.
+unsafe impl SharedLayout for AtomicU32 {}
 
 /// A counted reference to one `T` in shared memory.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 //! to, and its readers look only at the pages that the endpoint's block marks.
 
 use crate::block::EndpointBlock;
+use crate::geometry::TRAFFIC_PAGES;
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::slot::MAX_WORDS;
 use clump_os::map::PAGE;
@@ -85,7 +86,7 @@ pub struct TrafficRow {
 
 impl TrafficRow {
     pub(crate) fn new(block: Shared<EndpointBlock>, cells: SharedSlice<TrafficCell>) -> Self {
-        debug_assert!(cells.len().div_ceil(CELLS_OF_PAGE) <= 128, "the block marks all pages");
+        debug_assert!(cells.len() <= TRAFFIC_PAGES * CELLS_OF_PAGE, "the block marks all pages");
         Self { block, cells }
     }
 

@@ -12,8 +12,9 @@ use crate::model;
 
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU64, Ordering, Site};
-use clump_shm::barrier::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
+use clump_shm::barrier::{BarrierMessage, BarrierProgress, Lines, Listener};
 use clump_shm::park::Park;
+use clump_shm::rank_map::RankMap;
 use loom::sync::Arc;
 use loom::thread;
 use model::{holds, notices};
@@ -39,7 +40,7 @@ impl Node {
     fn new(ranks: usize, nodes: usize) -> Self {
         let all = ranks + nodes - 1;
         Self {
-            lines: Lines::private(all, nodes),
+            lines: Lines::private(ranks, nodes),
             parks: Arc::new((0..ranks).map(|_| Park::default()).collect()),
             data: Arc::new((0..all).map(|_| AtomicU64::new(0)).collect()),
             socket: Arc::new(AtomicU64::new(0)),
@@ -49,9 +50,10 @@ impl Node {
         }
     }
 
-    fn places(&self, me: usize) -> NodeRanks {
-        let other = (1..self.nodes).map(|node| self.ranks + node - 1..self.ranks + node);
-        NodeRanks { me, node: 0, ranks: std::iter::once(0..self.ranks).chain(other).collect() }
+    /// Returns the map of the job: of each other node there is one rank.
+    fn map(&self) -> RankMap {
+        let behind = (0..self.nodes as u32).map(|node| self.ranks as u32 + node);
+        RankMap::from_first(std::iter::once(0).chain(behind).collect()).unwrap()
     }
 
     fn wake_sleepers(&self) {
@@ -73,8 +75,8 @@ impl Node {
             return false;
         }
         self.socket.store(0, Ordering::Relaxed);
-        if Listener::new(&self.lines, &self.places(0)).handle_message(self.ranks, 1, KIND).unwrap()
-        {
+        let listener = Listener::new(&self.lines, &self.map(), 0);
+        if listener.handle_message(self.ranks as u32, 1, KIND).unwrap() {
             self.wake_sleepers();
         }
         true
@@ -96,7 +98,7 @@ fn done(node: &Node, attendance: &mut BarrierProgress) -> bool {
 
 /// Takes rank `me` through one barrier; it sleeps as soon as there is nothing to do if `sleepy`.
 fn pass(node: &Node, me: usize, sleepy: bool) {
-    let mut attendance = BarrierProgress::new(&node.lines, &node.places(me)).unwrap();
+    let mut attendance = BarrierProgress::new(&node.lines, &node.map(), me as u32).unwrap();
     node.data[me].store(1, Ordering::Relaxed);
     if attendance.arrive(KIND) {
         node.wake_sleepers();

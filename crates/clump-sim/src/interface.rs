@@ -25,10 +25,10 @@ pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
     for actor in 0..memory.all_interfaces().end {
         let place =
             ProcessAddress { address: address_of(actor), others: Default::default(), epoch: 1 };
-        memory.rank(actor).context("no block")?.set_place(place);
+        memory.peer(actor).context("no record")?.set_place(place);
     }
     for rank in memory.local_ranks() {
-        let joined = memory.rank(rank).context("no block")?.join(std::process::id());
+        let joined = memory.join(rank, std::process::id());
         joined.map_err(|pid| anyhow::anyhow!("{pid} has joined already"))?;
     }
     Ok(memory)

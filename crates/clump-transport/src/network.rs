@@ -191,7 +191,7 @@ impl Network {
         };
         let over = || {
             let lost = node.job().first_death().is_some() && !node.job().survive();
-            lost || block.death().is_some()
+            lost || node.death_of(rank).is_some()
         };
         self.transport.close(node, &block, &over);
     }

@@ -38,7 +38,7 @@ impl OwnStack {
         resources: NetworkResources,
         registry: &Arc<Registry>,
     ) -> Result<Self> {
-        let mine = node.rank(rank).and_then(|block| block.place());
+        let mine = node.peer(rank).and_then(|mine| mine.place());
         let mine = mine.ok_or_else(|| Error::Unusable("this rank has no address".into()))?;
         let me = (rank, mine.epoch);
         debug_assert!(node.is_local(rank), "a rank drives its own stack");

@@ -2,12 +2,13 @@
 
 use clump_net::{PeerAddress, Refusal, Stack};
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{ProcessAddress, RankBlock, RankState};
+use clump_shm::peer::Peer;
+use clump_shm::rank::{ProcessAddress, RankState};
 
 /// Iterates over the ranks of other nodes and their addresses.
 pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
     let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
-    remote.filter_map(|other| Some((other, node.rank(other)?.place()?)))
+    remote.filter_map(|other| Some((other, node.peer(other)?.place()?)))
 }
 
 /// Iterates over the network interfaces that have number `which` on other nodes, and their
@@ -20,7 +21,7 @@ pub fn remote_interfaces(
     let remote = (0..node.nnodes()).filter(|&other| other != node.node());
     remote.filter_map(move |other| {
         let id = node.interface_id(other) + which;
-        Some((id, node.rank(id)?.place()?))
+        Some((id, node.peer(id)?.place()?))
     })
 }
 
@@ -31,8 +32,8 @@ pub fn peer_address((id, place): (u32, ProcessAddress)) -> PeerAddress {
 
 /// Returns the reason for which unread messages of a rank are returned, if the rank died or
 /// finalized.
-pub fn gone(block: &RankBlock) -> Option<Refusal> {
-    match block.state() {
+pub fn gone(rank: Peer<'_>) -> Option<Refusal> {
+    match rank.state() {
         RankState::Dead => Some(Refusal::PeerLost),
         RankState::Finalized => Some(Refusal::EndpointGone),
         RankState::Absent | RankState::Joined => None,
@@ -46,7 +47,7 @@ pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
         if let Some(other) = node.node_of_interface(peer) {
             return node.is_node_lost(other).then_some(Refusal::PeerLost);
         }
-        gone(&*node.rank(peer)?)
+        gone(node.peer(peer)?)
     };
     stack.talking_to().filter_map(|peer| Some((peer, why(peer)?))).collect()
 }

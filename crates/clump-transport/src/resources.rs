@@ -124,7 +124,7 @@ impl NetworkResources {
             ..UdpOptions::default()
         };
         let paths = peers.iter().filter(|_| sockets.len() > 1).filter_map(|peer| {
-            let addresses = node.rank(peer.id)?.place()?.addresses().collect();
+            let addresses = node.peer(peer.id)?.place()?.addresses().collect();
             Some(PeerPaths { addresses, preferred: preferred_path(node, me, peer.id) })
         });
         let paths: Vec<_> = paths.collect();

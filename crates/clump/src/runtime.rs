@@ -64,7 +64,8 @@ pub fn init() -> Result<Clump> {
         }
     };
     let context = Arc::new(context);
-    context.block().join(std::process::id()).map_err(Error::AlreadyJoined)?;
+    let joined = context.node().join(context.rank(), std::process::id());
+    joined.map_err(Error::AlreadyJoined)?;
     let team = Arc::new(Team::form(&context)?);
     let leave = Leave(context.clone());
     Ok(Clump { inner: Arc::new(Inner { team, context, pgas, _leave: leave, _control: control }) })
@@ -494,7 +495,7 @@ impl Drop for Leave {
             if let Some(trace) = self.0.trace() {
                 trace.conclude();
             }
-            self.0.block().finalize();
+            self.0.node().finalize(self.0.rank());
         }
     }
 }

@@ -60,7 +60,7 @@ impl Job {
                 _ => RankContext::with_proxies(node, rank, settings, shape.dispatch),
             };
             let context = Arc::new(context.unwrap());
-            context.block().join(std::process::id()).unwrap();
+            context.node().join(rank, std::process::id()).unwrap();
             Seat { context, shared: shared.clone() }
         };
         Self { seats: (0..ranks as u32).map(seat).collect(), nodes: memories, interfaces }
@@ -143,7 +143,7 @@ fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> N
             let address =
                 detour.map_or_else(|| socket.local_addr().unwrap(), |(_, address)| address);
             let place = ProcessAddress { address, others: Default::default(), epoch: 100 + id };
-            memory.rank(id).unwrap().set_place(place);
+            memory.peer(id).unwrap().set_place(place);
         }
     }
     memory

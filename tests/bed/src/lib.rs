@@ -40,7 +40,7 @@ pub fn node(ranks: usize, survive: bool) -> NodeMemory {
 /// Creates the context of a rank of a node, and joins it.
 pub fn context(node: &NodeMemory, rank: u32, settings: Settings) -> Arc<RankContext> {
     let context = RankContext::new(node, rank, settings).unwrap();
-    context.block().join(std::process::id()).unwrap();
+    node.join(rank, std::process::id()).unwrap();
     Arc::new(context)
 }
 

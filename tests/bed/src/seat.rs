@@ -89,12 +89,11 @@ impl Seat {
         let rank = self.context.rank();
         let barrier = self.context.node().last_barrier(rank);
         for node in &self.shared.nodes {
-            let block = node.rank(rank).unwrap();
             if node.is_local(rank) {
-                block.finalize();
+                node.finalize(rank);
             } else {
                 node.mirror_last_barrier(rank, barrier);
-                block.mirror_state(RankState::Finalized);
+                node.peer(rank).unwrap().mirror_state(RankState::Finalized);
             }
         }
     }

@@ -39,8 +39,8 @@ fn barriers_and_messages_over_nodes() {
 #[test]
 fn ranks_of_a_hundred_nodes_meet() {
     Job::of("-n 100 --nodes 100", "barrier 3").finish().expect_clean();
-    let ended = Job::of("-n 257 --nodes 257", "barrier 1").finish();
-    assert!(ended.code == 2 && ended.err.contains("257 is not in 1..=256"), "{}", ended.err);
+    let ended = Job::of("-n 4097 --nodes 4097", "barrier 1").finish();
+    assert!(ended.code == 2 && ended.err.contains("4097 is not in 1..=4096"), "{}", ended.err);
 }
 
 #[test]

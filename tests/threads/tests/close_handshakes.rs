@@ -46,8 +46,8 @@ fn an_endpoint_that_does_not_read_holds_up_nobody_but_who_sent_to_it() {
                 2 => {
                     seat.meet();
                     // Reads nothing before rank 1 has left.
-                    let block = seat.context.node().rank(1).unwrap();
-                    while block.state() != RankState::Finalized {
+                    let peer = seat.context.node().peer(1).unwrap();
+                    while peer.state() != RankState::Finalized {
                         std::thread::yield_now();
                     }
                     endpoint.poll_until(|| seen.get() == FLOOD).unwrap();

@@ -170,17 +170,17 @@ impl Agent {
         }
     }
 
-    /// Records in the blocks of ranks of other nodes that they have finalized.
+    /// Records of ranks of other nodes that they have finalized.
     fn mirror(&self, ends: &[FinalizedRanks]) {
         let memory = &self.node.memory;
         for FinalizedRanks { ranks, barrier } in ends {
             let elsewhere = ranks.clone().filter(|&rank| !memory.is_local(rank));
             for rank in elsewhere.take(self.spec.ranks as usize) {
-                if let Some(block) = memory.rank(rank) {
+                if let Some(peer) = memory.peer(rank) {
                     // A rank that reads the state then reads the barrier, so the barrier is stored
                     // first.
                     memory.mirror_last_barrier(rank, *barrier);
-                    block.mirror_state(RankState::Finalized);
+                    peer.mirror_state(RankState::Finalized);
                 }
             }
         }

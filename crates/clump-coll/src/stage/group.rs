@@ -158,9 +158,8 @@ impl StageGroup {
     pub(crate) fn is_over(&self, last: u64) -> bool {
         let Ok(front) = self.front() else { return false };
         let is_gone = |member: usize| {
-            let block = self.node.rank(self.ranks[member]);
-            let state = block.as_ref().map(|block| block.state());
-            state == Some(RankState::Finalized) || block.is_some_and(|it| it.death().is_some())
+            let rank = self.node.peer(self.ranks[member]);
+            rank.is_some_and(|rank| matches!(rank.state(), RankState::Finalized | RankState::Dead))
         };
         let is_done = |member| front.taken(member) >= last || is_gone(member);
         front.owner() != self.team || (0..self.len()).all(is_done)

@@ -53,7 +53,7 @@ pub fn play(security: Security, rate: u32) -> Result<Option<String>> {
 /// receiver's address.
 fn knowledge(cl: &Clump) -> Result<(Claim, std::net::SocketAddr)> {
     let target = u32::try_from(partner(Scope::Net, cl.nranks()))?;
-    let place = |rank: u32| cl.node().rank(rank).and_then(|block| block.place());
+    let place = |rank: u32| cl.node().peer(rank).and_then(|peer| peer.place());
     let [mine, theirs] = [place(0), place(target)];
     let (mine, theirs) = (mine.context("no address")?, theirs.context("no address")?);
     let network = cl.context().network().context("no network: start it with --nodes 2")?;

@@ -97,7 +97,7 @@ pub fn address(cl: &Clump) -> Result<IpAddr> {
         return Ok(Ipv4Addr::LOCALHOST.into());
     }
     let interface = cl.node().own_interfaces().start;
-    let place = cl.node().rank(interface).and_then(|block| block.place());
+    let place = cl.node().peer(interface).and_then(|peer| peer.place());
     Ok(place.context("this node has no address on the network")?.address.ip())
 }
 

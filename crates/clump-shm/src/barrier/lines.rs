@@ -1,5 +1,5 @@
-//! Lines that the ranks of a node share in barriers: one for each rank, one for each node, and the
-//! number of sleepers.
+//! Lines that the ranks of a node share in barriers: one for each of them, one for each node of the
+//! job, and the number of sleepers.
 
 use crate::job::BarrierLine;
 use crate::rank::ArrivalLine;
@@ -9,8 +9,7 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
 /// The lines in shared memory, and the only code that reads and writes them.
 ///
 /// - The line of a rank of this node: the last barrier that it arrived at. Written by that rank.
-/// - The line of a rank of another node: the last barrier that it arrived at before it left the
-///   job; zero until that is known. Written by this node's first rank, which other nodes tell.
+///   Lines are those of this node's ranks from its lowest on, here by their place among them.
 /// - The line of another node: the last barrier of which that node told this one. Written by this
 ///   node's first rank.
 /// - The line of this node: the rounds that its ranks have claimed ([`Lines::claim`]).
@@ -31,7 +30,7 @@ impl Lines {
         nodes: SharedSlice<ArrivalLine>,
         sleepers: Shared<BarrierLine>,
     ) -> Self {
-        debug_assert!(nodes.len() <= ranks.len(), "every node has ranks");
+        debug_assert!(!ranks.is_empty(), "this node has ranks");
         debug_assert!(!nodes.is_empty(), "this node has a line");
         Self { ranks, nodes, sleepers }
     }
@@ -44,7 +43,7 @@ impl Lines {
         Self { ranks: lines(ranks), nodes: lines(nodes), sleepers }
     }
 
-    /// Returns the number of lines: of ranks, of nodes.
+    /// Returns the number of lines: of ranks of this node, of nodes.
     pub fn size(&self) -> (usize, usize) {
         (self.ranks.len(), self.nodes.len())
     }
@@ -79,11 +78,6 @@ impl Lines {
     pub(crate) fn last_arrival_of(&self, node: usize) -> u64 {
         // SYNC 9: pairs with record_arrival
         self.nodes[node].epoch.load(Ordering::Acquire)
-    }
-
-    /// Records that `rank` of another node left the job after barrier `epoch`.
-    pub(crate) fn record_departure(&self, rank: usize, epoch: u64) {
-        self.ranks[rank].epoch.fetch_max(epoch, Ordering::Release);
     }
 
     /// Claims the messages of `round` of barrier `epoch` for node `own`: true for one rank of the

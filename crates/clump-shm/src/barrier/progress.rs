@@ -3,19 +3,9 @@
 
 use super::lines::Lines;
 use super::rounds::{Round, rounds};
+use crate::rank_map::RankMap;
 use clump_os::fence::{self, FenceKind};
 use std::ops::Range;
-
-/// Ranks of each node: they have consecutive numbers, and the lowest receives messages for all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeRanks {
-    /// This rank.
-    pub me: usize,
-    /// The node of this rank.
-    pub node: usize,
-    /// The ranks of every node.
-    pub ranks: Vec<Range<usize>>,
-}
 
 /// A message to be sent: this rank's node, and all nodes that told it, arrived at barrier `epoch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +20,10 @@ pub struct BarrierMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// This rank of the node has not arrived.
-    Rank(usize),
+    Rank(u32),
     /// This node has sent no message, so one of its ranks has not arrived (or, above
     /// [`super::DIRECT`] nodes, a rank of a node from which it has not heard).
-    Node(usize),
+    Node(u32),
 }
 
 /// One rank's part in the barriers of its job. After [`BarrierProgress::arrive`], call
@@ -43,8 +33,11 @@ pub enum Missing {
 #[derive(Debug)]
 pub struct BarrierProgress {
     lines: Lines,
+    /// The lowest rank of the node, and the line of this one.
+    lowest: u32,
     me: usize,
-    /// The other ranks of the node, from this one on: neighbours check different lines first.
+    /// The lines of the other ranks of the node, from this one on: neighbours check different lines
+    /// first.
     others: Box<[usize]>,
     epoch: u64,
     /// The first of `others` not seen at `epoch`.
@@ -56,8 +49,7 @@ pub struct BarrierProgress {
 #[derive(Debug)]
 struct Between {
     node: usize,
-    /// The lowest rank of each node.
-    first: Vec<u32>,
+    map: RankMap,
     rounds: Vec<Round>,
     /// The current round; all before are complete.
     at: usize,
@@ -70,23 +62,20 @@ struct Between {
 }
 
 impl BarrierProgress {
-    /// Creates the part of rank `places.me` in barriers over `lines`.
+    /// Creates the part of rank `me` of `map` in barriers over `lines`, those of its node.
     ///
-    /// Returns `None` when the lines are too few for these places.
-    pub fn new(lines: &Lines, places: &NodeRanks) -> Option<Self> {
-        let (ranks, nodes) = lines.size();
-        let local = places.ranks.get(places.node)?;
-        let in_order = places.ranks.iter().all(|of| !of.is_empty() && of.end <= ranks);
-        if !in_order || places.ranks.len() > nodes || !local.contains(&places.me) {
+    /// Returns `None` when there are other lines than the map asks for, or no such rank.
+    pub fn new(lines: &Lines, map: &RankMap, me: u32) -> Option<Self> {
+        let node = map.node_of(me);
+        let local = map.ranks_of(node);
+        if lines.size() != (local.len(), map.nodes() as usize) || !local.contains(&me) {
             return None;
         }
-        let consecutive = places.ranks.windows(2).all(|of| of[0].end == of[1].start);
-        debug_assert!(consecutive, "ranks of the nodes follow each other");
-        let others: Box<[usize]> =
-            (places.me + 1..local.end).chain(local.start..places.me).collect();
-        debug_assert_eq!(others.len() + 1, local.len(), "this rank and the others are the node");
-        let between = (places.ranks.len() > 1).then(|| Box::new(Between::new(places)));
-        Some(Self { lines: lines.clone(), me: places.me, others, epoch: 0, seen: 0, between })
+        let (lowest, ranks, me) = (local.start, local.len(), (me - local.start) as usize);
+        let others: Box<[usize]> = (me + 1..ranks).chain(0..me).collect();
+        debug_assert_eq!(others.len() + 1, ranks, "this rank and the others are the node");
+        let between = (map.nodes() > 1).then(|| Box::new(Between::new(map, node as usize)));
+        Some(Self { lines: lines.clone(), lowest, me, others, epoch: 0, seen: 0, between })
     }
 
     /// Returns the number of the barrier that this rank arrived at last.
@@ -145,7 +134,7 @@ impl BarrierProgress {
         let to = *between.rounds.get(between.at)?.to.get(between.told?)?;
         debug_assert_ne!(to, between.node, "a node tells itself nothing");
         debug_assert_eq!(self.seen, self.others.len(), "a node is told of when it is complete");
-        Some(BarrierMessage { rank: *between.first.get(to)?, epoch: self.epoch })
+        Some(BarrierMessage { rank: between.map.ranks_of(to as u32).start, epoch: self.epoch })
     }
 
     /// Confirms that the message of [`BarrierProgress::poll_message`] was sent.
@@ -159,12 +148,12 @@ impl BarrierProgress {
 
     /// Returns what is missing, while [`BarrierProgress::complete`] is false.
     pub fn missing(&self) -> Option<Missing> {
-        if let Some(&rank) = self.others.get(self.seen) {
-            return Some(Missing::Rank(rank));
+        if let Some(&at) = self.others.get(self.seen) {
+            return Some(Missing::Rank(self.lowest + at as u32));
         }
         let between = self.between.as_ref()?;
         let from = &between.rounds.get(between.at)?.from;
-        from.get(between.heard).map(|&node| Missing::Node(node))
+        from.get(between.heard).map(|&node| Missing::Node(node as u32))
     }
 
     /// Asserts the relations between the fields, for tests and after rare steps.
@@ -193,13 +182,11 @@ impl BarrierProgress {
 }
 
 impl Between {
-    fn new(places: &NodeRanks) -> Self {
-        let first: Vec<u32> = places.ranks.iter().map(|of| of.start as u32).collect();
-        debug_assert!(first.is_sorted(), "nodes are numbered as their ranks are");
-        let rounds = rounds(places.node, places.ranks.len());
+    fn new(map: &RankMap, node: usize) -> Self {
+        let rounds = rounds(node, map.nodes() as usize);
         debug_assert!(!rounds.is_empty(), "several nodes tell each other");
-        let node = places.node;
-        Self { node, first, rounds, at: 0, heard: 0, claimed: false, told: None }
+        let map = map.clone();
+        Self { node, map, rounds, at: 0, heard: 0, claimed: false, told: None }
     }
 
     /// Returns true if this rank has begun with the messages of a barrier.
@@ -260,18 +247,21 @@ impl Between {
 #[derive(Debug, Clone)]
 pub struct Listener {
     lines: Lines,
-    places: NodeRanks,
+    map: RankMap,
+    me: u32,
+    /// Nodes that tell this one, in any round.
     from: Vec<usize>,
 }
 
 impl Listener {
-    /// Creates the listening part of rank `places.me`, which [`BarrierProgress::new`] accepted.
-    pub fn new(lines: &Lines, places: &NodeRanks) -> Self {
-        let from = rounds(places.node, places.ranks.len());
+    /// Creates the listening part of rank `me`, which [`BarrierProgress::new`] accepted.
+    pub fn new(lines: &Lines, map: &RankMap, me: u32) -> Self {
+        let node = map.node_of(me) as usize;
+        let from = rounds(node, map.nodes() as usize);
         let from: Vec<usize> = from.into_iter().flat_map(|round| round.from).collect();
-        debug_assert!(!from.contains(&places.node), "no node hears from itself");
-        debug_assert!(places.ranks[places.node].contains(&places.me), "a rank of this node");
-        Self { lines: lines.clone(), places: places.clone(), from }
+        debug_assert!(!from.contains(&node), "no node hears from itself");
+        debug_assert!(me < map.ranks(), "a rank of the job");
+        Self { lines: lines.clone(), map: map.clone(), me, from }
     }
 
     /// Handles the message of `rank` that its node arrived at barrier `epoch`. Returns true if it
@@ -281,18 +271,21 @@ impl Listener {
     /// No rank of another node that tells this one could have sent it.
     pub fn handle_message(
         &self,
-        rank: usize,
+        rank: u32,
         epoch: u64,
         fence: FenceKind,
     ) -> Result<bool, &'static str> {
-        let node = self.node_of(rank).filter(|node| self.from.contains(node));
-        let node = node.ok_or("a barrier was told by a node that has nothing to tell here")?;
-        let mine = self.lines.arrived(self.places.me);
+        let node = self.map.node_of(rank) as usize;
+        if !self.from.contains(&node) {
+            return Err("a barrier was told by a node that has nothing to tell here");
+        }
+        let (own, local) = self.local();
+        let mine = self.lines.arrived((self.me - local.start) as usize);
         // A node is one barrier ahead at most: it needed this one to complete the one before.
         if epoch > mine + 1 {
             return Err("a barrier was told that nobody can have come to");
         }
-        debug_assert_ne!(node, self.places.node, "the own line holds claims, not arrivals");
+        debug_assert_ne!(node, own as usize, "the own line holds claims, not arrivals");
         self.lines.record_arrival(node, epoch);
         fence::light(fence);
         Ok(self.lines.anyone_asleep() && self.must_wake(mine))
@@ -304,23 +297,19 @@ impl Listener {
     #[cold]
     fn must_wake(&self, epoch: u64) -> bool {
         fence::full();
-        let mut local = self.places.ranks[self.places.node].clone();
-        local.all(|rank| self.lines.arrived(rank) >= epoch)
+        let mut lines = 0..self.local().1.len();
+        lines.all(|rank| self.lines.arrived(rank) >= epoch)
             && self.from.iter().all(|&node| self.lines.last_arrival_of(node) >= epoch)
     }
 
-    /// Returns a rank of `node` that left before barrier `epoch`, if one is known.
-    pub fn who_left(&self, node: usize, epoch: u64) -> Option<usize> {
-        let mut ranks = self.places.ranks.get(node)?.clone();
-        ranks.find(|&rank| (1..epoch).contains(&self.lines.arrived(rank)))
+    /// Returns the node of the rank that listens, and its ranks.
+    fn local(&self) -> (u32, Range<u32>) {
+        let node = self.map.node_of(self.me);
+        (node, self.map.ranks_of(node))
     }
 
     /// Returns the rank that listens.
-    pub fn me(&self) -> usize {
-        self.places.me
-    }
-
-    fn node_of(&self, rank: usize) -> Option<usize> {
-        self.places.ranks.iter().position(|of| of.contains(&rank))
+    pub fn me(&self) -> u32 {
+        self.me
     }
 }

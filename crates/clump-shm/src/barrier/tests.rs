@@ -1,7 +1,8 @@
 //! Barriers of whole jobs in one thread: many nodes, messages in any order and arbitrarily late,
 //! ranks that fall asleep.
 
-use super::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
+use super::{BarrierMessage, BarrierProgress, Lines, Listener};
+use crate::rank_map::RankMap;
 use clump_os::fence::FenceKind;
 use proptest::prelude::*;
 
@@ -47,13 +48,15 @@ impl Job {
             end - size..end
         };
         let nodes: Vec<_> = sizes.iter().map(range).collect();
-        let memories: Vec<_> = sizes.iter().map(|_| Lines::private(end, sizes.len())).collect();
+        let memories: Vec<_> =
+            sizes.iter().map(|&size| Lines::private(size, sizes.len())).collect();
+        let first = nodes.iter().map(|of| of.start as u32).chain([end as u32]).collect();
+        let map = RankMap::from_first(first).unwrap();
         let rank = |me: usize| {
-            let node = nodes.iter().position(|of| of.contains(&me)).unwrap();
-            let places = NodeRanks { me, node, ranks: nodes.clone() };
+            let lines = &memories[nodes.iter().position(|of| of.contains(&me)).unwrap()];
             Rank {
-                attendance: BarrierProgress::new(&memories[node], &places).unwrap(),
-                listener: Listener::new(&memories[node], &places),
+                attendance: BarrierProgress::new(lines, &map, me as u32).unwrap(),
+                listener: Listener::new(lines, &map, me as u32),
                 doing: Doing::Computing,
             }
         };
@@ -145,7 +148,7 @@ impl Job {
         }
         let Sent { from, tell } = self.wire.swap_remove(at);
         self.wake(to);
-        if self.ranks[to].listener.handle_message(from, tell.epoch, FENCE).unwrap() {
+        if self.ranks[to].listener.handle_message(from as u32, tell.epoch, FENCE).unwrap() {
             self.wake_node_of(to);
         }
     }
@@ -191,10 +194,10 @@ proptest! {
 
 #[test]
 fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
-    let places = |me: usize| NodeRanks { me, node: me, ranks: vec![0..1, 1..2] };
-    let lines = Lines::private(2, 2);
-    let mut here = BarrierProgress::new(&lines, &places(0)).unwrap();
-    let listener = Listener::new(&lines, &places(0));
+    let map = RankMap::from_first(vec![0, 1, 2]).unwrap();
+    let lines = Lines::private(1, 2);
+    let mut here = BarrierProgress::new(&lines, &map, 0).unwrap();
+    let listener = Listener::new(&lines, &map, 0);
     // Barrier 1 is told before this rank has come to it.
     assert_eq!(listener.handle_message(1, 1, FENCE), Ok(false));
     assert!(!here.arrive(FENCE) && !here.complete());
@@ -214,31 +217,15 @@ fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
 
 #[test]
 fn what_nobody_can_have_said_is_refused() {
-    let lines = Lines::private(4, 2);
-    let places = NodeRanks { me: 0, node: 0, ranks: vec![0..2, 2..4] };
-    let listener = Listener::new(&lines, &places);
+    let (lines, map) = (Lines::private(2, 2), RankMap::from_first(vec![0, 2, 4]).unwrap());
+    let listener = Listener::new(&lines, &map, 0);
     assert!(listener.handle_message(2, 2, FENCE).is_err(), "this node has not come to barrier 1");
     assert!(listener.handle_message(1, 1, FENCE).is_err(), "a rank of this node");
     assert!(listener.handle_message(9, 1, FENCE).is_err(), "no rank");
     assert_eq!(lines.last_arrival_of(1), 0);
-    for wrong in [vec![0..2, 2..5], vec![0..0, 0..4], vec![0..1, 1..2, 2..3]] {
-        assert!(
-            BarrierProgress::new(&lines, &NodeRanks { ranks: wrong, ..places.clone() }).is_none()
-        );
+    for wrong in [vec![0, 1, 4], vec![0, 3, 4], vec![0, 2], vec![0, 2, 3, 4]] {
+        let wrong = RankMap::from_first(wrong).unwrap();
+        assert!(BarrierProgress::new(&lines, &wrong, 0).is_none(), "lines of another job");
     }
-    assert!(
-        BarrierProgress::new(&lines, &NodeRanks { me: 3, ..places }).is_none(),
-        "of another node"
-    );
-}
-
-#[test]
-fn a_rank_that_left_is_known_to_be_missing() {
-    let lines = Lines::private(4, 2);
-    let places = NodeRanks { me: 0, node: 0, ranks: vec![0..2, 2..4] };
-    let listener = Listener::new(&lines, &places);
-    lines.record_departure(3, 2);
-    assert_eq!(listener.who_left(1, 2), None, "it had arrived at 2");
-    assert_eq!(listener.who_left(1, 3), Some(3));
-    assert_eq!(listener.who_left(0, 3), None, "of this node its own line tells");
+    assert!(BarrierProgress::new(&lines, &map, 4).is_none(), "no rank");
 }

@@ -1,6 +1,6 @@
 //! A rank's part in barriers, over the memory of its node.
 
-use super::progress::{BarrierMessage, BarrierProgress, Listener, Missing, NodeRanks};
+use super::progress::{BarrierMessage, BarrierProgress, Listener, Missing};
 use crate::node::NodeMemory;
 use crate::rank::WaitReason;
 use crate::{Error, Result};
@@ -27,16 +27,12 @@ impl Barrier {
     /// The node has no such rank.
     pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
         let lines = node.lines()?;
-        let places = NodeRanks {
-            me: rank as usize,
-            node: node.node() as usize,
-            ranks: (0..node.nnodes()).map(|n| ranks_of(node, n)).collect(),
-        };
-        let all = places.ranks.iter().map(ExactSizeIterator::len).sum::<usize>();
-        debug_assert_eq!(all, node.ranks(), "every rank is on one node");
-        let attendance = BarrierProgress::new(&lines, &places)
-            .ok_or(Error::NotANode("this rank has no barrier line in it"))?;
-        let ear = BarrierListener { node: node.clone(), listener: Listener::new(&lines, &places) };
+        let map = node.rank_map();
+        let attendance = BarrierProgress::new(&lines, map, rank).filter(|_| node.is_local(rank));
+        let attendance =
+            attendance.ok_or(Error::NotANode("this rank has no barrier line in it"))?;
+        let listener = Listener::new(&lines, map, rank);
+        let ear = BarrierListener { node: node.clone(), listener };
         Ok(Self { node: node.clone(), attendance, ear })
     }
 
@@ -82,12 +78,12 @@ impl Barrier {
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
             Some(Missing::Node(node)) => {
-                self.who_left(node).unwrap_or_else(|| ranks_of(&self.node, node as u32).start)
+                self.who_left(node).unwrap_or_else(|| self.node.rank_map().ranks_of(node).start)
             }
             None => self.ear.listener.me(),
         };
-        debug_assert!(missing < self.node.ranks(), "a rank of the job");
-        WaitReason::Barrier { epoch: self.epoch(), missing: missing as u32 }
+        debug_assert!((missing as usize) < self.node.ranks(), "a rank of the job");
+        WaitReason::Barrier { epoch: self.epoch(), missing }
     }
 
     /// Returns the rank without which the barrier cannot complete, if it is known: one of this node
@@ -97,12 +93,15 @@ impl Barrier {
             Missing::Rank(rank) => rank,
             Missing::Node(node) => self.who_left(node)?,
         };
-        debug_assert!(rank < self.node.ranks(), "a rank of the job");
-        Some(rank as u32)
+        debug_assert!((rank as usize) < self.node.ranks(), "a rank of the job");
+        Some(rank)
     }
 
-    fn who_left(&self, node: usize) -> Option<usize> {
-        self.ear.listener.who_left(node, self.epoch())
+    /// Returns a rank of another node that left before this barrier, if one is known.
+    fn who_left(&self, node: u32) -> Option<u32> {
+        debug_assert_ne!(node, self.node.node(), "of this node its own lines tell");
+        let has_left = |&rank: &u32| (1..self.epoch()).contains(&self.node.last_barrier(rank));
+        self.node.rank_map().ranks_of(node).find(has_left)
     }
 
     /// Announces that this rank will sleep in the barrier. To be called before it announces itself
@@ -123,7 +122,7 @@ impl BarrierListener {
     /// # Errors
     /// No correct rank sends this message.
     pub fn handle_message(&self, rank: u32, epoch: u64) -> std::result::Result<(), &'static str> {
-        if self.listener.handle_message(rank as usize, epoch, self.node.fence())? {
+        if self.listener.handle_message(rank, epoch, self.node.fence())? {
             self.node.wake_sleepers();
         }
         Ok(())
@@ -131,30 +130,65 @@ impl BarrierListener {
 }
 
 impl NodeMemory {
-    /// Returns the barrier that `rank`, of this node, arrived at last.
+    /// Returns the barrier that `rank` arrived at last; of a rank of another node, once it has left
+    /// and 0 before.
     pub fn last_barrier(&self, rank: u32) -> u64 {
+        if !self.is_local(rank) {
+            return self.peer(rank).map_or(0, |peer| peer.last_barrier());
+        }
         let lines = self.lines();
         debug_assert!(lines.is_ok(), "the front holds all lines");
-        let lines = lines.ok().filter(|_| self.is_local(rank));
-        lines.map_or(0, |lines| lines.arrived(rank as usize))
+        lines.map_or(0, |lines| lines.arrived((rank - self.local_ranks().start) as usize))
     }
 
     /// Notes that `rank`, of another node, leaves the job after barrier `epoch`.
     pub fn mirror_last_barrier(&self, rank: u32, epoch: u64) {
-        let elsewhere = (rank as usize) < self.ranks() && !self.is_local(rank);
-        let lines = self.lines();
-        debug_assert!(lines.is_ok(), "the front holds all lines");
-        if let Some(lines) = lines.ok().filter(|_| elsewhere) {
-            lines.record_departure(rank as usize, epoch);
+        if let Some(peer) = self.peer(rank).filter(|_| !self.is_local(rank)) {
+            peer.mirror_last_barrier(epoch);
         }
     }
 }
 
-/// Returns the ranks of node `node`.
-fn ranks_of(memory: &NodeMemory, node: u32) -> std::ops::Range<usize> {
-    let mut of = (0..memory.ranks()).filter(|&rank| memory.node_of(rank as u32) == node);
-    let first = of.next();
-    debug_assert!(first.is_some(), "every node has ranks");
-    let start = first.unwrap_or(0);
-    start..of.next_back().unwrap_or(start) + 1
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::NodeConfig;
+
+    #[test]
+    fn a_rank_that_left_is_known_to_be_missing() {
+        let config = NodeConfig {
+            ranks: 4,
+            node: 0,
+            node_of: &[0, 0, 1, 1],
+            proxies: 0,
+            job_id: 1,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        };
+        let node = NodeMemory::create(&config).unwrap();
+        let mut barriers = [0, 1].map(|rank| Barrier::new(&node, rank).unwrap());
+        assert!(Barrier::new(&node, 2).is_err(), "of another node");
+        let pass = |barriers: &mut [Barrier; 2]| {
+            barriers.iter_mut().for_each(Barrier::arrive);
+            for barrier in barriers {
+                assert!(!barrier.complete());
+                if barrier.poll_message().is_some() {
+                    barrier.on_message_sent();
+                }
+            }
+        };
+        for epoch in 1..=2 {
+            pass(&mut barriers);
+            barriers[0].ear().handle_message(2, epoch).unwrap();
+            assert!(barriers.iter_mut().all(Barrier::complete));
+        }
+        node.mirror_last_barrier(3, 2);
+        assert_eq!((node.last_barrier(3), node.last_barrier(1)), (2, 2));
+        pass(&mut barriers);
+        assert_eq!(barriers[0].depends_on(), Some(3), "it does not come to barrier 3");
+        assert_eq!(barriers[1].waiting(), WaitReason::Barrier { epoch: 3, missing: 3 });
+        node.mirror_last_barrier(1, 9);
+        assert_eq!(node.last_barrier(1), 3, "of this node its own line tells");
+    }
 }

@@ -8,30 +8,31 @@ use clump_os::sync::Ordering;
 impl NodeMemory {
     /// Returns true if `node` is lost: its agent is, and with it all of its ranks.
     pub fn is_node_lost(&self, node: u32) -> bool {
-        let lost =
-            |rank| self.death_of(rank).is_some_and(|death| death.how == DeathCause::NodeLost);
-        self.job.deaths() != 0 && self.ranks_of(node).any(lost)
-    }
-
-    /// Returns the ranks of `node`.
-    fn ranks_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let all = u32::try_from(self.ranks()).unwrap_or(u32::MAX);
-        (0..all).filter(move |&rank| self.node_of(rank) == node)
+        if self.job.deaths() == 0 {
+            return false;
+        }
+        let word = self.job.lost_nodes.get(node as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (node % 64) & 1 == 1)
     }
 
     /// Declares a rank dead, and wakes all ranks so that they notice. For the agent only; the first
     /// death is kept as the job's.
     pub fn declare_dead(&self, death: Death) {
-        let Some(block) = self.rank(death.rank) else { return };
-        if block.state() == RankState::Dead {
+        let Some(peer) = self.peer(death.rank) else { return };
+        if peer.state() == RankState::Dead {
             return;
         }
-        block.mark_dead(death);
+        peer.mark_dead(death.how);
+        let node = self.node_of(death.rank);
+        let lost = self.job.lost_nodes.get(node as usize / 64);
+        if let Some(word) = lost.filter(|_| death.how == DeathCause::NodeLost) {
+            word.fetch_or(1 << (node % 64), Ordering::AcqRel);
+        }
         let fate = &self.job.fate;
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = fate.first_death.compare_exchange(0, death.pack(), new, old);
         let before = fate.deaths.fetch_add(1, Ordering::AcqRel);
-        debug_assert!(before < self.geometry.blocks() as u64, "nobody dies twice");
+        debug_assert!(before < self.geometry.ids() as u64, "nobody dies twice");
         self.wake_all();
     }
 
@@ -56,11 +57,8 @@ impl NodeMemory {
     /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps.
     /// Returns true when a system call was made.
     pub fn wake_sleeper(&self, rank: u32) -> bool {
-        let here = self.is_local(rank) || self.own_interfaces().contains(&rank);
-        let block = self.rank(rank).filter(|_| here);
-        debug_assert!(!here || block.is_some(), "ranks and interfaces of this node have blocks");
         let alarm = self.alarm(rank).map(|alarm| &**alarm);
-        block.is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
+        self.rank(rank).is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
     }
 
     /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64,
@@ -78,6 +76,6 @@ impl NodeMemory {
         if self.job.deaths() == 0 {
             return None;
         }
-        self.rank(rank).and_then(|block| block.death())
+        self.peer(rank)?.death()
     }
 }

@@ -1,5 +1,5 @@
-//! Network interfaces in the memory of a node: numbered behind the ranks, with blocks as ranks
-//! have.
+//! Network interfaces in the memory of a node: numbered behind the ranks of the job. Those of the
+//! node have blocks as its ranks have.
 
 use super::NodeMemory;
 use super::interface_count::of_each;
@@ -15,7 +15,7 @@ impl NodeMemory {
 
     /// Returns the number of network interfaces of each node; 0 on a job of one node.
     pub fn interfaces(&self) -> u32 {
-        of_each(self.nnodes, self.proxies)
+        of_each(self.nnodes(), self.proxies)
     }
 
     /// Returns the number of the first network interface of `node`, as of a rank: behind the ranks.
@@ -32,14 +32,17 @@ impl NodeMemory {
 
     /// Returns the numbers of the network interfaces of all nodes.
     pub fn all_interfaces(&self) -> Range<u32> {
-        self.interface_id(0)..self.interface_id(self.nnodes)
+        self.interface_id(0)..self.interface_id(self.nnodes())
     }
 
     /// Returns the node of a network interface.
     pub fn node_of_interface(&self, id: u32) -> Option<u32> {
-        debug_assert!(self.interfaces() != 0 || self.nnodes == 1, "each of several nodes has some");
+        debug_assert!(
+            self.interfaces() != 0 || self.nnodes() == 1,
+            "each of several nodes has some"
+        );
         let number = id.checked_sub(self.interface_id(0))?;
-        number.checked_div(self.interfaces()).filter(|&node| node < self.nnodes)
+        number.checked_div(self.interfaces()).filter(|&node| node < self.nnodes())
     }
 
     /// Returns the alarm that wakes the first network interface of this node, if this job has

@@ -70,8 +70,8 @@ impl NodeMemory {
                 if generation != name.generation() {
                     return None;
                 }
-                let rank = rank as usize;
-                let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
+                let slot = self.geometry.slot_of(rank)?;
+                let space = self.geometry.segments(slot)..self.geometry.segments(slot + 1);
                 (extent, space, Pages::Huge)
             }
             SegmentOwner::Node(node) => {

@@ -56,25 +56,100 @@ fn ranks_of_a_node_follow_each_other() {
 }
 
 #[test]
-fn mirrors_say_what_the_agent_wrote() {
+fn peer_records_say_what_the_agent_wrote() {
     let node = on_nodes(4, 0, &[0, 0, 1, 1]).unwrap();
     let seen = NodeMemory::attach(node.fd().try_clone_to_owned().unwrap()).unwrap();
-    let (mirror, view) = (node.rank(2).unwrap(), seen.rank(2).unwrap());
+    let (record, view) = (node.peer(2).unwrap(), seen.peer(2).unwrap());
     assert_eq!(view.place(), None);
     for address in ["127.0.0.1:65535", "255.255.255.255:1", "[fe80::1%7]:9", "[ff::2]:80"] {
         let address = address.parse().unwrap();
         let others = [Some("[fe80::7]:9".parse().unwrap()), None, Some(address)];
         let place = ProcessAddress { address, others, epoch: 77 };
         assert_eq!(place.addresses().count(), 3);
-        mirror.set_place(place);
+        record.set_place(place);
         assert_eq!(view.place(), Some(place));
     }
-    mirror.mirror_state(RankState::Joined);
-    assert_eq!(view.state(), RankState::Joined);
+    record.mirror_state(RankState::Joined);
+    assert_eq!((view.state(), view.death()), (RankState::Joined, None));
     node.declare_dead(Death { rank: 2, how: DeathCause::NodeLost });
-    mirror.mirror_state(RankState::Finalized);
+    record.mirror_state(RankState::Finalized);
     assert_eq!(view.state(), RankState::Dead);
     assert_eq!(seen.death_of(2), Some(Death { rank: 2, how: DeathCause::NodeLost }));
+    assert!(seen.is_node_lost(1) && !seen.is_node_lost(0) && !seen.is_node_lost(2));
+    let last = node.own_interfaces().end;
+    assert!(node.peer(last).is_some(), "the interface of node 1");
+    assert!(node.peer(last + 1).is_none() && node.peer(u32::MAX).is_none());
+}
+
+#[test]
+fn a_node_of_a_million_ranks_has_blocks_for_its_own_and_records_for_all() {
+    let node_of: Vec<u32> = (0..1 << 20).map(|rank| rank / 256).collect();
+    let node = on_nodes(1 << 20, 7, &node_of).unwrap();
+    let seen = NodeMemory::attach(node.fd().try_clone_to_owned().unwrap()).unwrap();
+    assert_eq!((seen.ranks(), seen.nnodes(), seen.local_ranks()), (1 << 20, 4096, 1792..2048));
+    let file = std::fs::File::from(node.fd().try_clone_to_owned().unwrap());
+    let touched = || std::os::unix::fs::MetadataExt::blocks(&file.metadata().unwrap()) * 512;
+    assert!(touched() <= 32 << 10, "the first ranks, and little else: {}", touched());
+    let own = seen.own_interfaces();
+    assert_eq!(own, (1 << 20) + 7..(1 << 20) + 8);
+    let last = own.start + 4088;
+    for elsewhere in [0, 1791, 2048, (1 << 20) - 1, own.start - 1, own.end, last] {
+        assert!(seen.rank(elsewhere).is_none() && seen.endpoint_block(elsewhere, 0).is_err());
+        assert!(seen.alarm(elsewhere).is_none() && !seen.wake_sleeper(elsewhere));
+        assert!(seen.peer(elsewhere).is_some() && seen.join(elsewhere, 1) == Err(0));
+    }
+    assert!(seen.peer(last + 1).is_none());
+    assert_eq!(node.join(2047, 5), Ok(()));
+    assert_eq!(seen.join(2047, 6), Err(5));
+    assert_eq!(seen.rank(2047).unwrap().pid(), 5);
+    seen.finalize(2047);
+    assert_eq!(node.peer(2047).unwrap().state(), RankState::Finalized);
+    let inbox: crate::inbox::Inbox<()> = crate::inbox::Inbox::open(&node, own.start, 1).unwrap();
+    let once = Traffic { short: 1, short_bytes: 8, ..Traffic::default() };
+    let to = [0, 63, 64, 8191, 8192, 900_000, (1 << 20) - 1, last];
+    to.iter().for_each(|to| inbox.traffic().unwrap().add(*to, once));
+    let found = seen.traffic_of(own.start).unwrap();
+    assert!(found.keys().eq(to.iter()), "{found:?}");
+    assert!(found.values().all(|of| *of == once));
+    assert!(touched() < 1 << 20, "pages that nobody wrote are not there: {}", touched());
+}
+
+#[test]
+fn what_no_node_can_hold_is_refused_in_words() {
+    let why = |ranks, node_of: &[u32]| on_nodes(ranks, 0, node_of).unwrap_err().to_string();
+    assert!(why(0, &[]).contains("1 to 1048576 ranks, not 0"));
+    assert!(why(1025, &[]).contains("1 to 1024 ranks, not 1025"), "{}", why(1025, &[]));
+    let node_of: Vec<u32> = (0..1026).map(|rank| u32::from(rank >= 1024)).collect();
+    assert!(why(1026, &node_of).contains("1 to 1023 ranks, not 1024"), "{}", why(1026, &node_of));
+    let (ranks, node_of, survive) = (2, &[0, 1][..], false);
+    let (node, job_id, spin_ns, yield_ns) = (0, 1, 1, 1);
+    let proxies = 17;
+    let config = NodeConfig { ranks, node, node_of, proxies, job_id, survive, spin_ns, yield_ns };
+    let why = NodeMemory::create(&config).unwrap_err().to_string();
+    assert!(why.contains("up to 16 network interfaces, not 17"), "{why}");
+}
+
+#[test]
+fn a_table_of_ranks_that_no_agent_wrote_is_refused() {
+    let node = on_nodes(4, 1, &[0, 0, 1, 1]).unwrap();
+    let open = || NodeMemory::attach(node.fd().try_clone_to_owned().unwrap());
+    let first: SharedSlice<AtomicU32> =
+        place_slice(&node.front, Geometry::first_ranks(), 3).unwrap();
+    for wrong in [[0, 0, 4], [1, 2, 4], [0, 4, 4], [0, 1, 5], [0, 2, u32::MAX], [0, 1, 4]] {
+        for (word, rank) in first.iter().zip(wrong) {
+            word.store(rank, Ordering::Relaxed);
+        }
+        assert!(open().is_err(), "{wrong:?}");
+    }
+    [0, 2, 4]
+        .iter()
+        .zip(first.iter())
+        .for_each(|(rank, word)| word.store(*rank, Ordering::Relaxed));
+    assert!(open().is_ok());
+    for nodes in [0, 1, 3, 4097, u32::MAX] {
+        node.job().nnodes.store(nodes, Ordering::Relaxed);
+        assert!(open().is_err(), "{nodes} nodes");
+    }
 }
 
 #[test]
@@ -114,9 +189,9 @@ fn an_attached_node_sees_what_its_creator_wrote() {
     let seen = NodeMemory::attach(made.fd().try_clone_to_owned().unwrap()).unwrap();
     assert_eq!(seen.ranks(), 3);
     assert_eq!(seen.job().id(), 7);
-    seen.rank(2).unwrap().join(42).unwrap();
-    assert_eq!(made.rank(2).unwrap().state(), RankState::Joined);
-    assert_eq!(made.rank(2).unwrap().join(43), Err(42));
+    seen.join(2, 42).unwrap();
+    assert_eq!(made.peer(2).unwrap().state(), RankState::Joined);
+    assert_eq!(made.join(2, 43), Err(42));
     assert!(seen.rank(3).is_none());
 }
 

@@ -9,7 +9,7 @@ pub(super) fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> b
     let g = node.geometry();
     debug_assert!(lane < g.lanes(), "a lane of `to`");
     debug_assert!(from.generation() != 0, "a free lane has no owner");
-    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+    let Ok(at) = node.endpoint_offset(to.rank(), usize::from(to.index())) else { return false };
     let Ok(map) = node.map(at + g.lane_in_block(lane) as u64, clump_os::map::PAGE) else {
         return false;
     };
@@ -21,7 +21,7 @@ pub(super) fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> b
 pub(super) fn claim_lane(node: &NodeMemory, from: Name, to: Name, reply: usize) -> Option<usize> {
     let g = node.geometry();
     debug_assert!(reply < g.lanes(), "the lane for replies is one of the sender's");
-    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+    let at = node.endpoint_offset(to.rank(), usize::from(to.index())).ok()?;
     let start = (from.rank() as usize * 2) % g.lanes();
     (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
         let offset = at + g.lane_in_block(lane) as u64;

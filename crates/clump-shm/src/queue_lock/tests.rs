@@ -113,6 +113,56 @@ fn no_more_wait_than_there_are_slots() {
 }
 
 #[test]
+fn a_lock_of_a_million_ranks_has_no_more_slots_than_are_needed_and_serves_all_in_turn() {
+    let ranks = crate::geometry::MAX_RANKS as u32;
+    let words = words(ranks as usize);
+    assert_eq!(words.len(), FRONT + MAX_SLOTS);
+    let lock = QueueLock::over(&words).unwrap();
+    // The last ranks of the job, a few more than there are slots.
+    let all = ranks - MAX_SLOTS as u32 - 50..ranks;
+    let mut without: Vec<u32> = all.clone().collect();
+    let (mut served, mut claims) = (Vec::new(), std::collections::VecDeque::new());
+    while served.len() < all.len() {
+        without.retain(|&rank| match lock.claim(rank) {
+            Claim::At(position) => {
+                claims.push_back((position, rank));
+                false
+            }
+            Claim::None => true,
+        });
+        assert!(claims.len() == MAX_SLOTS || without.is_empty(), "no slot is left unused");
+        let (position, rank) = claims.pop_front().unwrap();
+        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Offered(rank));
+        assert_eq!(lock.enter(position, rank), Some(served.len() as u64));
+        assert_eq!(lock.claims().next(), Some((position, rank, true)));
+        assert!(lock.release(position, rank, served.len() as u64 + 1));
+        lock.check_invariants();
+        served.push(rank);
+    }
+    assert!(served.into_iter().eq(all), "first come, first served");
+    assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
+}
+
+#[test]
+fn laps_are_told_apart_far_from_the_beginning() {
+    let words = words(1);
+    let lock = QueueLock::over(&words).unwrap();
+    // As after 8 positions short of the last lap of 42 bits.
+    let start = ((1 << 42) - 3) * lock.slots();
+    words[HEAD].store(start, Ordering::SeqCst);
+    words[TAIL].store(start, Ordering::SeqCst);
+    for turn in 0..lock.slots() {
+        assert_eq!(lock.claim(0xf_ffff), Claim::At(start + turn));
+        assert_eq!(lock.claim_free(1), Claim::None);
+        assert_eq!(lock.enter(start + turn, 0xf_ffff), Some(turn));
+        assert_eq!(lock.enter(start + turn, 1), None);
+        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Held(0xf_ffff));
+        assert!(lock.release(start + turn, 0xf_ffff, turn + 1));
+        lock.check_invariants();
+    }
+}
+
+#[test]
 fn threads_exclude_each_other_and_nobody_is_forgotten() {
     const TURNS: u64 = 2000;
     let words = Arc::new(words(4));

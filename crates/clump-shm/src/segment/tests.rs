@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
     fn no_page_is_taken_twice_or_lost(steps in prop::collection::vec(any_step(), 1..80)) {
-        let mut space = SegmentSpace::new(&node(&[]), 1);
+        let mut space = SegmentSpace::new(&node(&[]), 1).unwrap();
         let mut taken: Vec<(u64, u64)> = Vec::new();
         for step in steps {
             match step {
@@ -71,7 +71,7 @@ proptest! {
 
 #[test]
 fn a_space_that_is_used_up_says_how_much_is_left() {
-    let mut space = SegmentSpace::new(&node(&[]), 0);
+    let mut space = SegmentSpace::new(&node(&[]), 0).unwrap();
     let first = space.take_reserved(SEGMENT_SPACE - PAGE as u64, 1).unwrap();
     let error = space.take_reserved(2 * PAGE as u64, 1).unwrap_err();
     assert!(matches!(error, Error::SegmentSpace { free, .. } if free == PAGE as u64), "{error}");
@@ -84,6 +84,7 @@ fn a_space_that_is_used_up_says_how_much_is_left() {
 fn what_no_correct_rank_exports_is_no_segment() {
     let node = node(&[0, 1]);
     let interface = node.own_interfaces().start;
+    assert!([1, interface].iter().all(|id| SegmentSpace::new(&node, *id).is_err()), "no space");
     let (rank, page) = (0, PAGE as u64);
     let space = node.geometry().segments(0)..node.geometry().segments(1);
     let sane = Extent { offset: space.start, reserved: 2 * page, bytes: page + 1 };

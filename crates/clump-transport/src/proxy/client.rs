@@ -16,12 +16,10 @@ use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
-use clump_shm::rank::RankBlock;
-use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, MAX_WORDS};
 use clump_trace::Sampler;
 use clump_wire::frame::{self, FrameKind, Route};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns the name under which ranks address proxy `which` of this node.
@@ -62,12 +60,12 @@ struct Inner {
     /// Chooses the messages that carry the time, for the proxy's monitor.
     sampler: Sampler,
     /// Ranks of other nodes that accept nothing any more, and why.
-    gone: Vec<Option<Refusal>>,
+    gone: BTreeMap<u32, Refusal>,
     /// Ranks that are gone and may not have consumed all that was sent to them.
     left: Vec<u32>,
     asked_at: u64,
     /// Ranks that flows lead to and that are not gone.
-    watched: Vec<(u32, Shared<RankBlock>)>,
+    watched: Vec<u32>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -113,7 +111,7 @@ impl ProxyClient {
             full_way: None,
             next_message: 0,
             sampler: Sampler::new(rank.into()),
-            gone: vec![None; node.ranks()],
+            gone: BTreeMap::new(),
             left: Vec::new(),
             asked_at: 0,
             watched: Vec::new(),
@@ -206,7 +204,7 @@ impl ProxyClient {
     /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
     pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
         let mut inner = self.inner();
-        if let Some(Some(refusal)) = inner.gone.get(peer as usize) {
+        if let Some(refusal) = inner.gone.get(&peer) {
             return Pushed::Lost(*refusal);
         }
         if !inner.flush() {
@@ -296,7 +294,7 @@ impl Inner {
         cost: u64,
     ) -> std::result::Result<Forward<'a>, Pushed> {
         let Some(flow) = self.flows.get(request.flow) else { return Err(closed_flow()) };
-        if let Some(Some(refusal)) = self.gone.get(flow.peer as usize) {
+        if let Some(refusal) = self.gone.get(&flow.peer) {
             return Err(Pushed::Lost(*refusal));
         }
         let outstanding = flow.outstanding();

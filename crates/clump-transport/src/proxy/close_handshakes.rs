@@ -97,10 +97,8 @@ impl CloseHandshakes {
     fn proceed(&mut self, stack: &mut Stack, clock: &impl Clock) {
         let Self { memory, me, all, .. } = self;
         all.retain_mut(|leaving| {
-            let Some(block) = memory.rank(leaving.rank).filter(|block| block.death().is_none())
-            else {
-                return false;
-            };
+            let is_alive = memory.death_of(leaving.rank).is_none();
+            let Some(block) = memory.rank(leaving.rank).filter(|_| is_alive) else { return false };
             if let CloseStage::Arriving(mark) = &mut leaving.stage {
                 if !stack.is_past(mark) {
                     return true;

@@ -240,7 +240,7 @@ impl DeliveryQueue {
     pub fn return_unread(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, all, waiting, questions, .. } = self;
         all.retain(|_, delivery_queue| {
-            let why = memory.rank(delivery_queue.name.rank()).and_then(|block| gone(&block));
+            let why = memory.peer(delivery_queue.name.rank()).and_then(gone);
             let open = |path: &Path| path.openness() == Openness::Open;
             if delivery_queue.path.as_ref().is_none_or(open) && why.is_none() {
                 return true;

@@ -369,8 +369,7 @@ impl SubmissionQueue {
     /// Gives up the messages that ranks had begun that are gone.
     pub fn drop_lost_ranks(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { begun, memory, .. } = self;
-        let left =
-            begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
+        let left = begun.take_of(|rank| memory.peer(rank).is_none_or(|rank| gone(rank).is_some()));
         for begun in left {
             debug_assert!(begun.done < begun.total, "the rank has not handed over all of it");
             self.abandon(wire, &begun);

@@ -35,8 +35,8 @@ fn main() -> Result<()> {
     match cl.rank() {
         0 => {
             let port = u16::try_from(ports[1])?;
-            let far = cl.node().rank(cl.node().interface_id(1));
-            let host = far.and_then(|block| block.place()).map(|place| place.address.ip());
+            let far = cl.node().peer(cl.node().interface_id(1));
+            let host = far.and_then(|peer| peer.place()).map(|place| place.address.ip());
             if let Some(host) = host {
                 echo.connect((host, port))?;
                 measure_far(&rma, &all[1], &echo)?;

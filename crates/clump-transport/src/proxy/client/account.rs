@@ -60,39 +60,30 @@ impl Inner {
         debug_assert!(self.full_way.is_none_or(|way| way < ways.len()), "a proxy had no room");
         let bytes: usize = kept.iter().map(|(.., payload)| payload.len()).sum();
         debug_assert_eq!(bytes, self.kept_bytes, "stored bytes are counted");
-        debug_assert_eq!(gone.len(), self.node.ranks(), "each rank is here or gone");
-        let is_gone = |rank: u32| gone.get(rank as usize).is_some_and(Option::is_some);
-        for (at, (rank, _)) in watched.iter().enumerate() {
-            debug_assert!(!is_gone(*rank), "a rank that is gone is watched no more");
-            let mut others = watched.iter().skip(at + 1);
-            debug_assert!(others.all(|(other, _)| other != rank), "a rank is watched once");
+        let is_gone = |rank: &u32| gone.contains_key(rank);
+        for (at, rank) in watched.iter().enumerate() {
+            debug_assert!(!is_gone(rank), "a rank that is gone is watched no more");
+            debug_assert!(!watched[at + 1..].contains(rank), "a rank is watched once");
         }
-        debug_assert!(left.iter().all(|rank| is_gone(*rank)), "only ranks that are gone are left");
+        debug_assert!(left.iter().all(is_gone), "only ranks that are gone are left");
     }
 
     /// Watches `peer` for its death from now on, if it is a rank.
     pub(super) fn watch(&mut self, peer: u32) {
         debug_assert!(!self.node.is_local(peer), "ranks of a node need no proxy");
-        let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
-        if !known
-            && !self.watched.iter().any(|(rank, _)| *rank == peer)
-            && let Some(block) = self.node.rank(peer)
-        {
-            self.watched.push((peer, block));
+        let is_rank = (peer as usize) < self.node.ranks();
+        if is_rank && !self.gone.contains_key(&peer) && !self.watched.contains(&peer) {
+            self.watched.push(peer);
         }
     }
 
     /// Notes which watched ranks are gone.
     pub(super) fn housekeeping(&mut self) {
-        let Self { watched, gone, left, .. } = self;
-        watched.retain(|(rank, block)| {
-            let Some(why) = peers::gone(block) else { return true };
-            if let Some(place) = gone.get_mut(*rank as usize) {
-                debug_assert_eq!(*place, None, "a rank that is gone is watched no more");
-                *place = Some(why);
-            } else {
-                debug_assert!(false, "only ranks are watched");
-            }
+        let Self { watched, gone, left, node, .. } = self;
+        watched.retain(|rank| {
+            let Some(why) = node.peer(*rank).and_then(peers::gone) else { return true };
+            let before = gone.insert(*rank, why);
+            debug_assert_eq!(before, None, "a rank that is gone is watched no more");
             debug_assert!(!left.contains(rank), "a rank goes once");
             left.push(*rank);
             false

@@ -6,6 +6,7 @@ use clump_net::{Disposition, QueuedMessage};
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
 use clump_shm::node::NodeConfig;
+use clump_shm::rank::RankState;
 use proptest::prelude::*;
 
 const RANKS: u32 = 4;
@@ -161,9 +162,7 @@ impl Bench {
             }
             Step::Take { which, most } => return self.take(which, most),
             Step::Leave { rank } => {
-                let block = self.memory.rank(rank).unwrap();
-                let _ = block.join(77);
-                block.finalize();
+                self.memory.peer(rank).unwrap().mirror_state(RankState::Finalized);
                 self.client.housekeeping();
             }
             Step::Sleep => drop(self.client.request_room()),

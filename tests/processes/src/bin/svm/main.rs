@@ -346,8 +346,8 @@ fn leave() -> Result<()> {
     written.set(me, 1)?;
     if me == 0 {
         (1..cl.nranks()).try_for_each(|rank| written.wait(rank, 1))?;
-        let block = cl.node().rank(cl.nranks() as u32 - 1).ok_or("its block")?;
-        while block.state() != RankState::Finalized {
+        let peer = cl.node().peer(cl.nranks() as u32 - 1).ok_or("its record")?;
+        while peer.state() != RankState::Finalized {
             clock::yield_now();
         }
         for rank in 0..cl.nranks() {
