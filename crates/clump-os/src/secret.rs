@@ -1,4 +1,4 @@
-//! Keys in memory: pages of their own that no core dump holds, and the removal of the copies that
+//! Keys in memory: pages for nothing else that no core dump holds, and the removal of the copies that
 //! working with them leaves on the stack and in registers.
 //!
 //! A core dump shows the memory of a process and the registers of its threads to any reader of the
@@ -11,13 +11,12 @@
 //! encryption.
 
 mod registers;
+mod slab;
 
 pub use registers::scrub_registers;
 
 use crate::error::{OsError, Result};
-use crate::map::PAGE;
-use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use slab::{LINE, Place};
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -26,7 +25,7 @@ use std::ptr::NonNull;
 /// about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
 pub const SCRUBBED_BYTES: usize = 32 << 10;
 
-/// A value in memory of its own that core dumps leave out; overwritten with zeros when dropped.
+/// A value in memory that core dumps leave out, on pages with other secrets; overwritten with zeros when dropped.
 ///
 /// `T` must hold its value itself: memory behind a `Box` or `Vec` would not be protected, so types
 /// that need dropping do not compile.
@@ -35,13 +34,13 @@ pub const SCRUBBED_BYTES: usize = 32 << 10;
 /// processes ever encrypt under one key and counter. A child that goes on without `exec` must not
 /// use secrets of its parent: the unsafe caller of `fork` ensures that.
 pub struct Secret<T> {
-    /// Inside the pages, at a cache line that differs from page to page.
+    /// The beginning of its place.
     value: NonNull<T>,
     /// Kept for its drop.
-    _pages: Pages,
+    _place: Place,
 }
 
-// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else
+// SAFETY: a Secret owns its value as a Box does; the place is an address range that nothing else
 // uses.
 unsafe impl<T: Send> Send for Secret<T> {}
 // SAFETY: as above; `&Secret<T>` gives out `&T` only.
@@ -64,24 +63,24 @@ impl<T> Secret<T> {
     pub fn try_new<E: From<OsError>>(
         make: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<Self, E> {
-        let (pages, value) = Self::room()?;
+        let (place, value) = Self::room()?;
         scrubbed(|| {
             let made = make()?;
-            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and
+            // SAFETY: `value` is a fresh place with room for a T, on a cache line, and
             // nothing else refers to it.
             unsafe { value.write(made) };
             Ok::<(), E>(())
         })?;
-        Ok(Self { value, _pages: pages })
+        Ok(Self { value, _place: place })
     }
 
-    /// Maps fresh pages; returns them and the address of the value.
-    fn room() -> Result<(Pages, NonNull<T>)> {
+    /// Takes a fresh place; returns it and the address of the value.
+    fn room() -> Result<(Place, NonNull<T>)> {
         const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
         const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
-        let pages = Pages::new(size_of::<T>())?;
-        let value = pages.place(size_of::<T>()).cast();
-        Ok((pages, value))
+        let place = Place::new(size_of::<T>())?;
+        let value = place.start().cast();
+        Ok((place, value))
     }
 }
 
@@ -91,9 +90,9 @@ impl<const N: usize> Secret<[u8; N]> {
     /// # Errors
     /// No memory can be mapped, or it cannot be kept out of core dumps.
     pub fn zeroed() -> Result<Self> {
-        let (pages, value) = Self::room()?;
-        // Fresh pages are zeros, and zeros are bytes.
-        Ok(Self { value, _pages: pages })
+        let (place, value) = Self::room()?;
+        // A fresh place is zeros, and zeros are bytes.
+        Ok(Self { value, _place: place })
     }
 
     /// Creates a secret of bytes from the operating system's random source, which never were
@@ -126,8 +125,8 @@ impl<T> Deref for Secret<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while
-        // this lives.
+        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the place stays its own
+        // while this lives.
         unsafe { self.value.as_ref() }
     }
 }
@@ -143,66 +142,6 @@ impl<T> DerefMut for Secret<T> {
 impl<T> std::fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(..)")
-    }
-}
-
-/// Alignment of a value, in bytes.
-const LINE: usize = 64;
-
-/// Pages that no dump holds; zeroed, then unmapped, when dropped.
-struct Pages {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-impl Pages {
-    fn new(value_bytes: usize) -> Result<Self> {
-        let bytes = value_bytes.max(1).next_multiple_of(PAGE);
-        let failed = |e| OsError::new(format!("mapping {bytes} bytes for a secret"), e);
-        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }
-        .map_err(failed)?;
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| failed(Errno::FAULT))?;
-        let pages = Self { base, bytes };
-        let start = base.as_ptr().cast();
-        // SAFETY: advice on, and locking of, a range that `pages` owns and nothing refers to yet.
-        unsafe {
-            rustix::mm::madvise(start, bytes, Advice::LinuxDontDump)
-                .map_err(|e| OsError::new("keeping a secret out of core dumps", e))?;
-            // Best effort: old kernels and small limits of locked memory are no reason not to run.
-            let _ = rustix::mm::madvise(start, bytes, Advice::LinuxWipeOnFork);
-            let _ = rustix::mm::mlock(start, bytes);
-        }
-        Ok(pages)
-    }
-
-    /// Returns the address of a value of so many bytes. Values of several secrets would contend for
-    /// the same few sets of the first-level cache if they all began their page: the page's number
-    /// spreads them.
-    fn place(&self, value_bytes: usize) -> NonNull<u8> {
-        let value_lines = value_bytes.div_ceil(LINE);
-        let places = self.bytes / LINE - value_lines + 1;
-        let line = (self.base.addr().get() / PAGE).wrapping_mul(value_lines) % places;
-        // SAFETY: `line + value_lines` is at most the number of lines, so this is inside the pages.
-        unsafe { self.base.add(line * LINE) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the pages are this value's own, and their contents need no drop; then exactly the
-        // mapped range goes, and this is its only owner.
-        unsafe {
-            wipe(std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes));
-            let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes);
-        }
     }
 }
 
@@ -241,6 +180,8 @@ fn scrub_stack() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::PAGE;
+    use rustix::io::Errno;
 
     /// Returns the flags of the mapping that holds `address`, as smaps gives them.
     fn flags_at(address: usize) -> Vec<String> {
@@ -269,6 +210,42 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "Secret(..)");
         let ordinary = flags_at(std::ptr::from_ref(&bytes).addr());
         assert!(!ordinary.contains(&"dd".to_owned()), "this test sees nothing: {ordinary:?}");
+    }
+
+    /// Returns the bytes of this process's memory from `address` on.
+    fn bytes_at(address: usize, bytes: usize) -> std::io::Result<Vec<u8>> {
+        use std::os::unix::fs::FileExt;
+        let mut read = vec![0; bytes];
+        let memory = std::fs::File::open("/proc/self/mem")?;
+        memory.read_exact_at(&mut read, address as u64).map(|()| read)
+    }
+
+    #[test]
+    fn secrets_share_pages_apart_from_each_other_and_leave_zeros_behind() {
+        // A size that no other test has: their secrets are on other pages.
+        const BYTES: usize = 5 * LINE - 3;
+        let make = |number: u8| Secret::<[u8; BYTES]>::new(|| [number; BYTES]).unwrap();
+        let mut secrets: Vec<_> = (0..96).map(make).collect();
+        let address = |secret: &Secret<[u8; BYTES]>| std::ptr::from_ref(&**secret).addr();
+        let pages: std::collections::BTreeSet<_> =
+            secrets.iter().map(|secret| address(secret) / PAGE).collect();
+        assert_eq!(pages.len(), 8, "twelve to a page");
+        assert!(slab::shared_pages() >= pages.len());
+        for (number, secret) in (0..).zip(&secrets) {
+            assert!(secret.iter().all(|byte| *byte == number), "another lies over secret {number}");
+        }
+        let flags = flags_at(address(&secrets[95]));
+        assert!(flags.contains(&"dd".to_owned()), "not kept out of dumps: {flags:?}");
+        let freed = address(&secrets[7]);
+        drop(secrets.swap_remove(7));
+        assert_eq!(bytes_at(freed, BYTES).unwrap(), vec![0; BYTES]);
+        let again = make(200);
+        assert_eq!(address(&again), freed, "a place is used again");
+        assert!(secrets.iter().all(|secret| secret.iter().all(|byte| *byte == secret[0])));
+        drop((again, secrets));
+        let mapped = pages.iter().filter(|page| bytes_at(*page * PAGE, 1).is_ok()).count();
+        // Another thread of the tests may have mapped one of the addresses since.
+        assert!(mapped < pages.len() / 2, "{mapped} pages without secrets are still there");
     }
 
     #[test]
