@@ -60,7 +60,7 @@ pub struct PacketArrival {
 /// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
 ///
-/// No call panics, allocates (except `new`), or takes more work than a packet can name units: 1024.
+/// No call panics, allocates (except `new`, and sending more units at once than ever), or takes more work than a packet can name units: 1024.
 #[derive(Debug)]
 pub struct Channel {
     send: Send,
@@ -259,6 +259,18 @@ impl Channel {
             black_holes: self.mtu.black_holes(),
             ..self.counts
         }
+    }
+
+    /// Gives back the memory that units in flight took, if everything is acknowledged.
+    pub fn release_spare(&mut self) {
+        self.send.shrink();
+        debug_assert!(self.spare_bytes() == 0 || !self.is_quiet(), "an idle channel keeps little");
+    }
+
+    /// Returns the bytes that [`Channel::release_spare`] gives back once everything is
+    /// acknowledged.
+    pub fn spare_bytes(&self) -> usize {
+        self.send.spare_bytes()
     }
 
     /// Returns the number of the next new unit, and that of the next one to be released.

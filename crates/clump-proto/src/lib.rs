@@ -21,7 +21,9 @@
 //! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
 //!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
 //!    sides.
-//! 5. Nothing allocates but [`Channel::new`]; a packet costs no more than in proportion to what it
+//! 5. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
+//!    doubles, up to 1024 entries, until [`Channel::release_spare`]. A packet costs no more than in
+//!    proportion to what it
 //!    newly acknowledges and finds lost.
 //! 6. No statement of a peer, even an authenticated one, affects more than its own channel: no
 //!    panic, no memory.
@@ -62,6 +64,7 @@ mod sack;
 mod send;
 mod stats;
 mod time;
+mod transmissions;
 mod window;
 
 pub use channel::{Channel, Content, PacketArrival, Transmit, UnitStatus, Waiting};

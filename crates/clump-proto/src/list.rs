@@ -13,6 +13,21 @@ pub(crate) struct Links {
 impl Links {
     /// Links of an entry in no list.
     pub(crate) const NONE: Links = Links { before: NONE, after: NONE };
+
+    /// Follows a move of all entries to other indices.
+    pub(crate) fn relocate(&mut self, place: impl Fn(usize) -> usize) {
+        self.before = relocated(self.before, &place);
+        self.after = relocated(self.after, &place);
+    }
+}
+
+fn relocated(index: u16, place: impl Fn(usize) -> usize) -> u16 {
+    if index == NONE {
+        return NONE;
+    }
+    let moved = place(index.into());
+    debug_assert!(moved < usize::from(NONE), "the index has its 16 bits");
+    moved as u16
 }
 
 /// A table of fewer than 65,535 entries with links in them.
@@ -82,6 +97,12 @@ impl List {
             links.before = before;
         }
         debug_assert!((self.front == NONE) == (self.back == NONE), "both ends or none");
+    }
+
+    /// Follows a move of all entries to other indices.
+    pub(crate) fn relocate(&mut self, place: impl Fn(usize) -> usize) {
+        self.front = relocated(self.front, &place);
+        self.back = relocated(self.back, &place);
     }
 
     /// Returns the entries of the list in order, and asserts that their links agree.

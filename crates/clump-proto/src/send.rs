@@ -4,35 +4,8 @@ use crate::bits::Bits;
 use crate::list::{Links, List};
 use crate::receive::SPAN;
 use crate::time::Ticks;
+use crate::transmissions::{LastTransmission, Transmissions, UnitState};
 use clump_wire::MAX_SACK_WORDS;
-
-/// Entries for units; as many as may be in flight.
-const UNITS: usize = SPAN as usize;
-const _: () = assert!(UNITS.is_power_of_two() && UNITS == MAX_SACK_WORDS * 64);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UnitState {
-    /// In flight: sent, and neither acknowledged nor found lost.
-    InFlight,
-    /// Found lost, and not sent again yet.
-    Lost,
-    /// Arrived; also an entry without a unit.
-    Done,
-}
-
-/// The last transmission of a unit.
-#[derive(Debug, Clone, Copy)]
-struct LastTransmission {
-    links: Links,
-    sent: Ticks,
-    /// Position of the transmission in the order of all; tells packets of one tick apart.
-    order: u64,
-    bytes: u32,
-    times: u8,
-    state: UnitState,
-    /// True if it was found lost at some time.
-    lost_once: bool,
-}
 
 /// A transmission, as loss detection sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +38,7 @@ pub(crate) struct Acked {
 /// The units in flight.
 #[derive(Debug)]
 pub(crate) struct Send {
-    places: Box<[LastTransmission; UNITS]>,
+    places: Transmissions,
     /// First unit that has not arrived.
     first: u64,
     /// Number of the next new unit.
@@ -83,17 +56,8 @@ pub(crate) struct Send {
 
 impl Send {
     pub(crate) fn new() -> Self {
-        let nowhere = LastTransmission {
-            links: Links::NONE,
-            sent: 0,
-            order: 0,
-            bytes: 0,
-            times: 0,
-            state: UnitState::Done,
-            lost_once: false,
-        };
         Self {
-            places: Box::new([nowhere; UNITS]),
+            places: Transmissions::new(),
             first: 0,
             next: 0,
             released: 0,
@@ -144,11 +108,15 @@ impl Send {
             return u64::MAX;
         }
         debug_assert!(u32::try_from(bytes).is_ok(), "the length of a packet");
+        if self.next - self.first >= self.places.len() as u64 {
+            let lists = [&mut self.units_in_flight, &mut self.lost];
+            self.places.grow((self.first, self.next), lists);
+        }
         let unit = self.next;
         debug_assert!(!self.arrived.has(unit), "what was not sent has not arrived");
         self.order += 1;
         let bytes = bytes.min(u32::MAX as usize) as u32;
-        let index = unit as usize & (UNITS - 1);
+        let index = self.places.index(unit);
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.state == UnitState::Done, "the entry is free");
             debug_assert!(place.order < self.order, "orders grow");
@@ -164,7 +132,7 @@ impl Send {
             };
             self.next += 1;
             self.bytes_in_flight += bytes as usize;
-            self.units_in_flight.push(&mut *self.places, index);
+            self.units_in_flight.push(&mut self.places, index);
         }
         unit
     }
@@ -174,7 +142,7 @@ impl Send {
         if unit < self.first || unit >= self.next {
             return None;
         }
-        let index = unit as usize & (UNITS - 1);
+        let index = self.places.index(unit);
         let place = self.places.get_mut(index)?;
         let (state, bytes) = (place.state, place.bytes as usize);
         if state == UnitState::Done {
@@ -188,13 +156,13 @@ impl Send {
         place.state = UnitState::InFlight;
         if state == UnitState::Lost {
             debug_assert!(self.lost_bytes >= bytes, "its bytes were counted as lost");
-            self.lost.remove(&mut *self.places, index);
+            self.lost.remove(&mut self.places, index);
             self.lost_bytes -= bytes;
             self.bytes_in_flight += bytes;
         } else {
-            self.units_in_flight.remove(&mut *self.places, index);
+            self.units_in_flight.remove(&mut self.places, index);
         }
-        self.units_in_flight.push(&mut *self.places, index);
+        self.units_in_flight.push(&mut self.places, index);
         Some(bytes)
     }
 
@@ -226,7 +194,7 @@ impl Send {
     /// Returns the unit from `first` on that has this entry.
     #[inline]
     fn unit_of(&self, index: usize) -> u64 {
-        self.first + ((index as u64).wrapping_sub(self.first) & (SPAN - 1))
+        self.places.unit_of(index, self.first)
     }
 
     /// Returns the order of the last transmission.
@@ -240,8 +208,8 @@ impl Send {
             debug_assert!(false, "what is found lost was in flight");
             return;
         };
-        self.units_in_flight.remove(&mut *self.places, index);
-        self.lost.push(&mut *self.places, index);
+        self.units_in_flight.remove(&mut self.places, index);
+        self.lost.push(&mut self.places, index);
         let open = self.open_bytes();
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.state == UnitState::InFlight, "from in flight to lost only");
@@ -314,7 +282,7 @@ impl Send {
     /// Notes that a unit has arrived, for the first and only time.
     #[inline]
     fn on_delivered(&mut self, unit: u64, echo: Option<Ticks>, acked: &mut Acked) {
-        let index = unit as usize & (UNITS - 1);
+        let index = self.places.index(unit);
         debug_assert!(self.released <= unit && unit < self.next, "a unit on its way");
         let Some(place) = self.places.get_mut(index) else {
             debug_assert!(false, "the mask keeps the index inside");
@@ -342,12 +310,25 @@ impl Send {
         }
         debug_assert!(self.open_bytes() >= bytes, "its bytes were counted");
         if state == UnitState::Lost {
-            self.lost.remove(&mut *self.places, index);
+            self.lost.remove(&mut self.places, index);
             self.lost_bytes -= bytes;
         } else {
-            self.units_in_flight.remove(&mut *self.places, index);
+            self.units_in_flight.remove(&mut self.places, index);
             self.bytes_in_flight -= bytes;
         }
+    }
+
+    /// Gives back the memory that units in flight took, if there are none.
+    pub(crate) fn shrink(&mut self) {
+        if self.is_quiet() {
+            debug_assert!(self.open_bytes() == 0, "quiet: none on its way");
+            self.places.shrink();
+        }
+    }
+
+    /// Returns the bytes that [`Send::shrink`] would give back.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.places.spare_bytes()
     }
 
     /// Returns the number of the next new unit, and that of the next one to be released.
@@ -362,7 +343,7 @@ impl Send {
         assert!(!self.arrived.has(self.first), "the first is missing");
         let (mut seen, mut flying, mut lost) = (0, 0, 0);
         for unit in self.first..self.next {
-            let Some(place) = self.places.get(unit as usize & (UNITS - 1)) else { break };
+            let Some(place) = self.places.get(self.places.index(unit)) else { break };
             seen += 1;
             let open = place.state != UnitState::Done;
             assert_eq!(open, !self.arrived.has(unit), "units are open until they arrive");
@@ -403,12 +384,5 @@ impl Send {
         debug_assert!(unit < self.first, "only what has arrived is released");
         self.released += 1;
         Some(unit)
-    }
-}
-
-impl crate::list::Linked for [LastTransmission; UNITS] {
-    #[inline]
-    fn links(&mut self, index: usize) -> Option<&mut Links> {
-        self.get_mut(index & (UNITS - 1)).map(|place| &mut place.links)
     }
 }
