@@ -72,6 +72,11 @@ impl BulkSender {
         &self.records
     }
 
+    /// Gives back buffers that no record needs.
+    pub(crate) fn release_spare(&mut self) {
+        self.records.release_spare();
+    }
+
     /// Notes that there is bulk to send; returns the request for a stream, if one is due.
     pub(crate) fn want(&mut self, now: Nanos) -> Option<StreamNotice> {
         if !matches!(self.state, State::Off) || now < self.retry_at {

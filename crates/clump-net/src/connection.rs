@@ -3,6 +3,7 @@
 mod bulk;
 mod bulk_receiver;
 mod burst;
+mod idle;
 mod long;
 mod peer_streams;
 mod record_reader;
@@ -18,6 +19,7 @@ use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
+use idle::TrafficCount;
 pub(crate) use long::LongBody;
 use peer_streams::{MIN_BULK, PeerStreams};
 use rx::Rx;
@@ -70,6 +72,8 @@ pub(crate) struct Connection {
     rx: Rx,
     /// The streams to and from the peer, once there was bulk.
     bulk: Option<Box<PeerStreams>>,
+    /// Tells whether the connection is idle.
+    traffic: TrafficCount,
     /// True once it was reported that the path carries less than before.
     told_narrow: bool,
 }
@@ -80,7 +84,8 @@ impl Connection {
         let channel = Channel::new(config, now);
         let tx = Tx::new(now, channel.datagram_bytes(), config.control_first, sealer);
         debug_assert!(channel.is_quiet() && !tx.outbox.has_waiting(), "nothing was sent");
-        Self { channel, tx, rx: Rx::default(), bulk: None, told_narrow: false }
+        let (rx, traffic) = (Rx::default(), TrafficCount::default());
+        Self { channel, tx, rx, bulk: None, traffic, told_narrow: false }
     }
 
     /// Sends a message, or finds no room for it.

@@ -87,6 +87,19 @@ impl Outbox {
         self.sealed.set_growth(bytes);
     }
 
+    /// Gives back the memory that units in flight or waiting took; there are none.
+    pub(crate) fn release_spare(&mut self) {
+        debug_assert!(!self.has_waiting(), "what waits is kept");
+        self.units.release_spare();
+        self.in_flight.release_spare();
+        self.sealed.release_spare();
+    }
+
+    /// Returns the bytes that [`Outbox::release_spare`] gives back.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.units.spare_bytes() + self.in_flight.spare_bytes() + self.sealed.spare_bytes()
+    }
+
     /// Sets the longest unit, after the path's datagram size changed. Existing units stay as they
     /// are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {

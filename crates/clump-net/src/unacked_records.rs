@@ -88,6 +88,16 @@ impl UnackedRecords {
         self.bytes
     }
 
+    /// Gives back the buffers for the next records.
+    pub(crate) fn release_spare(&mut self) {
+        (self.spare, self.spare_bytes) = (Vec::new(), 0);
+    }
+
+    /// Returns the bytes of the buffers for the next records.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.spare_bytes
+    }
+
     /// Returns the number of records kept.
     pub(crate) fn len(&self) -> usize {
         self.records.len()

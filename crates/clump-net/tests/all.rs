@@ -5,6 +5,7 @@ mod pair;
 mod seal_vectors;
 
 mod company;
+mod idle;
 mod seal;
 mod seal_known;
 mod sealed_buffers;

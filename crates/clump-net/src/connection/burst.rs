@@ -110,6 +110,7 @@ impl Connection {
             );
         }
         sink.schedule.note_timeout(self.channel.next_timeout());
+        sink.schedule.note_timeout(self.release_idle(now));
     }
 
     /// Retransmits lost units, then sends new ones as far as the window allows, then an

@@ -218,9 +218,29 @@ impl BufferPool {
         }
     }
 
-    /// Gives up all send buffers but those kept for reuse.
+    /// Gives up all send buffers.
     pub(super) fn clear(&mut self) {
         (self.send_buffer, self.send_buffers) = (SendBuffer::default(), VecDeque::new());
+        (self.spare, self.spare_bytes) = (VecDeque::new(), 0);
+    }
+
+    /// Gives back all send buffers; no unit needs one. Their numbers go on.
+    pub(super) fn release_spare(&mut self) {
+        if self.units() > 0 {
+            debug_assert!(false, "buffers of units are kept");
+            return;
+        }
+        let number = self.number();
+        self.clear();
+        self.first = number;
+        debug_assert!(self.spare_bytes() == 0 && !self.has_room(), "the next unit gets a new one");
+    }
+
+    /// Returns the bytes of send buffers that no unit needs.
+    pub(super) fn spare_bytes(&self) -> usize {
+        let filling = if self.send_buffer.units == 0 { self.send_buffer.capacity() } else { 0 };
+        let listed = self.send_buffers.capacity() + self.spare.capacity();
+        self.spare_bytes + filling + listed * size_of::<SendBuffer>()
     }
 
     /// Asserts what always holds between calls.

@@ -78,6 +78,19 @@ pub(super) struct InFlightUnits {
 }
 
 impl InFlightUnits {
+    /// Gives back the memory of the list of units; none is in flight.
+    pub(super) fn release_spare(&mut self) {
+        debug_assert!(self.units.is_empty() && self.spans.is_empty(), "units in flight are kept");
+        self.units.shrink_to_fit();
+        self.spans.shrink_to_fit();
+    }
+
+    /// Returns the bytes that [`InFlightUnits::release_spare`] gives back.
+    pub(super) fn spare_bytes(&self) -> usize {
+        let units = self.units.capacity() * size_of::<InFlightUnit>();
+        units + self.spans.capacity() * size_of::<(u64, u64)>()
+    }
+
     /// Returns the number of the first unit kept.
     #[inline]
     pub(super) fn base(&self) -> u64 {

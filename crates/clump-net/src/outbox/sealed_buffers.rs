@@ -29,6 +29,18 @@ impl SealedBuffers {
         self.pool.set_growth(bytes);
     }
 
+    /// Gives back all send buffers; no packet is kept.
+    pub(super) fn release_spare(&mut self) {
+        debug_assert!(self.units.is_empty(), "packets in flight are kept");
+        self.pool.release_spare();
+        self.units = VecDeque::new();
+    }
+
+    /// Returns the bytes that [`SealedBuffers::release_spare`] gives back.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.pool.spare_bytes() + self.units.capacity() * size_of::<(u64, u64)>()
+    }
+
     pub(super) fn clear(&mut self) {
         self.pool.clear();
         self.units.clear();

@@ -26,6 +26,18 @@ impl WaitingUnits {
         Self { pool, open: None, open_route: None, closed: VecDeque::new(), bytes: 0 }
     }
 
+    /// Gives back all send buffers; no unit waits or is in flight.
+    pub(super) fn release_spare(&mut self) {
+        debug_assert!(self.bytes == 0, "what waits is kept");
+        self.pool.release_spare();
+        self.closed = VecDeque::new();
+    }
+
+    /// Returns the bytes that [`WaitingUnits::release_spare`] gives back.
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.pool.spare_bytes() + self.closed.capacity() * size_of::<BufferRange>()
+    }
+
     /// Returns the bytes that wait.
     #[inline]
     pub(super) fn bytes(&self) -> usize {

@@ -89,6 +89,12 @@ impl Stack {
         connections.map(Connection::memory_bytes).sum::<usize>() + self.deliveries.bytes()
     }
 
+    /// Returns the bytes of buffers and tables that nothing needs at present: they are given back
+    /// once their connections are idle.
+    pub fn spare_bytes(&self) -> usize {
+        self.peers.open_connections().map(|(_, connection)| connection.spare_bytes()).sum()
+    }
+
     /// Returns the time since the last arrival from a connected peer; `None` for any other.
     pub fn silent_for(&self, peer: u32, now: Nanos) -> Option<Nanos> {
         let connection = self.peers.get(peer)?.connection.as_deref()?;
