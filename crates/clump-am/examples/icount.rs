@@ -157,7 +157,7 @@ impl Pair {
                 channel: clump_proto::Config::default(),
                 // No report of consumption is needed, so none is counted.
                 credit_bytes: 1 << 40,
-                peers: vec![peer],
+                peers: Arc::new(vec![peer]),
             };
             let driver = Box::new(hub.attach(address(me))?);
             Ok(Stack::new(config, &JobKey::new(&mut [7; 32])?, driver, Box::new(Open))?)

@@ -4,7 +4,7 @@
 use crate::driver::Driver;
 use crate::error::DriverError;
 use crate::frames::{Packet, Xdp, packet_socket, xdp_socket};
-use crate::multirail::{Multirail, PeerPaths};
+use crate::multirail::Multirail;
 use crate::udp::{Udp, UdpOptions};
 use clump_os::packet;
 use clump_os::xdp::{self, Attached, Mode};
@@ -73,8 +73,7 @@ pub fn take(
 }
 
 /// Creates a driver over one bound UDP socket for each address of this node, and the descriptors
-/// that [`open`] returned for all of these addresses, in order. Peers are needed where there are
-/// several.
+/// that [`open`] returned for all of these addresses, in order.
 ///
 /// # Errors
 /// Fails as [`take`] does, and if there is no socket, or too many.
@@ -82,7 +81,6 @@ pub fn take_all(
     sockets: Vec<OwnedFd>,
     direct: Vec<OwnedFd>,
     options: UdpOptions,
-    peers: impl IntoIterator<Item = PeerPaths>,
 ) -> Result<Box<dyn Driver>, DriverError> {
     let count = sockets.len();
     let each = direct.len() / count.max(1);
@@ -93,7 +91,7 @@ pub fn take_all(
         Some(one) if count == 1 => Ok(one),
         last => {
             drivers.extend(last);
-            Ok(Box::new(Multirail::new(drivers, peers)?))
+            Ok(Box::new(Multirail::new(drivers)?))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::DriverError;
 use crate::inbound::Inbound;
+use crate::multirail::PeerPaths;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
@@ -96,6 +97,12 @@ pub trait Driver: Send {
     /// probing, not per datagram.
     fn path_hint(&self, to: SocketAddr) -> Option<usize>;
 
+    /// Tells the paths to a peer, before anything is sent to it. Only a driver with several paths
+    /// uses this.
+    fn add_peer(&mut self, peer: PeerPaths) {
+        let _ = peer;
+    }
+
     /// Notes that a datagram that arrived by `path` ([`Datagram::path`](crate::Datagram)) was
     /// authenticated as one from the peer that is sent to at `peer`. Only a driver with several
     /// paths uses this.
@@ -168,6 +175,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         (**self).path_hint(to)
+    }
+
+    fn add_peer(&mut self, peer: PeerPaths) {
+        (**self).add_peer(peer);
     }
 
     fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {

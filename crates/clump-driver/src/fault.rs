@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
+use crate::multirail::PeerPaths;
 use delay_queue::{DelayQueue, DelayedDatagram};
 use plan::Cuts;
 use sampler::FaultSampler;
@@ -344,6 +345,10 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
         self.inner.set_probe_key(key);
+    }
+
+    fn add_peer(&mut self, peer: PeerPaths) {
+        self.inner.add_peer(peer);
     }
 
     fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {

@@ -52,16 +52,13 @@ pub struct Multirail<D> {
 }
 
 impl<D: Driver> Multirail<D> {
-    /// Drives `inner`, one for each path, to reach `peers`. Other destinations are reached by the
-    /// first path.
+    /// Drives `inner`, one for each path. Destinations that are no peers
+    /// ([`Driver::add_peer`]) are reached by the first.
     ///
     /// # Errors
     /// Fails if no driver or too many are given, or if the kernel refuses to watch all of them at
     /// once.
-    pub fn new(
-        inner: Vec<D>,
-        peers: impl IntoIterator<Item = PeerPaths>,
-    ) -> Result<Self, DriverError> {
+    pub fn new(inner: Vec<D>) -> Result<Self, DriverError> {
         if inner.len() > MAX_PATHS {
             return Err(DriverError::Socket("more addresses were given than a driver has paths"));
         }
@@ -78,10 +75,7 @@ impl<D: Driver> Multirail<D> {
             capabilities.receive_buffer = capabilities.receive_buffer.min(other.receive_buffer);
             capabilities.send_buffer = capabilities.send_buffer.min(other.send_buffer);
         }
-        let peers = peers.into_iter().filter(|peer| !peer.addresses.is_empty());
-        let paths = |peer: PeerPaths| Rails::new(peer.addresses, inner.len(), peer.preferred);
-        let peers: Vec<_> = peers.map(paths).collect();
-        let index = peers.iter().enumerate().map(|(at, peer)| (peer.to[0], at)).collect();
+        let (peers, index) = (Vec::new(), HashMap::new());
         let all: Option<Vec<_>> = inner.iter().map(Driver::readiness).collect();
         let watch = all.map(watch).transpose()?;
         let (counts, hot, looks) = (PathCounts::default(), 0, 0);
@@ -235,6 +229,13 @@ impl<D: Driver> Driver for Multirail<D> {
 
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
         self.inner.iter_mut().for_each(|driver| driver.set_probe_key(key));
+    }
+
+    fn add_peer(&mut self, peer: PeerPaths) {
+        let Some(&name) = peer.addresses.first() else { return };
+        debug_assert!(!self.index.contains_key(&name), "each peer is added once");
+        self.index.insert(name, self.peers.len());
+        self.peers.push(Rails::new(peer.addresses, self.inner.len(), peer.preferred));
     }
 
     #[inline]

@@ -33,7 +33,8 @@ fn pair(preferred: usize) -> [Side; 2] {
         let faulty = |udp| Fault::new(udp, 1, FaultPlan::default(), Clock::Steady);
         let paths: Vec<_> = paths.into_iter().map(faulty).collect();
         let cuts = paths.iter().map(Fault::switch).collect();
-        let driver = Multirail::new(paths, [PeerPaths { addresses, preferred }]).unwrap();
+        let mut driver = Multirail::new(paths).unwrap();
+        driver.add_peer(PeerPaths { addresses, preferred });
         Side { driver, cuts, peer, inbound: Inbound::new(16), received: 0 }
     })
 }
@@ -127,9 +128,9 @@ fn a_destination_that_is_no_peer_is_reached_by_the_first_path() {
 
 #[test]
 fn no_path_and_too_many_are_refused() {
-    let none = Multirail::<Udp>::new(Vec::new(), []);
+    let none = Multirail::<Udp>::new(Vec::new());
     assert!(matches!(none.unwrap_err(), DriverError::Socket(why) if why.contains("no path")));
     let bind = |_| Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
-    let many = Multirail::new((0..5).map(bind).collect(), []);
+    let many = Multirail::new((0..5).map(bind).collect());
     assert!(matches!(many.unwrap_err(), DriverError::Socket(why) if why.contains("addresses")));
 }

@@ -19,7 +19,7 @@ use clump_wire::frame::FrameKind;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SLICE_NS: u64 = 150_000_000;
@@ -69,7 +69,7 @@ fn stack(
     let options = UdpOptions { connections: 2, ..UdpOptions::default() };
     let driver = Udp::new(vec![mine.try_clone()?.into()], options)?;
     let key = JobKey::new(&mut [1; 32])?;
-    let peers = vec![PeerAddress { id: 1 - me, address: other.local_addr()?, epoch: 1 }];
+    let peers = Arc::new(vec![PeerAddress { id: 1 - me, address: other.local_addr()?, epoch: 1 }]);
     let channel = clump_proto::Config::default();
     let config = StackConfig { me, epoch: 1, security, channel, credit_bytes: 1 << 20, peers };
     let readiness = driver.readiness().and_then(|fd| fd.try_clone_to_owned().ok());

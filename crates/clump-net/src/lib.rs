@@ -10,7 +10,9 @@
 //! # Invariants
 //! 1. A message is handed over exactly once, or returned with a reason, whatever the network does;
 //!    only a lost peer takes with it messages that it had acknowledged.
-//! 2. Before a packet is authenticated it costs a counter: no state, no answer, no allocation.
+//! 2. Before a packet is authenticated it costs a counter: no state, no answer, no allocation. One
+//!    that names a peer which was never talked to may cost keys, which take the place of the last
+//!    such peer's.
 //! 3. Memory is bounded: messages waiting to be sent, by a limit per peer; messages waiting to be
 //!    handled, by the credit of each sender.
 //! 4. No call blocks, and only messages to a peer wait for that peer to poll.
@@ -30,6 +32,8 @@ pub mod original;
 mod outbox;
 mod payload_pool;
 mod peer;
+mod peer_directory;
+mod peer_maker;
 mod peer_path;
 mod peer_table;
 mod polling;
@@ -50,8 +54,9 @@ pub use connection::Pushed;
 pub use endpoint_table::{EndpointTable, Refusal};
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use outbox::Progress;
+pub use peer_directory::{PeerAddress, PeerDirectory};
 pub use polling::Polling;
 pub use queued_message::{ArrivedMessage, Batch, Disposition, QueuedMessage, Words};
-pub use stack::{Mark, PeerAddress, RelayedFragment, Request, Stack, StackConfig};
+pub use stack::{Mark, RelayedFragment, Request, Stack, StackConfig};
 pub use stats::Stats;
 pub use stream_port::StreamUse;

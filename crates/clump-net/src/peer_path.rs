@@ -24,7 +24,12 @@ impl PeerPath {
     /// Returns true if the header of an arrived packet names this path in the other direction.
     #[inline]
     pub(crate) fn matches(&self, header: &Header) -> bool {
-        let own = &self.header;
+        Self::match_each_other(&self.header, header)
+    }
+
+    /// Returns true if a packet with one of these headers answers packets with the other.
+    #[inline]
+    pub(crate) fn match_each_other(own: &Header, header: &Header) -> bool {
         header.job == own.job
             && header.target == own.source
             && header.target_epoch == own.epoch

@@ -1,11 +1,13 @@
-//! The peers of a stack by their numbers, and those that it communicates with.
+//! The peers that a stack communicates with, by their numbers.
 
 use crate::connection::{Connection, PacketSink};
 use crate::endpoint_table::Refusal;
 use crate::peer::Peer;
+use crate::peer_maker::PeerMaker;
 use crate::schedule::Schedule;
 use crate::transmitter::Transmitter;
 use clump_proto::Nanos;
+use clump_wire::Header;
 
 /// Bytes of buffers kept for reuse beyond those in flight, unless the program sets another value
 /// (ADR 22).
@@ -13,10 +15,19 @@ const SPARE: usize = 8 << 20;
 /// Least window that a peer is given, however many there are.
 const MIN_WINDOW: usize = 16 << 10;
 
-/// All peers.
+/// Peers that neighbouring numbers share a page of the table.
+const PAGE_PEERS: usize = 64;
+
+/// Peers of consecutive numbers.
+type Page = [Option<Box<Peer>>; PAGE_PEERS];
+
+/// The peers that this stack has talked to, or lost.
 #[derive(Debug)]
 pub(crate) struct PeerTable {
-    peers: Vec<Option<Peer>>,
+    /// Pages by number, as far as there are peers.
+    pages: Vec<Option<Box<Page>>>,
+    /// Makes the others when they are first talked to.
+    maker: PeerMaker,
     /// Peers that there is a connection to.
     talking: Vec<u32>,
     /// Configuration of each channel.
@@ -25,53 +36,90 @@ pub(crate) struct PeerTable {
     spare: usize,
 }
 
+/// Returns the page of a peer, and its place there.
+#[inline]
+fn place_of(id: u32) -> (usize, usize) {
+    (id as usize / PAGE_PEERS, id as usize % PAGE_PEERS)
+}
+
 impl PeerTable {
-    pub(crate) fn new(channel: clump_proto::Config) -> Self {
-        Self { peers: Vec::new(), talking: Vec::new(), channel, spare: SPARE }
+    pub(crate) fn new(channel: clump_proto::Config, maker: PeerMaker) -> Self {
+        Self { pages: Vec::new(), maker, talking: Vec::new(), channel, spare: SPARE }
     }
 
     /// Adds a peer.
-    pub(crate) fn insert(&mut self, peer: Peer) {
-        let at = peer.path.peer() as usize;
-        if self.peers.len() <= at {
-            self.peers.resize_with(at + 1, || None);
+    fn insert(&mut self, peer: Box<Peer>) {
+        let id = peer.path.peer();
+        let (page, at) = place_of(id);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
         }
-        if let Some(place) = self.peers.get_mut(at) {
-            debug_assert!(place.is_none(), "each peer is configured once");
-            *place = Some(peer);
+        if let Some(page) = self.pages.get_mut(page) {
+            let page = page.get_or_insert_with(|| Box::new([const { None }; PAGE_PEERS]));
+            if let Some(place) = page.get_mut(at) {
+                debug_assert!(place.is_none(), "each peer is made once");
+                *place = Some(peer);
+            }
         }
-        debug_assert!(self.get(at as u32).is_some(), "it is known by its number");
+        debug_assert!(self.get(id).is_some(), "it is known by its number");
     }
 
-    /// Returns a peer.
+    /// Returns a peer that was talked to, or lost.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&Peer> {
-        self.peers.get(id as usize)?.as_ref()
+        let (page, at) = place_of(id);
+        self.pages.get(page)?.as_ref()?.get(at)?.as_deref()
     }
 
-    /// Returns a peer, mutably.
+    /// Returns a peer that was talked to, or lost, mutably.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Peer> {
-        self.peers.get_mut(id as usize)?.as_mut()
+        let (page, at) = place_of(id);
+        self.pages.get_mut(page)?.as_mut()?.get_mut(at)?.as_deref_mut()
+    }
+
+    /// Returns true if there is a peer of that number, talked to or not.
+    pub(crate) fn is_known(&self, id: u32) -> bool {
+        self.maker.find(id).is_some()
+    }
+
+    /// Returns a peer, made now unless it was; `None` if there is no such peer.
+    #[cold]
+    pub(crate) fn introduced(
+        &mut self,
+        id: u32,
+        transmitter: &mut Transmitter,
+    ) -> Option<&mut Peer> {
+        if self.get(id).is_none() {
+            let peer = self.maker.find(id)?;
+            let made = self.maker.make(peer).ok()?;
+            if transmitter.has_many_paths()
+                && let Some(paths) = self.maker.directory().paths(id)
+            {
+                transmitter.driver.add_peer(paths);
+            }
+            self.insert(made);
+        }
+        self.get_mut(id)
     }
 
     /// Returns a peer that accepts messages, with its connection opened on first use.
     ///
     /// # Errors
-    /// There is no such peer, or it is lost.
+    /// There is no such peer, or no memory for its keys, or it is lost.
     #[inline]
     fn connected(
         &mut self,
         now: impl Fn() -> Nanos,
         id: u32,
-        transmitter: &Transmitter,
+        transmitter: &mut Transmitter,
     ) -> Result<&mut Peer, Refusal> {
-        let known = self.get(id).ok_or(Refusal::NoSuchEndpoint)?;
-        if let Some(refusal) = known.lost {
+        let known = self.get(id);
+        if let Some(refusal) = known.and_then(|known| known.lost) {
             return Err(refusal);
         }
-        if known.connection.is_none() {
-            self.open(now(), id, transmitter);
+        if known.is_none_or(|known| known.connection.is_none()) {
+            self.open(now(), id, transmitter)?;
         }
         debug_assert!(self.get(id).is_some_and(Peer::is_open), "it is connected");
         self.get_mut(id).ok_or(Refusal::NoSuchEndpoint)
@@ -95,48 +143,36 @@ impl PeerTable {
         split.ok_or(Refusal::NoSuchEndpoint)
     }
 
+    /// Opens the connection to a peer, which gets its share of buffers.
+    ///
+    /// # Errors
+    /// There is no such peer, or no memory for its keys.
     #[cold]
-    fn open(&mut self, now: Nanos, id: u32, transmitter: &Transmitter) {
-        let Self { peers, channel, .. } = self;
-        let Some(Some(peer)) = peers.get_mut(id as usize) else {
-            debug_assert!(false, "the caller has found it");
-            return;
-        };
-        peer.open(now, channel, transmitter);
-        self.on_opened(id, transmitter);
-    }
-
-    /// Opens the connection to a peer that a packet came from, unless it is open. Returns true if
-    /// it was not: [`PeerTable::on_opened`] is to be called.
-    #[inline]
-    pub(crate) fn ensure_open(
-        channel: &clump_proto::Config,
-        peer: &mut Peer,
+    pub(crate) fn open(
+        &mut self,
         now: Nanos,
-        transmitter: &Transmitter,
-    ) -> bool {
-        let opens = peer.connection.is_none();
-        if opens {
-            peer.open(now, channel, transmitter);
-        }
-        debug_assert!(peer.connection.is_some());
-        opens
-    }
-
-    /// Notes that there is a connection to a peer now: it gets its share of buffers.
-    #[cold]
-    pub(crate) fn on_opened(&mut self, id: u32, transmitter: &Transmitter) {
+        id: u32,
+        transmitter: &mut Transmitter,
+    ) -> Result<(), Refusal> {
         debug_assert!(!self.talking.contains(&id), "opened once");
-        debug_assert!(self.get(id).is_some_and(|peer| peer.connection.is_some()), "and it is");
+        self.introduced(id, transmitter).ok_or(Refusal::NoSuchEndpoint)?;
+        let channel = self.channel.clone();
+        let peer = self.get_mut(id).ok_or(Refusal::NoSuchEndpoint)?;
+        peer.open(now, &channel, transmitter);
+        debug_assert!(peer.connection.is_some(), "and it is open");
         self.talking.push(id);
         self.share(transmitter);
+        Ok(())
     }
 
-    /// Returns the peer to be found under `id`, and the configuration of channels.
+    /// Returns the peer that a packet with this header names. One that was not talked to yet stays
+    /// only if it is opened.
     #[inline]
-    pub(crate) fn source_of(&mut self, id: u32) -> Option<(&mut Peer, &clump_proto::Config)> {
-        let peer = self.peers.get_mut(id as usize)?.as_mut()?;
-        Some((peer, &self.channel))
+    pub(crate) fn source_of(&mut self, header: &Header) -> Option<&mut Peer> {
+        if self.get(header.source).is_none() {
+            return self.maker.candidate(header);
+        }
+        self.get_mut(header.source)
     }
 
     /// Sets the bytes of buffers kept for reuse, for all peers together.
@@ -153,8 +189,10 @@ impl PeerTable {
         let spare = self.spare / connections;
         let window = u32::try_from(buffer.max(MIN_WINDOW)).unwrap_or(u32::MAX);
         debug_assert!(window >= MIN_WINDOW as u32, "no peer is shut out");
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(connection) = &mut peer.connection {
+        for at in 0..self.talking.len() {
+            let connection = self.connected_mut(at).and_then(|peer| peer.connection.as_mut());
+            debug_assert!(connection.is_some(), "only connections are listed");
+            if let Some(connection) = connection {
                 connection.set_shares(window, spare);
             }
         }
@@ -175,14 +213,10 @@ impl PeerTable {
         peer
     }
 
-    /// Iterates over all peers with their numbers.
+    /// Iterates over all peers that are kept, with their numbers.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Peer)> + '_ {
-        (0..).zip(&self.peers).filter_map(|(id, peer)| Some((id, peer.as_ref()?)))
-    }
-
-    /// Iterates over all peers, mutably.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Peer> + '_ {
-        self.peers.iter_mut().flatten()
+        let peers = self.pages.iter().flatten().flat_map(|page| page.iter().flatten());
+        peers.map(|peer| (peer.path.peer(), &**peer))
     }
 
     /// Iterates over the peers that there was ever a connection to.
@@ -202,7 +236,8 @@ impl PeerTable {
         let listed = self.talking().filter(|(_, peer)| peer.connection.is_some()).count();
         assert_eq!(listed, connected, "only connections are listed");
         for (id, peer) in self.all() {
-            assert_eq!(peer.path.peer(), id, "peers lie at their numbers");
+            let found = self.get(id).is_some_and(|found| std::ptr::eq(found, peer));
+            assert!(found, "peers lie at their numbers");
             let lists = self.talking.iter().filter(|listed| **listed == id).count();
             assert!(lists <= 1, "a peer is listed once");
             if let Some(connection) = peer.connection.as_deref() {

@@ -1,7 +1,7 @@
 //! Keys of a job, and the sealing and opening of packets with them.
 //!
-//! A stack has one [`Sealer`] and one [`Opener`] for each peer, made from the [`JobKey`] that its
-//! rank was given at start. With [`Security::Aead`] a packet's body is encrypted, and header,
+//! A stack has one [`Sealer`] and one [`Opener`] for each peer that it talks to, made on first use
+//! from the [`JobKey`] that its rank was given at start. With [`Security::Aead`] a packet's body is encrypted, and header,
 //! selective acks and body are authenticated (AES-128-GCM, RFC 5116); with [`Security::Crc`], for
 //! links that no attacker reaches, CRC-32C (RFC 3720, B.4) guards against damage only.
 //!
@@ -53,6 +53,7 @@ use clump_os::secret::{Secret, scrubbed, wipe};
 use clump_wire::Security;
 use ring::aead::{AES_128_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use std::sync::Arc;
 
 /// Bytes of the key of a job.
 pub const JOB_KEY_BYTES: usize = 32;
@@ -78,11 +79,11 @@ pub enum KeyError {
     Derivation,
 }
 
-/// The key of a job, from which those of its paths are derived. It keeps the extracted form; the 32
-/// bytes themselves are forgotten.
-#[derive(Debug)]
+/// The key of a job, from which those of its paths are derived. It keeps the extracted form, which
+/// clones share; the 32 bytes themselves are forgotten.
+#[derive(Debug, Clone)]
 pub struct JobKey {
-    extracted: Secret<Prk>,
+    extracted: Arc<Secret<Prk>>,
     tag: u32,
 }
 
@@ -94,7 +95,7 @@ impl JobKey {
     pub fn new(bytes: &mut [u8; JOB_KEY_BYTES]) -> Result<Self, KeyError> {
         let extracted = Secret::new(|| Salt::new(HKDF_SHA256, SALT).extract(bytes));
         wipe(bytes);
-        let extracted = extracted?;
+        let extracted = Arc::new(extracted?);
         debug_assert!(bytes.iter().all(|byte| *byte == 0), "the key itself is forgotten");
         let tag = scrubbed(|| job_tag(&extracted))?;
         Ok(Self { extracted, tag })

@@ -16,8 +16,7 @@ use crate::connection::Arrived;
 use crate::deliveries::{Deliveries, Delivery};
 use crate::endpoint_table::{EndpointTable, Refusal};
 use crate::flow::{FlowId, Flows};
-use crate::peer::Peer;
-use crate::peer_path::PeerPath;
+use crate::peer_maker::PeerMaker;
 use crate::peer_table::PeerTable;
 use crate::queued_message::{Batch, Found};
 use crate::schedule::Schedule;
@@ -26,11 +25,11 @@ use crate::stream_port::{StreamPort, StreamUse};
 use crate::transmitter::Transmitter;
 use clump_driver::{Driver, Ecn, StreamNetwork};
 use clump_proto::Nanos;
-use clump_wire::{Header, Packet, PacketKind, Security};
-pub use config::{PeerAddress, StackConfig};
+use clump_wire::{Packet, PacketKind, Security};
+pub use config::StackConfig;
 pub use sending::{Mark, RelayedFragment, Request};
 
-/// One driver, a connection to each peer, and the queued messages of its owner's endpoints.
+/// One driver, a connection to each peer that was talked to, and the queued messages of its owner's endpoints.
 pub struct Stack {
     /// Number of this stack.
     me: u32,
@@ -62,19 +61,13 @@ impl Stack {
         mut driver: Box<dyn Driver>,
         endpoints: Box<dyn EndpointTable>,
     ) -> Result<Self, KeyError> {
-        let StackConfig { me, epoch, security, channel, credit_bytes, peers: addresses } = config;
+        let StackConfig { me, epoch, security, channel, credit_bytes, peers } = config;
         debug_assert!(credit_bytes > 0, "without credit no request leaves");
         let probe_key = key.probe_key()?;
         driver.set_probe_key(&probe_key);
         let job = key.job_tag();
-        let mut peers = PeerTable::new(channel);
-        for PeerAddress { id, address, epoch: target_epoch } in addresses {
-            let header =
-                Header { job, source: me, target: id, epoch, target_epoch, ..Header::default() };
-            let sealer = key.sealer(security, me, epoch, id)?;
-            let opener = key.opener(security, id, target_epoch, me)?;
-            peers.insert(Peer::new(PeerPath { address, header, sealer, opener }));
-        }
+        let maker = PeerMaker::new(peers, key.clone(), security, (me, epoch));
+        let peers = PeerTable::new(channel, maker);
         Ok(Self {
             me,
             job,
@@ -217,11 +210,11 @@ impl Stack {
             return;
         };
         let header = packet.header;
-        let known = peers.source_of(header.source).filter(|(known, _)| {
+        let known = peers.source_of(&header).filter(|known| {
             known.path.matches(&header)
                 && (known.lost.is_none() || header.kind == PacketKind::Close)
         });
-        let Some((known, config)) = known else {
+        let Some(mut known) = known else {
             transmitter.stats.packets_foreign += 1;
             return;
         };
@@ -233,8 +226,8 @@ impl Stack {
             }
             return;
         }
-        // Everything above is cheap, and nothing below happens to a packet that is not the peer's:
-        // no state, no answer.
+        // Everything above is cheap, but for a peer that was never talked to, and nothing below
+        // happens to a packet that is not the peer's: no state, no answer.
         let opened = known.path.opener.open_whole(header.number, datagram, packet.sealed_at);
         let Some(end) = opened else {
             transmitter.stats.packets_forged += 1;
@@ -249,7 +242,15 @@ impl Stack {
         if *closed && matches!(header.kind, PacketKind::Data | PacketKind::Fragment) {
             return; // its sender learns from the closing packet that this did not get here
         }
-        let first = PeerTable::ensure_open(config, known, now, transmitter);
+        if known.connection.is_none() {
+            let opened = peers.open(now, header.source, transmitter);
+            debug_assert!(opened.is_ok(), "the peer is in the directory, and its keys are made");
+            let Some(opened) = peers.get_mut(header.source) else { return };
+            known = opened;
+            if transmitter.has_many_paths() {
+                transmitter.driver.on_authenticated(known.path.address, path);
+            }
+        }
         if known.lost.is_none() {
             let Some(connection) = known.connection.as_deref_mut() else {
                 debug_assert!(false, "the connection is open");
@@ -272,9 +273,6 @@ impl Stack {
         }
         debug_assert!(known.connection.is_some(), "its packet was taken in");
         known.close_handshake.seen |= *closed && header.kind == PacketKind::CloseAck;
-        if first {
-            peers.on_opened(header.source, transmitter);
-        }
         if header.kind == PacketKind::Close {
             self.lose(header.source, Refusal::EndpointGone);
         }

@@ -6,6 +6,7 @@ mod seal_vectors;
 
 mod company;
 mod idle;
+mod peers;
 mod seal;
 mod seal_known;
 mod sealed_buffers;

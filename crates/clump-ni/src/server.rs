@@ -5,7 +5,7 @@
 use crate::executor::{Executor, take};
 use crate::node_endpoints::{INDEX, NodeEndpoints};
 
-use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Stack, Words};
+use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerDirectory, Stack, Words};
 use clump_os::alarm::Alarm;
 use clump_rma::NodeSegments;
 use clump_rma::protocol::interface_name;
@@ -18,12 +18,13 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{
-    Clock, DeliveryQueue, Error, Result, Routes, SubmissionQueue, Watcher, Wire, Work,
-    control_endpoint_name, count_stack, gone_peers, note_narrowed, note_receive_failure,
-    note_unanswered, peer_address, remote_interfaces, remote_ranks,
+    Clock, DeliveryQueue, Error, NodeDirectory, Result, Routes, SubmissionQueue, Watcher, Wire,
+    Work, control_endpoint_name, count_stack, gone_peers, note_narrowed, note_receive_failure,
+    note_unanswered,
 };
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest sleep: an actor that dies or changes a lock rings, so this is for unforeseen cases.
@@ -63,7 +64,7 @@ pub struct Wiring {
     /// Its number and incarnation.
     pub me: (u32, u32),
     /// Its peers.
-    pub peers: Vec<PeerAddress>,
+    pub peers: Arc<dyn PeerDirectory>,
     /// Its endpoint table.
     pub endpoints: Box<dyn EndpointTable>,
 }
@@ -91,13 +92,8 @@ impl<C: Clock> Server<C> {
         let routes = Routes::new(memory.clone(), which);
         let name = (which == 0).then(|| interface_name(memory, node));
         let proxies = memory.proxies() != 0;
-        let peers = if proxies {
-            remote_interfaces(memory, which).map(peer_address).collect()
-        } else {
-            // Ranks of other nodes ask it, and interfaces ask each other.
-            let interfaces = remote_interfaces(memory, which);
-            remote_ranks(memory).chain(interfaces).map(peer_address).collect()
-        };
+        // Interfaces ask each other; without proxies ranks of other nodes ask them, too.
+        let peers = Arc::new(NodeDirectory::new(memory, id, which, !proxies));
         let control_endpoint = control_endpoint_name(id).to_bits();
         let segments = NodeSegments::new(memory.clone());
         let executes = name.map(Name::to_bits);

@@ -34,7 +34,7 @@ pub use clump_driver::FaultPlan;
 pub use credit::credit_bytes;
 pub use error::{Error, Result};
 pub use network::Network;
-pub use peers::{gone, gone_peers, peer_address, remote_interfaces, remote_ranks};
+pub use peers::{NodeDirectory, gone, gone_peers};
 pub use proxy::{
     Clock, CloseHandshakes, DeliveryQueue, Forward, MachineClock, ProxyClient, ProxyClientClock,
     Routes, Spill, SubmissionQueue, Taking, Watcher, Wire, Work, control_endpoint_name, proxy_name,

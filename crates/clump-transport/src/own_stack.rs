@@ -1,7 +1,7 @@
 //! The transport of a rank that drives a stack of its own.
 
 use crate::error::{Error, Result};
-use crate::peers::{gone_peers, peer_address, remote_interfaces, remote_ranks};
+use crate::peers::{NodeDirectory, gone_peers};
 use crate::registry::Registry;
 use crate::report::{
     count_stack, count_times, note_narrowed, note_receive_failure, note_unanswered,
@@ -42,8 +42,7 @@ impl OwnStack {
         let mine = mine.ok_or_else(|| Error::Unusable("this rank has no address".into()))?;
         let me = (rank, mine.epoch);
         debug_assert!(node.is_local(rank), "a rank drives its own stack");
-        let interfaces = remote_interfaces(node, 0);
-        let peers = remote_ranks(node).chain(interfaces).map(peer_address).collect();
+        let peers = Arc::new(NodeDirectory::new(node, rank, 0, true));
         let stack = resources.into_stack(node, me, peers, Box::new(registry.endpoint_table()))?;
         let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
         let entries = registry.clone();

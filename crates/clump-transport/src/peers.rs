@@ -1,33 +1,69 @@
 //! The peers of a node's stacks: their addresses, and whether they are still there.
 
-use clump_net::{PeerAddress, Refusal, Stack};
+use clump_driver::PeerPaths;
+use clump_net::{PeerAddress, PeerDirectory, Refusal, Stack};
 use clump_shm::node::NodeMemory;
 use clump_shm::peer::Peer;
 use clump_shm::rank::{ProcessAddress, RankState};
 
-/// Iterates over the ranks of other nodes and their addresses.
-pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
-    let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
-    remote.filter_map(|other| Some((other, node.peer(other)?.place()?)))
-}
-
-/// Iterates over the network interfaces that have number `which` on other nodes, and their
-/// addresses.
-pub fn remote_interfaces(
-    node: &NodeMemory,
+/// The stacks of other nodes that a rank or a network interface may talk to, as the node's memory
+/// names them.
+#[derive(Debug)]
+pub struct NodeDirectory {
+    node: NodeMemory,
+    /// The stack whose peers they are.
+    me: u32,
+    /// Number of the interface of each node that is a peer.
     which: u32,
-) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
-    debug_assert!(which < node.interfaces().max(1), "nodes have interfaces of that number");
-    let remote = (0..node.nnodes()).filter(|&other| other != node.node());
-    remote.filter_map(move |other| {
-        let id = node.interface_id(other) + which;
-        Some((id, node.peer(id)?.place()?))
-    })
+    /// True if ranks are peers too.
+    ranks: bool,
 }
 
-/// Converts an interface's id and address to the form that stacks use.
-pub fn peer_address((id, place): (u32, ProcessAddress)) -> PeerAddress {
-    PeerAddress { id, address: place.address, epoch: place.epoch }
+impl NodeDirectory {
+    /// Creates the directory of stack `me`: of the interfaces that have number `which` on their
+    /// nodes and, if `ranks`, of the ranks.
+    pub fn new(node: &NodeMemory, me: u32, which: u32, ranks: bool) -> Self {
+        debug_assert!(which < node.interfaces().max(1), "nodes have interfaces of that number");
+        Self { node: node.clone(), me, which, ranks }
+    }
+
+    /// Returns the address of a stack that is a peer.
+    fn place(&self, id: u32) -> Option<ProcessAddress> {
+        let node = &self.node;
+        let is_peer = match node.node_of_interface(id) {
+            Some(other) => other != node.node() && id == node.interface_id(other) + self.which,
+            None => self.ranks && (id as usize) < node.ranks() && !node.is_local(id),
+        };
+        node.peer(id).filter(|_| is_peer)?.place()
+    }
+}
+
+impl PeerDirectory for NodeDirectory {
+    fn find(&self, id: u32) -> Option<PeerAddress> {
+        let ProcessAddress { address, epoch, .. } = self.place(id)?;
+        debug_assert!(id != self.me, "a stack is no peer of its own");
+        Some(PeerAddress { id, address, epoch })
+    }
+
+    fn paths(&self, id: u32) -> Option<PeerPaths> {
+        let addresses = self.place(id)?.addresses().collect();
+        Some(PeerPaths { addresses, preferred: preferred_path(&self.node, self.me, id) })
+    }
+}
+
+/// Returns the path that two stacks use while all are well, modulo the number of paths. Both stacks
+/// compute the same, and pairs of stacks are spread evenly over the paths.
+fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
+    debug_assert_ne!(me, peer, "paths lead to others");
+    let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
+        // Interfaces talk to those of their own number.
+        (Some(here), Some(there)) => {
+            debug_assert!(me >= node.interface_id(here), "interfaces are numbered node by node");
+            me - node.interface_id(here) + here + there
+        }
+        _ => me.wrapping_add(peer),
+    };
+    sum as usize
 }
 
 /// Returns the reason for which unread messages of a rank are returned, if the rank died or

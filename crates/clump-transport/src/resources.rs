@@ -3,14 +3,15 @@
 use crate::credit::credit_bytes;
 use crate::error::{Error, Result};
 use clump_boot::NetBulk;
-use clump_driver::{Clock, Fault, FaultPlan, PeerPaths, TcpStreams, Timestamps, UdpOptions};
+use clump_driver::{Clock, Fault, FaultPlan, TcpStreams, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{EndpointTable, PeerAddress, Stack, StackConfig, StreamUse};
+use clump_net::{EndpointTable, PeerDirectory, Stack, StackConfig, StreamUse};
 use clump_os::secret::Secret;
 use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
 use clump_wire::Security;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Peers that have a connected socket of their own.
 const MAX_CONNECTIONS: usize = 16;
@@ -82,21 +83,6 @@ pub struct NetworkResources {
     pub tuning: NetworkTuning,
 }
 
-/// Returns the path that two stacks use while all are well, modulo the number of paths. Both stacks
-/// compute the same, and pairs of stacks are spread evenly over the paths.
-fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
-    debug_assert_ne!(me, peer, "paths lead to others");
-    let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
-        // Interfaces talk to those of their own number.
-        (Some(here), Some(there)) => {
-            debug_assert!(me >= node.interface_id(here), "interfaces are numbered node by node");
-            me - node.interface_id(here) + here + there
-        }
-        _ => me.wrapping_add(peer),
-    };
-    sum as usize
-}
-
 impl NetworkResources {
     /// Builds the stack of interface `me` in incarnation `epoch`, with its peers and its endpoint
     /// table.
@@ -107,13 +93,12 @@ impl NetworkResources {
         self,
         node: &NodeMemory,
         (me, epoch): (u32, u32),
-        peers: Vec<PeerAddress>,
+        peers: Arc<dyn PeerDirectory>,
         endpoints: Box<dyn EndpointTable>,
     ) -> Result<Stack> {
         let Self { sockets, direct, mut key, security, tuning, .. } = self;
         let NetworkTuning { window, faults, control_first, streams } = tuning;
-        debug_assert!(peers.is_sorted_by(|a, b| a.id < b.id), "each peer is named once");
-        debug_assert!(peers.iter().all(|peer| peer.id != me), "a stack is no peer of itself");
+        debug_assert!(peers.find(me).is_none(), "a stack is no peer of itself");
         let shared_out = direct.len().is_multiple_of(sockets.len().max(1));
         debug_assert!(shared_out, "a driver takes as many descriptors with each socket");
         let refused = |why: &dyn std::fmt::Display| Error::Unusable(why.to_string());
@@ -123,13 +108,7 @@ impl NetworkResources {
             timestamps: Timestamps::Crowds,
             ..UdpOptions::default()
         };
-        let paths = peers.iter().filter(|_| sockets.len() > 1).filter_map(|peer| {
-            let addresses = node.peer(peer.id)?.place()?.addresses().collect();
-            Some(PeerPaths { addresses, preferred: preferred_path(node, me, peer.id) })
-        });
-        let paths: Vec<_> = paths.collect();
-        debug_assert!(sockets.len() <= 1 || paths.len() == peers.len(), "peers have addresses");
-        let driver = clump_driver::take_all(sockets, direct, options, paths);
+        let driver = clump_driver::take_all(sockets, direct, options);
         let driver = driver.map_err(|e| refused(&e))?;
         let driver = match faults {
             None => driver,

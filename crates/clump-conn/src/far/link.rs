@@ -131,7 +131,7 @@ impl FarLink {
             channel,
             // The connection's own window bounds what its program has not received.
             credit_bytes: u64::MAX / 4,
-            peers: vec![PeerAddress { id: peer, address, epoch: peer_epoch }],
+            peers: Arc::new(vec![PeerAddress { id: peer, address, epoch: peer_epoch }]),
         };
         let endpoints = Box::new(LinkEndpoint { name: name_of(me) });
         let mut stack = Stack::new(config, key, driver, endpoints).map_err(|e| unusable(&e))?;

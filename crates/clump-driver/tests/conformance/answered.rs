@@ -31,7 +31,9 @@ pub fn several_over_udp(count: usize) -> Made {
         });
         let names = places.iter().enumerate();
         let names = names.map(|(other, all)| (all[0], (me + other) % PATHS)).collect();
-        Ok(Box::new(Answered { inner: Multirail::new(inner, peers)?, names }))
+        let mut inner = Multirail::new(inner)?;
+        peers.for_each(|peer| inner.add_peer(peer));
+        Ok(Box::new(Answered { inner, names }))
     };
     let made = all.into_iter().enumerate().map(make).collect::<Result<Vec<_>, _>>();
     made.map_err(|e| e.to_string())

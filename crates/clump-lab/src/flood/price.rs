@@ -14,6 +14,7 @@ use clump_wire::hostile::{Attacker, Claim, Trick};
 use clump_wire::{Header, PacketKind, Security};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 /// Number of polls for a median.
 const LOOKS: usize = 401;
@@ -71,13 +72,14 @@ pub fn measure(security: Security) -> Result<Vec<Price>> {
     let (attacker, bare, to) = (bind()?, bind()?, bind()?);
     bare.set_nonblocking(true)?;
     let key = JobKey::new(&mut [7; 32])?;
+    let peers = vec![PeerAddress { id: PEER, address: attacker.local_addr()?, epoch: EPOCHS[0] }];
     let config = StackConfig {
         me: ME,
         epoch: EPOCHS[1],
         security,
         channel: clump_proto::Config::default(),
         credit_bytes: 1 << 20,
-        peers: vec![PeerAddress { id: PEER, address: attacker.local_addr()?, epoch: EPOCHS[0] }],
+        peers: Arc::new(peers),
     };
     let address = to.local_addr()?;
     let driver = Udp::new(vec![to.into()], UdpOptions::default())?;

@@ -12,9 +12,8 @@ impl Stack {
     /// Gives up a peer that is lost or has finalized: messages that it did not acknowledge are
     /// returned, and so is every message to it from now on.
     pub fn lose(&mut self, peer: u32, why: Refusal) {
-        let Some(known) = self.peers.get_mut(peer).filter(|known| known.lost.is_none()) else {
-            return;
-        };
+        let known = self.peers.introduced(peer, &mut self.transmitter);
+        let Some(known) = known.filter(|known| known.lost.is_none()) else { return };
         known.lost = Some(why);
         debug_assert!(!known.is_open(), "nothing is sent to it any more");
         for flow in self.flows.towards(peer) {
@@ -42,8 +41,9 @@ impl Stack {
         let mut queued = self.deliveries.take_all(index);
         // Messages that wait for an earlier one would be lost if this stack closed before that
         // came.
-        for peer in self.peers.all_mut() {
-            if let Some(connection) = peer.connection.as_deref_mut() {
+        for at in 0..self.peers.connected_count() {
+            let connected = self.peers.connected_mut(at);
+            if let Some(connection) = connected.and_then(|peer| peer.connection.as_deref_mut()) {
                 queued.extend(connection.take_ordered_for(name));
             }
         }

@@ -271,7 +271,7 @@ impl Stack {
     /// Marks the data handed over up to now.
     pub fn mark(&self) -> Mark {
         let connected =
-            self.peers.all().filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?)));
+            self.peers.talking().filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?)));
         let end = |connection: &Connection| (connection.outbox().end(), connection.records_end());
         Mark(
             connected

@@ -74,7 +74,7 @@ impl Stack {
     pub fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();
-        for (id, peer) in self.peers.all() {
+        for (id, peer) in self.peers.talking() {
             let Some(connection) = peer.connection.as_deref() else { continue };
             let (waiting, stats) = (connection.outbox().waiting(), connection.channel().stats());
             let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
@@ -85,7 +85,7 @@ impl Stack {
     /// Returns the bytes kept for peers: in flight, waiting, not whole or in turn yet, and waiting
     /// for endpoints.
     pub fn memory_bytes(&self) -> usize {
-        let connections = self.peers.all().filter_map(|(_, peer)| peer.connection.as_deref());
+        let connections = self.peers.talking().filter_map(|(_, peer)| peer.connection.as_deref());
         connections.map(Connection::memory_bytes).sum::<usize>() + self.deliveries.bytes()
     }
 
@@ -124,13 +124,22 @@ impl Stack {
 
     /// Units that were sent again although they had arrived the first time.
     pub fn spurious(&self) -> u64 {
-        let connections = self.peers.all().filter_map(|(_, peer)| peer.connection.as_deref());
+        let connections = self.peers.talking().filter_map(|(_, peer)| peer.connection.as_deref());
         connections.map(|connection| connection.channel().spurious()).sum()
     }
 
     /// Returns true if a peer has been given up, or was never known.
     pub fn is_lost(&self, peer: u32) -> bool {
-        self.peers.get(peer).is_none_or(|known| known.lost.is_some())
+        match self.peers.get(peer) {
+            Some(known) => known.lost.is_some(),
+            None => !self.peers.is_known(peer),
+        }
+    }
+
+    /// Returns the number of peers that this stack keeps anything for: those that it has talked to
+    /// or lost.
+    pub fn peer_count(&self) -> usize {
+        self.peers.all().count()
     }
 
     /// Iterates over the peers that this stack has a connection to and has not lost.

@@ -186,7 +186,11 @@ pub fn config(me: u32, security: Security) -> StackConfig {
         security,
         channel: clump_proto::Config::default(),
         credit_bytes: CREDIT,
-        peers: vec![PeerAddress { id: other, address: address(other), epoch: 10 + other }],
+        peers: Arc::new(vec![PeerAddress {
+            id: other,
+            address: address(other),
+            epoch: 10 + other,
+        }]),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::kernel::{
 use clump_net::seal::JobKey;
 use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
 use clump_wire::Security;
+use std::sync::Arc;
 
 /// Interval at which a closing rank repeats its close message (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
@@ -399,6 +400,7 @@ pub(crate) fn config_of(
     channel: &clump_proto::Config,
 ) -> StackConfig {
     let peer = |id| PeerAddress { id, address: address_of(id), epoch: 1 };
-    let peers = (0..ranks).filter(|&other| other != me).map(peer).collect();
+    let peers: Vec<_> = (0..ranks).filter(|&other| other != me).map(peer).collect();
+    let peers = Arc::new(peers);
     StackConfig { me, epoch, security, channel: channel.clone(), credit_bytes, peers }
 }

@@ -16,6 +16,7 @@ use clump_shm::node::NodeMemory;
 use clump_transport::{Dispatch, gone_peers};
 use clump_wire::frame::FrameKind;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Interval at which a rank checks again for room at its proxy (`clump-am`).
 const NAP_FOR_ROOM: Time = 200_000;
@@ -269,7 +270,7 @@ fn own_stack(
         security: trade.security,
         channel: trade.channel.clone(),
         credit_bytes: clump_transport::credit_bytes(memory),
-        peers: others.map(peer).collect(),
+        peers: Arc::new(others.map(peer).collect::<Vec<_>>()),
     };
     let driver = Box::new(SimDriver::new(trade.switch, rank));
     let stack = Stack::new(config, trade.key, driver, Box::new(SingleEndpoint(me)))?;
