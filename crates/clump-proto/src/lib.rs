@@ -23,8 +23,7 @@
 //!    sides.
 //! 5. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
 //!    doubles, up to 1024 entries, until [`Channel::release_spare`]. A packet costs no more than in
-//!    proportion to what it
-//!    newly acknowledges and finds lost.
+//!    proportion to what it newly acknowledges and finds lost.
 //! 6. No statement of a peer, even an authenticated one, affects more than its own channel: no
 //!    panic, no memory.
 //!
