@@ -421,7 +421,7 @@ impl Outbox {
         unit: u64,
         seal: impl FnOnce(&mut [u8]),
     ) -> Option<BufferRange> {
-        debug_assert!(in_range(self.in_flight_range(), unit), "the unit is in flight");
+        debug_assert!(self.unit_bytes(unit).is_some(), "the unit is in flight");
         let Self { units, sealed, in_flight, .. } = self;
         in_flight.keep_sealed(unit, &mut units.pool, sealed, seal)
     }
@@ -493,11 +493,6 @@ impl Outbox {
         let buffers = self.in_flight.pool_units() + self.units.pool_units();
         assert_eq!(self.units.pool.units(), buffers, "buffers count the units that need them");
     }
-}
-
-/// Returns true if `unit` lies in a range of numbers.
-fn in_range((first, end): (u64, u64), unit: u64) -> bool {
-    (first..end).contains(&unit)
 }
 
 #[cfg(test)]
