@@ -24,6 +24,7 @@ pub mod claim;
 pub mod clock;
 pub mod console;
 pub mod crc;
+pub mod differing;
 pub mod epoll;
 pub mod error;
 pub mod fence;
