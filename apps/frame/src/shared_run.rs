@@ -99,6 +99,9 @@ impl SharedRun {
         self.report.count("page faults", faults);
         let woken = total(self.waited.woken.total())?;
         self.report.count("requests that woke a thread", woken);
+        let (sent, diffs) = (total(self.waited.sent.all)?, total(self.waited.sent.diffs)?);
+        self.report.count("messages between nodes", sent);
+        self.report.count("messages with diffs", diffs);
         Ok(())
     }
 

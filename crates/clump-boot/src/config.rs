@@ -6,7 +6,11 @@ use crate::dispatch::Dispatch;
 pub use crate::key::Key;
 use crate::net_bulk::NetBulk;
 use crate::net_driver::NetDriver;
+use crate::svm_consistency::SvmConsistency;
+use crate::svm_diffs::SvmDiffs;
 use crate::svm_faults::SvmFaults;
+use crate::svm_fetch::SvmFetch;
+use crate::svm_notices::SvmNotices;
 use crate::svm_protocol::SvmProtocol;
 use crate::{Error, Result};
 use clump_os::printable::printable;
@@ -57,55 +61,32 @@ impl Setting for bool {
     }
 }
 
-impl Setting for Dispatch {
-    const CHOICES: &'static [&'static str] = &Self::NAMES;
-    fn from_number(number: u64) -> Self {
-        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-    }
-    fn number(self) -> u64 {
-        self as u64
-    }
+macro_rules! choices {
+    ($($kind:ty),+ $(,)?) => {$(
+        impl Setting for $kind {
+            const CHOICES: &'static [&'static str] = &Self::NAMES;
+            fn from_number(number: u64) -> Self {
+                let at = usize::try_from(number).ok();
+                at.and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+            }
+            fn number(self) -> u64 {
+                self as u64
+            }
+        }
+    )+};
 }
 
-impl Setting for NetBulk {
-    const CHOICES: &'static [&'static str] = &Self::NAMES;
-    fn from_number(number: u64) -> Self {
-        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-    }
-    fn number(self) -> u64 {
-        self as u64
-    }
-}
-
-impl Setting for NetDriver {
-    const CHOICES: &'static [&'static str] = &Self::NAMES;
-    fn from_number(number: u64) -> Self {
-        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-    }
-    fn number(self) -> u64 {
-        self as u64
-    }
-}
-
-impl Setting for SvmFaults {
-    const CHOICES: &'static [&'static str] = &Self::NAMES;
-    fn from_number(number: u64) -> Self {
-        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-    }
-    fn number(self) -> u64 {
-        self as u64
-    }
-}
-
-impl Setting for SvmProtocol {
-    const CHOICES: &'static [&'static str] = &Self::NAMES;
-    fn from_number(number: u64) -> Self {
-        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-    }
-    fn number(self) -> u64 {
-        self as u64
-    }
-}
+choices!(
+    Dispatch,
+    NetBulk,
+    NetDriver,
+    SvmConsistency,
+    SvmDiffs,
+    SvmFaults,
+    SvmFetch,
+    SvmNotices,
+    SvmProtocol,
+);
 
 macro_rules! settings {
     ($($name:ident: $kind:ty = $default:literal in $least:literal..=$most:literal, $unit:literal, $variable:literal, $doc:literal;)+) => {
@@ -208,6 +189,16 @@ settings! {
         "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
     svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
+    svm_diffs: SvmDiffs = 2 in 0..=2, "", "CLUMP_SVM_DIFFS",
+        "What shares a message on its way to the home of pages: the bytes of a run, of a page, or of all pages of a home.";
+    svm_consistency: SvmConsistency = 0 in 0..=1, "", "CLUMP_SVM_CONSISTENCY",
+        "What a rank sees of data that was published without a lock: nothing is said (plain), or what a fault shows leads to what its writer had seen (fetch).";
+    svm_notices: SvmNotices = 0 in 0..=2, "", "CLUMP_SVM_NOTICES",
+        "Whether releases send write notices to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";
+    svm_fetch: SvmFetch = 0 in 0..=2, "", "CLUMP_SVM_FETCH",
+        "Whether a home that is behind answers once it is not (wait), or at once, so that the requester asks again (retry); auto: as the step of CLUMP_SVM.";
+    svm_move_after: u64 = 0 in 0..=255, "", "CLUMP_SVM_MOVE_AFTER",
+        "Periods between barriers after which a page moves to its sole writer; 0: as the program says.";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",
         "Events that a rank's trace has room for, of 16 bytes each; later ones are counted only.";
     net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",

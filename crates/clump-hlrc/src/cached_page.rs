@@ -55,6 +55,11 @@ impl CachedPage {
         !std::mem::replace(&mut self.fetching, true)
     }
 
+    /// Returns the ranks that wait for the page.
+    pub fn waiting_ranks(&self) -> Vec<u16> {
+        self.waiters.iter().map(|waiter| waiter.0).collect()
+    }
+
     /// Returns true if a request is under way.
     pub fn is_fetching(&self) -> bool {
         self.fetching

@@ -7,6 +7,10 @@ use crate::placement::Placement;
 pub enum Consistency {
     /// A page says nothing about others: pointers are published by locks, barriers or flags.
     Plain,
+    /// A rank that faults on a page, and then sees bytes of it, sees everything that their writer
+    /// had seen at its last release or fence. A page that the rank may use already can change
+    /// without a fault: at the page's home, and where another rank of the node fetches it.
+    Fetch,
     /// A rank that sees bytes of a page sees everything that their writer had seen at its last
     /// release or fence.
     Causal,
@@ -28,6 +32,17 @@ pub enum FetchRule {
     WaitAtHome,
     /// The home answers at once, and the requester asks again.
     Retry,
+}
+
+/// Way of diffs to a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiffTransfer {
+    /// One message for each run of changed bytes, as the direct diffs of paper 003 (section 2).
+    Runs,
+    /// One message for each page.
+    Pages,
+    /// One message for all pages of an interval: what paper 003 (section 4) calls scatter-gather.
+    Home,
 }
 
 /// Moment at which a cached page gets its twin.

@@ -1,6 +1,8 @@
 //! Pages at their home: their versions, and diffs and requests that come too early.
 
-use crate::message::{DiffHeader, PageAccess};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::message::{DiffHeader, PageAccess, PageDiff};
 use crate::page_version::PageVersion;
 use crate::placement::WriterTally;
 use crate::vector_time::VectorTime;
@@ -21,7 +23,9 @@ pub enum Deposit<P> {
 pub struct HomePage<P> {
     version: PageVersion,
     time: VectorTime,
-    parked: Vec<(DiffHeader, P)>,
+    parked: Vec<(DiffHeader, PageDiff<P>)>,
+    /// Of each writer, the parts that are stored of the diff whose turn it is.
+    partial: BTreeMap<u16, BTreeSet<u32>>,
     fetches: Vec<(u16, PageVersion)>,
     waiters: Vec<(u16, PageAccess)>,
     tally: WriterTally,
@@ -31,7 +35,8 @@ impl<P> HomePage<P> {
     /// Returns a page with `version`, whose bytes depend on `time`.
     pub fn new(version: PageVersion, time: VectorTime) -> Self {
         let (parked, fetches, waiters) = (Vec::new(), Vec::new(), Vec::new());
-        Self { version, time, parked, fetches, waiters, tally: WriterTally::default() }
+        let (partial, tally) = (BTreeMap::new(), WriterTally::default());
+        Self { version, time, parked, partial, fetches, waiters, tally }
     }
 
     /// Returns the intervals that the page contains.
@@ -57,30 +62,45 @@ impl<P> HomePage<P> {
         debug_assert_eq!(self.version.get(node), interval);
     }
 
-    /// Takes a diff.
-    pub fn handle_diff(&mut self, header: DiffHeader, payload: P) -> Deposit<P> {
-        let known = self.version.get(header.writer);
-        debug_assert!(header.after < header.interval, "a diff follows an earlier one");
+    /// Takes a diff, or a part of one. Parts are stored as they come; the page has the interval
+    /// once all of them are.
+    pub fn handle_diff(&mut self, header: DiffHeader, diff: PageDiff<P>) -> Deposit<P> {
+        let (writer, known) = (header.writer, self.version.get(header.writer));
+        debug_assert!(diff.of.after < header.interval, "a diff follows an earlier one");
+        debug_assert!(diff.part < diff.parts, "parts count from 0");
         if header.interval <= known {
             return Deposit::Known;
         }
-        if header.after > known {
-            self.parked.push((header, payload));
+        if diff.of.after > known {
+            self.parked.push((header, diff));
             return Deposit::Parked;
         }
-        debug_assert_eq!(header.after, known, "no diff of the writer is left out");
-        self.version.raise(header.writer, header.interval);
+        debug_assert_eq!(diff.of.after, known, "no diff of the writer is left out");
+        if diff.parts > 1 {
+            let stored = self.partial.entry(writer).or_default();
+            if !stored.insert(diff.part) {
+                return Deposit::Known;
+            }
+            if stored.len() < diff.parts as usize {
+                self.time.join(&header.time);
+                return Deposit::Apply(diff.payload);
+            }
+            self.partial.remove(&writer);
+        }
+        self.version.raise(writer, header.interval);
         self.time.join(&header.time);
-        self.tally.note(header.writer);
-        Deposit::Apply(payload)
+        self.tally.note(writer);
+        Deposit::Apply(diff.payload)
     }
 
     /// Takes a parked diff whose turn has come.
-    pub fn take_ready(&mut self) -> Option<(DiffHeader, P)> {
+    pub fn take_ready(&mut self) -> Option<(DiffHeader, PageDiff<P>)> {
         let version = &self.version;
-        let ready = |(header, _): &(DiffHeader, P)| header.after <= version.get(header.writer);
+        let ready = |(header, diff): &(DiffHeader, PageDiff<P>)| {
+            diff.of.after <= version.get(header.writer)
+        };
         let at = self.parked.iter().position(ready)?;
-        debug_assert!(self.parked[at].0.interval > self.parked[at].0.after);
+        debug_assert!(self.parked[at].0.interval > self.parked[at].1.of.after);
         Some(self.parked.swap_remove(at))
     }
 
@@ -116,6 +136,7 @@ impl<P> HomePage<P> {
 
     /// Returns true if nothing waits for this page.
     pub fn is_idle(&self) -> bool {
-        self.parked.is_empty() && self.fetches.is_empty() && self.waiters.is_empty()
+        let stored = self.parked.is_empty() && self.partial.is_empty();
+        stored && self.fetches.is_empty() && self.waiters.is_empty()
     }
 }

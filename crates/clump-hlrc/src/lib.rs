@@ -28,6 +28,7 @@ mod barrier_home;
 mod cached_page;
 mod config;
 mod diff;
+mod diff_messages;
 mod flag_home;
 mod home_page;
 mod interval;
@@ -44,13 +45,15 @@ mod varint;
 mod vector_time;
 
 pub use barrier_home::{BarrierEnd, BarrierHome};
-pub use config::{Config, Consistency, FetchRule, NoticeTransfer, TwinTime};
+pub use config::{Config, Consistency, DiffTransfer, FetchRule, NoticeTransfer, TwinTime};
 pub use diff::{Diff, merge};
 pub use flag_home::{FlagHome, FlagWaiter};
 pub use interval::Interval;
 pub use lock_home::{LockHome, LockOrder};
 pub use lock_token::{LockToken, TokenStep};
-pub use message::{Action, DiffHeader, Message, PageAccess, RangeRule, RankWait};
+pub use message::{
+    Action, DiffHeader, Message, PageAccess, PageDiff, RangeRule, RankWait, WrittenPage,
+};
 pub use message_format::MessageLimits;
 pub use node::NodeState;
 pub use notice_log::NoticeLog;

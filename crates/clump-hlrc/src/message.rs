@@ -5,22 +5,40 @@ use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
 use crate::vector_time::VectorTime;
 
-/// Description of a diff beside its bytes.
+/// Description of the diffs of an interval, beside their pages and bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DiffHeader {
-    /// Page that was written.
-    pub page: u32,
-    /// Node that wrote it.
+    /// Node that wrote.
     pub writer: u16,
-    /// Interval whose writes the diff completes.
+    /// Interval whose writes the diffs complete.
     pub interval: u32,
-    /// Interval of the writer's diff before this one, 0 for the first: it is applied first.
-    pub after: u32,
     /// Barriers of all ranks that the writer had passed: a home that is behind waits with the
     /// bytes.
     pub epoch: u32,
     /// Everything that the writer had seen; a causal home applies its notices before the bytes.
     pub time: VectorTime,
+}
+
+/// Page of an interval whose diff is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WrittenPage {
+    /// Page that was written.
+    pub page: u32,
+    /// Interval of the writer's diff before this one, 0 for the first: it is applied first.
+    pub after: u32,
+}
+
+/// Diff of a page, or one of the parts in which it is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PageDiff<P> {
+    /// The page, and the diff before.
+    pub of: WrittenPage,
+    /// Number of this part, from 0.
+    pub part: u32,
+    /// Parts of the diff, at least one: the page has the interval once all are stored.
+    pub parts: u32,
+    /// The bytes of the part.
+    pub payload: P,
 }
 
 /// Message from one node to another; `P` holds bytes of pages.
@@ -35,8 +53,8 @@ pub enum Message<P> {
         /// Last interval that is needed.
         until: u32,
     },
-    /// Bytes for a page that the receiver is the home of.
-    Diff(DiffHeader, P),
+    /// Bytes for pages that the receiver is the home of.
+    Diffs(DiffHeader, Vec<PageDiff<P>>),
     /// Request for a page.
     Fetch {
         /// Page wanted.
@@ -202,13 +220,15 @@ pub enum Action<P> {
         /// The message.
         message: Message<P>,
     },
-    /// Compares a page with its twin, makes the twin equal to the page, and sends the difference as
-    /// [`Message::Diff`], also if it is empty.
-    SendDiff {
-        /// Home of the page.
+    /// Compares pages with their twins, makes the twins equal to the pages, and sends the
+    /// differences as [`crate::DiffTransfer::messages`] makes them, also those that are empty.
+    SendDiffs {
+        /// Home of the pages.
         to: u16,
         /// Description sent beside the bytes.
         header: DiffHeader,
+        /// The pages.
+        pages: Vec<WrittenPage>,
     },
     /// Sends the bytes of a home page as [`Message::Page`].
     SendPage {

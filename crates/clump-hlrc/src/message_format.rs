@@ -1,7 +1,7 @@
 //! Messages as bytes, for drivers that send them as such.
 
 use crate::interval::Interval;
-use crate::message::{DiffHeader, Message, RangeRule};
+use crate::message::{DiffHeader, Message, PageDiff, RangeRule, WrittenPage};
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
 use crate::varint::{ByteReader, DecodeError, push_u32};
@@ -37,6 +37,14 @@ fn push_moves(out: &mut Vec<u8>, moves: &[HomeMove]) {
     }
 }
 
+fn push_diff(out: &mut Vec<u8>, diff: &PageDiff<Vec<u8>>) {
+    debug_assert!(diff.part < diff.parts, "parts count from 0");
+    for number in [diff.of.page, diff.of.after, diff.part, diff.parts, diff.payload.len() as u32] {
+        push_u32(out, number);
+    }
+    out.extend_from_slice(&diff.payload);
+}
+
 impl RangeRule {
     fn number(self) -> u32 {
         match self {
@@ -63,7 +71,7 @@ impl Message<Vec<u8>> {
         let before = out.len();
         match self {
             Self::Notices(_) | Self::PullNotices { .. } => self.encode_notices(out),
-            Self::Diff(..) | Self::Fetch { .. } | Self::Page { .. } => self.encode_page(out),
+            Self::Diffs(..) | Self::Fetch { .. } | Self::Page { .. } => self.encode_page(out),
             Self::AskHome { .. } | Self::HomeIs { .. } => self.encode_directory(out),
             Self::RequestLock { .. }
             | Self::GrantLock { .. }
@@ -106,15 +114,14 @@ impl Message<Vec<u8>> {
 
     fn encode_page(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Diff(header, payload) => {
+            Self::Diffs(header, diffs) => {
                 out.push(2);
-                push_u32(out, header.page);
                 push_u32(out, u32::from(header.writer));
                 push_u32(out, header.interval);
-                push_u32(out, header.after);
                 push_u32(out, header.epoch);
                 push_time(out, &header.time);
-                out.extend_from_slice(payload);
+                push_u32(out, diffs.len() as u32);
+                diffs.iter().for_each(|diff| push_diff(out, diff));
             }
             Self::Fetch { page, required, moving } => {
                 out.extend_from_slice(&[3, u8::from(*moving)]);
@@ -319,6 +326,27 @@ impl Fields<'_> {
         Ok(moves)
     }
 
+    fn diffs(&mut self, interval: u32) -> Result<Vec<PageDiff<Vec<u8>>>, DecodeError> {
+        let mut diffs = Vec::new();
+        for _ in 0..self.number()? {
+            let of = WrittenPage { page: self.page()?, after: self.number()? };
+            let (part, parts) = (self.number()?, self.number()?);
+            if of.after >= interval || part >= parts {
+                return Err(DecodeError::Unordered);
+            }
+            let bytes = self.number()? as usize;
+            diffs.push(PageDiff {
+                of,
+                part,
+                parts,
+                payload: self.from.take_bytes(bytes)?.to_vec(),
+            });
+        }
+        debug_assert!(diffs.iter().all(|diff| diff.of.page < self.limits.pages));
+        debug_assert!(diffs.iter().all(|diff| diff.of.after < interval), "the diff before");
+        Ok(diffs)
+    }
+
     fn page_message(&mut self, kind: u8) -> Result<Message<Vec<u8>>, DecodeError> {
         debug_assert!(kind <= 6, "notices, pages and the directory");
         debug_assert!(self.limits.pages > 0, "there are pages");
@@ -333,14 +361,10 @@ impl Fields<'_> {
                 Ok(Message::PullNotices { after, until })
             }
             2 => {
-                let (page, writer) = (self.page()?, self.node()?);
-                let (interval, after, epoch) = (self.number()?, self.number()?, self.number()?);
-                if after >= interval {
-                    return Err(DecodeError::Unordered);
-                }
-                let time = self.time()?;
-                let header = DiffHeader { page, writer, interval, after, epoch, time };
-                Ok(Message::Diff(header, self.rest()?))
+                let writer = self.node()?;
+                let (interval, epoch, time) = (self.number()?, self.number()?, self.time()?);
+                let diffs = self.diffs(interval)?;
+                Ok(Message::Diffs(DiffHeader { writer, interval, epoch, time }, diffs))
             }
             3 => {
                 let moving = self.truth()?;

@@ -19,7 +19,7 @@ use crate::flag_home::FlagHome;
 use crate::home_page::HomePage;
 use crate::lock_home::LockHome;
 use crate::lock_token::LockToken;
-use crate::message::{Action, DiffHeader, Message, PageAccess, RankWait};
+use crate::message::{Action, DiffHeader, Message, PageAccess, PageDiff, RankWait};
 use crate::notice_log::NoticeLog;
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
@@ -34,7 +34,7 @@ enum Pending<P> {
     /// A fetched page is used.
     Page { page: u32, version: PageVersion, time: VectorTime, payload: P },
     /// A diff is stored.
-    Deposit { header: DiffHeader, payload: P },
+    Deposit { header: DiffHeader, diff: PageDiff<P> },
     /// A barrier's ranks continue.
     Depart {
         barrier: u64,
@@ -193,7 +193,7 @@ impl<P> NodeState<P> {
         match message {
             Message::Notices(interval) => self.on_notices(interval),
             Message::PullNotices { after, until } => self.on_pull(from, after, until),
-            Message::Diff(header, payload) => self.on_diff(from, header, payload),
+            Message::Diffs(header, diffs) => self.on_diffs(from, &header, diffs),
             Message::Fetch { page, required, moving } => {
                 self.on_fetch(from, page, required, moving);
             }
@@ -258,7 +258,7 @@ impl<P> NodeState<P> {
     fn dependencies(&self) -> VectorTime {
         match self.config.consistency {
             Consistency::Plain => self.zero(),
-            Consistency::Causal => self.seen.clone(),
+            Consistency::Fetch | Consistency::Causal => self.seen.clone(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Diffs and merges against brute force.
 
-use clump_hlrc::{ByteReader, Diff, merge};
+use clump_hlrc::{
+    ByteReader, Diff, DiffHeader, DiffTransfer, Message, VectorTime, WrittenPage, merge,
+};
 use proptest::prelude::*;
 
 /// Returns a page, and one that differs in some bytes.
@@ -54,6 +56,27 @@ proptest! {
     }
 
     #[test]
+    fn the_runs_of_a_diff_are_diffs((twin, page) in pair()) {
+        let diff = Diff::between(&twin, &page);
+        let runs = diff.clone().into_runs();
+        prop_assert_eq!(runs.len(), diff.run_count().max(1));
+        let mut home = twin;
+        for run in runs.iter().rev() {
+            prop_assert!(run.run_count() <= 1);
+            run.apply(&mut home);
+        }
+        prop_assert_eq!(home, page);
+    }
+
+    #[test]
+    fn no_diff_is_longer_than_a_mask_and_its_bytes((twin, page) in pair()) {
+        let diff = Diff::between(&twin, &page);
+        let mut bytes = Vec::new();
+        diff.encode(&mut bytes);
+        prop_assert!(bytes.len() <= 8 + page.len().div_ceil(8) + diff.byte_count());
+    }
+
+    #[test]
     fn a_merge_keeps_local_writes_and_takes_others((twin, local) in pair(), others in proptest::collection::vec(0_u8..3, 200)) {
         // Others write only bytes that no local rank writes.
         let fetched: Vec<u8> =
@@ -69,4 +92,35 @@ proptest! {
             prop_assert_eq!(home[at], wanted);
         }
     }
+}
+
+/// Returns the pages of each message, with their parts, of diffs of three pages: one of two runs,
+/// one of none, and one of one.
+fn sent(transfer: DiffTransfer, max_bytes: usize) -> Vec<Vec<(u32, u32, u32)>> {
+    let header = DiffHeader { writer: 1, interval: 4, epoch: 0, time: VectorTime::zero(2) };
+    let changes: [&[usize]; 3] = [&[3, 9], &[], &[5]];
+    let diffs = (0..).zip(changes).map(|(page, changed)| {
+        let mut bytes = [0; 16];
+        changed.iter().for_each(|&at| bytes[at] = 7);
+        (WrittenPage { page, after: 2 }, Diff::between(&[0; 16], &bytes))
+    });
+    let mut all = Vec::new();
+    for message in transfer.messages(max_bytes, &header, diffs) {
+        let Message::Diffs(found, diffs) = message else { continue };
+        assert_eq!(found, header);
+        all.push(diffs.iter().map(|diff| (diff.of.page, diff.part, diff.parts)).collect());
+    }
+    all
+}
+
+#[test]
+fn diffs_share_messages_by_run_page_or_home() {
+    let runs = [vec![(0, 0, 2)], vec![(0, 1, 2)], vec![(1, 0, 1)], vec![(2, 0, 1)]];
+    assert_eq!(sent(DiffTransfer::Runs, 1000), runs);
+    let pages = [vec![(0, 0, 1)], vec![(1, 0, 1)], vec![(2, 0, 1)]];
+    assert_eq!(sent(DiffTransfer::Pages, 1000), pages);
+    assert_eq!(sent(DiffTransfer::Home, 1000), [vec![(0, 0, 1), (1, 0, 1), (2, 0, 1)]]);
+    let split = [vec![(0, 0, 1), (1, 0, 1)], vec![(2, 0, 1)]];
+    assert_eq!(sent(DiffTransfer::Home, 70), split, "a message is full");
+    assert_eq!(sent(DiffTransfer::Home, 0), pages, "what is too long goes alone");
 }

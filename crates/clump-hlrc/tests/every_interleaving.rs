@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use clump_hlrc::{
-    Config, Consistency, FetchRule, NoticeTransfer, Placement, PlacementTable, TwinTime,
+    Config, Consistency, DiffTransfer, FetchRule, NoticeTransfer, Placement, PlacementTable,
+    TwinTime,
 };
 use clump_test_tier::pick;
 
@@ -20,19 +21,32 @@ pub struct Explored {
     broken_pointer: bool,
 }
 
-/// Visits every moment that the job can reach, or `limit`: once with ranks that tell of every
-/// release, and once with ranks that keep locks. Where `reduced`, steps that concern
-/// nobody else are made first.
-pub fn explore(config: &Config, programs: &[Vec<Op>], reduced: bool, limit: usize) -> Explored {
+/// Ways of diffs.
+pub const TRANSFERS: [DiffTransfer; 3] =
+    [DiffTransfer::Runs, DiffTransfer::Pages, DiffTransfer::Home];
+
+/// Visits every moment that the job can reach, or `limit`, by each of some ways of diffs: with
+/// ranks that tell of every release, and with ranks that keep locks. Where `reduced`, steps that
+/// concern nobody else are made first.
+pub fn explore(
+    config: &Config,
+    programs: &[Vec<Op>],
+    transfers: &[DiffTransfer],
+    (reduced, limit): (bool, usize),
+) -> Explored {
     let programs = Rc::new(programs.to_vec());
-    let begin = World::new(config, &programs);
-    let told = visit(begin.clone(), reduced, limit);
-    if !programs.iter().flatten().any(|op| matches!(op, Lock(_))) {
-        return told;
+    let mut all = Explored { moments: 0, broken_pointer: false };
+    for &diffs in transfers {
+        let begin = World::new(config, &programs).sending(diffs);
+        let locks = programs.iter().flatten().any(|op| matches!(op, Lock(_)));
+        let kept = locks.then(|| begin.clone().keeping());
+        for begin in [begin].into_iter().chain(kept) {
+            let found = visit(begin, reduced, limit);
+            all.moments = all.moments.max(found.moments);
+            all.broken_pointer |= found.broken_pointer;
+        }
     }
-    let kept = visit(begin.keeping(), reduced, limit);
-    let broken_pointer = told.broken_pointer || kept.broken_pointer;
-    Explored { moments: told.moments.max(kept.moments), broken_pointer }
+    all
 }
 
 /// Visits every moment behind one.
@@ -81,6 +95,7 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
         Config { fetch: FetchRule::Retry, ..plain.clone() },
         Config { twins: TwinTime::AtFetch, ..plain.clone() },
         Config { consistency: Consistency::Causal, ..plain.clone() },
+        Config { consistency: Consistency::Fetch, ..plain.clone() },
         Config { placement: Placement::FirstWrite, ..plain.clone() },
         Config { move_after: 1, ..plain.clone() },
         Config { max_notices: 0, ..plain.clone() },
@@ -89,6 +104,14 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
             consistency: Consistency::Causal,
             notices: NoticeTransfer::Pull,
             twins: TwinTime::AtFetch,
+            ..plain.clone()
+        },
+        Config {
+            consistency: Consistency::Fetch,
+            notices: NoticeTransfer::Pull,
+            fetch: FetchRule::Retry,
+            twins: TwinTime::AtFetch,
+            move_after: 1,
             ..plain
         },
     ]
@@ -98,7 +121,7 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
 fn check(name: &str, nodes: u16, ranks: u16, programs: &[Vec<Op>], reduced: bool) {
     let limit = pick(3_000, 100_000);
     for (number, config) in variants(nodes, ranks).iter().enumerate() {
-        let explored = explore(config, programs, reduced, limit);
+        let explored = explore(config, programs, &TRANSFERS, (reduced, limit));
         println!("{name}, variant {number}: {} moments", explored.moments);
         assert!(explored.moments < pick(usize::MAX, limit), "{name}: {number} is explored in part");
     }
@@ -121,6 +144,22 @@ fn a_lock_carries_what_was_written_under_it() {
         vec![Lock(0), Read(0), Read(SECOND), Write(0, value), Write(SECOND, value), Unlock(0)]
     };
     check("lock", 2, 1, &[program(1), program(2)], false);
+}
+
+#[test]
+fn runs_of_two_pages_are_stored_before_the_lock_shows_them() {
+    let first = vec![
+        Lock(1),
+        Write(0, 1),
+        Write(2, 2),
+        Write(SECOND, 3),
+        Write(SECOND + 2, 4),
+        Unlock(1),
+        Write(0, 5),
+        Fence,
+    ];
+    let second = vec![Lock(1), Read(2), Read(SECOND), Read(SECOND + 2), Unlock(1)];
+    check("runs", 3, 1, &[second.clone(), first, Vec::new()], true);
 }
 
 #[test]
@@ -164,7 +203,7 @@ fn one_rank_places_pages_that_all_use_behind_it() {
     let programs = [first, second, third];
     let placement = Placement::Ranges(PlacementTable::default());
     let config = Config { placement, ..settings(3, 1, 2) };
-    let explored = explore(&config, &programs, true, 100_000);
+    let explored = explore(&config, &programs, &TRANSFERS, (true, 100_000));
     assert!(explored.moments < 100_000, "explored in part");
 }
 
@@ -212,10 +251,13 @@ fn writes_from_behind_a_barrier_meet_a_page_that_moves() {
     let causal = Config { consistency: Consistency::Causal, ..moving.clone() };
     for config in [moving, causal] {
         let limit = 100_000;
-        let explored = explore(&config, &programs, true, limit);
+        let explored = explore(&config, &programs, &TRANSFERS, (true, limit));
         assert!(explored.moments < limit, "explored in part");
     }
 }
+
+/// Pointers are whole in any way of diffs.
+const ONE: [DiffTransfer; 1] = [DiffTransfer::Home];
 
 /// A cell is written, fenced, and then published by a pointer without a lock.
 fn published() -> Vec<Vec<Op>> {
@@ -233,15 +275,53 @@ fn pointers_without_locks_lead_to_what_they_point_at_in_causal_mode() {
             let placement = Placement::Explicit(Box::new(homes));
             let consistency = Consistency::Causal;
             let config = Config { placement, consistency, notices, ..settings(3, 1, 2) };
-            let explored = explore(&config, &programs, false, 1_000_000);
+            let explored = explore(&config, &programs, &ONE, (false, 1_000_000));
             assert!(!explored.broken_pointer, "homes {homes:?}, {notices:?}");
         }
     }
 }
 
 #[test]
+fn pointers_without_locks_lead_to_what_they_point_at_for_readers_that_fault() {
+    for notices in [NoticeTransfer::Push, NoticeTransfer::Pull] {
+        for homes in [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [2, 0], [0, 2], [1, 2], [2, 1]] {
+            for twins in [TwinTime::AtWrite, TwinTime::AtFetch] {
+                let mut programs = published();
+                programs.push(Vec::new());
+                let placement = Placement::Explicit(Box::new(homes));
+                let consistency = Consistency::Fetch;
+                let config = Config { placement, consistency, notices, twins, ..settings(3, 1, 2) };
+                let explored = explore(&config, &programs, &ONE, (false, 1_000_000));
+                // At the pointer's home it appears in a page that the reader may use already.
+                let at_home = homes[0] == 1;
+                assert!(at_home || !explored.broken_pointer, "homes {homes:?}, {notices:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pointers_that_appear_without_a_fault_break_in_fetch_mode() {
+    let consistency = Consistency::Fetch;
+    let placement = Placement::Explicit(Box::new([1, 0]));
+    let config = Config { placement, consistency, ..settings(2, 1, 2) };
+    assert!(explore(&config, &published(), &ONE, (false, 1_000_000)).broken_pointer, "at the home");
+    // Another rank of the reader's node fetches the pointer into the copy that both map.
+    let [writer, reader] = published().try_into().unwrap_or_default();
+    let other = vec![Peek(0), Lock(0), Peek(0), Unlock(0)];
+    let placement = Placement::Explicit(Box::new([0, 0]));
+    let config = Config { placement, consistency, ..settings(2, 2, 2) };
+    let writer = [writer, vec![Lock(0), Unlock(0)]].concat();
+    let programs = [writer, Vec::new(), reader, other];
+    assert!(
+        explore(&config, &programs, &ONE, (false, 60_000)).broken_pointer,
+        "beside another rank"
+    );
+}
+
+#[test]
 fn pointers_without_locks_break_in_plain_mode() {
     let placement = Placement::Explicit(Box::new([0, 0]));
     let config = Config { placement, ..settings(2, 1, 2) };
-    assert!(explore(&config, &published(), false, 1_000_000).broken_pointer);
+    assert!(explore(&config, &published(), &ONE, (false, 1_000_000)).broken_pointer);
 }

@@ -7,7 +7,7 @@ use clump_test_tier::pick;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::every_interleaving::explore;
+use crate::every_interleaving::{TRANSFERS, explore};
 use crate::programs::Op;
 use crate::world::{PAGE, World, settings};
 
@@ -150,7 +150,7 @@ fn random_settings(random: &mut Sampler, shape: (u16, u16, u32)) -> Config {
     };
     Config {
         placement,
-        consistency: [Consistency::Plain, Consistency::Causal][random.below(2)],
+        consistency: [Consistency::Plain, Consistency::Fetch, Consistency::Causal][random.below(3)],
         notices: [NoticeTransfer::Push, NoticeTransfer::Pull][random.below(2)],
         fetch: [FetchRule::WaitAtHome, FetchRule::Retry][random.below(2)],
         twins: [TwinTime::AtWrite, TwinTime::AtFetch][random.below(2)],
@@ -175,7 +175,9 @@ fn run(seed: u64, nodes: u16, ranks: u16, pages: u32, phases: usize) {
     let config = random_settings(&mut random, (nodes, ranks, pages));
     println!("{config:?}");
     let programs = Rc::new(random_programs(&shape, &mut random));
-    let mut world = World::new(&config, &programs);
+    let diffs = TRANSFERS[random.below(TRANSFERS.len())];
+    println!("{diffs:?}");
+    let mut world = World::new(&config, &programs).sending(diffs);
     if random.below(2) == 0 {
         world = world.keeping();
     }
@@ -220,7 +222,9 @@ fn tiny_jobs_in_every_order() {
         let config = random_settings(&mut random, (nodes, ranks, 2));
         println!("{config:?}");
         let limit = pick(1_000, 3_000);
-        let explored = explore(&config, &random_programs(&shape, &mut random), true, limit);
+        let transfers = [TRANSFERS[random.below(TRANSFERS.len())]];
+        let programs = random_programs(&shape, &mut random);
+        let explored = explore(&config, &programs, &transfers, (true, limit));
         whole += usize::from(explored.moments < limit);
     }
     println!("{whole} of {seeds} jobs to their last moment");

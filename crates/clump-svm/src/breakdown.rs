@@ -103,6 +103,7 @@ impl Sums {
             protection: of(Part::Protection),
             store_faults: self.stores.load(Ordering::Relaxed),
             woken: WokenRequests::default(),
+            sent: SentMessages::default(),
         }
     }
 }
@@ -137,6 +138,15 @@ impl WokenRequests {
     }
 }
 
+/// Messages of the protocol that the interface of a node has sent to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SentMessages {
+    /// All of them.
+    pub all: u64,
+    /// Those with diffs.
+    pub diffs: u64,
+}
+
 /// Breakdown of a rank's time since it opened the heap (paper 003, figure 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Breakdown {
@@ -156,6 +166,8 @@ pub struct Breakdown {
     pub store_faults: u64,
     /// Requests that this rank's node was woken for; at the first rank of each node.
     pub woken: WokenRequests,
+    /// Messages that this rank's node has sent; at the first rank of each node.
+    pub sent: SentMessages,
 }
 
 impl Breakdown {

@@ -1,6 +1,7 @@
 //! A rank's side of its mailboxes: calls, and the wait for their answers.
 
 use crate::barrier_period::BarrierPeriod;
+use crate::breakdown::SentMessages;
 use crate::error::{ErrorKind, Result};
 use crate::kept_locks::{KeptLock, word_offset};
 use crate::mailbox::{
@@ -9,6 +10,7 @@ use crate::mailbox::{
 };
 use crate::protocol_step::REQUEST_KINDS;
 use crate::scan_turn::ScanTurn;
+use crate::sent_counts::SentCounts;
 use crate::woken_counts::WokenCounts;
 use crate::written_log::WrittenLog;
 use clump_am::RankContext;
@@ -163,6 +165,12 @@ impl Caller {
     pub(crate) fn woken(&self) -> [u64; REQUEST_KINDS.len()] {
         let first = self.local_rank == 0;
         if first { WokenCounts::over(&self.cells).read() } else { REQUEST_KINDS.map(|_| 0) }
+    }
+
+    /// Returns the messages that this node has sent, at its first rank.
+    pub(crate) fn sent(&self) -> SentMessages {
+        let first = self.local_rank == 0;
+        if first { SentCounts::over(&self.cells).read() } else { SentMessages::default() }
     }
 
     /// Returns the words of the period since the last barrier.

@@ -7,7 +7,7 @@
 //! of messages.
 
 use crate::access_engine::AccessEngine;
-use crate::breakdown::{Part, Sums, WokenRequests};
+use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
 use crate::error::{ErrorKind, Result};
 use crate::kept_locks::KeptState;
@@ -107,6 +107,11 @@ impl Domain {
     pub(crate) fn woken(&self) -> WokenRequests {
         let [notices, fetches, diffs, locks] = self.caller.woken();
         WokenRequests { notices, fetches, diffs, locks }
+    }
+
+    /// Returns the messages that this node has sent; none at all its ranks but the first.
+    pub(crate) fn sent(&self) -> SentMessages {
+        self.caller.sent()
     }
 
     /// Calls the interface, outside of faults.

@@ -72,7 +72,7 @@ impl HeapService {
 
 impl Service for HeapService {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "svm", version: 1, first: FREE_CODE, count: 1 }
+        ServiceId { name: "svm", version: 2, first: FREE_CODE, count: 1 }
     }
 
     fn handle(

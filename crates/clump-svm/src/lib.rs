@@ -53,6 +53,7 @@ mod rank_stores;
 mod read_ahead;
 mod rights_table;
 mod scan_turn;
+mod sent_counts;
 mod settings;
 mod svm;
 mod sync_object;
@@ -62,7 +63,7 @@ mod woken_counts;
 mod written_log;
 
 pub use array::{SharedArray, SharedMatrix};
-pub use breakdown::{Breakdown, PartSum, WokenRequests};
+pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};
 pub use heap_service::services;

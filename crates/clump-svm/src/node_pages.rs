@@ -4,6 +4,7 @@
 use crate::mailbox::{HEAP_REGION, TWIN_REGION};
 use crate::node_regions::NodeRegions;
 use clump_hlrc::{ByteReader, Diff};
+use clump_os::differing::mark_differing;
 use clump_rma::{Refusal, SegmentName};
 use std::collections::HashMap;
 
@@ -64,6 +65,17 @@ fn write(
     let there = context.segment(segment, at, bytes.len() as u64)?.write(at, bytes);
     debug_assert!(there, "what may be accessed is mapped");
     Ok(())
+}
+
+/// Returns the bytes of a page that differ from its twin, by what the processor has for it.
+fn difference(twin: &[u8], page: &[u8]) -> Diff {
+    debug_assert!(twin.len() == PAGE && page.len() == PAGE, "whole pages");
+    let mut marks = [0; PAGE / 64];
+    if mark_differing(twin, page, &mut marks) {
+        Diff::of_marked(page, marks)
+    } else {
+        Diff::between(twin, page)
+    }
 }
 
 impl NodePages {
@@ -139,23 +151,21 @@ impl NodePages {
         }
     }
 
-    /// Returns the encoded bytes in which a page differs from its twin, and makes the twin equal to
-    /// the page.
+    /// Returns the bytes in which a page differs from its twin, and makes the twin equal to the
+    /// page.
     pub(crate) fn take_diff(
         &mut self,
         context: &mut dyn NodeRegions,
         page: u32,
-    ) -> Result<Vec<u8>, PageFailure> {
+    ) -> Result<Diff, PageFailure> {
         let twin = self.twin(context, page)?;
         // Other ranks may write meanwhile: the twin becomes what was compared, and no later byte.
         let now = read(context, self.heap, page)?;
-        let diff = Diff::between(&twin, &now);
+        let diff = difference(&twin, &now);
         if !diff.is_empty() {
             self.keep_twin(context, page, &now)?;
         }
-        let mut bytes = Vec::with_capacity(diff.byte_count() + 8);
-        diff.encode(&mut bytes);
-        Ok(bytes)
+        Ok(diff)
     }
 
     /// Brings a page up to date with what its home sent: without a twin it takes all bytes, else
@@ -172,7 +182,7 @@ impl NodePages {
         }
         if self.places.contains_key(&page) {
             let twin = self.twin(context, page)?;
-            for (first, run) in Diff::between(&twin, fetched).runs() {
+            for (first, run) in difference(&twin, fetched).runs() {
                 write(context, self.heap, (page, first), run)?;
             }
         } else {

@@ -1,9 +1,11 @@
 //! The protocol of one node, driven by its interface: calls of its ranks and messages of other
 //! nodes go in, pages change, answers and messages come out.
 
+mod diffs;
 mod periods;
 mod recalls;
 
+use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
 use crate::mailbox::{
     CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
@@ -14,6 +16,7 @@ use crate::node_regions::NodeRegions;
 use crate::page_fault;
 use crate::protocol_step::{self, RequestExecutor, RequestKind};
 use crate::scan_turn::ScanTurn;
+use crate::sent_counts::SentCounts;
 use crate::settings::{ProtocolSettings, place_rule};
 use crate::woken_counts::WokenCounts;
 use clump_hlrc::{
@@ -55,6 +58,8 @@ pub(crate) struct NodeProtocol {
     state: Option<(ProtocolSettings, NodeState<Vec<u8>>)>,
     ranks: Vec<LocalRank>,
     outgoing: VecDeque<Outgoing>,
+    /// Messages that are not counted yet.
+    sent: SentMessages,
     /// Locks that others want, of local ranks.
     asked: Vec<(u16, u64)>,
     /// Number and time of the last barrier of all ranks.
@@ -76,6 +81,7 @@ impl NodeProtocol {
             state: None,
             ranks: (0..place.ranks).map(|_| LocalRank::default()).collect(),
             outgoing: VecDeque::new(),
+            sent: SentMessages::default(),
             asked: Vec::new(),
             last_barrier: None,
             broken: None,
@@ -276,7 +282,6 @@ impl NodeProtocol {
         if all_ranks != u64::from(known) {
             return Err(result::DIFFERENT);
         }
-        let step = protocol_step::step(asked.step);
         let (settings, _) = self.state.get_or_insert_with(|| {
             let config = Config {
                 node,
@@ -285,9 +290,9 @@ impl NodeProtocol {
                 all_ranks: known,
                 pages: asked.pages,
                 placement: Placement::Ranges(PlacementTable::default()),
-                consistency: asked.consistency,
-                notices: step.notices(),
-                fetch: step.fetch(),
+                consistency: asked.consistency(),
+                notices: asked.notices,
+                fetch: asked.fetch,
                 twins: if asked.scans { TwinTime::AtFetch } else { TwinTime::AtWrite },
                 local_turns: LOCAL_TURNS,
                 max_notices: MAX_NOTICES,
@@ -371,6 +376,7 @@ impl NodeProtocol {
         while self.broken.is_none() {
             let Some((_, state)) = &mut self.state else { return };
             let Some(action) = state.poll_action() else {
+                SentCounts::over(cells).add(std::mem::take(&mut self.sent));
                 let Some((rank, lock)) = self.asked.pop() else { return };
                 self.ask_for_lock((rank, lock), context, cells);
                 continue;
@@ -392,9 +398,8 @@ impl NodeProtocol {
     ) -> Result<(), PageFailure> {
         match action {
             Action::Send { to, message } => self.send(to, &message),
-            Action::SendDiff { to, header } => {
-                let bytes = self.pages.take_diff(context, header.page)?;
-                self.send(to, &Message::Diff(header, bytes));
+            Action::SendDiffs { to, header, pages } => {
+                self.send_diffs(to, (&header, &pages), context)?;
             }
             Action::SendPage { to, page, version, time } => {
                 let payload = self.pages.page(context, page)?;
@@ -432,6 +437,8 @@ impl NodeProtocol {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         self.outgoing.push_back((to, bytes));
+        self.sent.all += 1;
+        self.sent.diffs += u64::from(matches!(message, Message::Diffs(..)));
     }
 
     /// Gives a rank the right on a page that it waits for.

@@ -32,7 +32,7 @@ impl RequestKind {
                 Some(Self::Notice)
             }
             Message::Fetch { .. } | Message::AskHome { .. } => Some(Self::Fetch),
-            Message::Diff(..) => Some(Self::Diff),
+            Message::Diffs(..) => Some(Self::Diff),
             Message::RequestLock { .. }
             | Message::RecallLock { .. }
             | Message::ReturnLock { .. }

@@ -1,14 +1,20 @@
 //! Settings that all ranks of a job agree on, as words of a call.
 
-use clump_boot::SvmProtocol;
-use clump_hlrc::{Consistency, RangeRule};
+use crate::node_pages::PAGE;
+use crate::protocol_step;
+use clump_boot::{Config, SvmConsistency, SvmFetch, SvmNotices, SvmProtocol};
+use clump_hlrc::{Consistency, DiffTransfer, FetchRule, NoticeTransfer, RangeRule};
 
 /// Settings of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProtocolSettings {
     /// Pages of the heap.
     pub(crate) pages: u32,
-    pub(crate) consistency: Consistency,
+    /// True if faults acquire what the page depends on.
+    pub(crate) fetch_consistency: bool,
+    pub(crate) notices: NoticeTransfer,
+    pub(crate) fetch: FetchRule,
+    pub(crate) diffs: DiffTransfer,
     /// Periods between barriers after which a page moves to its sole writer; 0: never.
     pub(crate) move_after: u8,
     /// True if stores are found by scans.
@@ -17,26 +23,70 @@ pub(crate) struct ProtocolSettings {
     pub(crate) step: SvmProtocol,
 }
 
+/// Ways of diffs, by number.
+const TRANSFERS: [DiffTransfer; 3] = [DiffTransfer::Runs, DiffTransfer::Pages, DiffTransfer::Home];
+
 impl ProtocolSettings {
+    /// Returns the settings that the user has chosen, for a heap of `bytes` bytes: what is not
+    /// chosen is as the step of the ladder, or the program, has it. Any of them go together.
+    pub(crate) fn chosen(config: &Config, bytes: u64, move_after: u8, scans: bool) -> Self {
+        let step = protocol_step::step(config.svm);
+        Self {
+            pages: u32::try_from(bytes / PAGE as u64).unwrap_or(u32::MAX),
+            fetch_consistency: config.svm_consistency == SvmConsistency::Fetch,
+            notices: match config.svm_notices {
+                SvmNotices::Auto => step.notices(),
+                SvmNotices::Push => NoticeTransfer::Push,
+                SvmNotices::Pull => NoticeTransfer::Pull,
+            },
+            fetch: match config.svm_fetch {
+                SvmFetch::Auto => step.fetch(),
+                SvmFetch::Wait => FetchRule::WaitAtHome,
+                SvmFetch::Retry => FetchRule::Retry,
+            },
+            diffs: TRANSFERS[config.svm_diffs as usize],
+            move_after: match u8::try_from(config.svm_move_after) {
+                Ok(chosen) if chosen > 0 => chosen,
+                _ => move_after,
+            },
+            scans,
+            step: config.svm,
+        }
+    }
+
+    /// Returns the guarantee for data published without a lock.
+    pub(crate) fn consistency(self) -> Consistency {
+        if self.fetch_consistency { Consistency::Fetch } else { Consistency::Plain }
+    }
+
     /// Returns pages and settings, as words.
     pub(crate) fn pack(self) -> [u64; 2] {
-        let causal = u64::from(self.consistency == Consistency::Causal);
         debug_assert!(self.pages > 0, "a heap has pages");
-        let bits = causal | u64::from(self.scans) << 1 | (self.step as u64) << 2;
-        [u64::from(self.pages), bits | u64::from(self.move_after) << 8]
+        let bits = u64::from(self.fetch_consistency)
+            | u64::from(self.scans) << 1
+            | (self.step as u64) << 2
+            | u64::from(self.notices == NoticeTransfer::Pull) << 5
+            | u64::from(self.fetch == FetchRule::Retry) << 6
+            | u64::from(self.move_after) << 8
+            | (self.diffs as u64) << 16;
+        [u64::from(self.pages), bits]
     }
 
     /// Reads what [`ProtocolSettings::pack`] wrote.
     pub(crate) fn unpack(pages: u64, settings: u64) -> Option<Self> {
-        let consistency = match settings & 1 {
-            0 => Consistency::Plain,
-            _ => Consistency::Causal,
-        };
-        let scans = settings & 2 != 0;
-        let step = *SvmProtocol::ALL.get((settings >> 2 & 0x3f) as usize)?;
+        let is_set = |bit: u32| settings >> bit & 1 != 0;
+        let (pull, retry) = (is_set(5), is_set(6));
         let pages = u32::try_from(pages).ok().filter(|&pages| pages > 0 && pages < 1 << 30)?;
-        let move_after = u8::try_from(settings >> 8).ok()?;
-        Some(Self { pages, consistency, move_after, scans, step })
+        Some(Self {
+            pages,
+            fetch_consistency: is_set(0),
+            notices: if pull { NoticeTransfer::Pull } else { NoticeTransfer::Push },
+            fetch: if retry { FetchRule::Retry } else { FetchRule::WaitAtHome },
+            diffs: *TRANSFERS.get(usize::try_from(settings >> 16).ok()?)?,
+            move_after: (settings >> 8) as u8,
+            scans: is_set(1),
+            step: *SvmProtocol::ALL.get((settings >> 2 & 7) as usize)?,
+        })
     }
 }
 
@@ -83,11 +133,19 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_they_were_written() {
-        let all = [(Consistency::Plain, true), (Consistency::Causal, true)];
-        for (consistency, scans) in all.into_iter().chain([(Consistency::Plain, false)]) {
-            for step in SvmProtocol::ALL {
-                let settings =
-                    ProtocolSettings { pages: 77, consistency, move_after: 3, scans, step };
+        for bits in 0..1 << 4 {
+            let is_set = |bit: u32| bits >> bit & 1 != 0;
+            for (step, diffs) in SvmProtocol::ALL.into_iter().zip(TRANSFERS.into_iter().cycle()) {
+                let settings = ProtocolSettings {
+                    pages: 77,
+                    fetch_consistency: is_set(0),
+                    notices: if is_set(1) { NoticeTransfer::Pull } else { NoticeTransfer::Push },
+                    fetch: if is_set(2) { FetchRule::Retry } else { FetchRule::WaitAtHome },
+                    diffs,
+                    move_after: 3 + bits,
+                    scans: is_set(3),
+                    step,
+                };
                 let [pages, rest] = settings.pack();
                 assert_eq!(ProtocolSettings::unpack(pages, rest), Some(settings));
             }
@@ -95,6 +153,24 @@ mod tests {
         assert_eq!(ProtocolSettings::unpack(0, 0), None);
         assert_eq!(ProtocolSettings::unpack(1, 5 << 2), None);
         assert_eq!(ProtocolSettings::unpack(1, 1 << 40), None);
+    }
+
+    #[test]
+    fn what_is_not_chosen_is_as_the_step_and_the_program_have_it() {
+        let mut config = Config::default();
+        config.svm = SvmProtocol::Base;
+        let chosen = |config: &Config| ProtocolSettings::chosen(config, 1 << 20, 4, true);
+        let found = chosen(&config);
+        assert_eq!((found.notices, found.fetch), (NoticeTransfer::Pull, FetchRule::WaitAtHome));
+        assert_eq!((found.pages, found.move_after), (256, 4));
+        assert_eq!((found.consistency(), found.diffs), (Consistency::Plain, DiffTransfer::Home));
+        config.svm_notices = SvmNotices::Push;
+        config.svm_fetch = SvmFetch::Retry;
+        config.svm_move_after = 2;
+        config.svm_consistency = SvmConsistency::Fetch;
+        let found = chosen(&config);
+        assert_eq!((found.notices, found.fetch), (NoticeTransfer::Push, FetchRule::Retry));
+        assert_eq!((found.move_after, found.consistency()), (2, Consistency::Fetch));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Shared virtual memory as a rank uses it: the heap, its allocations, and synchronisation.
 
 use crate::access_engine::{AccessEngine, EngineLevel};
-use crate::breakdown::{Breakdown, Part, Sums, WokenRequests};
+use crate::breakdown::{Breakdown, Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, checked};
 use crate::domain::Domain;
 use crate::dynamic_heap::STATE_WORDS;
@@ -16,7 +16,6 @@ use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
 use clump_boot::SvmFaults;
 use clump_coll::{Max, Min, Team};
-use clump_hlrc::Consistency;
 use clump_os::clock;
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
@@ -148,6 +147,7 @@ impl Svm {
         let nnodes = context.node().nnodes() as usize;
         let heap = region(context, HEAP_REGION, heap_bytes)?;
         let ranks = context.node().local_ranks().len() as u32;
+        let mut pages_move = false;
         let coherence = if nnodes == 1 {
             let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
             let view = view(context, team, heap, heap_bytes)?;
@@ -162,10 +162,6 @@ impl Svm {
             let view = view(context, team, heap, heap_bytes)?;
             let config = clump_boot::Config::load()?;
             let (choice, step) = (config.svm_faults, config.svm);
-            let steps = [team.all_reduce(step as u64, Min)?, team.all_reduce(step as u64, Max)?];
-            if steps[0] != steps[1] {
-                return Err(ErrorKind::Different.into());
-            }
             let mut engine = AccessEngine::open(&view, choice, EngineLevel::MAX)?;
             let level = team.all_reduce(engine.level(), Min)?;
             if engine.level() > level {
@@ -173,12 +169,14 @@ impl Svm {
                 drop(engine);
                 engine = AccessEngine::open(&view, SvmFaults::Auto, level)?;
             }
-            let scans = engine.scans();
+            let settings =
+                ProtocolSettings::chosen(&config, heap_bytes, options.move_after, engine.scans());
+            pages_move = settings.move_after != 0;
+            let [pages, rest] = settings.pack();
+            if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
+                return Err(ErrorKind::Different.into());
+            }
             let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
-            let pages = u32::try_from(heap_bytes / PAGE as u64).unwrap_or(u32::MAX);
-            let (consistency, move_after) = (Consistency::Plain, options.move_after);
-            let [pages, rest] =
-                ProtocolSettings { pages, consistency, move_after, scans, step }.pack();
             // Where the interface of the node finds this rank's stores.
             let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
             domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
@@ -203,7 +201,7 @@ impl Svm {
             dynamic: OnceLock::new(),
             thread_locks: ThreadLocks::default(),
             nnodes,
-            pages_move: options.move_after != 0,
+            pages_move,
         };
         let svm = Self { inner: Arc::new(inner) };
         if dynamic_pages > 0 {
@@ -385,6 +383,8 @@ impl Svm {
         if let Coherence::Interface(domain) = &self.inner.coherence {
             counters.set(Counter::SvmProtocol, domain.step as u64 + 1);
             counters.set(Counter::SvmWoken, domain.woken().total());
+            counters.set(Counter::SvmSent, domain.sent().all);
+            counters.set(Counter::SvmSentDiffs, domain.sent().diffs);
         }
     }
 
@@ -484,10 +484,10 @@ impl Svm {
 
     /// Returns where this rank's time went since the heap was opened.
     pub fn breakdown(&self) -> Breakdown {
-        let woken = match &self.inner.coherence {
-            Coherence::Hardware { .. } => WokenRequests::default(),
-            Coherence::Interface(domain) => domain.woken(),
+        let (woken, sent) = match &self.inner.coherence {
+            Coherence::Hardware { .. } => (WokenRequests::default(), SentMessages::default()),
+            Coherence::Interface(domain) => (domain.woken(), domain.sent()),
         };
-        Breakdown { woken, ..self.sums().read(self.elapsed_ns()) }
+        Breakdown { woken, sent, ..self.sums().read(self.elapsed_ns()) }
     }
 }

@@ -228,6 +228,8 @@ counters! {
     SvmBarrierWait   "svm.barriers_ns"      Nanoseconds "Time in these.";
     SvmProtocol      "svm.protocol"         Count "Step of the protocol ladder of the shared heap, from 1; 0: none, on one node.";
     SvmWoken         "svm.woken"            Count "Requests of other nodes that a thread of this rank's node was woken for.";
+    SvmSent          "svm.sent"             Count "Protocol messages that this rank's node has sent for the shared heap; at its first rank.";
+    SvmSentDiffs     "svm.sent.diffs"       Count "Those with diffs.";
     SvmProtections   "svm.protections"      Count "Changes of rights on pages by the kernel.";
     SvmProtectionTime "svm.protections_ns"  Nanoseconds "Time in these.";
 

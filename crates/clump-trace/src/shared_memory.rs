@@ -11,6 +11,10 @@ pub struct SharedMemorySummary {
     pub protocol: String,
     /// Requests of other nodes, per rank, that a thread of a node was woken for.
     pub woken_per_rank: f64,
+    /// Protocol messages between nodes, per rank.
+    pub sent_per_rank: f64,
+    /// Those with diffs.
+    pub diffs_sent_per_rank: f64,
     /// Page faults per rank, on average.
     pub faults_per_rank: f64,
     /// Mean time of a page fault, in us.
@@ -59,6 +63,8 @@ impl SharedMemorySummary {
         (open != 0).then(|| Self {
             protocol: step_name(real(all[C::SvmProtocol]) / ranks).into(),
             woken_per_rank: real(all[C::SvmWoken]) / ranks,
+            sent_per_rank: real(all[C::SvmSent]) / ranks,
+            diffs_sent_per_rank: real(all[C::SvmSentDiffs]) / ranks,
             faults_per_rank: real(all[C::SvmFaults]) / ranks,
             fault_us: mean(C::SvmFaultWait, C::SvmFaults),
             lock_us: mean(C::SvmLockWait, C::SvmLocks),
@@ -88,6 +94,8 @@ mod tests {
             (Counter::SvmBarrierWait, 100_000),
             (Counter::SvmProtocol, 2 * 4),
             (Counter::SvmWoken, 6),
+            (Counter::SvmSent, 8),
+            (Counter::SvmSentDiffs, 5),
         ];
         let mut all = Snapshot::ZERO;
         times.into_iter().for_each(|(counter, value)| all[counter] = value);
@@ -95,6 +103,7 @@ mod tests {
         assert_eq!((found.faults_per_rank, found.fault_us, found.barrier_us), (5.0, 25.0, 25.0));
         assert_eq!((found.data_percent, found.barrier_percent), (25.0, 10.0));
         assert_eq!((found.protocol.as_str(), found.woken_per_rank), ("dd", 3.0));
+        assert_eq!((found.sent_per_rank, found.diffs_sent_per_rank), (4.0, 2.5));
         assert_eq!((found.compute_percent, found.lock_us), (65.0, 0.0));
     }
 }

@@ -305,6 +305,9 @@ fn show_shared(shared: &SharedMemorySummary, f: &mut fmt::Formatter<'_>) -> fmt:
             "threads woken, per rank",
             woken,
         )?;
+        let [sent, diffs] = [shared.sent_per_rank, shared.diffs_sent_per_rank];
+        let [sent, diffs] = [sent, diffs].map(|each| figure(Some(each)));
+        pair(f, "shared heap: messages, per rank", sent, "those with diffs", diffs)?;
     }
     let of = |percent: f64, us: f64| (share(percent), figure(Some(us)));
     for (what, (percent, mean)) in [

@@ -85,8 +85,8 @@ pub mod rma {
 pub mod svm {
     pub use clump_svm::{
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
-        PartSum, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks, SharedMatrix,
-        SharedMutex, Svm, SvmOptions, SyncObject, ThreadBarrier, WokenRequests,
+        PartSum, SentMessages, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks,
+        SharedMatrix, SharedMutex, Svm, SvmOptions, SyncObject, ThreadBarrier, WokenRequests,
     };
 }
 

@@ -1,5 +1,6 @@
 //! Acquires: notices are applied, once they are here, and pages that lack something are taken away.
 
+use crate::cached_page::CachedPage;
 use crate::config::{Consistency, NoticeTransfer};
 use crate::interval::Interval;
 use crate::message::{Action, Message};
@@ -106,9 +107,9 @@ impl<P> NodeState<P> {
             Pending::Page { page, version, time, payload } => {
                 self.use_page(page, version, &time, payload);
             }
-            Pending::Deposit { header, payload } => {
+            Pending::Deposit { header, diff } => {
                 self.acquire_dependencies(&header.time);
-                self.deposit(header, payload);
+                self.deposit(header, diff);
             }
             Pending::Depart { barrier, everybody, ranks, time, moves } => {
                 for &rank in &ranks {
@@ -124,7 +125,7 @@ impl<P> NodeState<P> {
     fn acquire(&mut self, rank: u16, time: &VectorTime) {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         match self.config.consistency {
-            Consistency::Plain => self.apply_notices(rank, time),
+            Consistency::Plain | Consistency::Fetch => self.apply_notices(rank, time),
             Consistency::Causal => self.acquire_by_all(time),
         }
         self.discard_applied();
@@ -137,7 +138,40 @@ impl<P> NodeState<P> {
         if self.config.consistency == Consistency::Causal {
             self.acquire_by_all(time);
         }
-        debug_assert!(self.seen.covers(time), "in plain mode bytes depend on nothing");
+        let by_faults = self.config.consistency == Consistency::Fetch;
+        debug_assert!(by_faults || self.seen.covers(time), "in plain mode bytes depend on nothing");
+    }
+
+    /// Applies, for a rank that faults, the notices that the bytes of the page may depend on:
+    /// those that this node has seen, and those of diffs stored here (fetch mode).
+    pub(super) fn acquire_by_fault(&mut self, rank: u16, page: u32) {
+        if self.config.consistency != Consistency::Fetch {
+            return;
+        }
+        let mut time = self.seen.clone();
+        if let Some(home) = self.homes.get(&page) {
+            time.join(home.time());
+        }
+        debug_assert!(self.log.known().covers(&time), "diffs are stored behind their notices");
+        if !self.ranks[usize::from(rank)].time().covers(&time) {
+            self.apply_notices(rank, &time);
+            self.discard_applied();
+        }
+        debug_assert!(self.ranks[usize::from(rank)].time().covers(&self.seen));
+    }
+
+    /// Applies the notices that a page depends on, for the ranks that wait for it (fetch mode).
+    pub(super) fn acquire_by_waiters(&mut self, page: u32, time: &VectorTime) {
+        if self.config.consistency != Consistency::Fetch {
+            return;
+        }
+        let ranks = self.cached.get(&page).map(CachedPage::waiting_ranks).unwrap_or_default();
+        debug_assert!(!ranks.is_empty(), "a page is fetched for somebody");
+        for rank in ranks {
+            self.apply_notices(rank, time);
+        }
+        self.discard_applied();
+        debug_assert!(self.seen.covers(time), "they have seen it");
     }
 
     /// Applies the notices up to `time` for every rank.

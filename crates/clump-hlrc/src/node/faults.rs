@@ -17,6 +17,7 @@ impl<P> NodeState<P> {
 
     /// Maps a page that is current, or has the rank wait for it.
     pub(super) fn fault(&mut self, rank: u16, page: u32, access: PageAccess) {
+        self.acquire_by_fault(rank, page);
         let node = self.config.node;
         let Some(home) = self.home_of(page) else {
             self.ask_home(rank, page, access);
@@ -86,6 +87,7 @@ impl<P> NodeState<P> {
             return;
         }
         self.acquire_dependencies(time);
+        self.acquire_by_waiters(page, time);
         if !version.covers(&self.required(page)) {
             let required = self.required(page);
             self.send(home, Message::Fetch { page, required, moving: false });

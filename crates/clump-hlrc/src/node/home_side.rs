@@ -3,7 +3,7 @@
 use crate::cached_page::CachedPage;
 use crate::config::TwinTime;
 use crate::home_page::{Deposit, HomePage};
-use crate::message::{Action, DiffHeader, Message};
+use crate::message::{Action, DiffHeader, Message, PageDiff};
 use crate::node::{NodeState, Pending};
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
@@ -25,27 +25,30 @@ impl<P> NodeState<P> {
         true
     }
 
-    /// Takes a diff, which may come before this node knows that it is the home.
-    pub(super) fn on_diff(&mut self, from: u16, header: DiffHeader, payload: P) {
+    /// Takes diffs, which may come before this node knows that it is the home.
+    pub(super) fn on_diffs(&mut self, from: u16, header: &DiffHeader, diffs: Vec<PageDiff<P>>) {
         debug_assert_eq!(from, header.writer, "a node sends its own diffs");
         debug_assert_ne!(from, self.config.node, "home pages have no diffs");
-        if self.is_home(header.page) {
-            self.wait_for_notices(Pending::Deposit { header, payload });
-        } else {
-            self.early.push((from, Message::Diff(header, payload)));
+        for diff in diffs {
+            let header = header.clone();
+            if self.is_home(diff.of.page) {
+                self.wait_for_notices(Pending::Deposit { header, diff });
+            } else {
+                self.early.push((from, Message::Diffs(header, vec![diff])));
+            }
         }
     }
 
     /// Stores a diff, and what waited for it.
-    pub(super) fn deposit(&mut self, header: DiffHeader, payload: P) {
-        let page = header.page;
-        let mut next = Some((header, payload));
-        while let Some((header, payload)) = next {
+    pub(super) fn deposit(&mut self, header: DiffHeader, diff: PageDiff<P>) {
+        let page = diff.of.page;
+        let mut next = Some((header, diff));
+        while let Some((header, diff)) = next {
             let Some(home) = self.homes.get_mut(&page) else {
                 debug_assert!(false, "a page does not move before its diffs are here");
                 return;
             };
-            if let Deposit::Apply(payload) = home.handle_diff(header, payload) {
+            if let Deposit::Apply(payload) = home.handle_diff(header, diff) {
                 self.actions.push_back(Action::Apply { page, payload });
             }
             next = home.take_ready();

@@ -1,8 +1,10 @@
 //! Releases: what a rank wrote becomes an interval of its node.
 
+use std::collections::BTreeMap;
+
 use crate::config::{NoticeTransfer, TwinTime};
 use crate::interval::Interval;
-use crate::message::{Action, DiffHeader, Message};
+use crate::message::{Action, DiffHeader, Message, WrittenPage};
 use crate::node::NodeState;
 use crate::vector_time::VectorTime;
 
@@ -60,9 +62,18 @@ impl<P> NodeState<P> {
         let announced = self.log.insert(interval.clone());
         debug_assert!(announced, "own intervals have no gaps");
         self.seen.raise(node, number);
+        let (mut diffs, mut unused) = (BTreeMap::<u16, Vec<WrittenPage>>::new(), Vec::new());
         for &page in &interval.pages {
-            self.publish_page(page, number);
+            let Some((to, after, keeps_twin)) = self.publish_page(page, number) else { continue };
+            diffs.entry(to).or_default().push(WrittenPage { page, after });
+            unused.extend((!keeps_twin).then_some(page));
         }
+        let (time, epoch) = (self.dependencies(), self.epoch);
+        for (to, pages) in diffs {
+            let header = DiffHeader { writer: node, interval: number, epoch, time: time.clone() };
+            self.actions.push_back(Action::SendDiffs { to, header, pages });
+        }
+        self.actions.extend(unused.into_iter().map(|page| Action::DropTwin { page }));
         if self.config.notices == NoticeTransfer::Push {
             for to in (0..self.config.nodes).filter(|&to| to != node) {
                 let message = Message::Notices(interval.clone());
@@ -73,8 +84,9 @@ impl<P> NodeState<P> {
         self.bound_log();
     }
 
-    /// Publishes one page of an interval.
-    fn publish_page(&mut self, page: u32, number: u32) {
+    /// Publishes one page of an interval. Returns, unless its home is here, the home, the interval
+    /// of the diff before, and true if the twin is used further.
+    fn publish_page(&mut self, page: u32, number: u32) -> Option<(u16, u32, bool)> {
         let node = self.config.node;
         let required = self.required.entry(page).or_default();
         let after = required.get(node);
@@ -83,25 +95,19 @@ impl<P> NodeState<P> {
         if let Some(home) = self.homes.get_mut(&page) {
             home.note_own(node, number);
             self.serve(page);
-            return;
+            return None;
         }
         let home = self.home_of(page);
         let (Some(to), Some(copy)) = (home, self.cached.get_mut(&page)) else {
             debug_assert!(false, "a page that is written has a home and a copy");
-            return;
+            return None;
         };
         debug_assert_ne!(to, node, "home pages are no copies");
         copy.note_own(node, number);
         let written = self.ranks.iter().any(|rank| rank.has_written(page));
         let keep = written || self.config.twins == TwinTime::AtFetch;
         copy.set_twin(keep);
-        let time = self.dependencies();
-        let epoch = self.epoch;
-        let header = DiffHeader { page, writer: node, interval: number, after, epoch, time };
-        self.actions.push_back(Action::SendDiff { to, header });
-        if !keep {
-            self.actions.push_back(Action::DropTwin { page });
-        }
+        Some((to, after, keep))
     }
 
     /// Returns the time of a rank's release, once everything that it wrote is published.

@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use clump_hlrc::{
-    Action, ByteReader, Config, Consistency, Diff, FetchRule, Message, MessageLimits, NodeState,
-    NoticeTransfer, PageAccess, Placement, RangeRule, TwinTime, merge,
+    Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule, Message,
+    MessageLimits, NodeState, NoticeTransfer, PageAccess, Placement, RangeRule, TwinTime,
+    WrittenPage, merge,
 };
 
 use crate::oracle::Oracle;
@@ -54,6 +55,7 @@ pub struct World {
     scans: bool,
     /// True if ranks keep locks that nobody else wants.
     keeps: bool,
+    diffs: DiffTransfer,
     /// Locks that others want, of ranks.
     asked: Vec<(usize, u64)>,
     /// True if the programs publish without locks.
@@ -104,6 +106,7 @@ impl World {
             limits: MessageLimits { nodes: config.nodes, ranks: config.ranks, pages: config.pages },
             scans: config.twins == TwinTime::AtFetch,
             keeps: false,
+            diffs: DiffTransfer::Home,
             asked: Vec::new(),
             racy: programs.iter().flatten().any(|op| matches!(op, Op::Peek(_))),
             broken_pointer: false,
@@ -113,6 +116,12 @@ impl World {
     /// Has ranks keep locks until others want them.
     pub fn keeping(mut self) -> Self {
         self.keeps = true;
+        self
+    }
+
+    /// Has nodes send diffs in that way.
+    pub fn sending(mut self, diffs: DiffTransfer) -> Self {
+        self.diffs = diffs;
         self
     }
 
@@ -164,7 +173,7 @@ impl World {
 
     /// Puts notices or a diff on the wire once more.
     pub fn duplicate(&mut self, at: usize) {
-        if matches!(self.wire[at].2, Message::Notices(_) | Message::Diff(..)) {
+        if matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..)) {
             self.wire.push(self.wire[at].clone());
         }
     }
@@ -332,16 +341,8 @@ impl World {
         let from = node as u16;
         match action {
             Action::Send { to, message } => self.wire.push((from, to, message)),
-            Action::SendDiff { to, header } => {
-                let page = &memory.pages[header.page as usize];
-                let Some(twin) = memory.twins.get_mut(&header.page) else {
-                    assert!(memory.pages.is_empty(), "page {} has no twin", header.page);
-                    return;
-                };
-                let mut bytes = Vec::new();
-                Diff::between(twin, page).encode(&mut bytes);
-                twin.clone_from(page);
-                self.wire.push((from, to, Message::Diff(header, bytes)));
+            Action::SendDiffs { to, header, pages } => {
+                self.send_diffs((from, to), &header, &pages);
             }
             Action::SendPage { to, page, version, time } => {
                 let payload = memory.pages[page as usize].clone();
@@ -389,6 +390,21 @@ impl World {
             Action::Resume { rank, wait: _ } => {
                 self.resume(node * self.per_node + usize::from(rank));
             }
+        }
+    }
+
+    fn send_diffs(&mut self, (from, to): (u16, u16), header: &DiffHeader, pages: &[WrittenPage]) {
+        let NodeMemory { pages: bytes, twins } = &mut self.memories[usize::from(from)];
+        let mut diffs = Vec::new();
+        for &of in pages {
+            let page = &bytes[of.page as usize];
+            let twin = twins.insert(of.page, page.clone());
+            assert!(twin.is_some(), "page {} has no twin", of.page);
+            diffs.push((of, Diff::between(&twin.unwrap_or_default(), page)));
+        }
+        // Two pages share a message, and three do not.
+        for message in self.diffs.messages(2 * (25 + PAGE + 4), header, diffs) {
+            self.wire.push((from, to, message));
         }
     }
 

@@ -35,6 +35,7 @@ fn run(what: &[String]) -> Result<()> {
         ["keep", rounds] => keep(rounds.parse()?),
         ["take-back", rounds] => publishing::take_back(rounds.parse()?),
         ["periods", rounds] => publishing::periods(rounds.parse()?),
+        ["pointer"] => publishing::pointer(),
         ["random", seed, phases] => random::run(seed.parse()?, phases.parse()?, 1),
         ["threads", seed, phases, threads] => {
             random::run(seed.parse()?, phases.parse()?, threads.parse()?)

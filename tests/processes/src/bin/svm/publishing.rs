@@ -108,3 +108,28 @@ pub fn periods(rounds: u64) -> Result<()> {
     }
     Ok(())
 }
+
+/// Rank 0 publishes a pointer to a cell without a lock; rank 1, which has read the cell before,
+/// faults on the pointer and follows it.
+pub fn pointer() -> Result<()> {
+    let cl = clump::init()?;
+    let svm = cl.svm()?;
+    let cell = svm.array::<u64>(512, Home::Node(0))?;
+    let pointer = svm.array::<u64>(512, Home::Node(0))?;
+    if svm.rank() == 1 {
+        assert_eq!(cell.get(0), 0, "nobody has written it");
+    }
+    svm.team().barrier()?;
+    if svm.rank() == 0 {
+        cell.set(0, 9);
+        svm.fence()?;
+        pointer.set(0, 1);
+    }
+    // Messages acquire nothing.
+    svm.team().barrier()?;
+    if svm.rank() == 1 {
+        println!("pointer {} leads to {}", pointer.get(0), cell.get(0));
+    }
+    svm.barrier()?;
+    Ok(())
+}
