@@ -301,6 +301,19 @@ fn pointers_without_locks_lead_to_what_they_point_at_for_readers_that_fault() {
 }
 
 #[test]
+fn a_fault_on_a_pointer_that_another_rank_has_fetched_leads_to_what_it_points_at() {
+    let [writer, reader] = published().try_into().unwrap_or_default();
+    let programs = [writer, Vec::new(), reader, vec![Peek(0)]];
+    for homes in [[0, 0], [0, 1]] {
+        let placement = Placement::Explicit(Box::new(homes));
+        let consistency = Consistency::Fetch;
+        let config = Config { placement, consistency, ..settings(2, 2, 2) };
+        let explored = explore(&config, &programs, &ONE, (false, 1_000_000));
+        assert!(!explored.broken_pointer && explored.moments < 1_000_000, "homes {homes:?}");
+    }
+}
+
+#[test]
 fn pointers_that_appear_without_a_fault_break_in_fetch_mode() {
     let consistency = Consistency::Fetch;
     let placement = Placement::Explicit(Box::new([1, 0]));
