@@ -30,6 +30,8 @@ fn add(sum: &mut Breakdown, before: &Breakdown, after: &Breakdown) {
         (&mut sum.release, before.release, after.release),
         (&mut sum.barrier, before.barrier, after.barrier),
         (&mut sum.protection, before.protection, after.protection),
+        (&mut sum.flag, before.flag, after.flag),
+        (&mut sum.others, before.others, after.others),
     ] {
         sum.ns += after.ns - before.ns;
         sum.count += after.count - before.count;
@@ -91,6 +93,8 @@ impl SharedRun {
             ("release, % of time", waited.release.ns),
             ("barrier, % of time", waited.barrier.ns),
             ("protection, % of time", waited.protection.ns),
+            ("flags within lock, % of time", waited.flag.ns),
+            ("others within barrier, % of time", waited.others.ns),
         ] {
             let share = 100.0 * total(ns)? as f64 / elapsed;
             self.report.figure(name, share);

@@ -7,6 +7,7 @@ use crate::node_endpoints::{INDEX, NodeEndpoints};
 
 use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerDirectory, Stack, Words};
 use clump_os::alarm::Alarm;
+use clump_os::fence::FenceKind;
 use clump_rma::NodeSegments;
 use clump_rma::protocol::interface_name;
 use clump_rma::service::Services;
@@ -175,6 +176,11 @@ impl<C: Clock> Server<C> {
                 delivery_queues.bring_back(&mut Wire { stack, clock }, &queued);
             }
         }
+        // Ahead of the network: a rank waits for each.
+        let called = engine.as_mut().is_some_and(|e| e.serve_calls(stack, clock, routes));
+        if called && stack.wants_service() {
+            stack.service(now(), true);
+        }
         let received = stack.receive(now, Some(INDEX), batch);
         if delivery_queues.wants_room() {
             delivery_queues.handle_room(&mut Wire { stack, clock });
@@ -222,7 +228,7 @@ impl<C: Clock> Server<C> {
             stack.service(now, true);
         }
         watcher.on_sent(stack, clock);
-        received + taken > 0 || !batch.is_empty() || changed
+        received + taken > 0 || !batch.is_empty() || called || changed
     }
 
     /// Gives up ranks that died or finalized, on other nodes and on this one.
@@ -276,17 +282,22 @@ impl<C: Clock> Server<C> {
         })
     }
 
-    /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now
-    /// on. Returns `None` when something has arrived meanwhile, or a peer was lost: messages in
-    /// flight to it have been returned.
+    /// Announces to ranks that it goes to sleep: they ring from now on for calls, and where they
+    /// hand messages over. Returns `None` when something has arrived meanwhile, or a peer was lost:
+    /// messages in flight to it have been returned.
     pub fn announce(&mut self) -> Option<SleepAnnouncement> {
         if self.stack.has_queued(INDEX) {
             return None;
         }
-        let (Some(submission_queue), Some(block)) =
-            (&mut self.submission_queue, self.memory.rank(self.id))
-        else {
-            return Some(SleepAnnouncement(None));
+        let Some(block) = self.memory.rank(self.id) else { return Some(SleepAnnouncement(None)) };
+        let Some(submission_queue) = &mut self.submission_queue else {
+            // Callers execute a full fence, too: calls are rarer than messages.
+            let announced = block.park().announce(FenceKind::Symmetric);
+            if block.has_calls() {
+                block.park().withdraw(announced);
+                return None;
+            }
+            return Some(SleepAnnouncement(Some((block, announced))));
         };
         submission_queue.arm_notifications();
         let announced = block.park().announce(self.memory.fence());
@@ -299,7 +310,8 @@ impl<C: Clock> Server<C> {
                 .handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
         }
         let has_to_send = !had_to_send && self.stack.wants_service();
-        if submission_queue.anything_waiting(&self.stack) || has_to_send {
+        let waiting = submission_queue.anything_waiting(&self.stack) || block.has_calls();
+        if waiting || has_to_send {
             block.park().withdraw(announced);
             return None;
         }

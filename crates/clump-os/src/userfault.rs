@@ -126,23 +126,37 @@ impl UserFaults {
         (self.view.base().addr().get() + offset) as u64
     }
 
-    /// Maps the page at `offset`: to be written too, or with stores detected.
+    /// Maps pages from `offset` on: to be written too, or with stores detected. Ends at the first
+    /// page that is mapped already or has no memory. Returns the bytes mapped before it, and what
+    /// it is: [`PageMapping::Mapped`] if there is no such page.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn map_page(&self, offset: usize, writable: bool) -> Result<PageMapping> {
+    pub fn map_pages(
+        &self,
+        offset: usize,
+        bytes: usize,
+        writable: bool,
+    ) -> Result<(usize, PageMapping)> {
+        debug_assert!(offset + bytes <= self.view.bytes(), "pages of the mapping");
         let mode = if writable { 0 } else { CONTINUE_WP };
-        loop {
-            let mut words = [self.at(offset), PAGE as u64, mode, 0];
-            match call(&self.fd, UFFDIO_CONTINUE, &mut words) {
-                Ok(_) => return Ok(PageMapping::Mapped),
+        let mut done = 0;
+        while done < bytes {
+            let mut words = [self.at(offset + done), (bytes - done) as u64, mode, 0];
+            let outcome = call(&self.fd, UFFDIO_CONTINUE, &mut words);
+            // Below 0: an error, which `outcome` has, too.
+            let mapped = usize::try_from(words[3].cast_signed()).unwrap_or(0);
+            debug_assert!(mapped <= bytes - done, "no more than was asked for");
+            match outcome {
+                Ok(_) => return Ok((bytes, PageMapping::Mapped)),
                 // The page table changes, or a part was done.
-                Err(Errno::AGAIN) => {}
-                Err(Errno::EXIST) => return Ok(PageMapping::Present),
-                Err(Errno::FAULT) => return Ok(PageMapping::NoMemory),
-                Err(e) => return Err(OsError::new("mapping a page by userfaultfd", e)),
+                Err(Errno::AGAIN) => done += mapped,
+                Err(Errno::EXIST) => return Ok((done, PageMapping::Present)),
+                Err(Errno::FAULT) => return Ok((done, PageMapping::NoMemory)),
+                Err(e) => return Err(OsError::new("mapping pages by userfaultfd", e)),
             }
         }
+        Ok((done, PageMapping::Mapped))
     }
 
     /// Lets stores to pages that are mapped through, or detects them.
@@ -294,11 +308,12 @@ mod tests {
     #[test]
     fn pages_are_mapped_one_by_one_and_written_ones_are_found() {
         let Some((view, faults, plain)) = four_pages(StoreDetection::Scan) else { return };
-        assert_eq!(faults.map_page(2 * PAGE, false).unwrap(), PageMapping::NoMemory);
+        let map = |page: usize| faults.map_pages(page * PAGE, PAGE, false).unwrap().1;
+        assert_eq!(map(2), PageMapping::NoMemory);
         byte(&plain, 2 * PAGE + 1).store(3, Ordering::Relaxed);
         for page in [0, 2] {
-            assert_eq!(faults.map_page(page * PAGE, false).unwrap(), PageMapping::Mapped);
-            assert_eq!(faults.map_page(page * PAGE, false).unwrap(), PageMapping::Present);
+            assert_eq!(map(page), PageMapping::Mapped);
+            assert_eq!(map(page), PageMapping::Present);
         }
         assert_eq!(byte(&view, 2 * PAGE + 1).load(Ordering::Relaxed), 3);
         let written = |page: usize| {
@@ -316,14 +331,30 @@ mod tests {
         byte(&view, 6).store(1, Ordering::Relaxed);
         assert!(written(0));
         faults.unmap(0, PAGE).unwrap();
-        assert_eq!(faults.map_page(0, false).unwrap(), PageMapping::Mapped);
+        assert_eq!(map(0), PageMapping::Mapped);
         assert_eq!(byte(&plain, 6).load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn pages_that_lie_together_are_mapped_at_once() {
+        let Some((view, faults, plain)) = four_pages(StoreDetection::Scan) else { return };
+        for page in [1, 2] {
+            byte(&plain, page * PAGE).store(page as u8, Ordering::Relaxed);
+        }
+        // The last page has no memory.
+        let all = |first: usize| faults.map_pages(first * PAGE, (4 - first) * PAGE, false).unwrap();
+        assert_eq!(all(1), (2 * PAGE, PageMapping::NoMemory));
+        assert_eq!(byte(&view, 2 * PAGE).load(Ordering::Relaxed), 2);
+        assert_eq!(all(0), (PAGE, PageMapping::Present));
+        byte(&plain, 3 * PAGE).store(3, Ordering::Relaxed);
+        assert_eq!(all(3), (PAGE, PageMapping::Mapped));
+        assert_eq!(byte(&view, 3 * PAGE).load(Ordering::Relaxed), 3);
     }
 
     #[test]
     fn a_scanner_finds_stores_by_the_number_of_a_process() {
         let Some((view, faults, plain)) = four_pages(StoreDetection::Scan) else { return };
-        assert_eq!(faults.map_page(0, false).unwrap(), PageMapping::Mapped);
+        assert_eq!(faults.map_pages(0, PAGE, false).unwrap(), (PAGE, PageMapping::Mapped));
         let address = |map: &Mapping| map.base().addr().get();
         let own = crate::process::own_pid();
         let scanner = StoreScanner::of_process(own, address(&view), 4 * PAGE).unwrap();
@@ -345,7 +376,7 @@ mod tests {
     #[test]
     fn protection_changes_without_splitting_the_mapping() {
         let Some((view, faults, _plain)) = four_pages(StoreDetection::Signal) else { return };
-        assert_eq!(faults.map_page(0, true).unwrap(), PageMapping::Mapped);
+        assert_eq!(faults.map_pages(0, PAGE, true).unwrap(), (PAGE, PageMapping::Mapped));
         byte(&view, 7).store(1, Ordering::Relaxed);
         faults.protect(0, PAGE, false).unwrap();
         faults.protect(0, PAGE, true).unwrap();

@@ -158,7 +158,7 @@ pub trait Service: Send {
     }
 
     /// Handles what ranks of this node have asked for beside the network: `calls` has a bit for
-    /// each rank that has left a call, modulo 64 ([`clump_shm::rank::RankBlock::mark_called`]).
+    /// each rank that has left a call, modulo 64 ([`clump_shm::rank::RankBlock::call_interface`]).
     fn handle_calls(&mut self, calls: u64, context: &mut ServiceContext<'_>) {
         let _ = (calls, context);
     }

@@ -7,6 +7,8 @@ use crate::export::{ExportTable, SegmentName, watch_bit};
 use crate::geometry::{COUNTERS, RANK_BLOCK};
 use crate::park::Park;
 use crate::shared::SharedLayout;
+use clump_os::alarm::Alarm;
+use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// State of a rank's life cycle.
@@ -209,13 +211,21 @@ impl RankBlock {
         self.watch.changed.swap(0, Ordering::SeqCst)
     }
 
-    /// For a rank of the node that has left a call for a service of this interface. The caller
-    /// wakes the interface.
+    /// For a rank of the node that has left a call for a service of this interface: notes that, and
+    /// wakes the interface by its alarm if it sleeps.
     #[inline]
-    pub fn mark_called(&self, rank: u32) {
+    pub fn call_interface(&self, rank: u32, alarm: Option<&Alarm>) {
         debug_assert!((rank as usize) < crate::geometry::MAX_RANKS, "ranks call");
         // SYNC 25: pairs with take_called
-        self.watch.called.fetch_or(1 << (rank % u64::BITS), Ordering::Release);
+        self.watch.called.fetch_or(1 << (rank % u64::BITS), Ordering::SeqCst);
+        // An interface that is no proxy announces its sleep with a full fence.
+        self.park.wake_if_asleep(FenceKind::Symmetric, alarm);
+    }
+
+    /// For an interface that has announced its sleep: returns true if a rank has left a call.
+    #[inline]
+    pub fn has_calls(&self) -> bool {
+        self.watch.called.load(Ordering::SeqCst) != 0
     }
 
     /// For an interface: returns the bits of ranks, modulo 64, that have left a call since the last
@@ -225,7 +235,7 @@ impl RankBlock {
         if self.watch.called.load(Ordering::Relaxed) == 0 {
             return 0;
         }
-        // SYNC 25: pairs with mark_called
+        // SYNC 25: pairs with call_interface
         self.watch.called.swap(0, Ordering::Acquire)
     }
 

@@ -85,18 +85,29 @@ impl AccessEngine {
             return faults.unmap(offset, bytes);
         }
         let writable = rights == Rights::Write;
-        for page in first..first + pages {
-            let offset = page as usize * PAGE;
-            let mut mapped = faults.map_page(offset, writable)?;
-            if mapped == PageMapping::NoMemory {
-                if !commit(page) {
-                    let why = clump_os::error::Errno::NOSPC;
-                    return Err(OsError::new("allocating a page", why));
+        let end = offset + bytes;
+        let mut at = offset;
+        let mut allocated = None;
+        while at < end {
+            let (mapped, next) = faults.map_pages(at, end - at, writable)?;
+            at += mapped;
+            match next {
+                PageMapping::Mapped => debug_assert_eq!(at, end, "all are mapped"),
+                PageMapping::Present => {
+                    if !self.scans() {
+                        faults.protect(at, PAGE, writable)?;
+                    }
+                    at += PAGE;
                 }
-                mapped = faults.map_page(offset, writable)?;
-            }
-            if mapped == PageMapping::Present && !self.scans() {
-                faults.protect(offset, PAGE, writable)?;
+                PageMapping::NoMemory => {
+                    let page = (at / PAGE) as u32;
+                    // Allocated once: a page that still has no memory then gets none.
+                    if allocated == Some(page) || !commit(page) {
+                        let why = clump_os::error::Errno::NOSPC;
+                        return Err(OsError::new("allocating a page", why));
+                    }
+                    allocated = Some(page);
+                }
             }
         }
         Ok(())

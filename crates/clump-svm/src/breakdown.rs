@@ -19,9 +19,13 @@ pub(crate) enum Part {
     Barrier,
     /// Changes of rights by the kernel.
     Protection,
+    /// Waits for flags, within those for locks and flags.
+    Flag,
+    /// Waits for the other ranks, within barriers.
+    Others,
 }
 
-const PARTS: usize = 5;
+const PARTS: usize = 7;
 
 /// Running sums of one rank.
 #[derive(Debug, Default)]
@@ -44,7 +48,7 @@ impl Sums {
         let kind = match part {
             Part::Data => EventKind::Fault,
             Part::Lock => EventKind::Lock,
-            Part::Release | Part::Barrier | Part::Protection => return,
+            Part::Release | Part::Barrier | Part::Protection | Part::Flag | Part::Others => return,
         };
         let kind = if ends { kind.end().unwrap_or(kind) } else { kind };
         if let Some(context) = &self.context {
@@ -58,11 +62,15 @@ impl Sums {
         self.note(part, false);
         let began = clock::ticked_ns();
         let outcome = work();
-        let ns = clock::ticked_ns().saturating_sub(began);
-        self.count[part as usize].fetch_add(1, Ordering::Relaxed);
-        self.ns[part as usize].fetch_add(ns, Ordering::Relaxed);
+        self.add(part, clock::ticked_ns().saturating_sub(began));
         self.note(part, true);
         outcome
+    }
+
+    /// Adds an event of a part.
+    pub(crate) fn add(&self, part: Part, ns: u64) {
+        self.count[part as usize].fetch_add(1, Ordering::Relaxed);
+        self.ns[part as usize].fetch_add(ns, Ordering::Relaxed);
     }
 
     /// Counts a fault by a store.
@@ -79,11 +87,14 @@ impl Sums {
             (Part::Release, C::SvmReleases, C::SvmReleaseTime),
             (Part::Barrier, C::SvmBarriers, C::SvmBarrierWait),
             (Part::Protection, C::SvmProtections, C::SvmProtectionTime),
+            (Part::Flag, C::SvmFlags, C::SvmFlagWait),
         ];
         for (part, count, ns) in of {
             counters.set(count, self.count[part as usize].load(Ordering::Relaxed));
             counters.set(ns, self.ns[part as usize].load(Ordering::Relaxed));
         }
+        let others = self.ns[Part::Others as usize].load(Ordering::Relaxed);
+        counters.set(C::SvmBarrierOthers, others);
         counters.set(C::SvmStoreFaults, self.stores.load(Ordering::Relaxed));
         counters.set(C::SvmOpen, elapsed_ns);
     }
@@ -101,6 +112,8 @@ impl Sums {
             release: of(Part::Release),
             barrier: of(Part::Barrier),
             protection: of(Part::Protection),
+            flag: of(Part::Flag),
+            others: of(Part::Others),
             store_faults: self.stores.load(Ordering::Relaxed),
             woken: WokenRequests::default(),
             sent: SentMessages::default(),
@@ -162,6 +175,11 @@ pub struct Breakdown {
     pub barrier: PartSum,
     /// Changes of rights by the kernel; within the times above.
     pub protection: PartSum,
+    /// Waits for flags; within those for locks and flags.
+    pub flag: PartSum,
+    /// Waits until all ranks had arrived and the interface answered; within barriers, whose other
+    /// time is this rank's part of the protocol.
+    pub others: PartSum,
     /// Page faults that were stores.
     pub store_faults: u64,
     /// Requests that this rank's node was woken for; at the first rank of each node.

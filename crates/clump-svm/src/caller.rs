@@ -16,7 +16,7 @@ use crate::written_log::WrittenLog;
 use clump_am::RankContext;
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use clump_os::{futex, thread};
+use clump_os::{clock, futex, thread};
 use clump_shm::cells::Cells;
 use clump_shm::job::Death;
 use clump_shm::rank::RankBlock;
@@ -206,10 +206,7 @@ impl Caller {
 
     /// Has the interface look for calls of this rank.
     fn ring(&self) {
-        self.interface.mark_called(self.context.rank());
-        if let Some(alarm) = &self.alarm {
-            alarm.ring();
-        }
+        self.interface.call_interface(self.context.rank(), self.alarm.as_deref());
     }
 
     /// Returns true once a second thread of the rank has called.
@@ -242,15 +239,15 @@ impl Caller {
     /// Calls the interface, tells it of pages that were written, at most as many as fit, waits for
     /// the answer, and carries out its steps, those of earlier answers first. Ends `publication` as
     /// soon as the interface handles the call. Takes no lock but that of the mailbox, and allocates
-    /// nothing.
+    /// nothing. Returns the time of the waits, in ns.
     pub(crate) fn call(
         &self,
         (call, written): (Call, &[RightsStep]),
         publication: Option<Publication<'_>>,
         step: impl FnMut(RightsStep),
-    ) -> std::result::Result<(), CallFailure> {
+    ) -> std::result::Result<u64, CallFailure> {
         let (slot, _one) = self.slot(call.op);
-        let mut step = step;
+        let (mut step, mut waited_ns) = (step, 0);
         let place = Mailbox::place(self.local_rank, slot);
         let mailbox =
             Mailbox::over(&self.cells, place).ok_or(CallFailure::Result(result::MISUSE))?;
@@ -264,7 +261,9 @@ impl Caller {
             std::mem::forget(turn.take());
             written = &[];
             self.ring();
+            let began = clock::ticked_ns();
             self.wait(&mailbox, &mut gate)?;
+            waited_ns += clock::ticked_ns().saturating_sub(began);
             let number = mailbox.answer_number() as u32;
             self.await_turn(number)?;
             let outcome = mailbox.take(&mut step);
@@ -274,7 +273,7 @@ impl Caller {
                 futex::wake_all(&self.carried_out);
             }
             match outcome {
-                result::DONE => return Ok(()),
+                result::DONE => return Ok(waited_ns),
                 result::MORE => call = Call { op: op::CONTINUE, words: [0; 4] },
                 why => return Err(CallFailure::Result(why)),
             }

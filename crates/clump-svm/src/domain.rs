@@ -150,7 +150,8 @@ impl Domain {
     pub(crate) fn barrier(&self, team: &Team, pages_move: bool) -> Result<()> {
         if !pages_move && self.caller.period().was_last_unchanged() {
             let changed = self.tell_changes()?;
-            if team.all_reduce(u64::from(changed), Max)? == 0 {
+            let reduce = || team.all_reduce(u64::from(changed), Max);
+            if self.sums.time(Part::Others, reduce)? == 0 {
                 return Ok(());
             }
         }
@@ -217,7 +218,12 @@ impl Domain {
         told: (Call, &[RightsStep]),
         publication: Option<Publication<'_>>,
     ) -> Result<()> {
-        checked(self.caller.call(told, publication, |step| self.change(step)))
+        let is_barrier = told.0.op == op::BARRIER;
+        let done = self.caller.call(told, publication, |step| self.change(step));
+        if let (Ok(waited_ns), true) = (&done, is_barrier) {
+            self.sums.add(Part::Others, *waited_ns);
+        }
+        checked(done.map(drop))
     }
 
     /// Takes the right to write from this rank: what it writes from now on is found anew. Returns
@@ -360,7 +366,7 @@ impl Domain {
             .sums
             .time(Part::Data, || self.caller.call((call, &[]), None, |step| self.change(step)));
         match served {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(CallFailure::Died(death)) => {
                 let mut text = [0; 128];
                 let mut rest = &mut text[..];

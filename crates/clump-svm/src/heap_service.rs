@@ -116,11 +116,11 @@ impl Service for HeapService {
         if self.ready.is_empty() {
             let (to, message) = self.protocol().poll_outgoing()?;
             self.sent += 1;
-            for (words, part) in cut(self.sent, &message) {
-                debug_assert!(part.len() <= MAX_PIECE, "a part is one request");
-                let (node, payload) = (u32::from(to), part.to_vec());
-                self.ready.push_back(ServiceMessage { node, code: FREE_CODE, words, payload });
-            }
+            let (node, ready) = (u32::from(to), &mut self.ready);
+            cut(self.sent, message, |words, payload| {
+                debug_assert!(payload.len() <= MAX_PIECE, "a part is one request");
+                ready.push_back(ServiceMessage { node, code: FREE_CODE, words, payload });
+            });
         }
         self.ready.pop_front()
     }

@@ -49,9 +49,20 @@ fn read(
     page: u32,
 ) -> Result<PageBytes, PageFailure> {
     let mut bytes = [0; PAGE];
-    let there = context.segment(segment, offset(page), PAGE as u64)?.read(offset(page), &mut bytes);
-    debug_assert!(there, "what may be accessed is mapped");
+    read_into(context, segment, page, &mut bytes)?;
     Ok(bytes)
+}
+
+fn read_into(
+    context: &mut dyn NodeRegions,
+    segment: SegmentName,
+    page: u32,
+    bytes: &mut [u8],
+) -> Result<(), PageFailure> {
+    debug_assert_eq!(bytes.len(), PAGE, "of one page");
+    let there = context.segment(segment, offset(page), PAGE as u64)?.read(offset(page), bytes);
+    debug_assert!(there, "what may be accessed is mapped");
+    Ok(())
 }
 
 fn write(
@@ -91,7 +102,9 @@ impl NodePages {
         context: &mut dyn NodeRegions,
         page: u32,
     ) -> Result<Vec<u8>, PageFailure> {
-        read(context, self.heap, page).map(|bytes| bytes.to_vec())
+        let mut bytes = vec![0; PAGE];
+        read_into(context, self.heap, page, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Makes a twin of a page.

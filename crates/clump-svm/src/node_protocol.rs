@@ -11,7 +11,7 @@ use crate::mailbox::{
     CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
     op, result, turn_place,
 };
-use crate::node_pages::{NodePages, PageFailure};
+use crate::node_pages::{NodePages, PAGE, PageFailure};
 use crate::node_regions::NodeRegions;
 use crate::page_fault;
 use crate::protocol_step::{self, RequestExecutor, RequestKind};
@@ -32,6 +32,9 @@ use std::collections::VecDeque;
 const MAX_NOTICES: usize = 1 << 20;
 /// Local ranks that may enter a lock that another node waits for.
 const LOCAL_TURNS: u32 = 4;
+
+/// Bytes in which a message with a page mostly finds room.
+const ENCODED_BYTES: usize = PAGE + 256;
 
 /// Message for another node, encoded.
 pub(crate) type Outgoing = (u16, Vec<u8>);
@@ -434,7 +437,7 @@ impl NodeProtocol {
 
     fn send(&mut self, to: u16, message: &Message<Vec<u8>>) {
         debug_assert_ne!(to, self.place.node, "the state hands itself what it sends itself");
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(ENCODED_BYTES);
         message.encode(&mut bytes);
         self.outgoing.push_back((to, bytes));
         self.sent.all += 1;

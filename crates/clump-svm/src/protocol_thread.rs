@@ -64,10 +64,8 @@ fn next(queue: &SharedQueue) -> Option<Waiting> {
 /// Has the interface of a node send what the protocol has to send.
 fn wake_interface(memory: &NodeMemory) {
     if let Some(interface) = memory.rank(memory.interface_id(memory.node())) {
-        interface.mark_called(memory.local_ranks().start);
-    }
-    if let Some(alarm) = memory.interface_alarm() {
-        alarm.ring();
+        let alarm = memory.interface_alarm().map(|alarm| &**alarm);
+        interface.call_interface(memory.local_ranks().start, alarm);
     }
 }
 

@@ -403,7 +403,9 @@ impl Svm {
     /// Fails if a rank died, or if a page could not be kept.
     pub fn barrier(&self) -> Result<()> {
         let done = self.sums().time(Part::Barrier, || match &self.inner.coherence {
-            Coherence::Hardware { .. } => Ok(self.inner.team.barrier()?),
+            Coherence::Hardware { sums, .. } => {
+                sums.time(Part::Others, || Ok(self.inner.team.barrier()?))
+            }
             Coherence::Interface(domain) => domain.barrier(&self.inner.team, self.inner.pages_move),
         });
         self.publish();
@@ -462,7 +464,9 @@ impl Svm {
 
     pub(crate) fn await_flag(&self, flag: u64, least: u64) -> Result<()> {
         let call = (op::AWAIT_FLAG, [flag, least, 0, 0]);
-        self.sync(Part::Lock, call, |locks| locks.await_at_least(flag, least))
+        self.sums().time(Part::Flag, || {
+            self.sync(Part::Lock, call, |locks| locks.await_at_least(flag, least))
+        })
     }
 
     /// Returns the way in which accesses to pages are found, as the setting `svm_faults` names it;

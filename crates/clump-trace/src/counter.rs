@@ -222,10 +222,13 @@ counters! {
     SvmFaultWait     "svm.faults_ns"        Nanoseconds "Time in page faults.";
     SvmLocks         "svm.locks"            Count "Acquires of locks, and waits for flags, of the shared heap.";
     SvmLockWait      "svm.locks_ns"         Nanoseconds "Time in these.";
+    SvmFlags         "svm.locks.flags"      Count "Waits for flags among these.";
+    SvmFlagWait      "svm.locks.flags_ns"   Nanoseconds "Time in waits for flags.";
     SvmReleases      "svm.releases"         Count "Releases of locks, flags set, and fences, of the shared heap.";
     SvmReleaseTime   "svm.releases_ns"      Nanoseconds "Time in these.";
     SvmBarriers      "svm.barriers"         Count "Barriers of the shared heap.";
     SvmBarrierWait   "svm.barriers_ns"      Nanoseconds "Time in these.";
+    SvmBarrierOthers "svm.barriers.others_ns" Nanoseconds "Time in these until all ranks had arrived and the interface answered; the rest is this rank's part of the protocol.";
     SvmProtocol      "svm.protocol"         Count "Step of the protocol ladder of the shared heap, from 1; 0: none, on one node.";
     SvmWoken         "svm.woken"            Count "Requests of other nodes that a thread of this rank's node was woken for.";
     SvmSent          "svm.sent"             Count "Protocol messages that this rank's node has sent for the shared heap; at its first rank.";

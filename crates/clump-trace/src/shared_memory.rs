@@ -29,10 +29,16 @@ pub struct SharedMemorySummary {
     pub data_percent: f64,
     /// Acquires of locks, and waits for flags.
     pub lock_percent: f64,
+    /// Waits for flags, within those.
+    pub flag_percent: f64,
+    /// Mean time of a wait for a flag, in us.
+    pub flag_us: f64,
     /// Releases.
     pub release_percent: f64,
     /// Barriers.
     pub barrier_percent: f64,
+    /// Waits for other ranks, within barriers: the rest is protocol.
+    pub others_percent: f64,
     /// Changes of rights by the kernel, within the others.
     pub protection_percent: f64,
 }
@@ -72,8 +78,11 @@ impl SharedMemorySummary {
             compute_percent: (100.0 - data - lock - release - barrier).max(0.0),
             data_percent: data,
             lock_percent: lock,
+            flag_percent: percent(C::SvmFlagWait),
+            flag_us: mean(C::SvmFlagWait, C::SvmFlags),
             release_percent: release,
             barrier_percent: barrier,
+            others_percent: percent(C::SvmBarrierOthers),
             protection_percent: percent(C::SvmProtectionTime),
         })
     }
@@ -92,6 +101,9 @@ mod tests {
             (Counter::SvmFaultWait, 250_000),
             (Counter::SvmBarriers, 4),
             (Counter::SvmBarrierWait, 100_000),
+            (Counter::SvmBarrierOthers, 80_000),
+            (Counter::SvmFlags, 2),
+            (Counter::SvmFlagWait, 50_000),
             (Counter::SvmProtocol, 2 * 4),
             (Counter::SvmWoken, 6),
             (Counter::SvmSent, 8),
@@ -102,6 +114,7 @@ mod tests {
         let found = SharedMemorySummary::of(&all, 2.0).unwrap();
         assert_eq!((found.faults_per_rank, found.fault_us, found.barrier_us), (5.0, 25.0, 25.0));
         assert_eq!((found.data_percent, found.barrier_percent), (25.0, 10.0));
+        assert_eq!((found.others_percent, found.flag_percent, found.flag_us), (8.0, 5.0, 25.0));
         assert_eq!((found.protocol.as_str(), found.woken_per_rank), ("dd", 3.0));
         assert_eq!((found.sent_per_rank, found.diffs_sent_per_rank), (4.0, 2.5));
         assert_eq!((found.compute_percent, found.lock_us), (65.0, 0.0));

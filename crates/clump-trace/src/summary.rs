@@ -317,6 +317,8 @@ fn show_shared(shared: &SharedMemorySummary, f: &mut fmt::Formatter<'_>) -> fmt:
     ] {
         pair(f, what, percent, "each, us", mean)?;
     }
+    let (flags, others) = (share(shared.flag_percent), share(shared.others_percent));
+    pair(f, "shared heap: flags alone", flags, "waits for others in barriers", others)?;
     let (release, rights) = (share(shared.release_percent), share(shared.protection_percent));
     pair(f, "shared heap: releases", release, "rights on pages, within these", rights)
 }

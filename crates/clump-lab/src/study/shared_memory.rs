@@ -13,12 +13,14 @@ const MAX_BARS: usize = 32;
 /// Name, unit and digits of a figure, and where it is.
 type HeapRow = (&'static str, &'static str, usize, fn(&SharedMemorySummary) -> f64);
 
-const ROWS: [HeapRow; 12] = [
+const ROWS: [HeapRow; 14] = [
     ("computation", "%", 2, |s| s.compute_percent),
     ("page faults", "%", 2, |s| s.data_percent),
     ("locks and flags", "%", 2, |s| s.lock_percent),
+    ("flags, within these", "%", 2, |s| s.flag_percent),
     ("releases", "%", 2, |s| s.release_percent),
     ("barriers", "%", 2, |s| s.barrier_percent),
+    ("waits for other ranks, within barriers", "%", 2, |s| s.others_percent),
     ("changes of rights, within these", "%", 2, |s| s.protection_percent),
     ("their share of what is no computation", "%", 1, rights_of_overhead),
     ("page faults per rank", "", 1, |s| s.faults_per_rank),
