@@ -9,6 +9,7 @@ mod instrument;
 mod laboratory;
 mod page;
 mod results;
+mod shared_memory;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use instrument::Instrument;
 use laboratory::LABORATORY;
 use results::{ResultTable, Run};
 use serde_json::Value;
+use shared_memory::SHARED_MEMORY;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -58,6 +60,13 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
         if !built.success {
             bail!("building clump: {}", built.why);
         }
+        for example in wanted.iter().flat_map(Instrument::examples) {
+            let args = ["build", "--release", "--package", "clump", "--example", example];
+            let built = command::run(&mut cargo(root, &args), LIMIT)?;
+            if !built.success {
+                bail!("building {example}: {}", built.why);
+            }
+        }
     }
     for turn in 0..turns {
         for instrument in &wanted {
@@ -76,7 +85,8 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 
 /// Returns all instruments.
 fn all() -> Vec<Instrument> {
-    LABORATORY.iter().cloned().chain(applications::all()).collect()
+    let own = LABORATORY.iter().chain(SHARED_MEMORY).cloned();
+    own.chain(applications::all()).collect()
 }
 
 /// Returns the instruments with these names, and those of the tables with these names.
@@ -95,8 +105,9 @@ fn named(names: &str) -> Result<Vec<Instrument>> {
 
 /// Runs an instrument and adds what it measured to the rows.
 fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> Result<()> {
-    let mut clump = Command::new(host::target(root).join("release/clump"));
-    clump.args(instrument.words.iter());
+    let release = host::target(root).join("release");
+    let mut clump = Command::new(release.join("clump"));
+    clump.args(instrument.command_line(&release.join("examples")));
     let ended = command::run_read(&mut clump, LIMIT)?;
     if !ended.success {
         bail!("{}: {}", instrument.name, ended.why);

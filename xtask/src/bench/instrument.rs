@@ -3,13 +3,15 @@
 use super::results::{Goal, StoredFigure};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::Path;
 
 /// A command of clump that measures.
 #[derive(Debug, Clone)]
 pub struct Instrument {
     /// Its name here.
     pub name: Cow<'static, str>,
-    /// Its command line.
+    /// Its command line. A word that begins with `example:` is the path of that example.
     pub words: Cow<'static, [&'static str]>,
     /// Its figures.
     pub figures: Cow<'static, [FigureSource]>,
@@ -46,7 +48,24 @@ impl FigureSource {
     }
 }
 
+/// Beginning of a word that names an example of the facade.
+const EXAMPLE: &str = "example:";
+
 impl Instrument {
+    /// Returns the examples that its command line names.
+    pub fn examples(&self) -> impl Iterator<Item = &'static str> {
+        self.words.iter().filter_map(|word| word.strip_prefix(EXAMPLE))
+    }
+
+    /// Returns its command line, with examples in a folder.
+    pub fn command_line(&self, examples: &Path) -> Vec<OsString> {
+        let word = |word: &&'static str| match word.strip_prefix(EXAMPLE) {
+            Some(name) => examples.join(name).into_os_string(),
+            None => word.into(),
+        };
+        self.words.iter().map(word).collect()
+    }
+
     /// Returns the figures in a report: table, row, figure.
     pub fn figures_of(&self, report: &Value) -> Vec<(&'static str, &'static str, StoredFigure)> {
         let mut found = Vec::new();
