@@ -45,6 +45,7 @@ pub mod status;
 pub mod strided;
 pub mod svm;
 pub mod svm_sync;
+pub mod svm_transfer;
 pub mod svm_workers;
 pub mod team;
 pub mod team_bytes;

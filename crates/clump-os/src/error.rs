@@ -38,3 +38,9 @@ impl OsError {
 
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, OsError>;
+
+/// Sets `errno` of this thread, for calls from C.
+pub fn set_errno(raw: i32) {
+    // SAFETY: the place of this thread's `errno`, which lives as long as the thread.
+    unsafe { *libc::__errno_location() = raw };
+}

@@ -65,6 +65,7 @@ pub mod sync;
 pub mod tcp;
 pub mod thread;
 pub mod topology;
+pub mod transfer;
 pub mod udp;
 pub mod userfault;
 pub mod writer;

@@ -86,7 +86,8 @@ pub mod svm {
     pub use clump_svm::{
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
         PartSum, SentMessages, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks,
-        SharedMatrix, SharedMutex, Svm, SvmOptions, SyncObject, ThreadBarrier, WokenRequests,
+        SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions, SyncObject, ThreadBarrier, Transfer,
+        TransferPart, WokenRequests,
     };
 }
 

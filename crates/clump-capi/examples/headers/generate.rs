@@ -101,7 +101,7 @@ pub const HEADERS: &[Header] = &[
         guard: "CLUMP_SVM_H",
         about: "Shared virtual memory: one heap at the same address in all ranks.",
         includes: &["clump/job.h"],
-        sources: &["svm.rs", "svm_sync.rs", "svm_workers.rs"],
+        sources: &["svm.rs", "svm_sync.rs", "svm_transfer.rs", "svm_workers.rs"],
         last: &["clump/svm_inline.h"],
         types: &["svm_home"],
     },

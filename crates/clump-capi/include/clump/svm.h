@@ -304,6 +304,59 @@ int svm_cond_signal(const struct svm_cond *cond);
 int svm_cond_broadcast(const struct svm_cond *cond);
 
 /**
+ * Reads as `read` does, into memory of the heap or other memory. The call alone fails with EFAULT
+ * on pages that are not here; this makes them ready before, and again when other threads have
+ * taken some away.
+ *
+ * Returns the bytes moved, which may be fewer, or -1: `errno` is that of `read`, and
+ * ::clump_error_text says why.
+ *
+ * # Safety
+ * The caller may write the memory.
+ */
+int64_t svm_read(int fd, void *memory, size_t bytes);
+
+/**
+ * Writes as `write` does, from memory of the heap or other memory: as ::svm_read.
+ *
+ * # Safety
+ * The caller may read the memory.
+ */
+int64_t svm_write(int fd, const void *memory, size_t bytes);
+
+/**
+ * Reads as `pread` does, from byte `offset` of the file on: as ::svm_read.
+ *
+ * # Safety
+ * The caller may write the memory.
+ */
+int64_t svm_pread(int fd, void *memory, size_t bytes, uint64_t offset);
+
+/**
+ * Writes as `pwrite` does, from byte `offset` of the file on: as ::svm_read.
+ *
+ * # Safety
+ * The caller may read the memory.
+ */
+int64_t svm_pwrite(int fd, const void *memory, size_t bytes, uint64_t offset);
+
+/**
+ * Receives as `recv` does: as ::svm_read.
+ *
+ * # Safety
+ * The caller may write the memory.
+ */
+int64_t svm_recv(int fd, void *memory, size_t bytes, int flags);
+
+/**
+ * Sends as `send` does: as ::svm_read. A peer that is gone is an error, never a signal.
+ *
+ * # Safety
+ * The caller may read the memory.
+ */
+int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
+
+/**
  * Begins a program whose `main` creates workers: joins the job and opens the heap, as
  * ::svm_init_abi does. Returns at rank 0. The other ranks carry out what it creates, and end with
  * the program: there it does not return.

@@ -1,6 +1,8 @@
 /* Shared virtual memory from C: every function, and their errors. */
 #include "expect.h"
 #include <clump/svm.h>
+#include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define NODES_MAX 64
@@ -99,6 +101,41 @@ static void system_calls(clump_t *cl, shared *g) {
     close(ends[1]);
 }
 
+/* The same by calls that touch the pages themselves: each over the end of a page that is elsewhere. */
+static void calls_that_touch(clump_t *cl) {
+    int ends[2], pair[2], round;
+    const int from = (me + 1) % all;
+    char *pages = svm_alloc_all(cl, 8192 * (size_t)all, SVM_HOME_CYCLIC), text[8];
+    char *mine = pages + 8192 * me + 4093, *other = pages + 8192 * from + 4093;
+    FILE *file = tmpfile();
+    EXPECT(pages != NULL && file != NULL);
+    OK(pipe(ends));
+    OK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    for (round = 0; round < 3; round++) {
+        const char *said = round == 0 ? "through" : round == 1 ? "at once" : "by mail";
+        EXPECT(svm_write(ends[1], said, 8) == 8 && svm_pwrite(fileno(file), said, 8, 100) == 8);
+        EXPECT(svm_send(pair[0], said, 8, 0) == 8);
+        if (round == 0) EXPECT(svm_read(ends[0], mine, 8) == 8);
+        if (round == 1) EXPECT(svm_pread(fileno(file), mine, 8, 100) == 8);
+        if (round == 2) EXPECT(svm_recv(pair[1], mine, 8, 0) == 8);
+        OK(svm_barrier(cl));
+        if (round != 0) EXPECT(svm_read(ends[0], text, 8) == 8);
+        if (round != 2) EXPECT(svm_recv(pair[1], text, 8, 0) == 8);
+        if (round == 0) EXPECT(svm_write(ends[1], other, 8) == 8 && read(ends[0], text, 8) == 8);
+        if (round == 1) EXPECT(svm_pwrite(fileno(file), other, 8, 0) == 8 && pread(fileno(file), text, 8, 0) == 8);
+        if (round == 2) EXPECT(svm_send(pair[0], other, 8, 0) == 8 && recv(pair[1], text, 8, 0) == 8);
+        EXPECT(strcmp(text, said) == 0);
+        OK(svm_barrier(cl));
+    }
+    errno = 0;
+    EXPECT(svm_read(-1, mine, 8) == -1 && errno == EBADF);
+    errno = 0;
+    EXPECT(svm_write(ends[1], (void *)16, 8) == -1 && errno == EFAULT);
+    EXPECT(strstr(clump_error_text(), "outside of the shared heap") != NULL);
+    fclose(file);
+    close(ends[0]), close(ends[1]), close(pair[0]), close(pair[1]);
+}
+
 int main(int argc, char **argv) {
     svm_breakdown times;
     shared *g;
@@ -125,6 +162,7 @@ int main(int argc, char **argv) {
     OK(svm_barrier(cl));
     synchronisation(cl, g);
     system_calls(cl, g);
+    calls_that_touch(cl);
     FAILS(CLUMP_ERR_NOT_RUNNING, svm_workers_wait());
     FAILS(CLUMP_ERR_ARGUMENT, svm_barrier_some(NULL, NULL, NULL, 1));
     OK(svm_times(cl, &times));

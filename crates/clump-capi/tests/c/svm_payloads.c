@@ -1,11 +1,11 @@
 /* Payloads in pages of shared virtual memory that this rank has no right on, at home on the other
- * node: clump's own copies from them and into them take the faults, with its locks held. */
+ * node: clump's own copies from them and into them take the faults, with its locks held.
+ * `svm_payloads ROUNDS`; rank 0 says how many faults all ranks took. */
 #include "expect.h"
 #include <clump/svm.h>
 
 #define TAG 0x5eed
 #define RANKS 4
-#define ROUNDS 2
 enum { BULK = 1, LONG, RIGHT, ANSWER };
 
 /* Bytes of payloads; they begin 50 bytes before the end of a page. */
@@ -154,6 +154,7 @@ int main(int argc, char **argv) {
     cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
     OK(svm_open(cl, 0));
+    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2;
     me = clump_rank(cl), ranks = clump_nranks(cl), other = (me + ranks / 2) % ranks;
     EXPECT(ranks <= RANKS && clump_nnodes(cl) == 2 && clump_node_of(cl, me) != clump_node_of(cl, other));
     rma = clump_rma_open(cl), ep = clump_ep_open(cl, TAG);
@@ -175,7 +176,7 @@ int main(int argc, char **argv) {
         to[rank] = svm_alloc_all(cl, PART, SVM_HOME_NODE(home));
         EXPECT(from[rank] != NULL && to[rank] != NULL);
     }
-    for (seed = 1; seed <= ROUNDS; seed++) {
+    for (seed = 1; seed <= rounds; seed++) {
         /* The rank at their home writes the pages, so that no other has a right on them. */
         for (int place = 0; place < PLACES; place++)
             for (size_t at = 0; at < USED; at++) {
@@ -200,7 +201,10 @@ int main(int argc, char **argv) {
         }
         OK(svm_barrier(cl));
     }
-    if (me == 0) puts("rank 0: payloads in shared memory are right");
+    uint64_t all_faults[RANKS], sum = 0;
+    OK(clump_all_gather_u64(cl, faults(), all_faults));
+    for (int rank = 0; rank < ranks; rank++) sum += all_faults[rank];
+    if (me == 0) printf("rank 0: payloads in shared memory are right\nfaults: %llu\n", (unsigned long long)sum);
     OK(clump_finalize(cl));
     return 0;
 }

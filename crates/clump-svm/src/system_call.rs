@@ -1,0 +1,128 @@
+//! System calls on memory of the heap. The kernel serves no page faults of the heap: a call on a
+//! page that the rank has no right on fails with EFAULT. So the pages are touched before the call,
+//! and again when another thread's acquire has taken some away meanwhile.
+
+use crate::array::SharedArray;
+use crate::svm::Svm;
+use clump_coll::Plain;
+use clump_os::transfer::{Transfer, TransferPart, is_unmapped};
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+/// Times that a call is made: threads that acquire take pages away only now and then, so memory
+/// that is still not mapped is none that could be.
+const MAX_TRIES: u32 = 100;
+
+/// Elements of a shared array, for [`Svm::transfer`].
+#[derive(Debug, Clone, Copy)]
+pub struct SharedPart<'a> {
+    part: TransferPart,
+    array: PhantomData<&'a ()>,
+}
+
+impl<T: Plain> SharedArray<T> {
+    /// Returns elements as memory for [`Svm::transfer`].
+    ///
+    /// # Panics
+    /// Panics if there are no such elements.
+    pub fn part(&self, elements: Range<usize>) -> SharedPart<'_> {
+        let Range { start, end } = elements;
+        assert!(start <= end && end <= self.len(), "{start}..{end} of {} elements", self.len());
+        // SAFETY: inside the allocation, or at its end (just checked).
+        let first = unsafe { self.address().add(start) }.cast::<u8>().as_ptr();
+        let part = TransferPart { first, bytes: (end - start) * size_of::<T>() };
+        SharedPart { part, array: PhantomData }
+    }
+}
+
+impl Svm {
+    /// Makes a system call that moves bytes between a descriptor and elements of shared arrays, one
+    /// part behind the other. Returns the bytes that were moved, which may be fewer than there are.
+    ///
+    /// # Errors
+    /// Fails as the call does, but for EFAULT: that is [`io::ErrorKind::InvalidInput`], and says
+    /// why.
+    pub fn transfer(
+        &self,
+        fd: impl AsFd,
+        how: Transfer,
+        parts: &[SharedPart<'_>],
+    ) -> io::Result<usize> {
+        let parts: Vec<TransferPart> = parts.iter().map(|shared| shared.part).collect();
+        // SAFETY: elements of allocations, for which all bits are a value, and which are accessed
+        // by raw copies alone (invariant 4).
+        unsafe { self.transfer_memory(fd, how, &parts) }
+    }
+
+    /// Makes a system call as [`Svm::transfer`] does, on any memory: of the heap, or the program's
+    /// own.
+    ///
+    /// # Errors
+    /// As [`Svm::transfer`].
+    ///
+    /// # Safety
+    /// As for [`Transfer::make`].
+    pub unsafe fn transfer_memory(
+        &self,
+        fd: impl AsFd,
+        how: Transfer,
+        parts: &[TransferPart],
+    ) -> io::Result<usize> {
+        let ready = || {
+            for part in parts {
+                if let Some(first) = NonNull::new(part.first) {
+                    self.touch(first, part.bytes, how.stores());
+                }
+            }
+        };
+        let fd = fd.as_fd();
+        // SAFETY: the caller vouches for the memory.
+        made_again(ready, || unsafe { how.make(fd, parts) })
+    }
+}
+
+/// Makes a call behind each `ready`, until it fails for another reason than unmapped memory.
+fn made_again<R>(
+    mut ready: impl FnMut(),
+    mut call: impl FnMut() -> io::Result<R>,
+) -> io::Result<R> {
+    for _ in 0..MAX_TRIES {
+        ready();
+        match call() {
+            Err(error) if is_unmapped(&error) => {}
+            done => return done,
+        }
+    }
+    let why = format!(
+        "bad address (EFAULT) in {MAX_TRIES} calls: memory outside of the shared heap, or pages \
+         that other threads' acquires take away again and again"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_call_is_made_until_its_memory_is_there() {
+        let (touched, calls) = (Cell::new(0), Cell::new(0));
+        let ready = || touched.set(touched.get() + 1);
+        let bad_address = || io::Error::from_raw_os_error(clump_os::error::Errno::FAULT.raw_os_error());
+        let third = || {
+            assert_eq!(touched.get(), calls.get() + 1, "touched before each call");
+            calls.set(calls.get() + 1);
+            if calls.get() < 3 { Err(bad_address()) } else { Ok(7) }
+        };
+        assert_eq!(made_again(ready, third).unwrap(), 7);
+        let never = made_again(|| {}, || Err::<(), _>(bad_address())).unwrap_err();
+        assert_eq!(never.kind(), io::ErrorKind::InvalidInput);
+        assert!(never.to_string().contains("EFAULT"), "{never}");
+        let other = made_again(|| {}, || Err::<(), _>(io::ErrorKind::BrokenPipe.into()));
+        assert_eq!(other.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}
