@@ -1,4 +1,5 @@
-//! Many starts of jobs that use much shared memory: when they have ended, none is left.
+//! Many starts of jobs that use much shared memory: when they have ended, none is left. Every other
+//! job has a shared heap, and counts what its ranks and agents hold as it goes on.
 
 use crate::{Job, program};
 use anyhow::{Context, Result, ensure};
@@ -19,8 +20,9 @@ const WINDOW: usize = 50;
 pub fn start_storm(jobs: u64) -> Result<u64> {
     let mut readings = vec![shared_kib()?];
     for job in 0..jobs {
-        let program = program("regions");
-        let ended = Job::of_program("-n 2 --nodes 2", program, [OsString::from("fill")]).finish();
+        let (name, words) = if job % 2 == 0 { ("regions", "fill") } else { ("svm", "steady 5") };
+        let words = words.split(' ').map(OsString::from);
+        let ended = Job::of_program("-n 2 --nodes 2", program(name), words).finish();
         ensure!(ended.code == 0, "job {job} ended with {}: {}", ended.code, ended.err);
         readings.push(shared_kib()?);
     }

@@ -3,7 +3,7 @@
 
 use clump_process_tests::c_programs::{Linked, workshop};
 use clump_process_tests::{Folder, Job};
-use clump_test_tier::first_of;
+use clump_test_tier::{first_of, pick};
 use std::ffi::OsString;
 
 /// Flags for programs that calculate; they come before the objects.
@@ -167,7 +167,8 @@ fn payloads_in_shared_memory_that_is_elsewhere() {
         ("scan-own", "", "datagram"),
     ] {
         let options = format!("-n 4 --nodes 2 {options}");
-        let job = Job::of_program(&options, &program, []).with(|command| {
+        let rounds = [OsString::from(pick(2, 10).to_string())];
+        let job = Job::of_program(&options, &program, rounds).with(|command| {
             command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_NET_BULK", bulk);
         });
         let done = job.finish();
@@ -181,6 +182,29 @@ fn payloads_in_shared_memory_that_is_elsewhere() {
         assert_eq!(done.code, 0, "{engine} {options} {bulk}: {}", done.err);
         let says = "rank 0: payloads in shared memory are right\n";
         assert!(done.out.contains(says), "{engine} {options} {bulk}: {}", done.out);
+    }
+}
+
+/// Checks that children by `fork` have no heap, and that an access outside of it is a crash of the
+/// program itself.
+#[test]
+fn children_and_crashes_beside_shared_memory() {
+    let Some(shop) = workshop("children of ranks with shared memory") else { return };
+    let program = shop.build("tests/c/svm_children.c", Linked::Shared);
+    for engine in ["auto", "protect"] {
+        let job = |words: &[&str]| {
+            let words = words.iter().map(OsString::from);
+            let job = Job::of_program("-n 2 --nodes 2", &program, words);
+            job.with(|command| {
+                command.env("CLUMP_SVM_FAULTS", engine);
+            })
+        };
+        let done = job(&[]).finish();
+        assert_eq!(done.code, 0, "{engine}: {}", done.err);
+        assert!(done.out.contains("rank 0: children are none of the heap"), "{}", done.out);
+        let crashed = job(&["outside"]).finish();
+        crashed.expect(139, &["rank 1 of `svm_children` was killed by signal 11"]);
+        assert!(!crashed.err.contains("of the shared heap at"), "{}", crashed.err);
     }
 }
 

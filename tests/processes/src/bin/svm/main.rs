@@ -1,6 +1,7 @@
 //! Programs on the shared heap, for tests of shared virtual memory.
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod publishing;
 mod random;
 
@@ -31,6 +32,9 @@ fn run(what: &[String]) -> Result<()> {
     match what[..] {
         ["count", rounds] => count(rounds.parse()?),
         ["alone"] => alone(),
+        ["system-calls"] => accesses::system_calls(),
+        ["await-page", folder] => accesses::await_page(Path::new(folder)),
+        ["steady", rounds] => accesses::steady(rounds.parse()?),
         ["ladder"] => ladder(),
         ["keep", rounds] => keep(rounds.parse()?),
         ["take-back", rounds] => publishing::take_back(rounds.parse()?),
