@@ -65,13 +65,13 @@ mod written_log;
 
 pub use array::{SharedArray, SharedMatrix};
 pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
+pub use clump_os::transfer::{Transfer, TransferPart};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};
 pub use heap_service::services;
 pub use mutex::{HeldLock, SharedFlags, SharedGuard, SharedLocks, SharedMutex};
 pub use settings::Home;
 pub use svm::{Svm, SvmOptions};
-pub use clump_os::transfer::{Transfer, TransferPart};
 pub use sync_object::SyncObject;
 pub use system_call::SharedPart;
 pub use thread_barrier::ThreadBarrier;

@@ -112,7 +112,8 @@ mod tests {
     fn a_call_is_made_until_its_memory_is_there() {
         let (touched, calls) = (Cell::new(0), Cell::new(0));
         let ready = || touched.set(touched.get() + 1);
-        let bad_address = || io::Error::from_raw_os_error(clump_os::error::Errno::FAULT.raw_os_error());
+        let bad_address =
+            || io::Error::from_raw_os_error(clump_os::error::Errno::FAULT.raw_os_error());
         let third = || {
             assert_eq!(touched.get(), calls.get() + 1, "touched before each call");
             calls.set(calls.get() + 1);

@@ -86,8 +86,8 @@ pub mod svm {
     pub use clump_svm::{
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
         PartSum, SentMessages, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks,
-        SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions, SyncObject, ThreadBarrier, Transfer,
-        TransferPart, WokenRequests,
+        SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions, SyncObject, ThreadBarrier,
+        Transfer, TransferPart, WokenRequests,
     };
 }
 

@@ -25,24 +25,14 @@ pub const SHARED_MEMORY: &[Instrument] = &[Instrument {
     figures: Cow::Borrowed(&[
         figure("get-of-4-kib-r", "/data/get_4096_us", US, None),
         figure("get-of-8-bytes", "/data/get_8_us", US, None),
-        figure(
-            "read-fault-beyond-r",
-            "/data/read_fault_beyond_r_us",
-            US,
-            Some(Goal::AtMost(6.0)),
-        ),
+        figure("read-fault-beyond-r", "/data/read_fault_beyond_r_us", US, Some(Goal::AtMost(6.0))),
         figure(
             "write-fault-on-a-page-that-is-here",
             "/data/write_upgrade_us",
             US,
             Some(Goal::AtMost(2.0)),
         ),
-        figure(
-            "write-fault-beyond-r",
-            "/data/write_miss_beyond_r_us",
-            US,
-            Some(Goal::AtMost(7.0)),
-        ),
+        figure("write-fault-beyond-r", "/data/write_miss_beyond_r_us", US, Some(Goal::AtMost(7.0))),
         figure(
             "barrier-beyond-round-trips",
             "/data/clean_barrier_beyond_1.5_get_8_us",

@@ -33,8 +33,7 @@ pub fn system_calls() -> Result<()> {
     let bytes = 8 * (999 + 512 * 7 - 1001);
     for round in 1..=6_u64 {
         let value = |rank: usize, at: usize| round * 1_000_000 + (rank * 10_000 + at) as u64;
-        let data: Vec<u8> =
-            (0..bytes / 8).flat_map(|at| value(me, at).to_le_bytes()).collect();
+        let data: Vec<u8> = (0..bytes / 8).flat_map(|at| value(me, at).to_le_bytes()).collect();
         let next = (me + 1) % ranks;
         svm.barrier()?;
         match round % 3 {
