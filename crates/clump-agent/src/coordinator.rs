@@ -91,8 +91,9 @@ impl Coordinator {
         }
         match frame {
             Frame::Offered(offer) => {
-                if node.offer.replace(*offer).is_none() {
-                    self.offered += 1;
+                let is_new = node.offer.replace(*offer).is_none();
+                self.offered += usize::from(is_new);
+                if is_new {
                     self.introduce();
                 }
             }

@@ -4,7 +4,7 @@ use super::*;
 use crate::outcome::JobEnd;
 use crate::spec::BoundAddress;
 use clump_control::{
-    AgentCommand, DeathManner, Event, FinalizedRanks, OnDeath, ProcessEnd, RankStatus,
+    AgentCommand, DeathManner, Event, FinalizedRanks, OnDeath, ProcessEnd, RankDeath, RankStatus,
 };
 
 const MS: u64 = 1_000_000;
@@ -136,7 +136,7 @@ fn the_ends_of_ranks_are_mirrored_in_few_orders_and_nothing_else_of_them_is() {
     // What is declared afterwards is heard afterwards.
     c.handle_frame(0, Frame::Event(Event::Finalized(0, 7)), 2 * MS);
     ended(&mut c, 2, ProcessEnd::Signal(9), RankStatus::Finalized(7), 2 * MS);
-    let death = order(AgentCommand::Declare(vec![2..3], DeathManner::Signal(9)));
+    let death = order(RankDeath { rank: 2, manner: DeathManner::Signal(9) }.into());
     assert_eq!(effects(&mut c), [mirror(0..1, 7), death]);
 }
 
@@ -160,7 +160,10 @@ fn a_job_that_goes_well() {
 fn a_death_is_declared_on_all_nodes_and_ends_the_job() {
     let mut c = running(OnDeath::End);
     ended(&mut c, 2, ProcessEnd::Signal(9), RankStatus::Joined, 10 * MS);
-    assert_eq!(effects(&mut c), [order(AgentCommand::Declare(vec![2..3], DeathManner::Signal(9)))]);
+    assert_eq!(
+        effects(&mut c),
+        [order(RankDeath { rank: 2, manner: DeathManner::Signal(9) }.into())]
+    );
     assert_eq!(next(&mut c), (260, vec![order(AgentCommand::Kill)]));
     for rank in [0, 1, 3] {
         ended(&mut c, rank, ProcessEnd::Signal(9), RankStatus::Joined, 270 * MS);
