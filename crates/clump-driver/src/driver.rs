@@ -2,7 +2,7 @@
 
 use crate::error::DriverError;
 use crate::inbound::Inbound;
-use crate::multirail::PeerPaths;
+use crate::peer_paths::PeerPaths;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
-use crate::multirail::PeerPaths;
+use crate::peer_paths::PeerPaths;
 use delay_queue::{DelayQueue, DelayedDatagram};
 use plan::Cuts;
 use sampler::FaultSampler;

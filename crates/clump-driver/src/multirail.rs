@@ -12,6 +12,7 @@ mod rails;
 use crate::driver::{Capabilities, Driver, MAX_PATHS, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::{DriverError, or_received};
 use crate::inbound::Inbound;
+use crate::peer_paths::PeerPaths;
 use crate::watch::watch;
 use clump_os::clock;
 use rails::Rails;
@@ -23,15 +24,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const LOOKS: u32 = 4;
 /// Maximum number of datagrams of one run to one destination that are readdressed at once.
 const RUN: usize = 64;
-
-/// A peer as this driver knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerPaths {
-    /// Its addresses: the `i`-th is reached by path `i`. The first is its name.
-    pub addresses: Vec<SocketAddr>,
-    /// The path to be used while all work, modulo their number. Both sides should choose the same.
-    pub preferred: usize,
-}
 
 /// A driver over several inner drivers.
 #[derive(Debug)]

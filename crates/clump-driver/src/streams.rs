@@ -4,7 +4,7 @@
 //! connection when it has bulk to send. No call blocks, and nothing here knows what the bytes mean.
 
 use clump_os::epoll::{Interest, Poller};
-pub use clump_os::tcp::Transfer;
+pub use clump_os::tcp::StreamTransfer;
 use clump_os::{process, tcp};
 use std::fmt::Debug;
 use std::io::{IoSlice, IoSliceMut};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub trait ByteStream: Send + Debug {
     /// Writes the beginning of these parts, as much as there is room for. Blocked while the
     /// connection is being made.
-    fn write(&mut self, parts: &[IoSlice<'_>]) -> Transfer;
+    fn write(&mut self, parts: &[IoSlice<'_>]) -> StreamTransfer;
 
     /// Reads what is there into these parts, one behind the other.
-    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> Transfer;
+    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> StreamTransfer;
 }
 
 /// A place where streams arrive.
@@ -111,11 +111,11 @@ struct TcpStream {
 }
 
 impl ByteStream for TcpStream {
-    fn write(&mut self, parts: &[IoSlice<'_>]) -> Transfer {
+    fn write(&mut self, parts: &[IoSlice<'_>]) -> StreamTransfer {
         tcp::send(&self.socket, parts)
     }
 
-    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> Transfer {
+    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> StreamTransfer {
         tcp::receive(&self.socket, parts)
     }
 }

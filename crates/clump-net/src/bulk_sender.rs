@@ -12,7 +12,7 @@ use crate::outbox::Unsent;
 use crate::seal::RecordCipher;
 use crate::stream_notice::StreamNotice;
 use crate::unacked_records::{BegunMessage, RecordPart, UnackedRecords, UntakenPart};
-use clump_driver::{ByteStream, Transfer};
+use clump_driver::{ByteStream, StreamTransfer};
 use clump_proto::Nanos;
 use clump_wire::record::HELLO_BYTES;
 use std::io::IoSlice;
@@ -134,9 +134,9 @@ impl BulkSender {
         if let State::Dialing { open, hello, written, .. } = &mut self.state {
             let rest = hello.get(*written..).unwrap_or_default();
             match open.stream.write(&[IoSlice::new(rest)]) {
-                Transfer::Bytes(bytes) => *written += bytes,
-                Transfer::Blocked => return None,
-                Transfer::Ended => return self.fail(now),
+                StreamTransfer::Bytes(bytes) => *written += bytes,
+                StreamTransfer::Blocked => return None,
+                StreamTransfer::Ended => return self.fail(now),
             }
             if *written < HELLO_BYTES {
                 return None;
@@ -151,12 +151,12 @@ impl BulkSender {
         while self.records.has_unwritten() {
             let parts: Vec<IoSlice<'_>> = self.records.unwritten().collect();
             match open.stream.write(&parts) {
-                Transfer::Bytes(bytes) => {
+                StreamTransfer::Bytes(bytes) => {
                     self.records.on_written(bytes);
                     *progress_at = now;
                 }
-                Transfer::Blocked => break,
-                Transfer::Ended => return self.give_up(),
+                StreamTransfer::Blocked => break,
+                StreamTransfer::Ended => return self.give_up(),
             }
         }
         None

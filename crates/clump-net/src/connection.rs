@@ -9,6 +9,7 @@ mod peer_streams;
 mod record_reader;
 mod rx;
 mod sink;
+mod traffic_count;
 mod tx;
 
 use crate::deliveries::Delivery;
@@ -19,11 +20,11 @@ use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
-use idle::TrafficCount;
 pub(crate) use long::LongBody;
 use peer_streams::{MIN_BULK, PeerStreams};
 use rx::Rx;
 pub(crate) use sink::PacketSink;
+use traffic_count::TrafficCount;
 pub(crate) use tx::MAX_WAITING;
 use tx::Tx;
 

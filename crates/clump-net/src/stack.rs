@@ -29,7 +29,8 @@ use clump_wire::{Packet, PacketKind, Security};
 pub use config::StackConfig;
 pub use sending::{Mark, RelayedFragment, Request};
 
-/// One driver, a connection to each peer that was talked to, and the queued messages of its owner's endpoints.
+/// One driver, a connection to each peer that was talked to, and the queued messages of its owner's
+/// endpoints.
 pub struct Stack {
     /// Number of this stack.
     me: u32,
@@ -251,11 +252,7 @@ impl Stack {
                 transmitter.driver.on_authenticated(known.path.address, path);
             }
         }
-        if known.lost.is_none() {
-            let Some(connection) = known.connection.as_deref_mut() else {
-                debug_assert!(false, "the connection is open");
-                return;
-            };
+        if let Some(connection) = known.connection.as_deref_mut().filter(|_| known.lost.is_none()) {
             let stats = &mut transmitter.stats;
             let mut delivery = Delivery { wanted, found, deliveries, flows, stats };
             let arrived = Arrived { packet: &packet, datagram, end, late, marked };

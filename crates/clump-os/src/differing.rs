@@ -6,8 +6,8 @@
 /// Bytes that one word of marks stands for.
 const MARKED: usize = u64::BITS as usize;
 
-/// Marks the bytes in which `a` and `b` differ: each word of `marks` has a bit for each of 64 bytes,
-/// the first byte's lowest. Returns false, and marks nothing, where the processor has no
+/// Marks the bytes in which `a` and `b` differ: each word of `marks` has a bit for each of 64
+/// bytes, the first byte's lowest. Returns false, and marks nothing, where the processor has no
 /// instructions for it.
 ///
 /// # Panics

@@ -1,5 +1,5 @@
-//! Keys in memory: pages for nothing else that no core dump holds, and the removal of the copies that
-//! working with them leaves on the stack and in registers.
+//! Keys in memory: pages for nothing else that no core dump holds, and the removal of the copies
+//! that working with them leaves on the stack and in registers.
 //!
 //! A core dump shows the memory of a process and the registers of its threads to any reader of the
 //! file. A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits
@@ -14,9 +14,10 @@ mod registers;
 mod slab;
 
 pub use registers::scrub_registers;
+pub use slab::wipe;
 
 use crate::error::{OsError, Result};
-use slab::{LINE, Place};
+use slab::{LINE, SecretPlace};
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -25,7 +26,8 @@ use std::ptr::NonNull;
 /// about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
 pub const SCRUBBED_BYTES: usize = 32 << 10;
 
-/// A value in memory that core dumps leave out, on pages with other secrets; overwritten with zeros when dropped.
+/// A value in memory that core dumps leave out, on pages with other secrets; overwritten with zeros
+/// when dropped.
 ///
 /// `T` must hold its value itself: memory behind a `Box` or `Vec` would not be protected, so types
 /// that need dropping do not compile.
@@ -37,7 +39,7 @@ pub struct Secret<T> {
     /// The beginning of its place.
     value: NonNull<T>,
     /// Kept for its drop.
-    _place: Place,
+    _place: SecretPlace,
 }
 
 // SAFETY: a Secret owns its value as a Box does; the place is an address range that nothing else
@@ -75,10 +77,10 @@ impl<T> Secret<T> {
     }
 
     /// Takes a fresh place; returns it and the address of the value.
-    fn room() -> Result<(Place, NonNull<T>)> {
+    fn room() -> Result<(SecretPlace, NonNull<T>)> {
         const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
         const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
-        let place = Place::new(size_of::<T>())?;
+        let place = SecretPlace::new(size_of::<T>())?;
         let value = place.start().cast();
         Ok((place, value))
     }
@@ -143,13 +145,6 @@ impl<T> std::fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(..)")
     }
-}
-
-/// Overwrites `bytes` with zeros, even where the compiler sees that they are never read again.
-pub fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    // The memory is an input of a call that the compiler cannot inspect.
-    std::hint::black_box(bytes);
 }
 
 /// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the

@@ -15,7 +15,7 @@ const BACKLOG: i32 = 8;
 
 /// Result of sending or receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transfer {
+pub enum StreamTransfer {
     /// So many bytes have moved, at least one.
     Bytes(usize),
     /// Nothing can be moved now; the connection may also still be on its way.
@@ -24,13 +24,15 @@ pub enum Transfer {
     Ended,
 }
 
-impl Transfer {
+impl StreamTransfer {
     fn of(result: std::result::Result<usize, Errno>) -> Self {
         match result {
-            Ok(0) => Transfer::Ended,
-            Ok(bytes) => Transfer::Bytes(bytes),
-            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => Transfer::Blocked,
-            Err(_) => Transfer::Ended,
+            Ok(0) => StreamTransfer::Ended,
+            Ok(bytes) => StreamTransfer::Bytes(bytes),
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => {
+                StreamTransfer::Blocked
+            }
+            Err(_) => StreamTransfer::Ended,
         }
     }
 }
@@ -77,19 +79,19 @@ pub fn connect(ip: IpAddr, to: SocketAddr) -> Result<OwnedFd> {
 }
 
 /// Sends the beginning of these parts, as much as there is room for.
-pub fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> Transfer {
+pub fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> StreamTransfer {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     let sent = rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), flags);
-    Transfer::of(sent)
+    StreamTransfer::of(sent)
 }
 
 /// Receives what is there into these parts, one behind the other.
-pub fn receive(socket: impl AsFd, parts: &mut [IoSliceMut<'_>]) -> Transfer {
+pub fn receive(socket: impl AsFd, parts: &mut [IoSliceMut<'_>]) -> StreamTransfer {
     if let [only] = parts {
         let got = rustix::net::recv(socket, &mut **only, RecvFlags::DONTWAIT);
-        return Transfer::of(got.map(|(bytes, _)| bytes));
+        return StreamTransfer::of(got.map(|(bytes, _)| bytes));
     }
-    Transfer::of(rustix::io::readv(socket, parts))
+    StreamTransfer::of(rustix::io::readv(socket, parts))
 }
 
 #[cfg(test)]
@@ -113,18 +115,18 @@ mod tests {
         let server = accept(&listener).unwrap();
         let mut place = [0; 8];
         let nothing = receive(&server, &mut [IoSliceMut::new(&mut place)]);
-        assert_eq!(nothing, Transfer::Blocked);
+        assert_eq!(nothing, StreamTransfer::Blocked);
         wait(&client, PollFlags::OUT);
         let sent = send(&client, &[IoSlice::new(b"ab"), IoSlice::new(b"cde")]);
-        assert_eq!(sent, Transfer::Bytes(5));
+        assert_eq!(sent, StreamTransfer::Bytes(5));
         wait(&server, PollFlags::IN);
         let (one, two) = place.split_at_mut(3);
         let parts = &mut [IoSliceMut::new(one), IoSliceMut::new(two)];
-        assert_eq!(receive(&server, parts), Transfer::Bytes(5));
+        assert_eq!(receive(&server, parts), StreamTransfer::Bytes(5));
         assert_eq!(&place[..5], b"abcde");
         drop(client);
         wait(&server, PollFlags::IN);
-        assert_eq!(receive(&server, &mut [IoSliceMut::new(&mut place)]), Transfer::Ended);
+        assert_eq!(receive(&server, &mut [IoSliceMut::new(&mut place)]), StreamTransfer::Ended);
     }
 
     #[test]
@@ -134,7 +136,7 @@ mod tests {
         drop(listener);
         if let Ok(client) = connect(local, SocketAddr::new(local, port)) {
             wait(&client, PollFlags::OUT);
-            assert_eq!(send(&client, &[IoSlice::new(b"a")]), Transfer::Ended);
+            assert_eq!(send(&client, &[IoSlice::new(b"a")]), StreamTransfer::Ended);
         }
     }
 }

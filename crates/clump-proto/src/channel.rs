@@ -60,7 +60,8 @@ pub struct PacketArrival {
 /// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
 ///
-/// No call panics, allocates (except `new`, and sending more units at once than ever), or takes more work than a packet can name units: 1024.
+/// No call panics, allocates (except `new`, and sending more units at once than ever), or takes
+/// more work than a packet can name units: 1024.
 #[derive(Debug)]
 pub struct Channel {
     send: Send,

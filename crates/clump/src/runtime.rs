@@ -64,8 +64,7 @@ pub fn init() -> Result<Clump> {
         }
     };
     let context = Arc::new(context);
-    let joined = context.node().join(context.rank(), std::process::id());
-    joined.map_err(Error::AlreadyJoined)?;
+    context.node().join(context.rank(), std::process::id()).map_err(Error::AlreadyJoined)?;
     let team = Arc::new(Team::form(&context)?);
     let leave = Leave(context.clone());
     Ok(Clump { inner: Arc::new(Inner { team, context, pgas, _leave: leave, _control: control }) })

@@ -4,8 +4,8 @@ use clump_os::procfs;
 use clump_process_tests::far::{FakeShell, agents_on};
 use clump_process_tests::{Folder, Job, Running, signals, until};
 
-/// Seven machines of which the launcher starts two: relays on `a` and `d`, and behind `d` one on `f`,
-/// which starts `g`.
+/// Seven machines of which the launcher starts two: relays on `a` and `d`, and behind `d` one on
+/// `f`, which starts `g`.
 const HOSTS: &str = "--hosts a:1,b:1,c:1,d:1,e:1,f:1,g:1";
 
 fn by_relays(job: Job) -> Job {

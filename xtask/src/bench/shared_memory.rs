@@ -1,5 +1,5 @@
-//! The instrument of shared virtual memory: the costs of faults, locks and barriers, each beside its
-//! baseline of the same run.
+//! The instrument of shared virtual memory: the costs of faults, locks and barriers, each beside
+//! its baseline of the same run.
 
 use super::instrument::{FigureSource, Instrument};
 use super::results::Goal;

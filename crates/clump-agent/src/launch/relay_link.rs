@@ -46,7 +46,7 @@ struct Relayed {
 /// A relay.
 #[derive(Debug)]
 pub(super) struct RelayLink {
-    /// What reaches it: a child, or a process of the relay before it.
+    /// The client that reaches it: a child, or a process of the relay before it.
     client: AgentProcess,
     /// The launcher's end of the stream to it.
     stream: UnixStream,

@@ -5,7 +5,7 @@ use super::rx::Rx;
 use crate::deliveries::Delivery;
 use crate::seal::RecordCipher;
 use crate::stream_notice::StreamNotice;
-use clump_driver::{ByteStream, StreamListener, Transfer};
+use clump_driver::{ByteStream, StreamListener, StreamTransfer};
 use clump_proto::Nanos;
 use clump_wire::record::HELLO_BYTES;
 use std::collections::VecDeque;
@@ -204,9 +204,9 @@ impl BulkReceiver {
         callers.retain_mut(|caller| {
             let rest = caller.hello.get_mut(caller.got..).unwrap_or_default();
             match caller.stream.read(&mut [IoSliceMut::new(rest)]) {
-                Transfer::Bytes(bytes) => caller.got += bytes,
-                Transfer::Blocked => return true,
-                Transfer::Ended => return false,
+                StreamTransfer::Bytes(bytes) => caller.got += bytes,
+                StreamTransfer::Blocked => return true,
+                StreamTransfer::Ended => return false,
             }
             let whole = caller.got == HELLO_BYTES;
             // Both are used once: their comparison tells a stranger nothing of use.

@@ -1,20 +1,12 @@
 //! Memory of an idle connection: what traffic has made it grow by is given back.
 
 use super::Connection;
+use super::traffic_count::TrafficCount;
 use clump_proto::Nanos;
 
 /// Time without traffic after which a connection gives memory back: much longer than the pauses of
 /// a program that communicates, so that its buffers are made once.
 const IDLE_NS: Nanos = 1_000_000_000;
-
-/// The traffic of a connection as it was last counted.
-#[derive(Debug, Default)]
-pub(super) struct TrafficCount {
-    /// Units and records, in both directions.
-    units: u64,
-    /// Time at which that was new.
-    since: Nanos,
-}
 
 impl Connection {
     /// Gives back memory if there was no traffic for a while. Returns the time of the next attempt;

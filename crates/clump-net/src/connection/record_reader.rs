@@ -3,7 +3,7 @@
 use super::rx::{RecordTarget, Rx};
 use crate::deliveries::Delivery;
 use crate::seal::RecordCipher;
-use clump_driver::{ByteStream, Transfer};
+use clump_driver::{ByteStream, StreamTransfer};
 use clump_wire::frame::{FrameHead, Frames, MAX_WORDS};
 use clump_wire::record::{RECORD_FRAME_AT, RECORD_HEAD_BYTES, RECORD_TAG_BYTES, RecordHead};
 use std::io::IoSliceMut;
@@ -88,13 +88,13 @@ impl RecordReader {
                 }
             }
             match self.transfer(stream, delivery) {
-                Transfer::Bytes(bytes) => {
+                StreamTransfer::Bytes(bytes) => {
                     delivery.stats.bytes_received += bytes as u64;
                     read += bytes;
                     self.advance(bytes);
                 }
-                Transfer::Blocked => return ReadEnd::Drained,
-                Transfer::Ended => return ReadEnd::Broken,
+                StreamTransfer::Blocked => return ReadEnd::Drained,
+                StreamTransfer::Ended => return ReadEnd::Broken,
             }
             if self.is_whole() && !self.finish(cipher, rx, delivery) {
                 return ReadEnd::Broken;
@@ -104,7 +104,7 @@ impl RecordReader {
     }
 
     /// Reads once: the rest of a payload, its tag and the next head; or the rest of a head.
-    fn transfer(&mut self, stream: &mut dyn ByteStream, delivery: &Delivery<'_>) -> Transfer {
+    fn transfer(&mut self, stream: &mut dyn ByteStream, delivery: &Delivery<'_>) -> StreamTransfer {
         let Self { head, head_bytes, tag, tag_bytes, incoming, .. } = self;
         let next = head.get_mut(*head_bytes..).unwrap_or_default();
         let Some(Incoming { target, head: frame, bytes, got, .. }) = incoming else {
@@ -121,7 +121,7 @@ impl RecordReader {
             RecordTarget::Buffer(buffer) => read(buffer.get_mut(*got..).unwrap_or_default()),
             RecordTarget::Segment { .. } if *got == *bytes => read(&mut []),
             RecordTarget::Segment { offset } => {
-                let mut transfer = Transfer::Ended;
+                let mut transfer = StreamTransfer::Ended;
                 let place = (frame.route.to, *offset + *got as u64, (*bytes - *got) as u64);
                 // Without its memory, the message comes again by datagrams, and is refused there.
                 delivery.deliveries.endpoints.with_segment_bytes(place, &mut |memory| {

@@ -1,7 +1,7 @@
 //! Streams inside one process, with faults.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use clump_driver::{ByteStream, StreamListener, StreamNetwork, Transfer};
+use clump_driver::{ByteStream, StreamListener, StreamNetwork, StreamTransfer};
 use std::collections::{HashMap, VecDeque};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -112,23 +112,23 @@ struct MemoryStream {
 }
 
 impl ByteStream for MemoryStream {
-    fn write(&mut self, parts: &[IoSlice<'_>]) -> Transfer {
+    fn write(&mut self, parts: &[IoSlice<'_>]) -> StreamTransfer {
         let mut wire = self.wire.lock().unwrap();
         if wire.ended {
-            return Transfer::Ended;
+            return StreamTransfer::Ended;
         }
         let room = self.faults.room.saturating_sub(wire.bytes.len()).min(self.faults.chunk);
         if room == 0 || self.faults.firewall {
-            return Transfer::Blocked;
+            return StreamTransfer::Blocked;
         }
         let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
         let taken = &all[..all.len().min(room)];
         wire.bytes.extend(taken);
         wire.copy.extend(taken);
-        Transfer::Bytes(taken.len())
+        StreamTransfer::Bytes(taken.len())
     }
 
-    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> Transfer {
+    fn read(&mut self, parts: &mut [IoSliceMut<'_>]) -> StreamTransfer {
         let mut wire = self.wire.lock().unwrap();
         let mut moved = 0;
         for part in parts {
@@ -149,9 +149,9 @@ impl ByteStream for MemoryStream {
             }
         }
         match (moved, wire.ended) {
-            (0, true) => Transfer::Ended,
-            (0, false) => Transfer::Blocked,
-            _ => Transfer::Bytes(moved),
+            (0, true) => StreamTransfer::Ended,
+            (0, false) => StreamTransfer::Blocked,
+            _ => StreamTransfer::Bytes(moved),
         }
     }
 }

@@ -3,7 +3,6 @@
 //! A key for each direction of each peer, on a page each, would be 8 KiB a peer, and the limit of
 //! locked memory would be used up by a thousand peers.
 
-use super::wipe;
 use crate::error::{OsError, Result};
 use crate::map::PAGE;
 use rustix::io::Errno;
@@ -30,12 +29,12 @@ struct Pages {
 
 /// A place for one secret, on memory that no core dump holds and that children of `fork` find
 /// zeroed; overwritten with zeros when dropped.
-pub(super) struct Place {
+pub(super) struct SecretPlace {
     start: NonNull<u8>,
     lines: usize,
 }
 
-impl Place {
+impl SecretPlace {
     /// Takes a place of at least so many bytes, all zero.
     ///
     /// # Errors
@@ -73,7 +72,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SecretPlace {
     fn drop(&mut self) {
         let bytes = self.lines * LINE;
         // SAFETY: these lines are this value's own until its bit is cleared below, and their
@@ -102,6 +101,13 @@ impl Drop for Place {
         // any more.
         unsafe { unmap(NonNull::new(start).unwrap_or(self.start), PAGE) };
     }
+}
+
+/// Overwrites `bytes` with zeros, even where the compiler sees that they are never read again.
+pub fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // The memory is an input of a call that the compiler cannot inspect.
+    std::hint::black_box(bytes);
 }
 
 /// Returns the number of pages that secrets share.
