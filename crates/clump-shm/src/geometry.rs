@@ -13,6 +13,7 @@
 //! cost no memory.
 
 use crate::rank_map::RankMap;
+pub use crate::rank_map::{MAX_NODES, MAX_RANKS};
 use crate::slot::MAX_WORDS;
 pub(crate) use clump_os::map::PAGE;
 
@@ -30,12 +31,8 @@ pub const SEGMENT_SPACE: u64 = 1 << 36;
 pub const REGION_SPACE: u64 = 1 << 40;
 /// Regions that a node may own.
 pub const NODE_REGIONS: usize = 16;
-/// Most ranks of a job.
-pub const MAX_RANKS: usize = 1 << 20;
-/// Most nodes of a job.
-pub const MAX_NODES: usize = 4096;
-/// Most ranks of a node that is the only one of its job. Of several nodes each has one less at most:
-/// deposits from other nodes need a number that no rank of the node has.
+/// Most ranks of a node that is the only one of its job. Of several nodes each has one less at
+/// most: deposits from other nodes need a number that no rank of the node has.
 pub const MAX_LOCAL_RANKS: usize = 1024;
 /// Ports of a node, the unusable port 0 among them.
 pub const PORTS: usize = 1 << 16;
@@ -143,6 +140,7 @@ impl Geometry {
             return Some(at as usize);
         }
         let (first, interfaces) = self.own;
+        debug_assert!(first >= self.ranks, "interfaces are numbered behind the ranks");
         let at = id.wrapping_sub(first);
         (at < interfaces).then(|| (ranks + at) as usize)
     }
@@ -172,12 +170,14 @@ impl Geometry {
     /// Returns the offset behind the table of the first ranks of so many nodes.
     pub(crate) fn first_ranks_end(nodes: usize) -> usize {
         debug_assert!(nodes <= MAX_NODES, "no more nodes than a job may have");
-        (Self::first_ranks() + (nodes + 1) * size_of::<u32>()).next_multiple_of(PAGE)
+        let end = (Self::first_ranks() + (nodes + 1) * size_of::<u32>()).next_multiple_of(PAGE);
+        debug_assert!(end >= 2 * PAGE, "the table has pages of its own");
+        end
     }
 
-    /// Returns the offset of the barrier lines, one cache line a rank of the node. They lie together
-    /// because a rank on a crowded node reads all of them right after a process switch, when every
-    /// page it touches costs a page walk.
+    /// Returns the offset of the barrier lines, one cache line a rank of the node. They lie
+    /// together because a rank on a crowded node reads all of them right after a process switch,
+    /// when every page it touches costs a page walk.
     pub fn arrivals(&self) -> usize {
         Self::first_ranks_end(self.nodes as usize)
     }
@@ -215,6 +215,7 @@ impl Geometry {
     /// interface of the job. They lie apart: where proxies drive the network, ranks have none, and
     /// their pages stay untouched.
     pub fn peer_addresses(&self) -> usize {
+        debug_assert!(self.peer_records().is_multiple_of(PAGE), "the records begin a page");
         (self.peer_records() + self.ids() * PEER_RECORD).next_multiple_of(PAGE)
     }
 

@@ -1,7 +1,7 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 //!
-//! On a job with several nodes each has a memory of its own. It has blocks for the ranks and network
-//! interfaces of its node, and a *peer record* for each rank and interface of the job
+//! On a job with several nodes each has a memory of its own. It has blocks for the ranks and
+//! network interfaces of its node, and a *peer record* for each rank and interface of the job
 //! ([`NodeMemory::peer`]), which the agent keeps up to date.
 
 use crate::barrier::Lines;
@@ -290,6 +290,7 @@ impl NodeMemory {
     /// Returns the alarm that wakes `rank`, if it is on this node and this job has alarms.
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
+        debug_assert!([0, self.geometry.blocks()].contains(&self.alarms.len()), "one a block");
         self.alarms.get(self.geometry.slot_of(rank)?)?.as_ref()
     }
 
@@ -424,7 +425,7 @@ fn read_map(fd: BorrowedFd<'_>, nodes: u32, bytes: u64) -> Result<RankMap> {
     let nodes = usize::try_from(nodes).unwrap_or(usize::MAX);
     let end = (1..=MAX_NODES).contains(&nodes).then(|| Geometry::first_ranks_end(nodes));
     let end = end.filter(|&end| end as u64 <= bytes);
-    let front = Mapping::read_only(&fd, 0, end.ok_or(Error::NotANode("it is too short"))?)?;
+    let front = Mapping::read_only(fd, 0, end.ok_or(Error::NotANode("it is too short"))?)?;
     let first: SharedSlice<AtomicU32> = place_slice(&front, Geometry::first_ranks(), nodes + 1)?;
     let first = first.iter().map(|word| word.load(Ordering::Relaxed)).collect();
     RankMap::from_first(first).ok_or(Error::NotANode("its nodes have no ranks"))

@@ -121,5 +121,6 @@ impl<'a> Peer<'a> {
     /// Notes the last barrier of a rank of another node.
     pub(crate) fn mirror_last_barrier(self, epoch: u64) {
         self.record.last_barrier.fetch_max(epoch, Ordering::Release);
+        debug_assert!(self.last_barrier() >= epoch, "a record only grows");
     }
 }

@@ -143,7 +143,7 @@ impl<'a> QueueLock<'a> {
 
     /// Returns the lap of a position, plus 1.
     fn lap(&self, position: u64) -> u64 {
-        // The slots are a power of two.
+        debug_assert!(self.slots().is_power_of_two(), "so that a lap is found by a shift");
         (position >> self.slots().trailing_zeros()).wrapping_add(1)
     }
 

@@ -1,9 +1,13 @@
 //! The nodes of the ranks of a job. Ranks of a node have consecutive numbers, so the first rank of
 //! each node tells all of it: 4 bytes a node, and no memory for ranks.
 
-use crate::geometry::{MAX_NODES, MAX_RANKS};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Most ranks of a job.
+pub const MAX_RANKS: usize = 1 << 20;
+/// Most nodes of a job.
+pub const MAX_NODES: usize = 4096;
 
 /// Bits below the number of the node in the product of a rank and a scale.
 const SCALE_BITS: u32 = 40;
@@ -18,7 +22,7 @@ pub struct RankMap {
     /// The first rank of each node, and behind them the number of all ranks.
     first: Arc<[u32]>,
     ranks: u32,
-    /// Where all nodes have equally many ranks: 2^40 divided by that number, rounded up. Else 0.
+    /// 2^40 divided by the ranks of a node, rounded up; 0 where nodes do not have equally many.
     scale: u64,
 }
 
@@ -41,8 +45,8 @@ impl RankMap {
         Some(map)
     }
 
-    /// Creates the map of ranks on these nodes; all are on one if `node_of` is empty. Returns `None`
-    /// if the ranks of a node do not follow each other, or as [`RankMap::from_first`] does.
+    /// Creates the map of ranks on these nodes; all are on one if `node_of` is empty. Returns
+    /// `None` if the ranks of a node do not follow each other, or as [`RankMap::from_first`] does.
     pub fn from_nodes(ranks: usize, node_of: &[u32]) -> Option<Self> {
         let ranks = u32::try_from(ranks).ok()?;
         if node_of.is_empty() {
@@ -91,10 +95,12 @@ impl RankMap {
         if rank >= self.ranks {
             return u32::MAX;
         }
-        match self.scale {
+        let node = match self.scale {
             0 => (self.first.partition_point(|&first| first <= rank) - 1) as u32,
-            scale => (u64::from(rank) * scale >> SCALE_BITS) as u32,
-        }
+            scale => ((u64::from(rank) * scale) >> SCALE_BITS) as u32,
+        };
+        debug_assert!(self.ranks_of(node).contains(&rank), "the rank is on the node");
+        node
     }
 
     /// Returns the ranks of `node`; none of one beyond the last.

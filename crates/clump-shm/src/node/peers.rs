@@ -8,6 +8,7 @@ impl NodeMemory {
     /// is; `None` beyond the last.
     #[inline]
     pub fn peer(&self, id: u32) -> Option<Peer<'_>> {
+        debug_assert_eq!(self.records.len(), self.addresses.len(), "a record and an address each");
         let (record, address) = (self.records.get(id as usize)?, self.addresses.get(id as usize)?);
         Some(Peer::new(id, record, address))
     }

@@ -97,6 +97,7 @@ impl CloseHandshakes {
     fn proceed(&mut self, stack: &mut Stack, clock: &impl Clock) {
         let Self { memory, me, all, .. } = self;
         all.retain_mut(|leaving| {
+            debug_assert!(memory.is_local(leaving.rank), "a proxy serves ranks of its node");
             let is_alive = memory.death_of(leaving.rank).is_none();
             let Some(block) = memory.rank(leaving.rank).filter(|_| is_alive) else { return false };
             if let CloseStage::Arriving(mark) = &mut leaving.stage {

@@ -75,6 +75,8 @@ impl Inner {
         if is_rank && !self.gone.contains_key(&peer) && !self.watched.contains(&peer) {
             self.watched.push(peer);
         }
+        let is_known = self.watched.contains(&peer) || self.gone.contains_key(&peer);
+        debug_assert!(is_known || !is_rank, "a rank is watched or gone");
     }
 
     /// Notes which watched ranks are gone.
