@@ -8,6 +8,7 @@
     reason = "helpers of a test may give up"
 )]
 
+use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::fence::{self, FenceKind};
 use clump_os::map::{Mapping, PAGE};
@@ -26,6 +27,7 @@ use clump_shm::queue::{BlockState, Blocks, Queue, QueueReceiver, QueueSlot, Queu
 use clump_shm::shared::{Shared, SharedSlice};
 use clump_shm::slot::{Header, INLINE, Slot, SlotKind};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -362,4 +364,49 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
     }
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     assert_eq!(next, [MESSAGES; SENDERS as usize]);
+}
+
+#[test]
+fn a_call_wakes_an_interface_that_has_announced_its_sleep() {
+    const CALLS: u64 = 20_000;
+    let config = NodeConfig {
+        ranks: 2,
+        node: 0,
+        node_of: &[],
+        proxies: 0,
+        job_id: 4,
+        survive: true,
+        spin_ns: 100,
+        yield_ns: 1000,
+    };
+    let node = NodeMemory::create(&config).unwrap();
+    let (alarm, taken) = (Arc::new(Alarm::new().unwrap()), Arc::new(AtomicU64::new(0)));
+    let caller = {
+        let (node, alarm, taken) = (node.clone(), alarm.clone(), taken.clone());
+        thread::spawn(move || {
+            let block = node.rank(0).unwrap();
+            for number in 1..=CALLS {
+                block.call_interface(1, Some(&alarm));
+                until("the call to be taken", || {
+                    (taken.load(Ordering::Acquire) == number).then_some(())
+                });
+            }
+        })
+    };
+    let block = node.rank(0).unwrap();
+    while taken.load(Ordering::Relaxed) < CALLS {
+        if block.take_called() != 0 {
+            taken.fetch_add(1, Ordering::Release);
+            continue;
+        }
+        let announced = block.park().announce(FenceKind::Symmetric);
+        if block.has_calls() {
+            block.park().withdraw(announced);
+        } else {
+            let woken = block.park().sleep_on(announced, &alarm, None, Some(TIME_LIMIT));
+            assert!(woken.rung, "call {} was missed", taken.load(Ordering::Relaxed) + 1);
+        }
+    }
+    caller.join().unwrap();
+    assert_eq!(block.take_called(), 0);
 }
