@@ -22,7 +22,7 @@ pub struct SharedRun {
 
 /// Adds what was waited for from one moment to another.
 fn add(sum: &mut Breakdown, before: &Breakdown, after: &Breakdown) {
-    sum.woken = after.woken;
+    (sum.woken, sum.sent) = (after.woken, after.sent);
     sum.elapsed_ns += after.elapsed_ns - before.elapsed_ns;
     for (sum, before, after) in [
         (&mut sum.data, before.data, after.data),
