@@ -13,7 +13,7 @@ use clump_agent::spec::Machine;
 use std::str::FromStr;
 
 /// Most machines of a job.
-pub const MAX_MACHINES: usize = 64;
+pub const MAX_MACHINES: usize = clump_shm::geometry::MAX_NODES;
 /// Longest name: that of a user, and of a machine (RFC 1035), and what joins them.
 const MAX_NAME: usize = 32 + 1 + 255;
 /// Most ranks of a machine.

@@ -2,8 +2,9 @@
 //!
 //! A stack has one [`Sealer`] and one [`Opener`] for each peer that it talks to, made on first use
 //! from the [`JobKey`] that its rank was given at start. With [`Security::Aead`] a packet's body is
-//! encrypted, and header, selective acks and body are authenticated (AES-128-GCM, RFC 5116); with [`Security::Crc`], for
-//! links that no attacker reaches, CRC-32C (RFC 3720, B.4) guards against damage only.
+//! encrypted, and header, selective acks and body are authenticated (AES-128-GCM, RFC 5116); with
+//! [`Security::Crc`], for links that no attacker reaches, CRC-32C (RFC 3720, B.4) guards against
+//! damage only.
 //!
 //! ```text
 //! job key, 32 random bytes --HKDF-SHA256 (RFC 5869)--> a key for each (source, source epoch,

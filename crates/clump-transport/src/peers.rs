@@ -46,7 +46,8 @@ impl PeerDirectory for NodeDirectory {
     }
 
     fn paths(&self, id: u32) -> Option<PeerPaths> {
-        let addresses = self.place(id)?.addresses().collect();
+        let addresses: Vec<_> = self.place(id)?.addresses().collect();
+        debug_assert!(!addresses.is_empty(), "a peer has an address");
         Some(PeerPaths { addresses, preferred: preferred_path(&self.node, self.me, id) })
     }
 }

@@ -22,6 +22,7 @@ mod proxies;
 mod regions;
 mod running;
 mod several_cables;
+mod shared_applications;
 mod silence;
 mod slower;
 mod sorting;
