@@ -1,0 +1,74 @@
+//! Parts of the protocol of shared virtual memory, chosen by settings.
+
+use clump_process_tests::Job;
+use clump_test_tier::pick;
+
+use crate::svm::{ENGINES, expect_said, svm};
+
+/// Settings of parts of the protocol, in combinations.
+const PARTS: [&[(&str, &str)]; 6] = [
+    &[("CLUMP_SVM_DIFFS", "runs")],
+    &[("CLUMP_SVM_DIFFS", "pages"), ("CLUMP_SVM_NOTICES", "pull")],
+    &[("CLUMP_SVM_CONSISTENCY", "fetch")],
+    &[("CLUMP_SVM_MOVE_AFTER", "1"), ("CLUMP_SVM_FETCH", "retry")],
+    &[
+        ("CLUMP_SVM_CONSISTENCY", "fetch"),
+        ("CLUMP_SVM_NOTICES", "pull"),
+        ("CLUMP_SVM_DIFFS", "runs"),
+    ],
+    &[
+        ("CLUMP_SVM", "base"),
+        ("CLUMP_SVM_NOTICES", "push"),
+        ("CLUMP_SVM_FETCH", "retry"),
+        ("CLUMP_SVM_MOVE_AFTER", "2"),
+        ("CLUMP_SVM_CONSISTENCY", "fetch"),
+    ],
+];
+
+#[test]
+fn random_programs_give_the_serial_result_with_parts_of_the_protocol_chosen() {
+    for (number, parts) in PARTS.into_iter().enumerate() {
+        for seed in 500..pick(502, 520) {
+            let options = ["-n 4 --nodes 2", "-n 3 --nodes 3", "-n 5 --nodes 4"];
+            let options = options[(seed + number) % options.len()];
+            let faults = ENGINES[(seed + number / 2) % ENGINES.len()];
+            let job = svm(options, &format!("random {seed} 10")).with(|command| {
+                command.envs(parts.iter().copied()).env("CLUMP_SVM_FAULTS", faults);
+                if seed % 2 == 0 {
+                    command
+                        .env("CLUMP_NET_LOSS_PPM", "10000")
+                        .env("CLUMP_NET_REORDER_PPM", "50000");
+                }
+            });
+            expect_said(&job.finish(), &format!("seed {seed} gave the serial result"));
+        }
+    }
+}
+
+#[test]
+fn a_fault_on_a_pointer_leads_to_what_was_published_before_it() {
+    for engine in ENGINES {
+        for notices in ["push", "pull"] {
+            let job = svm("-n 2 --nodes 2", "pointer").with(|command| {
+                command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM_NOTICES", notices);
+                command.env("CLUMP_SVM_CONSISTENCY", "fetch");
+            });
+            expect_said(&job.finish(), "pointer 1 leads to 9");
+        }
+    }
+}
+
+#[test]
+fn diffs_of_an_interval_share_messages_by_home() {
+    let [runs, pages, home] = ["runs", "pages", "home"].map(|diffs| {
+        let words = "app radix-svm -n 2 --nodes 2 --keys 20000 --json";
+        let job = Job::command(words).with(|command| {
+            command.env("CLUMP_SVM_DIFFS", diffs);
+        });
+        let ended = job.finish();
+        ended.expect_clean();
+        assert_eq!(ended.json()["verified"], true, "{}", ended.out);
+        ended.json()["counts"]["messages with diffs"].as_u64().unwrap()
+    });
+    assert!(runs > pages && pages > home && home > 0, "{runs}, {pages}, {home}");
+}
