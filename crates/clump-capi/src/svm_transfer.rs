@@ -1,7 +1,7 @@
 //! System calls on shared virtual memory.
 
 use crate::svm::heap;
-use clump::svm::{Transfer, TransferPart};
+use clump::svm::{TransferCall, TransferPart};
 use clump_ffi::border::guard_or;
 use clump_ffi::fault::{Fault, Result};
 use clump_ffi::status::clump_status as S;
@@ -13,8 +13,8 @@ use std::os::fd::BorrowedFd;
 /// were moved, or -1 with the call's `errno`.
 ///
 /// # Safety
-/// The memory as for [`Transfer::make`].
-unsafe fn transfer(what: &str, fd: c_int, how: Transfer, memory: TransferPart) -> i64 {
+/// The memory as for [`TransferCall::make`].
+unsafe fn transfer(what: &str, fd: c_int, how: TransferCall, memory: TransferPart) -> i64 {
     let mut errno = 0;
     let moved = guard_or(-1, || {
         let mut call = |svm: &clump::svm::Svm| -> Result<i64> {
@@ -55,7 +55,7 @@ fn part(memory: *const c_void, bytes: usize) -> TransferPart {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn svm_read(fd: c_int, memory: *mut c_void, bytes: usize) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_read", fd, Transfer::Read, part(memory, bytes)) }
+    unsafe { transfer("svm_read", fd, TransferCall::Read, part(memory, bytes)) }
 }
 
 /// Writes as `write` does, from memory of the heap or other memory: as ::svm_read.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn svm_read(fd: c_int, memory: *mut c_void, bytes: usize) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn svm_write(fd: c_int, memory: *const c_void, bytes: usize) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_write", fd, Transfer::Write, part(memory, bytes)) }
+    unsafe { transfer("svm_write", fd, TransferCall::Write, part(memory, bytes)) }
 }
 
 /// Reads as `pread` does, from byte `offset` of the file on: as ::svm_read.
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn svm_pread(
     offset: u64,
 ) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_pread", fd, Transfer::ReadAt(offset), part(memory, bytes)) }
+    unsafe { transfer("svm_pread", fd, TransferCall::ReadAt(offset), part(memory, bytes)) }
 }
 
 /// Writes as `pwrite` does, from byte `offset` of the file on: as ::svm_read.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn svm_pwrite(
     offset: u64,
 ) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_pwrite", fd, Transfer::WriteAt(offset), part(memory, bytes)) }
+    unsafe { transfer("svm_pwrite", fd, TransferCall::WriteAt(offset), part(memory, bytes)) }
 }
 
 /// Receives as `recv` does: as ::svm_read.
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn svm_recv(
     flags: c_int,
 ) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_recv", fd, Transfer::Receive(flags), part(memory, bytes)) }
+    unsafe { transfer("svm_recv", fd, TransferCall::Receive(flags), part(memory, bytes)) }
 }
 
 /// Sends as `send` does: as ::svm_read. A peer that is gone is an error, never a signal.
@@ -125,5 +125,5 @@ pub unsafe extern "C" fn svm_send(
     flags: c_int,
 ) -> i64 {
     // SAFETY: as above.
-    unsafe { transfer("svm_send", fd, Transfer::Send(flags), part(memory, bytes)) }
+    unsafe { transfer("svm_send", fd, TransferCall::Send(flags), part(memory, bytes)) }
 }

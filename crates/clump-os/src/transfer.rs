@@ -18,7 +18,7 @@ const _: () = assert!(size_of::<TransferPart>() == size_of::<libc::iovec>());
 
 /// System call that moves bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transfer {
+pub enum TransferCall {
     /// `readv`.
     Read,
     /// `writev`.
@@ -33,7 +33,7 @@ pub enum Transfer {
     Send(i32),
 }
 
-impl Transfer {
+impl TransferCall {
     /// Returns true if the call stores to memory.
     pub fn stores(self) -> bool {
         matches!(self, Self::Read | Self::ReadAt(_) | Self::Receive(_))
@@ -95,19 +95,22 @@ mod tests {
         };
         let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         // SAFETY: parts of the mapping, which nothing else uses.
-        let make = |how: Transfer, fd: BorrowedFd<'_>, parts: &[TransferPart]| unsafe {
+        let make = |how: TransferCall, fd: BorrowedFd<'_>, parts: &[TransferPart]| unsafe {
             how.make(fd, parts)
         };
         let file = fd.as_fd();
-        assert_eq!(make(Transfer::Send(0), writer.as_fd(), &[part(0, 3), part(9, 4)]).unwrap(), 7);
-        assert_eq!(make(Transfer::Receive(0), reader.as_fd(), &[part(20, 9)]).unwrap(), 7);
-        assert_eq!(make(Transfer::WriteAt(PAGE as u64), file, &[part(0, 8)]).unwrap(), 8);
-        assert_eq!(make(Transfer::ReadAt(PAGE as u64), file, &[part(40, 8)]).unwrap(), 8);
+        assert_eq!(
+            make(TransferCall::Send(0), writer.as_fd(), &[part(0, 3), part(9, 4)]).unwrap(),
+            7
+        );
+        assert_eq!(make(TransferCall::Receive(0), reader.as_fd(), &[part(20, 9)]).unwrap(), 7);
+        assert_eq!(make(TransferCall::WriteAt(PAGE as u64), file, &[part(0, 8)]).unwrap(), 8);
+        assert_eq!(make(TransferCall::ReadAt(PAGE as u64), file, &[part(40, 8)]).unwrap(), 8);
         memory.protect(PAGE, PAGE, Rights::None).unwrap();
-        let refused = make(Transfer::Write, writer.as_fd(), &[part(PAGE, 8)]).unwrap_err();
+        let refused = make(TransferCall::Write, writer.as_fd(), &[part(PAGE, 8)]).unwrap_err();
         assert!(is_unmapped(&refused), "{refused}");
         drop(reader);
-        let gone = make(Transfer::Send(0), writer.as_fd(), &[part(0, 1)]).unwrap_err();
+        let gone = make(TransferCall::Send(0), writer.as_fd(), &[part(0, 1)]).unwrap_err();
         assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
         assert!(!is_unmapped(&gone));
     }

@@ -65,7 +65,7 @@ mod written_log;
 
 pub use array::{SharedArray, SharedMatrix};
 pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
-pub use clump_os::transfer::{Transfer, TransferPart};
+pub use clump_os::transfer::{TransferCall, TransferPart};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};
 pub use heap_service::services;

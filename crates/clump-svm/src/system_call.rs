@@ -5,7 +5,7 @@
 use crate::array::SharedArray;
 use crate::svm::Svm;
 use clump_coll::Plain;
-use clump_os::transfer::{Transfer, TransferPart, is_unmapped};
+use clump_os::transfer::{TransferCall, TransferPart, is_unmapped};
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -48,7 +48,7 @@ impl Svm {
     pub fn transfer(
         &self,
         fd: impl AsFd,
-        how: Transfer,
+        how: TransferCall,
         parts: &[SharedPart<'_>],
     ) -> io::Result<usize> {
         let parts: Vec<TransferPart> = parts.iter().map(|shared| shared.part).collect();
@@ -64,11 +64,11 @@ impl Svm {
     /// As [`Svm::transfer`].
     ///
     /// # Safety
-    /// As for [`Transfer::make`].
+    /// As for [`TransferCall::make`].
     pub unsafe fn transfer_memory(
         &self,
         fd: impl AsFd,
-        how: Transfer,
+        how: TransferCall,
         parts: &[TransferPart],
     ) -> io::Result<usize> {
         let ready = || {

@@ -87,7 +87,7 @@ pub mod svm {
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
         PartSum, SentMessages, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks,
         SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions, SyncObject, ThreadBarrier,
-        Transfer, TransferPart, WokenRequests,
+        TransferCall, TransferPart, WokenRequests,
     };
 }
 

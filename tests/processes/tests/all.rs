@@ -29,6 +29,7 @@ mod sorting;
 mod starting;
 mod storm;
 mod svm;
+mod svm_accesses;
 mod svm_parts;
 mod sweeps;
 mod temporary;

@@ -2,7 +2,7 @@
 //! died.
 
 use crate::Result;
-use clump::svm::{Home, Transfer};
+use clump::svm::{Home, TransferCall};
 use clump_os::clock;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -39,27 +39,27 @@ pub fn system_calls() -> Result<()> {
         match round % 3 {
             0 => {
                 file.write_all_at(&data, 5)?;
-                assert_eq!(svm.transfer(&file, Transfer::ReadAt(5), &parts(me))?, bytes);
+                assert_eq!(svm.transfer(&file, TransferCall::ReadAt(5), &parts(me))?, bytes);
             }
             1 => {
                 // A socket takes so much without a reader.
                 (&one).write_all(&data)?;
-                let got = svm.transfer(&two, Transfer::Receive(WAIT_ALL), &parts(me))?;
+                let got = svm.transfer(&two, TransferCall::Receive(WAIT_ALL), &parts(me))?;
                 assert_eq!(got, bytes);
             }
             _ => {
                 file.write_all_at(&data, 0)?;
                 (&file).rewind()?;
-                assert_eq!(svm.transfer(&file, Transfer::Read, &parts(me))?, bytes);
+                assert_eq!(svm.transfer(&file, TransferCall::Read, &parts(me))?, bytes);
             }
         }
         svm.barrier()?;
         let mut there = vec![0; bytes];
         if round % 2 == 0 {
-            assert_eq!(svm.transfer(&file, Transfer::WriteAt(8 << 10), &parts(next))?, bytes);
+            assert_eq!(svm.transfer(&file, TransferCall::WriteAt(8 << 10), &parts(next))?, bytes);
             file.read_exact_at(&mut there, 8 << 10)?;
         } else {
-            assert_eq!(svm.transfer(&one, Transfer::Send(0), &parts(next))?, bytes);
+            assert_eq!(svm.transfer(&one, TransferCall::Send(0), &parts(next))?, bytes);
             (&two).read_exact(&mut there)?;
         }
         let expected: Vec<u8> =

@@ -1,0 +1,73 @@
+//! Accesses to the shared heap in whole jobs: by system calls, of pages whose home dies, scattered
+//! ones; and what a job holds that goes on.
+
+use crate::svm::{ENGINES, OPTIONAL_ENGINES, expect_said, svm, with_engine};
+use clump_process_tests::{Folder, signals};
+use clump_test_tier::pick;
+
+#[test]
+fn a_rank_that_waits_for_a_page_of_a_node_that_dies_ends_and_says_so() {
+    for engine in ENGINES {
+        let folder = Folder::new();
+        let words = format!("await-page {}", folder.path().display());
+        let job = svm("-n 3 --nodes 3", &words).with(|command| {
+            command.env("CLUMP_SVM_FAULTS", engine);
+        });
+        let running = job.start();
+        running.await_ready(folder.path(), 0..3);
+        let home = running.agents(3)[2];
+        running.signal(home, signals::STOP);
+        std::fs::write(folder.path().join("go"), []).unwrap();
+        running.await_ready(folder.path(), 100..101);
+        running.signal(home, signals::KILL);
+        let ended = running.finish();
+        assert_ne!(ended.code, 0, "{}", ended.err);
+        assert!(!ended.out.contains("read "), "nobody could answer: {}", ended.out);
+        let said = ended.err.lines().find(|line| line.contains("rank 0: page of the shared heap"));
+        let said = said.unwrap_or_else(|| panic!("{engine}: {}", ended.err));
+        assert!(said.contains("rank 2") && said.contains("lost with its node"), "{said}");
+    }
+}
+
+#[test]
+fn the_kernel_reads_and_writes_pages_that_are_elsewhere() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2"] {
+            let Some(ended) = with_engine(options, "system-calls", engine) else { break };
+            expect_said(&ended, "the kernel read and wrote by ");
+        }
+    }
+    expect_said(&svm("-n 2", "system-calls").finish(), "the kernel read and wrote by ");
+}
+
+#[test]
+fn a_job_that_goes_on_and_on_holds_no_more_than_at_its_beginning() {
+    for engine in ENGINES {
+        let words = format!("steady {}", pick(30, 1000));
+        let ended = with_engine("-n 4 --nodes 2", &words, engine).expect("both work everywhere");
+        expect_said(&ended, "nothing more is held after");
+    }
+}
+
+#[test]
+fn scattered_accesses_take_few_mappings() {
+    for engine in OPTIONAL_ENGINES {
+        let Some(ended) = with_engine("-n 2 --nodes 2", "scatter 3000", engine) else { continue };
+        ended.expect_clean();
+        let count = ended.out.split(' ').next().and_then(|count| count.parse::<u32>().ok());
+        assert!(count.is_some_and(|count| count <= 2), "{}", ended.out);
+        let named = engine.trim_end_matches("-own");
+        assert!(ended.out.contains(&format!("mappings by {named}")), "{}", ended.out);
+    }
+    // With protection each right is a mapping, until the kernel permits no more.
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+    let pages = pick(400, limit.trim().parse::<u32>().unwrap() + 4000);
+    let ended = with_engine("-n 2 --nodes 2", &format!("scatter {pages}"), "protect");
+    let ended = ended.expect("protection works everywhere");
+    if pages == 400 {
+        ended.expect_clean();
+    } else {
+        assert_ne!(ended.code, 0, "{}", ended.out);
+        assert!(ended.err.contains("scattered pages (sysctl vm.max_map_count)"), "{}", ended.err);
+    }
+}
