@@ -78,7 +78,7 @@ fn private_kib() -> Result<f64, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let count: u32 = arguments.next().map_or(Ok(64), |text| text.parse())?;
     let bytes: usize = arguments.next().map_or(Ok(100), |text| text.parse())?;
     let (mut now, mut batch) = (MILLISECOND, Batch::default());
