@@ -1,4 +1,5 @@
 /* Shared virtual memory from C: every function, and their errors. */
+#define _GNU_SOURCE
 #include "expect.h"
 #include <clump/svm.h>
 #include <errno.h>

@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
     uint64_t all_faults[RANKS], sum = 0;
     OK(clump_all_gather_u64(cl, faults(), all_faults));
     for (int rank = 0; rank < ranks; rank++) sum += all_faults[rank];
-    if (me == 0) printf("rank 0: payloads in shared memory are right\nfaults: %llu\n", (unsigned long long)sum);
+    if (me == 0) printf("rank 0: payloads in shared memory are right\nrank 0: faults: %llu\n", (unsigned long long)sum);
     OK(clump_finalize(cl));
     return 0;
 }
