@@ -169,7 +169,7 @@ fn payloads_in_shared_memory_that_is_elsewhere() {
         ("scan-own", "", "datagram"),
     ] {
         let options = format!("-n 4 --nodes 2 {options}");
-        let rounds = [OsString::from(pick(2, 36).to_string())];
+        let rounds = [OsString::from(pick(2, 48).to_string())];
         let job = Job::of_program(&options, &program, rounds).with(|command| {
             command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_NET_BULK", bulk);
         });
