@@ -30,7 +30,7 @@ pub fn engine_main(control: RawFd, detached: bool) -> anyhow::Result<u8> {
     let there = socket::inherited(control);
     let there = there.context("`clump engine` is started by programs of engines only")?;
     if !detached {
-        let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+        let own = crate::keeper::own_path();
         let number = there.as_raw_fd().to_string();
         let words = [COMMAND, "--control", &number, DETACHED].map(OsString::from);
         let mut program = Program::new(own, words);

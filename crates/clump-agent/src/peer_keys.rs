@@ -1,5 +1,5 @@
 //! Keys of the paths between this agent and others, derived when they are first used: an agent
-//! speaks with few of many others at a time, and each key takes a page that is locked in memory.
+//! speaks with few of many others at a time, and keys lie in memory that is locked.
 
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_wire::Security;
@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The stack number of the agent of node 0.
 pub(crate) const AGENT_STACK: u32 = 0xff00_0000;
-/// Most peers whose keys are kept: two locked pages each, 2 MiB in all. A job of more nodes derives
-/// some again, at the pace of heartbeats.
+/// Most peers whose keys are kept. A job of more nodes derives some again, at the pace of
+/// heartbeats.
 const MAX_KEPT: usize = 256;
 
 /// The keys of one agent.

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -207,50 +207,44 @@ impl Relay {
     }
 
     fn pass_output(&self, number: u32) -> anyhow::Result<()> {
-        let mut piece = vec![0; MAX_PIECE];
-        let frame = {
-            let mut clients = self.clients();
-            let Some(client) = clients.get_mut(&number) else { return Ok(()) };
-            let Some(output) = &mut client.output else { return Ok(()) };
-            // The poller has said that this does not block.
-            match output.read(&mut piece) {
-                Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(()),
-                Ok(0) | Err(_) => {
-                    self.poller.remove(&*output)?;
-                    client.output = None;
-                    RelayFrame::EndOfOutput
-                }
-                Ok(bytes) => {
-                    piece.truncate(bytes);
-                    RelayFrame::Output(piece)
-                }
-            }
-        };
-        self.say(number, &frame);
+        let said = self.take(number, |client| &mut client.output)?;
+        let Some(bytes) = said else { return Ok(()) };
+        let is_end = bytes.is_empty();
+        self.say(number, &if is_end { RelayFrame::EndOfOutput } else { RelayFrame::Output(bytes) });
         Ok(())
     }
 
     fn pass_errors(&self, number: u32) -> anyhow::Result<()> {
-        let mut piece = vec![0; MAX_PIECE];
-        let bytes = {
-            let mut clients = self.clients();
-            let Some(client) = clients.get_mut(&number) else { return Ok(()) };
-            let Some(errors) = &mut client.errors else { return Ok(()) };
-            match errors.read(&mut piece) {
-                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
-                    return Ok(());
-                }
-                Ok(0) | Err(_) => {
-                    self.poller.remove(&*errors)?;
-                    client.errors = None;
-                    return Ok(());
-                }
-                Ok(bytes) => bytes,
-            }
-        };
-        piece.truncate(bytes);
-        self.say(number, &RelayFrame::Errors(piece));
+        let said = self.take(number, |client| &mut client.errors)?;
+        if let Some(bytes) = said.filter(|bytes| !bytes.is_empty()) {
+            self.say(number, &RelayFrame::Errors(bytes));
+        }
         Ok(())
+    }
+
+    /// Takes what one stream of a client says, of which the poller has said that it is readable.
+    /// Returns nothing at its end, which is not looked at again; none if there was nothing.
+    fn take<S: Read + AsFd>(
+        &self,
+        number: u32,
+        stream: impl Fn(&mut Client) -> &mut Option<S>,
+    ) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut clients = self.clients();
+        let Some(open) = clients.get_mut(&number).map(stream) else { return Ok(None) };
+        let Some(source) = open else { return Ok(None) };
+        let mut piece = vec![0; MAX_PIECE];
+        match source.read(&mut piece) {
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                return Ok(None);
+            }
+            Ok(bytes @ 1..) => piece.truncate(bytes),
+            Ok(0) | Err(_) => {
+                self.poller.remove(&*source)?;
+                *open = None;
+                piece.clear();
+            }
+        }
+        Ok(Some(piece))
     }
 
     /// Reaps what has ended.

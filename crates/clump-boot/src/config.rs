@@ -194,9 +194,9 @@ settings! {
     svm_consistency: SvmConsistency = 0 in 0..=1, "", "CLUMP_SVM_CONSISTENCY",
         "What a rank sees of data that was published without a lock: nothing is said (plain), or what a fault shows leads to what its writer had seen (fetch).";
     svm_notices: SvmNotices = 0 in 0..=2, "", "CLUMP_SVM_NOTICES",
-        "Whether releases send write notices to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";
+        "Way of write notices: releases send them to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";
     svm_fetch: SvmFetch = 0 in 0..=2, "", "CLUMP_SVM_FETCH",
-        "Whether a home that is behind answers once it is not (wait), or at once, so that the requester asks again (retry); auto: as the step of CLUMP_SVM.";
+        "Answer of a home that is behind: once it is not (wait), or at once, so that the requester asks again (retry); auto: as the step of CLUMP_SVM.";
     svm_move_after: u64 = 0 in 0..=255, "", "CLUMP_SVM_MOVE_AFTER",
         "Periods between barriers after which a page moves to its sole writer; 0: as the program says.";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",

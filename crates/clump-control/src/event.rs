@@ -70,7 +70,7 @@ pub struct FinalizedRanks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// Mirror the end of those of these ranks that are of other nodes into their blocks.
+    /// Mirror the end of those of these ranks that are of other nodes into their records.
     Mirror(Vec<FinalizedRanks>),
     /// Record the activity of every rank, then declare these ranks dead, in this order.
     Declare(Vec<Range<u32>>, DeathManner),

@@ -46,6 +46,7 @@ mod node_locks;
 mod node_pages;
 mod node_protocol;
 mod node_regions;
+mod node_word;
 mod page_fault;
 mod protocol_step;
 mod protocol_thread;

@@ -1,12 +1,9 @@
 //! Counts of the messages that the interface of a node has sent to others, in memory of the node.
 
 use crate::breakdown::SentMessages;
-use clump_os::sync::{AtomicU64, Ordering};
+use crate::node_word::{SENT_AT, SENT_DIFFS_AT, node_word};
+use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
-
-/// Places in the first page of the region of mailboxes.
-const ALL_AT: u64 = 128;
-const DIFFS_AT: u64 = 136;
 
 /// The words of a node, as either side sees them.
 #[derive(Debug, Clone, Copy)]
@@ -20,17 +17,11 @@ impl<'a> SentCounts<'a> {
         Self { cells }
     }
 
-    fn word(self, at: u64) -> Option<&'a AtomicU64> {
-        let word = self.cells.word(at);
-        debug_assert!(word.is_some(), "the region is mapped");
-        word
-    }
-
     /// Counts messages, some of them with diffs.
     pub(crate) fn add(self, sent: SentMessages) {
         debug_assert!(sent.diffs <= sent.all, "diffs are messages");
-        for (at, count) in [(ALL_AT, sent.all), (DIFFS_AT, sent.diffs)] {
-            if let Some(word) = self.word(at) {
+        for (at, count) in [(SENT_AT, sent.all), (SENT_DIFFS_AT, sent.diffs)] {
+            if let Some(word) = node_word(self.cells, at) {
                 word.fetch_add(count, Ordering::Relaxed);
             }
         }
@@ -38,7 +29,8 @@ impl<'a> SentCounts<'a> {
 
     /// Returns the counts.
     pub(crate) fn read(self) -> SentMessages {
-        let count = |at: u64| self.word(at).map_or(0, |word| word.load(Ordering::Relaxed));
-        SentMessages { all: count(ALL_AT), diffs: count(DIFFS_AT) }
+        let count =
+            |at: u64| node_word(self.cells, at).map_or(0, |word| word.load(Ordering::Relaxed));
+        SentMessages { all: count(SENT_AT), diffs: count(SENT_DIFFS_AT) }
     }
 }

@@ -1,5 +1,6 @@
 //! Counts of the requests that the protocol thread of a node was woken for, in memory of the node.
 
+use crate::node_word::{WOKEN_AT, node_word};
 use crate::protocol_step::{REQUEST_KINDS, RequestKind};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
@@ -17,7 +18,7 @@ impl<'a> WokenCounts<'a> {
     }
 
     fn word(self, kind: RequestKind) -> Option<&'a AtomicU64> {
-        self.cells.word(kind as u64 * 8)
+        node_word(self.cells, WOKEN_AT + kind as u64 * 8)
     }
 
     /// Counts a request.

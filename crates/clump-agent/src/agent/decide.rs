@@ -11,6 +11,7 @@ use clump_control::{
 use clump_os::{clock, process, signal};
 use clump_shm::job::Death;
 use clump_shm::rank::{RankState, WaitReason};
+use std::ops::Range;
 
 impl Agent {
     /// Reports an event to the process that decides: this one or the launcher.
@@ -151,7 +152,7 @@ impl Agent {
                 // Recorded before any rank can react.
                 self.set_scene();
                 let how = rank_state::cause_of(manner);
-                for rank in ranks.into_iter().flatten().filter(|&rank| rank < self.spec.ranks) {
+                for rank in ranks.into_iter().flat_map(|ranks| self.of_job(ranks)) {
                     self.node.memory.declare_dead(Death { rank, how });
                 }
             }
@@ -170,12 +171,16 @@ impl Agent {
         }
     }
 
+    /// Returns those of some ranks that the job has.
+    fn of_job(&self, ranks: Range<u32>) -> Range<u32> {
+        ranks.start..ranks.end.min(self.spec.ranks)
+    }
+
     /// Records of ranks of other nodes that they have finalized.
     fn mirror(&self, ends: &[FinalizedRanks]) {
         let memory = &self.node.memory;
         for FinalizedRanks { ranks, barrier } in ends {
-            let elsewhere = ranks.clone().filter(|&rank| !memory.is_local(rank));
-            for rank in elsewhere.take(self.spec.ranks as usize) {
+            for rank in self.of_job(ranks.clone()).filter(|&rank| !memory.is_local(rank)) {
                 if let Some(peer) = memory.peer(rank) {
                     // A rank that reads the state then reads the barrier, so the barrier is stored
                     // first.

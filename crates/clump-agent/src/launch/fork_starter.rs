@@ -1,7 +1,7 @@
 //! Agents on this machine: this program again, as a child.
 
 use super::agent_starter::{AgentProcess, ProcessEnds};
-use crate::keeper::AGENT_COMMAND;
+use crate::keeper::{self, AGENT_COMMAND};
 use anyhow::Context;
 use clump_os::process::{self, Child, Input, Program};
 use clump_os::socket;
@@ -26,7 +26,7 @@ pub(super) fn start_agent(
 
 /// Returns the words that start this program again, with its end of the stream under `number`.
 pub(super) fn words(number: &str) -> Vec<OsString> {
-    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let own = keeper::own_path();
     let rest = [AGENT_COMMAND, "--control", number].map(OsString::from);
     [own.into()].into_iter().chain(rest).collect()
 }
