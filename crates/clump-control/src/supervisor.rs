@@ -37,8 +37,9 @@ pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
 pub const STOPPED_NS: u64 = 300 * MS;
 /// Time until the user is told that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
-/// Ranks that a debug build checks one by one after each event: of more it would do little else.
-const MAX_CHECKED: usize = 1024;
+/// Ranks that a debug build checks one by one after each event; of more it would do little else, and
+/// checks them at the end.
+const MAX_CHECKED: usize = 64;
 
 /// Ranks that run on although all others have ended cleanly [`NOTICE_NS`] ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -455,7 +456,7 @@ impl RankSupervisor {
         debug_assert!(!self.finished || self.tally.running == 0, "4: after every rank");
         debug_assert!(!self.killing || self.kill_at.is_none(), "4: everything is killed once");
         let declared = self.first_death.is_some();
-        if self.lives.len() <= MAX_CHECKED {
+        if self.finished || self.lives.len() <= MAX_CHECKED {
             self.lives.iter().for_each(RankLife::check_invariants);
             debug_assert_eq!(self.tally, RankTally::of(&self.lives), "every rank is counted");
             let dead = self.lives.iter().any(|life| life.declared);
