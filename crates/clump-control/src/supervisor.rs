@@ -37,8 +37,8 @@ pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
 pub const STOPPED_NS: u64 = 300 * MS;
 /// Time until the user is told that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
-/// Ranks that a debug build checks one by one after each event; of more it would do little else, and
-/// checks them at the end.
+/// Ranks that a debug build checks one by one after each event; of more it would do little else,
+/// and checks them at the end.
 const MAX_CHECKED: usize = 64;
 
 /// Ranks that run on although all others have ended cleanly [`NOTICE_NS`] ago.
