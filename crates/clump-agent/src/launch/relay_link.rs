@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// Longest time until the end of a client is known once its stream has ended.
 const END: Duration = Duration::from_secs(5);
+/// Longest time until all that it has said is known: what it started may keep its error stream.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Exit code of a process whose relay is gone.
 const UNREACHED: u8 = 255;
 
@@ -61,9 +63,17 @@ struct Shared {
     /// Rung when a process has room for input, or is to be killed.
     wanted: Arc<Alarm>,
     uploaded_ns: Arc<AtomicU64>,
-    /// The end of the client, once it is known.
-    client_end: Mutex<Option<Exit>>,
+    client_end: Mutex<ClientEnd>,
+    /// Notified of changes of `client_end`.
     client_ended: Condvar,
+}
+
+/// Knowledge about the end of the client.
+#[derive(Debug)]
+struct ClientEnd {
+    exit: Option<Exit>,
+    /// True until its error stream has ended.
+    speaks: bool,
 }
 
 impl RelayLink {
@@ -97,7 +107,7 @@ impl RelayLink {
             processes,
             wanted,
             uploaded_ns,
-            client_end: Mutex::default(),
+            client_end: Mutex::new(ClientEnd { exit: None, speaks: errors.is_some() }),
             client_ended: Condvar::new(),
         });
         let stream = UnixStream::from(stream);
@@ -120,7 +130,7 @@ impl RelayLink {
 
     /// Returns how the client has ended, if the relay before it has said so.
     pub(super) fn relayed_exit(&self) -> Option<Exit> {
-        self.client.relayed_exit().filter(|_| self.shared.end_of_client().is_none())
+        self.client.relayed_exit().filter(|_| self.shared.end_of_client().exit.is_none())
     }
 
     /// Returns a descriptor that becomes readable at the end of the client.
@@ -133,14 +143,14 @@ impl RelayLink {
     pub(super) fn on_client_ended(&self, exit: Exit) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let mut end = self.shared.end_of_client();
-        debug_assert!(end.is_none(), "a process ends once");
-        *end = Some(exit);
+        debug_assert!(end.exit.is_none(), "a process ends once");
+        end.exit = Some(exit);
         self.shared.client_ended.notify_all();
     }
 }
 
 impl Shared {
-    fn end_of_client(&self) -> MutexGuard<'_, Option<Exit>> {
+    fn end_of_client(&self) -> MutexGuard<'_, ClientEnd> {
         self.client_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,9 +282,13 @@ impl Shared {
 
     /// Records the end of all processes, with that of the client: nothing reaches them any more.
     fn lose(&self) {
-        let waited =
-            self.client_ended.wait_timeout_while(self.end_of_client(), END, |end| end.is_none());
-        let exit = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        let wait = |known: MutexGuard<'_, _>, limit, lacks: fn(&mut ClientEnd) -> bool| {
+            let waited = self.client_ended.wait_timeout_while(known, limit, lacks);
+            waited.unwrap_or_else(PoisonError::into_inner).0.exit
+        };
+        let exit = wait(self.end_of_client(), END, |end| end.exit.is_none());
+        // What it said goes ahead of its end.
+        wait(self.end_of_client(), LAST_WORDS, |end| end.speaks);
         for (at, Relayed { process, .. }) in self.processes.iter().enumerate() {
             if at == 0 {
                 process.note_end(exit.unwrap_or(Exit::Code(UNREACHED)));
@@ -287,8 +301,14 @@ impl Shared {
         self.wanted.ring();
     }
 
-    /// Hands on what the client says, as if the machine's agent had said it.
-    fn pass_client_errors(&self, mut errors: File) {
+    /// Hands on what the client says, as if the machine's agent had said it, until that has ended.
+    fn pass_client_errors(&self, errors: File) {
+        self.try_pass_client_errors(errors);
+        self.end_of_client().speaks = false;
+        self.client_ended.notify_all();
+    }
+
+    fn try_pass_client_errors(&self, mut errors: File) {
         let Some(own) = self.processes.first() else { return };
         let Ok(poller) = Poller::new() else { return };
         let mut piece = [0; 4096];
