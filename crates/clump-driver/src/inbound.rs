@@ -143,6 +143,14 @@ impl Inbound {
         self.datagrams.clear();
     }
 
+    /// Forgets all datagrams, and gives the memory that they have filled back to the system.
+    #[cold]
+    pub fn release(&mut self) {
+        self.clear();
+        // Where that is not possible the memory is kept.
+        let _ = clump_os::udp::give_back(&mut self.memory);
+    }
+
     /// Returns the number of datagrams.
     #[inline]
     pub fn len(&self) -> usize {
@@ -286,6 +294,21 @@ mod tests {
         assert!(!inbound.push(b"x", "127.0.0.1:9".parse().unwrap(), Ecn::NotEct));
         inbound.clear();
         assert_eq!((inbound.len(), inbound.room()), (0, 2));
+    }
+
+    #[test]
+    fn memory_that_is_given_back_holds_zeroes() {
+        let mut inbound = Inbound::new(2);
+        inbound.buffer().unwrap().fill(7);
+        inbound.commit(&arrival(Inbound::BUFFER_BYTES, None));
+        inbound.release();
+        assert_eq!((inbound.len(), inbound.room()), (0, 2));
+        let first = inbound.buffer().unwrap();
+        let zeroes = first.iter().filter(|byte| **byte == 0).count();
+        // All but parts of two pages, of whatever size.
+        assert!(zeroes >= first.len() - 2 * 4096, "{zeroes} bytes were given back");
+        assert!(inbound.push(b"x", "127.0.0.1:9".parse().unwrap(), Ecn::NotEct));
+        assert_eq!(inbound.datagram(0).bytes, b"x");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Messages that wait in a stack for their endpoint, and the messages that one receive hands over.
 
+use crate::connection::IDLE_NS;
 use crate::endpoint_table::Refusal;
 use crate::original::Original;
 use crate::payload_pool::PayloadPool;
 use clump_driver::Inbound;
+use clump_proto::Nanos;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
 
 /// Kind of a message handed to an endpoint.
@@ -144,6 +146,8 @@ impl QueuedMessage {
 pub struct Batch {
     pub(crate) inbound: Inbound,
     pub(crate) found: Found,
+    /// The time at which a packet came last; none if its buffers take no memory.
+    filled_at: Option<Nanos>,
 }
 
 /// The messages of a batch.
@@ -161,7 +165,7 @@ const BUFFERS: usize = 8;
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { inbound: Inbound::new(BUFFERS), found: Found::default() }
+        Self { inbound: Inbound::new(BUFFERS), found: Found::default(), filled_at: None }
     }
 }
 
@@ -176,6 +180,18 @@ impl Batch {
         }
         self.found.routes.clear();
         debug_assert!(self.is_empty(), "a batch begins empty");
+    }
+
+    /// Notes a receive at `now` that has brought so many packets: buffers that nothing fills for a
+    /// while give their memory back.
+    #[inline]
+    pub(crate) fn note_received(&mut self, now: Nanos, packets: usize) {
+        if packets > 0 {
+            self.filled_at = Some(now);
+        } else if self.filled_at.is_some_and(|at| now.saturating_sub(at) >= IDLE_NS) {
+            self.inbound.release();
+            self.filled_at = None;
+        }
     }
 
     /// Returns the number of messages.

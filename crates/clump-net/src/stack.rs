@@ -129,11 +129,12 @@ impl Stack {
     ) -> usize {
         batch.clear();
         debug_assert!(!self.deliveries.has_returns(), "what is refused has been returned");
-        let Batch { inbound, found } = batch;
         if let Some(index) = wanted {
-            self.deliveries.take_into(index, found);
+            self.deliveries.take_into(index, &mut batch.found);
         }
-        let (received, now, unseen) = self.transmitter.receive(now, inbound);
+        let (received, now, unseen) = self.transmitter.receive(now, &mut batch.inbound);
+        batch.note_received(now, received);
+        let Batch { inbound, found, .. } = batch;
         for at in 0..received {
             let datagram = inbound.datagram(at);
             let marked = datagram.ecn == Ecn::Ce;

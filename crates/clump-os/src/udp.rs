@@ -12,7 +12,7 @@ mod zero_copy_pipe;
 
 pub use receive::{Arrived, Inbox, receive, receive_full};
 pub use send::{Outbox, Post, send, send_parts};
-pub use zero_copy_pipe::{ZeroCopyPipe, withdraw};
+pub use zero_copy_pipe::{ZeroCopyPipe, give_back, withdraw};
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;

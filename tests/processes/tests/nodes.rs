@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_process_tests::cables::stuck;
-use clump_process_tests::{Folder, Job, signals, until};
+use clump_process_tests::{Folder, Job, program, signals, until};
 use std::ffi::OsString;
 
 fn shell(options: &str, script: &str) -> Job {
@@ -41,6 +41,19 @@ fn ranks_of_a_hundred_nodes_meet() {
     Job::of("-n 100 --nodes 100", "barrier 3").finish().expect_clean();
     let ended = Job::of("-n 4097 --nodes 4097", "barrier 1").finish();
     assert!(ended.code == 2 && ended.err.contains("4097 is not in 1..=4096"), "{}", ended.err);
+}
+
+#[test]
+fn a_peer_that_is_idle_takes_little_memory() {
+    /// KiB a peer, with the fixed costs of a rank that communicates in it.
+    const MOST: u64 = 36;
+    let words = format!("others --most {MOST} --limit 60");
+    let words = words.split(' ').map(OsString::from);
+    let ended = Job::of_program("-n 32 --nodes 8", program("footprint"), words).finish();
+    ended.expect_clean();
+    let most = ended.out.lines().find_map(|line| line.strip_prefix("28 peers: "));
+    let most = most.and_then(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    assert!(most.is_some_and(|bytes| bytes <= MOST << 10), "{}", ended.out);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use super::Connection;
 use super::traffic_count::TrafficCount;
 use clump_proto::Nanos;
 
-/// Time without traffic after which a connection gives memory back: much longer than the pauses of
-/// a program that communicates, so that its buffers are made once.
-const IDLE_NS: Nanos = 1_000_000_000;
+/// Time without traffic after which memory is given back: much longer than the pauses of a program
+/// that communicates, so that its buffers are made once.
+pub(crate) const IDLE_NS: Nanos = 1_000_000_000;
 
 impl Connection {
     /// Gives back memory if there was no traffic for a while. Returns the time of the next attempt;

@@ -120,6 +120,14 @@ pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
     unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
+/// Replaces the pages that lie wholly inside of `memory` by pages of zeroes, which take no memory
+/// until they are used. Returns true if that was possible.
+pub fn give_back(memory: &mut [u8]) -> bool {
+    // SAFETY: the layouts are equal, and all bytes stay initialized: they keep their values, or
+    // become zeroes.
+    withdraw(unsafe { &mut *(ptr::from_mut(memory) as *mut [MaybeUninit<u8>]) })
+}
+
 /// Returns true if this lies in so few pages that the kernel passes it on at once. Otherwise it
 /// would compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where its
 /// fragments begin at odd addresses.
