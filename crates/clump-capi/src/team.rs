@@ -144,5 +144,5 @@ pub extern "C" fn clump_team_nranks(team: *const clump_team) -> c_int {
 /// no such rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_team_member(team: *const clump_team, rank: c_int) -> c_int {
-    of_team(team, |team| Ok(team.members()[root_of(team, rank)?] as usize))
+    of_team(team, |team| Ok(team.member(root_of(team, rank)?) as usize))
 }

@@ -52,7 +52,7 @@ impl Team {
                         return copy_of(parts[rank].as_ref());
                     }
                     let parcel = self.receive_any(rank, (seq, step::WITHIN))?;
-                    let got = unpack(&parcel, 1, (self.members()[rank], seq)).map_err(failed)?;
+                    let got = unpack(&parcel, 1, (self.member(rank), seq)).map_err(failed)?;
                     Ok(got.concat())
                 })
                 .collect()

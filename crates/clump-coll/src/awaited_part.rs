@@ -1,6 +1,7 @@
 //! Waiting for a contribution.
 
 use crate::mailbox::{PartId, Pieces, failed};
+use crate::members::Members;
 use crate::post::Post;
 use clump_am::{ErrorKind, Result, WaitFor};
 use clump_shm::node::NodeMemory;
@@ -9,8 +10,7 @@ use clump_shm::rank::WaitReason;
 /// A contribution of another rank that a collective needs.
 pub(crate) struct AwaitedPart<'a> {
     pub(crate) post: &'a Post,
-    /// Ranks of the job that form the team.
-    pub(crate) members: &'a [u32],
+    pub(crate) members: &'a Members,
     pub(crate) node: &'a NodeMemory,
     pub(crate) part: PartId,
     /// Bytes of it, if they are known.
@@ -44,11 +44,6 @@ impl WaitFor for AwaitedPart<'_> {
     fn depends_on(&self) -> Option<u32> {
         // The death of any member keeps the collective from ending: who waits for the dead one
         // fails, and contributes nothing more.
-        Some(first_dead(self.node, self.members).unwrap_or(self.part.from))
+        Some(self.members.first_dead(self.node).unwrap_or(self.part.from))
     }
-}
-
-/// Returns the first of some ranks of the job that is dead, if one is.
-pub(crate) fn first_dead(node: &NodeMemory, ranks: &[u32]) -> Option<u32> {
-    ranks.iter().copied().find(|&rank| node.death_of(rank).is_some())
 }

@@ -114,7 +114,7 @@ impl Team {
             return Ok(None);
         }
         let unpack_of = |from: usize, parcel: &[u8], parts: usize| {
-            unpack(parcel, parts, (self.members()[from], seq)).map_err(failed)
+            unpack(parcel, parts, (self.member(from), seq)).map_err(failed)
         };
         for rank in local.filter(|_| staged.is_none()) {
             if rank == self.rank() {

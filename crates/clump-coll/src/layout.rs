@@ -1,5 +1,6 @@
 //! The nodes of the ranks, and the trees along which messages travel among them.
 
+use crate::members::Members;
 use clump_shm::node::NodeMemory;
 use std::ops::Range;
 
@@ -22,11 +23,11 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Creates the layout of a team of these ranks of the job, of which this one is at `me`.
-    pub(crate) fn of(memory: &NodeMemory, members: &[u32], me: usize) -> Self {
+    pub(crate) fn of(memory: &NodeMemory, members: &Members, me: usize) -> Self {
         debug_assert!(me < members.len(), "this rank is none of the team");
         let mut nodes: Vec<Range<usize>> = Vec::new();
         let mut seen: Vec<u32> = Vec::new();
-        for (at, &rank) in members.iter().enumerate() {
+        for (at, rank) in members.iter().enumerate() {
             let node = memory.node_of(rank);
             match nodes.last_mut() {
                 Some(range) if seen.last() == Some(&node) => range.end = at + 1,

@@ -33,6 +33,7 @@ mod gather;
 mod layout;
 mod mailbox;
 mod meeting;
+mod members;
 mod op;
 mod parcel;
 mod parts_memory;

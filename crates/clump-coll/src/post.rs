@@ -35,8 +35,8 @@ pub(crate) struct Post {
     /// The endpoint's block.
     pub(crate) block: Shared<EndpointBlock>,
     tag: Tag,
-    /// Destinations, by rank of the job.
-    dests: Arc<Mutex<Vec<Option<Dest>>>>,
+    /// Destinations that were mapped, by rank of the job.
+    dests: Arc<Mutex<HashMap<u32, Dest>>>,
     /// Collectives in two phases that are under way, by team and number. Locked before the mailbox,
     /// and never while anything is sent.
     running: Arc<Mutex<RunningSchedules>>,
@@ -57,7 +57,7 @@ impl Post {
         let index = usize::from(endpoint.name().index());
         let block = context.node().endpoint_block(context.rank(), index)?;
         let mailbox = Arc::new(Mutex::new(Mailbox::default()));
-        let dests = Arc::new(Mutex::new(vec![None; context.node().ranks()]));
+        let dests = Arc::new(Mutex::new(HashMap::new()));
         let running = Arc::new(Mutex::new(RunningSchedules::new()));
         let unsent = Arc::new(AtomicBool::new(false));
         let (box_of_handler, known, schedules) = (mailbox.clone(), dests.clone(), running.clone());
@@ -127,13 +127,11 @@ impl Post {
     /// Returns the destination of a rank of the job.
     pub(crate) fn dest(&self, rank: u32) -> Result<Dest> {
         let mut dests = lock(&self.dests);
-        if let Some(&Some(dest)) = dests.get(rank as usize) {
+        if let Some(&dest) = dests.get(&rank) {
             return Ok(dest);
         }
         let dest = self.endpoint.map(&Name::new(rank, 0, 1), self.tag)?;
-        if let Some(place) = dests.get_mut(rank as usize) {
-            *place = Some(dest);
-        }
+        dests.insert(rank, dest);
         Ok(dest)
     }
 
@@ -239,13 +237,13 @@ fn take_on(
     key: (u64, u64),
     token: &mut Token<'_>,
     (running, mailbox): (&Mutex<RunningSchedules>, &Mutex<Mailbox>),
-    (dests, unsent): (&Mutex<Vec<Option<Dest>>>, &AtomicBool),
+    (dests, unsent): (&Mutex<HashMap<u32, Dest>>, &AtomicBool),
 ) {
     let mut running = lock(running);
     let Some(schedule) = running.get_mut(&key) else { return };
     let outgoing = schedule.advance(key, &mut lock(mailbox));
     for mut it in outgoing {
-        let dest = lock(dests).get(it.to as usize).copied().flatten();
+        let dest = lock(dests).get(&it.to).copied();
         debug_assert!(dest.is_some(), "destinations were mapped when it was begun");
         let most = token.max_medium();
         while let Some((words, bytes)) = it.fragment(key, most) {

@@ -132,7 +132,7 @@ impl Team {
             false => (speaker, (seq, step::DOWN), 1),
         };
         let parcel = self.receive_any(from, key)?;
-        let mut got = unpack(&parcel, count, (self.members()[from], seq)).map_err(failed)?;
+        let mut got = unpack(&parcel, count, (self.member(from), seq)).map_err(failed)?;
         if self.rank() != speaker {
             return Ok(got.pop().unwrap_or_default());
         }

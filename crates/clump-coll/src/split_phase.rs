@@ -357,10 +357,10 @@ impl Team {
         // With their lengths, so that also those without bytes are sent.
         let parts = parts.iter().map(|part| pack(&[part])).collect::<Result<_>>()?;
         self.start_exchange(Counter::AllToAlls, (parts, None), |done, team, seq| {
-            let of_rank = |(&from, parcel): (&u32, &Vec<u8>)| {
+            let of_rank = |(from, parcel): (u32, &Vec<u8>)| {
                 unpack(parcel, 1, (from, seq)).map(|got| got.concat()).map_err(failed)
             };
-            team.members().iter().zip(&done.parts).map(of_rank).collect()
+            team.members().zip(&done.parts).map(of_rank).collect()
         })
     }
 

@@ -1,11 +1,12 @@
 //! Teams: ranks of a job that execute collectives together.
 
 use crate::Number;
-use crate::awaited_part::{AwaitedPart, first_dead};
+use crate::awaited_part::AwaitedPart;
 use crate::choice::{self, Algorithm, Operation, TeamShape};
 use crate::fold::copy_in;
 use crate::layout::Layout;
 use crate::mailbox::{Broken, PartId, PartMismatch, Pieces, failed};
+use crate::members::Members;
 use crate::post::{PART, Post, lock};
 use crate::signature::Signature;
 use crate::stage::area::MAX_MEMBERS;
@@ -28,8 +29,7 @@ pub struct Team {
     context: Arc<RankContext>,
     post: Arc<Post>,
     id: u64,
-    /// Ranks of the job, by rank of the team.
-    members: Vec<u32>,
+    members: Members,
     pub(crate) layout: Layout,
     shape: TeamShape,
     /// The ranks of this node, and this rank's area, if they have memory in common.
@@ -53,7 +53,7 @@ pub(crate) struct TeamState {
 /// A team to be made.
 struct NewTeam {
     id: u64,
-    members: Vec<u32>,
+    members: Members,
     /// This rank's place.
     me: usize,
     /// Areas by member; none where not every member has one.
@@ -75,7 +75,7 @@ impl Team {
         let post = Arc::new(Post::open(context, &barrier)?);
         let area = post.stages().take();
         debug_assert_eq!(area, Some(0), "each rank's first area is that of all ranks");
-        let members: Vec<u32> = (0..context.node().ranks() as u32).collect();
+        let members = Members::All(context.node().ranks() as u32);
         let (me, barrier) = (context.rank() as usize, Some(barrier));
         let areas = Some(vec![0; members.len()]);
         let team = Self::of(context, &post, NewTeam { id: ALL, members, me, areas, barrier });
@@ -85,12 +85,12 @@ impl Team {
 
     fn of(context: &Arc<RankContext>, post: &Arc<Post>, new: NewTeam) -> Self {
         let NewTeam { id, members, me, areas, barrier } = new;
-        debug_assert_eq!(members.get(me), Some(&context.rank()), "this rank is at its place");
+        debug_assert_eq!(members.get(me), Some(context.rank()), "this rank is at its place");
         let layout = Layout::of(context.node(), &members, me);
         let staged = layout.has_memory() && layout.most_local() <= MAX_MEMBERS;
         let stage = areas.filter(|_| staged).map(|areas| {
             let local = layout.local();
-            let of_group = (members[local.clone()].to_vec(), areas[local.clone()].to_vec());
+            let of_group = (members.of(local.clone()), areas[local.clone()].to_vec());
             let group = StageGroup::new(context.node(), id, of_group, me - local.start);
             (Arc::new(group), areas[me])
         });
@@ -150,7 +150,8 @@ impl Team {
         let me = chosen.iter().position(|&(_, at)| at == self.rank());
         debug_assert!(me.is_some(), "a rank is in the team of its color");
         let (me, &(_, first)) = (me?, chosen.first()?);
-        let members = chosen.iter().map(|&(_, at)| self.members[at]).collect();
+        let ranks = chosen.iter().filter_map(|&(_, at)| self.members.get(at));
+        let members = Members::Chosen(ranks.collect());
         let areas = chosen.iter().map(|&(_, at)| u32::try_from(all[at][4]).ok()).collect();
         let new = NewTeam { id: all[first][3], members, me, areas, barrier: None };
         Some(Self::of(&self.context, &self.post, new))
@@ -213,8 +214,8 @@ impl Team {
     }
 
     /// Returns the ranks of the job that form the team, by rank of the team.
-    pub fn members(&self) -> &[u32] {
-        &self.members
+    pub fn members(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.members.iter()
     }
 
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
@@ -231,14 +232,16 @@ impl Team {
     }
 
     /// Returns the rank of the job of a member, counted around.
-    pub(crate) fn member(&self, rank: usize) -> u32 {
-        debug_assert!(!self.members.is_empty(), "this rank is a member");
-        self.members[rank % self.members.len()]
+    pub fn member(&self, rank: usize) -> u32 {
+        debug_assert!(self.members.len() > 0, "this rank is a member");
+        let found = self.members.get(rank % self.members.len().max(1));
+        debug_assert!(found.is_some(), "each member is a rank");
+        found.unwrap_or_default()
     }
 
     /// Returns a member that is dead, if one is.
     pub(crate) fn first_dead(&self) -> Option<u32> {
-        first_dead(self.context.node(), &self.members)
+        self.members.first_dead(self.context.node())
     }
 
     /// Returns the first death of the job, if a member is dead.
@@ -294,7 +297,7 @@ impl Team {
         }
         let broken = Broken { seq, by };
         if self.post.mailbox().give_up(self.id, broken) {
-            for &rank in self.members.iter().filter(|&&rank| rank != self.context.rank()) {
+            for rank in self.members.iter().filter(|&rank| rank != self.context.rank()) {
                 let _ = self.post.try_tell_broken(rank, self.id, broken);
             }
         }
@@ -308,7 +311,7 @@ impl Team {
         if found.is_some_and(|found| found.was_told) {
             return;
         }
-        for &rank in self.members.iter().filter(|&&rank| rank != self.context.rank()) {
+        for rank in self.members.iter().filter(|&rank| rank != self.context.rank()) {
             // One that died or left waits for nothing.
             let _ = self.post.tell_disagreement(rank, (self.id, seq), why);
         }
@@ -355,7 +358,7 @@ impl Team {
 
     /// Sends one contribution to a rank of the team, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
-        self.send_to(self.members[to], (seq, step), (self.signature(), bytes))
+        self.send_to(self.member(to), (seq, step), (self.signature(), bytes))
     }
 
     /// Returns the signature of the collective that is executed.
@@ -417,7 +420,7 @@ impl Team {
         let pieces = self.await_part(from, key, Some(size_of_val(values)))?;
         if !pieces.are_whole(size_of::<T>()) {
             // Medium messages have room for whole values of any type.
-            let (from, seq) = (self.members[from], key.0);
+            let (from, seq) = (self.member(from), key.0);
             return Err(failed(PartMismatch::Pieces { from, seq }));
         }
         let mut rest = values;
@@ -441,9 +444,9 @@ impl Team {
         (seq, step): (u64, u64),
         bytes: Option<usize>,
     ) -> Result<Pieces> {
-        let part = PartId { team: self.id, seq, from: self.members[from], step };
+        let part = PartId { team: self.id, seq, from: self.member(from), step };
         self.post.mailbox().begin(self.id, seq, self.signature());
-        let (post, members, node) = (&*self.post, &self.members[..], self.context.node());
+        let (post, members, node) = (&*self.post, &self.members, self.context.node());
         let mut wait = AwaitedPart { post, members, node, part, bytes, got: None };
         self.post.endpoint.block_on(&mut wait)?;
         debug_assert!(wait.got.is_some(), "the wait is over");

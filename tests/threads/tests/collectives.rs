@@ -333,7 +333,7 @@ fn check_exchanges(team: &Team, of: impl Fn(usize, usize) -> u64) {
 /// Executes every collective of a team, and compares with what its members should get. `salt`
 /// tells teams and rounds apart.
 fn check_team(team: &Team, salt: usize) {
-    let members = team.members().to_vec();
+    let members = team.members().collect::<Vec<_>>();
     let of = |at: usize, i: usize| mix(members[at] as usize + salt, i);
     assert_eq!(members.len(), team.nranks());
     team.barrier().unwrap();
@@ -363,7 +363,7 @@ fn teams_of_rows_columns_and_none_have_collectives_of_their_own() {
             let column = all.split(Some((me % width) as u64), 0).unwrap().unwrap();
             let expected: Vec<u32> =
                 (0..ranks as u32).filter(|&rank| rank as usize % width == me % width).collect();
-            assert_eq!(column.members(), expected);
+            assert_eq!(column.members().collect::<Vec<_>>(), expected);
             for round in 0..3 {
                 check_team(&row, round);
                 check_team(&all, round + 7);
@@ -374,7 +374,8 @@ fn teams_of_rows_columns_and_none_have_collectives_of_their_own() {
             let back = all.split((!last).then_some(9), (ranks - me) as u64).unwrap();
             assert_eq!(back.is_none(), last);
             if let Some(back) = back {
-                assert!(back.members().is_sorted_by(|a, b| a > b), "{:?}", back.members());
+                let members: Vec<_> = back.members().collect();
+                assert!(members.is_sorted_by(|a, b| a > b), "{members:?}");
                 let half = back.split(Some((back.rank() % 2) as u64), 0).unwrap().unwrap();
                 check_team(&half, 1);
                 check_team(&back, 2);
