@@ -65,6 +65,24 @@ impl CachedPage {
         self.fetching
     }
 
+    /// Returns true if a rank may fetch the page by itself: the copy lacks some of `required`, is not
+    /// being fetched, and is not compared with a twin.
+    pub fn is_open(&self, required: &PageVersion) -> bool {
+        debug_assert!(self.fetching || self.waiters.is_empty(), "ranks wait for a request");
+        !self.fetching && !self.twin && !self.satisfies(required)
+    }
+
+    /// Takes the version that a rank has fetched by itself, and the twin that it has then. Returns
+    /// false, and changes nothing, if it is older than the copy.
+    pub fn take_fetched(&mut self, version: PageVersion, twin: bool) -> bool {
+        debug_assert!(!self.fetching && !self.twin, "the page was open");
+        let newer = self.version.as_ref().is_none_or(|had| version.covers(had));
+        if newer {
+            (self.version, self.twin) = (Some(version), twin);
+        }
+        newer
+    }
+
     /// Takes a fetched version, and the ranks that waited for it.
     pub fn complete(&mut self, version: PageVersion, keep_twin: bool) -> Vec<(u16, PageAccess)> {
         debug_assert!(self.fetching, "pages answer requests");

@@ -6,11 +6,13 @@ mod barriers;
 mod directory;
 mod faults;
 mod home_side;
+mod own_fetches;
 mod places;
 mod release;
 mod sync;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use crate::barrier_home::BarrierHome;
 use crate::cached_page::CachedPage;
@@ -103,6 +105,8 @@ pub struct NodeState<P> {
     flag_homes: BTreeMap<u64, FlagHome>,
     /// Ranges that local ranks place, by first page: the rank, and nodes that do not know yet.
     placing: BTreeMap<u32, (u16, u16)>,
+    /// Pages that ranks may fetch by themselves now, or no longer.
+    changed: Vec<Range<u32>>,
     loopback: VecDeque<Message<P>>,
     actions: VecDeque<Action<P>>,
 }
@@ -137,6 +141,7 @@ impl<P> NodeState<P> {
             barrier_ranks: BTreeMap::new(),
             flag_homes: BTreeMap::new(),
             placing: BTreeMap::new(),
+            changed: Vec::new(),
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             config,

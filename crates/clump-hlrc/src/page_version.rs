@@ -15,6 +15,11 @@ impl PageVersion {
         self.writers.is_empty()
     }
 
+    /// Returns the writers, in ascending order, and the last interval of each.
+    pub fn writers(&self) -> &[(u16, u32)] {
+        &self.writers
+    }
+
     /// Returns the last interval of `writer`; 0 is none.
     pub fn get(&self, writer: u16) -> u32 {
         match self.writers.binary_search_by_key(&writer, |entry| entry.0) {

@@ -99,6 +99,14 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
         Config { placement: Placement::FirstWrite, ..plain.clone() },
         Config { move_after: 1, ..plain.clone() },
         Config { max_notices: 0, ..plain.clone() },
+        Config { own_fetches: true, ..plain.clone() },
+        Config { own_fetches: true, twins: TwinTime::AtFetch, ..plain.clone() },
+        Config {
+            own_fetches: true,
+            placement: Placement::FirstWrite,
+            max_notices: 0,
+            ..plain.clone()
+        },
         Config { placement: Placement::FirstWrite, move_after: 1, ..plain.clone() },
         Config {
             consistency: Consistency::Causal,

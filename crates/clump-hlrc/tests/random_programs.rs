@@ -148,15 +148,20 @@ fn random_settings(random: &mut Sampler, shape: (u16, u16, u32)) -> Config {
         2 => Placement::FirstWrite,
         _ => Placement::Explicit(homes),
     };
+    let consistency =
+        [Consistency::Plain, Consistency::Fetch, Consistency::Causal][random.below(3)];
+    let move_after = random.below(3) as u8;
+    let may_fetch = consistency == Consistency::Plain && move_after == 0;
     Config {
         placement,
-        consistency: [Consistency::Plain, Consistency::Fetch, Consistency::Causal][random.below(3)],
+        consistency,
         notices: [NoticeTransfer::Push, NoticeTransfer::Pull][random.below(2)],
         fetch: [FetchRule::WaitAtHome, FetchRule::Retry][random.below(2)],
         twins: [TwinTime::AtWrite, TwinTime::AtFetch][random.below(2)],
         local_turns: random.below(3) as u32,
         max_notices: [3, 30, 1000][random.below(3)],
-        move_after: random.below(3) as u8,
+        move_after,
+        own_fetches: may_fetch && random.below(4) != 0,
         ..settings(nodes, ranks, pages)
     }
 }

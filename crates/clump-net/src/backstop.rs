@@ -191,6 +191,12 @@ impl Backstop {
         self.shared.stack()
     }
 
+    /// Returns true if no thread has the stack: the calling thread, which may be in a signal handler,
+    /// does not wait for itself.
+    pub fn is_free(&self) -> bool {
+        self.shared.stack.try_lock().is_some()
+    }
+
     /// Returns a descriptor that becomes readable when packets arrive.
     pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.shared.readiness.as_ref().map(AsFd::as_fd)

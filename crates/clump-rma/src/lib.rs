@@ -48,6 +48,7 @@ mod requester;
 mod rma;
 mod segment;
 pub mod service;
+mod service_read;
 mod target;
 
 pub use clump_shm::export::SegmentName;

@@ -33,6 +33,7 @@ pub(crate) struct Sums {
     count: [AtomicU64; PARTS],
     ns: [AtomicU64; PARTS],
     stores: AtomicU64,
+    own_fetches: AtomicU64,
     /// Its rank, for the trace; `None` in tests.
     context: Option<Arc<RankContext>>,
 }
@@ -78,6 +79,11 @@ impl Sums {
         self.stores.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a page that the rank has fetched by itself.
+    pub(crate) fn count_own_fetch(&self) {
+        self.own_fetches.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Copies the sums to the counters of the rank, for reports of its job.
     pub(crate) fn publish(&self, counters: &Counters<'_>, elapsed_ns: u64) {
         use Counter as C;
@@ -115,6 +121,7 @@ impl Sums {
             flag: of(Part::Flag),
             others: of(Part::Others),
             store_faults: self.stores.load(Ordering::Relaxed),
+            own_fetches: self.own_fetches.load(Ordering::Relaxed),
             woken: WokenRequests::default(),
             sent: SentMessages::default(),
         }
@@ -182,6 +189,8 @@ pub struct Breakdown {
     pub others: PartSum,
     /// Page faults that were stores.
     pub store_faults: u64,
+    /// Pages that the rank has fetched by its own stack, without the interface of its node.
+    pub own_fetches: u64,
     /// Requests that this rank's node was woken for; at the first rank of each node.
     pub woken: WokenRequests,
     /// Messages that this rank's node has sent; at the first rank of each node.

@@ -3,11 +3,13 @@
 use crate::barrier_period::BarrierPeriod;
 use crate::breakdown::SentMessages;
 use crate::error::{ErrorKind, Result};
+use crate::fetch_log::FetchLog;
 use crate::kept_locks::{KeptLock, word_offset};
 use crate::mailbox::{
-    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, is_scanned, log_place, op,
-    result, state, turn_place,
+    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, fetch_log_place, is_scanned,
+    log_place, op, result, state, turn_place,
 };
+use crate::page_leases::{LeaseTable, PageLease};
 use crate::protocol_step::REQUEST_KINDS;
 use crate::scan_turn::ScanTurn;
 use crate::sent_counts::SentCounts;
@@ -120,6 +122,7 @@ pub(crate) struct Caller {
     local_rank: u32,
     interface: Shared<RankBlock>,
     alarm: Option<Arc<Alarm>>,
+    leases: LeaseTable,
     /// By mailbox: one call at a time.
     locks: [HandlerLock; Slot::COUNT as usize],
     /// Number, in its lower bits, of the last answer whose steps have been carried out.
@@ -130,8 +133,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Opens the mailboxes of a rank, in the mapped region; `None` if its node has no interface.
-    pub(crate) fn open(context: &Arc<RankContext>, cells: Cells) -> Option<Self> {
+    /// Opens the mailboxes of a rank, in the mapped region, and the leases of the heap's pages;
+    /// `None` if its node has no interface.
+    pub(crate) fn open(
+        context: &Arc<RankContext>,
+        (cells, leases): (Cells, LeaseTable),
+    ) -> Option<Self> {
         let node = context.node();
         let interface = node.rank(node.interface_id(node.node()))?;
         let alarm = node.interface_alarm().cloned();
@@ -145,6 +152,7 @@ impl Caller {
             local_rank,
             interface,
             alarm,
+            leases,
             locks,
             carried_out,
             first_thread,
@@ -158,6 +166,28 @@ impl Caller {
         let ranks = self.context.node().local_ranks().len() as u32;
         let at = control_bytes(ranks) + word_offset(lock)?;
         KeptLock::over(&self.cells, at, self.local_rank)
+    }
+
+    /// Returns the lease of a page of the heap.
+    pub(crate) fn lease(&self, page: u32) -> Option<PageLease<'_>> {
+        self.leases.lease(&self.cells, page)
+    }
+
+    /// Waits while another rank of the node fetches a page by itself, or another thread of this one.
+    pub(crate) fn await_lease(&self, page: u32) -> std::result::Result<(), CallFailure> {
+        let mut waiter = Waiter::new(self.context.spin_policy());
+        while self.lease(page).is_some_and(|lease| lease.is_leased()) {
+            if waiter.step() == WaitStep::Sleep {
+                check_deaths(&self.context)?;
+                clock::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the log of the pages that this rank has fetched by itself.
+    pub(crate) fn fetch_log(&self) -> Option<FetchLog<'_>> {
+        FetchLog::over(&self.cells, fetch_log_place(self.local_rank))
     }
 
     /// Returns the requests of each kind that this node's protocol thread was woken for, at the

@@ -10,8 +10,10 @@ use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
 use crate::error::{ErrorKind, Result};
+use crate::fetch_log::FetchNote;
 use crate::kept_locks::KeptState;
 use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
+use crate::own_fetch::{self, OwnFetch};
 use crate::rights_table::RightsTable;
 use clump_am::RankContext;
 use clump_boot::SvmProtocol;
@@ -361,12 +363,8 @@ impl Domain {
         if stores {
             self.sums.count_store();
         }
-        let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
-        let served = self
-            .sums
-            .time(Part::Data, || self.caller.call((call, &[]), None, |step| self.change(step)));
-        match served {
-            Ok(_) => {}
+        match self.sums.time(Part::Data, || self.obtain(page, wanted)) {
+            Ok(()) => {}
             Err(CallFailure::Died(death)) => {
                 let mut text = [0; 128];
                 let mut rest = &mut text[..];
@@ -382,6 +380,51 @@ impl Domain {
                 self.end(fault.address, "the interface of this node refuses to");
             }
         }
+        true
+    }
+
+    /// Obtains a right: fetches the page, or has the interface do so.
+    fn obtain(&self, page: u32, wanted: Rights) -> std::result::Result<(), CallFailure> {
+        let stores = wanted == Rights::Write;
+        let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
+        loop {
+            if own_fetch::with(|own| self.fetch(own, page, stores)) == Some(true) {
+                return Ok(());
+            }
+            match self.caller.call((call, &[]), None, |step| self.change(step)) {
+                Err(CallFailure::Result(result::RETRY)) => self.caller.await_lease(page)?,
+                done => return done.map(drop),
+            }
+            if self.rights.get(page) >= wanted {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches a page by this rank's own stack, and takes a right on it. Returns false if the
+    /// interface is to be asked.
+    fn fetch(&self, own: &mut OwnFetch, page: u32, stores: bool) -> bool {
+        let (Some(log), Some(lease)) = (self.caller.fetch_log(), self.caller.lease(page)) else {
+            return false;
+        };
+        if !own.may_begin(page, stores) || !log.has_room() {
+            return false;
+        }
+        let Some((home, required)) = lease.take() else { return false };
+        let fetched = own.fetch(home, page).filter(|version| version.covers(&required));
+        let Some(version) = fetched.filter(|_| own.store(page)) else {
+            lease.give_up();
+            return false;
+        };
+        let access = if stores { PageAccess::Write } else { PageAccess::Read };
+        let has_twin = stores || self.engine.scans();
+        log.append(&FetchNote { page, access, version }, has_twin.then(|| own.bytes()));
+        lease.note();
+        self.sums.count_own_fetch();
+        let rights = if stores { Rights::Write } else { Rights::Read };
+        let _one = self.changing.lock();
+        self.rights.set(page, 1, rights);
+        self.grant((page, 1), rights);
         true
     }
 

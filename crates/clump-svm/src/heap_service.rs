@@ -13,6 +13,9 @@ use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Request of a rank: `segment page cookie`, answered by the bytes of a page and its version.
+pub(crate) const PAGE_CODE: u8 = FREE_CODE + 1;
+
 /// Bytes of messages of other nodes, kept until all of their parts are here, above which parts are
 /// refused.
 const MAX_KEPT: usize = 1 << 30;
@@ -72,7 +75,7 @@ impl HeapService {
 
 impl Service for HeapService {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "svm", version: 2, first: FREE_CODE, count: 1 }
+        ServiceId { name: "svm", version: 3, first: FREE_CODE, count: 2 }
     }
 
     fn handle(
@@ -80,6 +83,16 @@ impl Service for HeapService {
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
     ) -> ServiceOutcome {
+        if request.code == PAGE_CODE {
+            let read = self.protocol().read_home_page(request.offset, context);
+            let Some((page, version)) = read else {
+                return ServiceOutcome::Refused(Refusal::Unknown);
+            };
+            let answer = context.bytes();
+            answer.extend_from_slice(&page);
+            answer.extend_from_slice(&version.to_bytes());
+            return ServiceOutcome::Bytes;
+        }
         // Ranks of other nodes may send anything; interfaces send parts of messages.
         let node = self.memory.node_of_interface(request.from.rank());
         let words = <[u64; 4]>::try_from(request.words);

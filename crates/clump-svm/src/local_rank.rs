@@ -44,6 +44,15 @@ impl LocalRank {
         }
     }
 
+    /// Notes a right that the rank has taken by itself; what it was not told of was before.
+    pub(crate) fn note_taken(&mut self, page: u32, access: PageAccess) {
+        self.stores.note_given(page);
+        let concerns = |step: &RightsStep| page.wrapping_sub(step.first) < step.pages;
+        if self.untold.iter().any(concerns) {
+            self.tell(page, Some(access));
+        }
+    }
+
     /// Answers a call, with all changes that the rank has not been told of.
     pub(crate) fn answer(&mut self, mailbox: &Mailbox<'_>, slot: Slot, outcome: u64) {
         debug_assert!(self.unfinished.iter().all(|call| call.0 != slot), "one call at a time");

@@ -4,6 +4,7 @@
 //! A rank writes its call and rings the interface; the interface writes the answer and wakes the
 //! rank. Neither allocates or takes a lock, so a call may be made inside a page fault.
 
+use crate::fetch_log::FETCH_LOG_PAGES;
 use clump_hlrc::PageAccess;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
@@ -82,10 +83,11 @@ const SCANNED_AT: u64 = 96;
 
 /// Pages of a rank's log of written pages: room for all steps of answers under way.
 pub(crate) const LOG_PAGES: u64 = Slot::COUNT as u64;
-/// Pages of a rank: its mailboxes, and its log of written pages.
-const RANK_PAGES: u64 = Slot::COUNT as u64 + LOG_PAGES;
+/// Pages of a rank: its mailboxes, and its logs of written and of fetched pages.
+const RANK_PAGES: u64 = Slot::COUNT as u64 + LOG_PAGES + FETCH_LOG_PAGES;
 
-/// Returns the bytes of the pages of all ranks of a node. Words of locks lie behind them.
+/// Returns the bytes of the pages of all ranks of a node. Words of locks lie behind them, and
+/// behind those the leases of pages.
 pub(crate) fn control_bytes(ranks: u32) -> u64 {
     (1 + u64::from(ranks) * RANK_PAGES) * MAILBOX_BYTES
 }
@@ -93,6 +95,11 @@ pub(crate) fn control_bytes(ranks: u32) -> u64 {
 /// Returns the place of a rank's log of written pages.
 pub(crate) fn log_place(local_rank: u32) -> u64 {
     Mailbox::place(local_rank, Slot(Slot::COUNT - 1)) + MAILBOX_BYTES
+}
+
+/// Returns the place of a rank's log of fetched pages.
+pub(crate) fn fetch_log_place(local_rank: u32) -> u64 {
+    log_place(local_rank) + LOG_PAGES * MAILBOX_BYTES
 }
 
 /// Returns the place of the word that says whose turn it is to scan a rank's stores.
@@ -161,6 +168,8 @@ pub(crate) mod result {
     pub(crate) const BAD_MESSAGE: u64 = 5;
     /// The agent of this node may not start the protocol thread.
     pub(crate) const NO_THREAD: u64 = 6;
+    /// Another rank of the node fetches the page at this moment.
+    pub(crate) const RETRY: u64 = 7;
 }
 
 /// Change of a rank's rights on consecutive pages.

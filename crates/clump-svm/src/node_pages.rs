@@ -1,7 +1,7 @@
 //! Pages and twins of a node, as its interface accesses them: through a view of their own, which no
 //! protection concerns.
 
-use crate::mailbox::{HEAP_REGION, TWIN_REGION};
+use crate::mailbox::{HEAP_REGION, TWIN_REGION, result};
 use crate::node_regions::NodeRegions;
 use clump_hlrc::{ByteReader, Diff};
 use clump_os::differing::mark_differing;
@@ -21,6 +21,16 @@ pub(crate) enum PageFailure {
     Memory(Refusal),
     /// Bytes from another node are none of a page.
     Malformed,
+}
+
+impl PageFailure {
+    /// Returns the result of calls from then on.
+    pub(crate) fn result(self) -> u64 {
+        match self {
+            Self::Memory(_) => result::NO_MEMORY,
+            Self::Malformed => result::BAD_MESSAGE,
+        }
+    }
 }
 
 impl From<Refusal> for PageFailure {
@@ -119,7 +129,7 @@ impl NodePages {
     }
 
     /// Makes `bytes` the twin of a page.
-    fn keep_twin(
+    pub(crate) fn keep_twin(
         &mut self,
         context: &mut dyn NodeRegions,
         page: u32,

@@ -2,11 +2,13 @@
 //! nodes go in, pages change, answers and messages come out.
 
 mod diffs;
+mod leases;
 mod periods;
 mod recalls;
 
 use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
+use leases::close_page;
 use crate::mailbox::{
     CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
     op, result, turn_place,
@@ -138,7 +140,7 @@ impl NodeProtocol {
         if call.op == op::RELEASE {
             self.with_kept((rank, call.words[0]), context, |kept| kept.forget());
         }
-        self.handle_call((rank, slot), (mailbox, call), context);
+        self.handle_call((rank, slot), (mailbox, call), context, cells);
         let turn = ScanTurn::over(cells, turn_place(u32::from(rank)));
         if let Some(turn) = turn.filter(|_| publishes) {
             // What the rank has found is noted. Locks that waited for it are asked for below.
@@ -156,6 +158,7 @@ impl NodeProtocol {
         (rank, slot): (u16, Slot),
         (mailbox, call): (&Mailbox<'_>, &Call),
         context: &mut dyn NodeRegions,
+        cells: &Cells,
     ) {
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
         if call.op == op::CONTINUE && local.answer_rest(mailbox, slot) {
@@ -167,13 +170,14 @@ impl NodeProtocol {
         };
         let refusal = refusal.or_else(|| {
             self.note_written(rank, mailbox.written(), context);
-            let begun = self.begin((rank, slot), call);
+            if call.op == op::FAULT && !self.close_for_fault(call.words[0], context, cells) {
+                return Some(result::RETRY);
+            }
+            let begun = self.begin((rank, slot), call, context);
             if begun.is_ok() && call.op == op::OPEN {
                 self.open_scans(rank, call.words[3], context);
             }
-            if let Some(cells) = self.control(context) {
-                self.note_period(&cells);
-            }
+            self.note_period(context, cells);
             begun.err()
         });
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
@@ -202,8 +206,14 @@ impl NodeProtocol {
     }
 
     /// Hands a call, which makes sense as far as the rank is concerned, to the state.
-    fn begin(&mut self, (rank, slot): (u16, Slot), call: &Call) -> Result<(), u64> {
+    fn begin(
+        &mut self,
+        (rank, slot): (u16, Slot),
+        call: &Call,
+        context: &mut dyn NodeRegions,
+    ) -> Result<(), u64> {
         let [first, second, third, fourth] = call.words;
+        let leases = self.leases();
         if call.op == op::OPEN {
             return self.open(rank, first, second, third);
         }
@@ -219,7 +229,8 @@ impl NodeProtocol {
                 let page = page.ok_or(result::MISUSE)?;
                 let access = if second == 0 { PageAccess::Read } else { PageAccess::Write };
                 local.fault = Some((page, access));
-                page_fault::handle((settings, state), local, (rank, page, access));
+                let close = |page| leases.is_none_or(|at| close_page(at, page, context));
+                page_fault::handle((settings, state), local, (rank, page, access), close);
             }
             op::ACQUIRE => {
                 local.begin_wait(slot, RankWait::Lock(first));
@@ -300,6 +311,7 @@ impl NodeProtocol {
                 local_turns: LOCAL_TURNS,
                 max_notices: MAX_NOTICES,
                 move_after: asked.move_after,
+                own_fetches: asked.own_fetches(),
             };
             (asked, NodeState::new(config))
         });
@@ -375,7 +387,7 @@ impl NodeProtocol {
 
     /// Carries out what the state asks for.
     fn carry_out(&mut self, context: &mut dyn NodeRegions, cells: &Cells) {
-        self.note_period(cells);
+        self.note_period(context, cells);
         while self.broken.is_none() {
             let Some((_, state)) = &mut self.state else { return };
             let Some(action) = state.poll_action() else {
@@ -384,12 +396,9 @@ impl NodeProtocol {
                 self.ask_for_lock((rank, lock), context, cells);
                 continue;
             };
-            let why = match self.act(action, context, cells) {
-                Ok(()) => continue,
-                Err(PageFailure::Memory(_)) => result::NO_MEMORY,
-                Err(PageFailure::Malformed) => result::BAD_MESSAGE,
-            };
-            self.give_up(why, cells);
+            if let Err(why) = self.act(action, context, cells) {
+                self.give_up(why.result(), cells);
+            }
         }
     }
 

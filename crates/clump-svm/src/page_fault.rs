@@ -4,11 +4,14 @@ use crate::local_rank::LocalRank;
 use crate::settings::ProtocolSettings;
 use clump_hlrc::{NodeState, PageAccess};
 
-/// Hands a fault to the state, and asks for pages that the rank is likely to read next.
+/// Hands a fault on a page that no rank may fetch by itself to the state, and asks for pages that
+/// the rank is likely to read next. `close` returns true for those that no rank fetches by itself
+/// from then on.
 pub(crate) fn handle(
     (settings, state): (&ProtocolSettings, &mut NodeState<Vec<u8>>),
     local: &mut LocalRank,
     (rank, page, access): (u16, u32, PageAccess),
+    mut close: impl FnMut(u32) -> bool,
 ) {
     let lacks = |state: &NodeState<_>, local: &LocalRank| {
         let lacks = state.access(rank, page).is_none_or(|had| had < access);
@@ -26,7 +29,8 @@ pub(crate) fn handle(
         // Pages of another allocation may be about to get their homes.
         let together = next < settings.pages && state.lie_together(page, next);
         let known = together && state.home_of(next).is_some();
-        if known && state.access(rank, next).is_none() && !local.ahead.awaits(next) {
+        if known && state.access(rank, next).is_none() && !local.ahead.awaits(next) && close(next)
+        {
             local.ahead.note(next);
             state.handle_fault(rank, next, PageAccess::Read);
         }
@@ -62,6 +66,7 @@ mod tests {
             local_turns: 1,
             max_notices: 100,
             move_after: 0,
+            own_fetches: false,
         }
     }
 
@@ -92,7 +97,8 @@ mod tests {
         state.handle_message(1, Message::Diffs(header, vec![diff]));
         while state.poll_action().is_some() {}
         local.ahead.on_fault(4);
-        handle((&settings, &mut state), &mut local, (0, 5, PageAccess::Read));
+        let close = |_| true;
+        handle((&settings, &mut state), &mut local, (0, 5, PageAccess::Read), close);
         assert_eq!(state.access(0, 6), Some(PageAccess::Read), "it was asked for ahead");
         assert_eq!(state.access(0, 5), None, "it has to be fetched");
         let fetches = |action: Action<_>| {

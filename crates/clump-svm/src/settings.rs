@@ -1,7 +1,7 @@
 //! Settings that all ranks of a job agree on, as words of a call.
 
 use crate::node_pages::PAGE;
-use crate::protocol_step;
+use crate::protocol_step::{self, RequestExecutor, RequestKind};
 use clump_boot::{Config, SvmConsistency, SvmFetch, SvmNotices, SvmProtocol};
 use clump_hlrc::{Consistency, DiffTransfer, FetchRule, NoticeTransfer, RangeRule};
 
@@ -57,6 +57,14 @@ impl ProtocolSettings {
     /// Returns the guarantee for data published without a lock.
     pub(crate) fn consistency(self) -> Consistency {
         if self.fetch_consistency { Consistency::Fetch } else { Consistency::Plain }
+    }
+
+    /// Returns true if ranks fetch pages by themselves: from the step of the ladder on at which homes
+    /// answer without a thread, where faults acquire nothing and pages stay where they are.
+    pub(crate) fn own_fetches(&self) -> bool {
+        let executor = protocol_step::step(self.step).executor(RequestKind::Fetch);
+        let plain = self.consistency() == Consistency::Plain && self.move_after == 0;
+        executor == RequestExecutor::Interface && plain
     }
 
     /// Returns pages and settings, as words.

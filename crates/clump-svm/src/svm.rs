@@ -7,10 +7,12 @@ use crate::domain::Domain;
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
 use crate::error::{ErrorKind, Result};
-use crate::kept_locks::{FIRST_ALONE, words_bytes};
-use crate::mailbox::{CONTROL_REGION, HEAP_REGION, TWIN_REGION, control_bytes, op};
+use crate::kept_locks::FIRST_ALONE;
+use crate::mailbox::{CONTROL_REGION, HEAP_REGION, TWIN_REGION, op};
 use crate::node_locks::{MAX_ENTRIES, NodeLocks, table_bytes};
 use crate::node_pages::PAGE;
+use crate::own_fetch::OwnFetches;
+use crate::page_leases::LeaseTable;
 use crate::settings::{Home, ProtocolSettings};
 use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
@@ -57,7 +59,7 @@ enum Coherence {
     /// The hardware, on one node.
     Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
     /// The interfaces of several nodes.
-    Interface(&'static Domain),
+    Interface(&'static Domain, OwnFetches),
 }
 
 #[derive(Debug)]
@@ -155,10 +157,10 @@ impl Svm {
             Coherence::Hardware { locks, view, sums, opened_ns }
         } else {
             region(context, TWIN_REGION, heap_bytes)?;
-            let bytes = control_bytes(ranks) + words_bytes();
-            let control = mapped(context, CONTROL_REGION, bytes)?;
+            let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
+            let control = mapped(context, CONTROL_REGION, leases.end())?;
             let missing = clump_shm::Error::NotANode("it has no network interface");
-            let caller = Caller::open(context, control).ok_or(missing)?;
+            let caller = Caller::open(context, (control, leases)).ok_or(missing)?;
             let view = view(context, team, heap, heap_bytes)?;
             let config = clump_boot::Config::load()?;
             let (choice, step) = (config.svm_faults, config.svm);
@@ -180,12 +182,12 @@ impl Svm {
             // Where the interface of the node finds this rank's stores.
             let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
             domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
-            Coherence::Interface(domain)
+            Coherence::Interface(domain, OwnFetches::open(context, heap))
         };
         team.barrier()?;
         let base = match &coherence {
             Coherence::Hardware { view, .. } => view.base(),
-            Coherence::Interface(domain) => domain.base(),
+            Coherence::Interface(domain, _) => domain.base(),
         };
         let dynamic_pages = options.dynamic_bytes.min(heap_bytes) / PAGE as u64;
         let inner = Inner {
@@ -273,7 +275,7 @@ impl Svm {
             return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
         }
         inner.next_page.store(first + pages, Ordering::Relaxed);
-        if let Coherence::Interface(domain) = &inner.coherence {
+        if let Coherence::Interface(domain, _) = &inner.coherence {
             let [rule, node] = home.pack();
             domain.call(op::PLACE, [first, pages, rule, node])?;
             // No rank uses a page before all nodes know its home.
@@ -320,7 +322,7 @@ impl Svm {
         let [rule, node] = home.pack();
         match &self.inner.coherence {
             Coherence::Hardware { .. } => Ok(()),
-            Coherence::Interface(domain) => {
+            Coherence::Interface(domain, _) => {
                 domain.call(op::PLACE_ALONE, [first, pages, rule, node])
             }
         }
@@ -351,7 +353,7 @@ impl Svm {
     fn sums(&self) -> &Sums {
         match &self.inner.coherence {
             Coherence::Hardware { sums, .. } => sums,
-            Coherence::Interface(domain) => &domain.sums,
+            Coherence::Interface(domain, _) => &domain.sums,
         }
     }
 
@@ -364,7 +366,7 @@ impl Svm {
     ) -> Result<()> {
         let done = self.sums().time(part, || match &self.inner.coherence {
             Coherence::Hardware { locks, .. } => checked(here(locks)),
-            Coherence::Interface(domain) => {
+            Coherence::Interface(domain, _) => {
                 if part == Part::Lock {
                     domain.call(call.0, call.1)
                 } else {
@@ -380,7 +382,7 @@ impl Svm {
     fn publish(&self) {
         let counters = self.inner.context.counters();
         self.sums().publish(&counters, self.elapsed_ns());
-        if let Coherence::Interface(domain) = &self.inner.coherence {
+        if let Coherence::Interface(domain, _) = &self.inner.coherence {
             counters.set(Counter::SvmProtocol, domain.step as u64 + 1);
             counters.set(Counter::SvmWoken, domain.woken().total());
             counters.set(Counter::SvmSent, domain.sent().all);
@@ -392,7 +394,7 @@ impl Svm {
     fn elapsed_ns(&self) -> u64 {
         let opened = match &self.inner.coherence {
             Coherence::Hardware { opened_ns, .. } => *opened_ns,
-            Coherence::Interface(domain) => domain.opened_ns,
+            Coherence::Interface(domain, _) => domain.opened_ns,
         };
         clock::now_ns().saturating_sub(opened)
     }
@@ -406,7 +408,7 @@ impl Svm {
             Coherence::Hardware { sums, .. } => {
                 sums.time(Part::Others, || Ok(self.inner.team.barrier()?))
             }
-            Coherence::Interface(domain) => domain.barrier(&self.inner.team, self.inner.pages_move),
+            Coherence::Interface(domain, _) => domain.barrier(&self.inner.team, self.inner.pages_move),
         });
         self.publish();
         done
@@ -429,7 +431,7 @@ impl Svm {
             Coherence::Hardware { locks, sums, .. } => {
                 checked(sums.time(Part::Lock, || locks.acquire(lock)))
             }
-            Coherence::Interface(domain) => domain.acquire(lock),
+            Coherence::Interface(domain, _) => domain.acquire(lock),
         };
         if taken.is_err() {
             threads.leave(lock);
@@ -446,7 +448,7 @@ impl Svm {
             Coherence::Hardware { locks, sums, .. } => {
                 checked(sums.time(Part::Release, || locks.release(lock)))
             }
-            Coherence::Interface(domain) => domain.release_lock(lock),
+            Coherence::Interface(domain, _) => domain.release_lock(lock),
         };
         threads.leave(lock);
         given
@@ -474,7 +476,7 @@ impl Svm {
     pub fn faults(&self) -> Option<&'static str> {
         match &self.inner.coherence {
             Coherence::Hardware { .. } => None,
-            Coherence::Interface(domain) => Some(domain.engine()),
+            Coherence::Interface(domain, _) => Some(domain.engine()),
         }
     }
 
@@ -482,7 +484,7 @@ impl Svm {
     pub fn protocol(&self) -> Option<&'static str> {
         match &self.inner.coherence {
             Coherence::Hardware { .. } => None,
-            Coherence::Interface(domain) => Some(domain.step.name()),
+            Coherence::Interface(domain, _) => Some(domain.step.name()),
         }
     }
 
@@ -490,7 +492,7 @@ impl Svm {
     pub fn breakdown(&self) -> Breakdown {
         let (woken, sent) = match &self.inner.coherence {
             Coherence::Hardware { .. } => (WokenRequests::default(), SentMessages::default()),
-            Coherence::Interface(domain) => (domain.woken(), domain.sent()),
+            Coherence::Interface(domain, _) => (domain.woken(), domain.sent()),
         };
         Breakdown { woken, sent, ..self.sums().read(self.elapsed_ns()) }
     }

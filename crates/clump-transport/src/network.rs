@@ -87,6 +87,12 @@ impl Network {
         self.transport.open_flow(from, to, peer, ordered)
     }
 
+    /// Returns true if the calling thread may use the network: false if it may be inside a call
+    /// already, interrupted by a signal.
+    pub fn is_free(&self) -> bool {
+        self.transport.is_free()
+    }
+
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {

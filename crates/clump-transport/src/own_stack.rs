@@ -65,6 +65,10 @@ impl Transport for OwnStack {
         self.backstop.open_flow(from, to, peer, ordered)
     }
 
+    fn is_free(&self) -> bool {
+        self.backstop.is_free()
+    }
+
     #[inline]
     fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
         self.backstop.request(request, payload)

@@ -43,6 +43,10 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     /// Opens the flow between two endpoints, or returns the one that is open.
     fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId;
 
+    /// Returns true if the calling thread may call this: false if it may be inside a call already,
+    /// interrupted by a signal.
+    fn is_free(&self) -> bool;
+
     /// Sends a short or medium request.
     fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed;
 

@@ -187,6 +187,7 @@ impl<P> NodeState<P> {
     fn apply_notices(&mut self, rank: u16, time: &VectorTime) {
         debug_assert!(self.log.known().covers(time), "notices come first");
         let seen = self.ranks[usize::from(rank)].time().clone();
+        let mut changed = Vec::new();
         for node in (0..self.config.nodes).filter(|&node| node != self.config.node) {
             debug_assert!(seen.get(node) >= self.log.floor(node), "what is discarded was applied");
             let notices = self.log.between(node, seen.get(node), time.get(node));
@@ -198,11 +199,13 @@ impl<P> NodeState<P> {
                 }
             }
             for page in stale {
+                changed.push(page);
                 if !self.is_current(page) && self.ranks[usize::from(rank)].revoke(page) {
                     self.actions.push_back(Action::Invalidate { rank, page });
                 }
             }
         }
+        changed.into_iter().for_each(|page| self.change(page..page + 1));
         self.ranks[usize::from(rank)].advance(time);
         self.seen.join(time);
     }

@@ -36,6 +36,7 @@ impl<P> NodeState<P> {
             return;
         }
         debug_assert!(!self.homes.contains_key(&page) || self.handover.outgoing.contains(&page));
+        self.change(page..page + 1);
         let copy = self.cached.entry(page).or_default();
         if copy.satisfies(&required) {
             self.grant(rank, page, access);
@@ -98,6 +99,7 @@ impl<P> NodeState<P> {
 
     /// Brings the node's copy up to date, and lets the ranks that wait use it.
     fn merge_page(&mut self, page: u32, version: PageVersion, payload: P) {
+        self.change(page..page + 1);
         let written = self.ranks.iter().any(|rank| rank.has_written(page));
         let Some(copy) = self.cached.get_mut(&page) else {
             debug_assert!(false, "a page that comes was asked for");

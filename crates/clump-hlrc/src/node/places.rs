@@ -27,10 +27,14 @@ impl<P> NodeState<P> {
             Placement::Block | Placement::Cyclic | Placement::FirstWrite => true,
         };
         debug_assert!(self.loopback.is_empty(), "events are complete before the next");
-        match &mut self.config.placement {
+        let placed = match &mut self.config.placement {
             Placement::Ranges(table) if exist && known => table.insert(first, pages, rule),
             _ => false,
+        };
+        if placed {
+            self.change(first..first + pages);
         }
+        placed
     }
 
     /// Returns true if all nodes know the home of `other`, as `page` is in use: both have one rule.

@@ -92,6 +92,7 @@ impl<P> NodeState<P> {
         let after = required.get(node);
         debug_assert!(after < number, "intervals ascend");
         required.raise(node, number);
+        self.change(page..page + 1);
         if let Some(home) = self.homes.get_mut(&page) {
             home.note_own(node, number);
             self.serve(page);

@@ -1,14 +1,18 @@
 //! Nodes with memories, ranks with programs, and a network that delivers in any order.
 
+mod own_fetches;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use clump_hlrc::{
     Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule, Message,
-    MessageLimits, NodeState, NoticeTransfer, PageAccess, Placement, RangeRule, TwinTime,
+    MessageLimits, NodeState, NoticeTransfer, PageAccess, PageVersion, Placement, RangeRule, TwinTime,
     WrittenPage, merge,
 };
+
+use own_fetches::{FetchNote, OwnFetch};
 
 use crate::oracle::Oracle;
 use crate::programs::Op;
@@ -39,6 +43,8 @@ struct RankRun {
     idle_locks: BTreeSet<u64>,
     /// Locks that it has, and that others wait for.
     wanted_locks: BTreeSet<u64>,
+    /// Pages that it has fetched by itself, and its node does not know of.
+    notes: Vec<FetchNote>,
 }
 
 /// A job, at one moment.
@@ -48,6 +54,12 @@ pub struct World {
     memories: Vec<NodeMemory>,
     ranks: Vec<RankRun>,
     wire: Vec<Packet>,
+    /// Fetches by ranks themselves.
+    fetches: Vec<OwnFetch>,
+    /// Of each node, the pages that it has said its ranks may fetch: home, and version.
+    open: Vec<BTreeMap<u32, (u16, PageVersion)>>,
+    /// True if ranks fetch by themselves.
+    own_fetches: bool,
     oracle: Oracle,
     programs: Rc<Vec<Vec<Op>>>,
     per_node: usize,
@@ -80,6 +92,7 @@ pub fn settings(nodes: u16, ranks: u16, pages: u32) -> Config {
         local_turns: 1,
         max_notices: 1000,
         move_after: 0,
+        own_fetches: false,
     }
 }
 
@@ -95,8 +108,14 @@ impl World {
             twins: BTreeMap::new(),
         };
         let state = |node| NodeState::new(Config { node, ..config.clone() });
+        let nodes_: Vec<_> = (0..config.nodes).map(state).collect();
+        let all = |node: &NodeState<_>| (0..config.pages).filter_map(|page| Some((page, node.open_page(page)?))).collect();
+        let open = nodes_.iter().map(all).collect();
         Self {
-            nodes: (0..config.nodes).map(state).collect(),
+            nodes: nodes_,
+            fetches: Vec::new(),
+            open,
+            own_fetches: config.own_fetches,
             memories: vec![memory; nodes],
             ranks: vec![RankRun::default(); nodes * per_node],
             wire: Vec::new(),
@@ -127,7 +146,7 @@ impl World {
 
     /// Returns the number of messages under way.
     pub fn packets(&self) -> usize {
-        self.wire.len()
+        self.wire.len() + self.fetches.len()
     }
 
     /// Returns the ranks that can make a step.
@@ -162,7 +181,8 @@ impl World {
         };
         let half = |salt: u64| {
             let packets = self.wire.iter().map(|packet| digest(salt, &|h| packet.hash(h)));
-            let sum = packets.fold(0_u64, u64::wrapping_add);
+            let fetches = self.fetches.iter().map(|fetch| digest(salt, &|h| fetch.hash(h)));
+            let sum = packets.chain(fetches).fold(0_u64, u64::wrapping_add);
             digest(salt, &|h| {
                 (&self.nodes, &self.memories, &self.ranks, &self.oracle, sum).hash(h);
                 self.keeps.hash(h);
@@ -173,13 +193,18 @@ impl World {
 
     /// Puts notices or a diff on the wire once more.
     pub fn duplicate(&mut self, at: usize) {
-        if matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..)) {
+        if at < self.wire.len()
+            && matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..)) {
             self.wire.push(self.wire[at].clone());
         }
     }
 
     /// Delivers the message at this place.
     pub fn deliver(&mut self, at: usize) {
+        if let Some(at) = at.checked_sub(self.wire.len()) {
+            self.deliver_fetch(at);
+            return;
+        }
         let (from, to, message) = self.wire.swap_remove(at);
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
@@ -208,11 +233,15 @@ impl World {
                 return;
             }
             Op::Unlock(_) | Op::Barrier(..) | Op::Set(..) | Op::Fence => {
+                self.take_notes(rank);
                 let run = &mut self.ranks[rank];
                 run.logged.append(&mut run.scanned);
                 self.note_logged(rank);
             }
             _ => {}
+        }
+        if !matches!(op, Op::Read(_) | Op::Write(..) | Op::Peek(_) | Op::Follow(..)) {
+            self.take_notes(rank);
         }
         let state = &mut self.nodes[node];
         match op {
@@ -277,6 +306,7 @@ impl World {
     fn ask_for_lock(&mut self, rank: usize, lock: u64) {
         let run = &mut self.ranks[rank];
         if run.idle_locks.remove(&lock) {
+            self.take_notes(rank);
             self.note_logged(rank);
             let local = (rank % self.per_node) as u16;
             self.nodes[rank / self.per_node].take_lock_back(local, lock);
@@ -297,6 +327,9 @@ impl World {
         // Where writes are found by scans, the right to read is enough.
         let enough = if self.scans { PageAccess::Read } else { needed };
         if self.ranks[rank].mapped.get(&page).is_none_or(|&had| had < enough) {
+            if self.own_fetches && self.fetch_own(rank, page, enough) {
+                return;
+            }
             self.ranks[rank].waits = true;
             let local = (rank % self.per_node) as u16;
             self.nodes[node].handle_fault(local, page, enough);
@@ -334,6 +367,7 @@ impl World {
             self.ask_for_lock(rank, lock);
         }
         self.nodes[node].check_invariants();
+        self.check_open(node);
     }
 
     fn act(&mut self, node: usize, action: Action<Vec<u8>>) {

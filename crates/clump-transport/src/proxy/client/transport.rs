@@ -17,6 +17,11 @@ impl Transport for ProxyClient {
         self.open_flow(from, to, peer, ordered)
     }
 
+    /// False: the thread may be inside a lane to the proxy, which shows nobody.
+    fn is_free(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
         self.request(request, payload)

@@ -1,0 +1,95 @@
+//! Fetches of the calling thread by the rank's own stack: a page fault waits for the answer of the
+//! page's home, and for nothing else.
+//!
+//! The fault may have interrupted clump's own copies. A thread that holds the lock of the stack
+//! would wait for itself: then the interface of the node fetches.
+
+use crate::heap_service::PAGE_CODE;
+use crate::node_pages::PAGE;
+use crate::read_ahead::ReadAhead;
+use crate::version_record::{RECORD_BYTES, VersionRecord};
+use clump_am::RankContext;
+use clump_rma::{Rma, SegmentName};
+use clump_shm::cells::Cells;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Bytes of an answer: a page, and its version.
+pub(crate) const ANSWER_BYTES: usize = PAGE + RECORD_BYTES;
+
+/// The fetches of one thread.
+#[derive(Debug)]
+pub(crate) struct OwnFetch {
+    context: Arc<RankContext>,
+    rma: Rma,
+    heap: SegmentName,
+    /// The node's pages, which no right concerns.
+    frames: Cells,
+    answer: Box<[u8; ANSWER_BYTES]>,
+    /// Pages that the interface is likely to be asked for ahead of this thread.
+    ahead: ReadAhead,
+}
+
+thread_local! {
+    static OWN: RefCell<Option<OwnFetch>> = const { RefCell::new(None) };
+}
+
+/// Fetches of the thread that opened the heap; end when it is dropped there.
+#[derive(Debug)]
+pub(crate) struct OwnFetches(());
+
+impl Drop for OwnFetches {
+    fn drop(&mut self) {
+        let _ = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.take()));
+    }
+}
+
+impl OwnFetches {
+    /// Opens those of this thread. Without an endpoint or address space left for them, the interface
+    /// fetches.
+    pub(crate) fn open(context: &Arc<RankContext>, heap: SegmentName) -> Self {
+        let frames = context.node().exported(heap).ok().flatten();
+        if let (Some((frames, _)), Ok(rma)) = (frames, Rma::open_restricted(context)) {
+            let (context, ahead) = (context.clone(), ReadAhead::default());
+            let answer = Box::new([0; ANSWER_BYTES]);
+            OWN.set(Some(OwnFetch { context, rma, heap, frames, answer, ahead }));
+        }
+        Self(())
+    }
+}
+
+/// Runs `work` with the fetches of this thread; none if it has none, or is at one.
+pub(crate) fn with<R>(work: impl FnOnce(&mut OwnFetch) -> R) -> Option<R> {
+    let run = |own: &RefCell<Option<OwnFetch>>| Some(work(own.try_borrow_mut().ok()?.as_mut()?));
+    OWN.try_with(run).ok().flatten()
+}
+
+impl OwnFetch {
+    /// Returns true if this thread may fetch a page that it faults on. Pages in sequence are left
+    /// to the interface, which reads ahead.
+    pub(crate) fn may_begin(&mut self, page: u32, stores: bool) -> bool {
+        let alone = stores || self.ahead.on_fault(page).is_empty();
+        alone && self.rma.may_wait_in_fault()
+    }
+
+    /// Fetches a page from its home. Returns its version, or none if the home is lost or refuses.
+    pub(crate) fn fetch(&mut self, home: u16, page: u32) -> Option<VersionRecord> {
+        let at = (self.heap, u64::from(page));
+        self.rma.read_service(u32::from(home), PAGE_CODE, at, &mut self.answer[..]).ok()?;
+        let (_, record) = self.answer.split_last_chunk()?;
+        Some(VersionRecord::from_bytes(record))
+    }
+
+    /// Returns the bytes that were fetched.
+    pub(crate) fn bytes(&self) -> &[u8; PAGE] {
+        let (page, _) = self.answer.split_first_chunk().unwrap_or((&[0; PAGE], &[]));
+        page
+    }
+
+    /// Stores what was fetched in the node's page. Returns false if it has no memory.
+    pub(crate) fn store(&self, page: u32) -> bool {
+        let offset = u64::from(page) * PAGE as u64;
+        let committed = self.context.node().commit(self.heap, offset, PAGE as u64).is_ok();
+        committed && self.frames.write(offset, self.bytes())
+    }
+}
