@@ -22,7 +22,7 @@ pub struct AccessFault {
 }
 
 /// Function that serves a fault: returns true if the access is to be made again. It runs in a
-/// signal handler: it takes no lock that the interrupted code may hold, and allocates nothing.
+/// signal handler: it waits for no lock that the interrupted code may hold.
 pub type FaultServer = fn(&AccessFault) -> bool;
 
 /// Signals of forbidden accesses.
@@ -152,10 +152,11 @@ fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
 }
 
 /// Memory for the alternate stack of a thread.
-const STACK_BYTES: usize = 64 << 10;
+const STACK_BYTES: usize = 256 << 10;
 
-/// Gives the calling thread an alternate stack that is large enough for a handler in any build,
-/// until the thread ends. The memory is not given back.
+/// Gives the calling thread an alternate stack that is large enough for a handler in any build, one
+/// that waits for a message of the network among them, until the thread ends. The memory is not
+/// given back.
 ///
 /// # Errors
 /// Memory or address space has run out; the thread runs on its alternate stack.

@@ -3,8 +3,9 @@
 //!
 //! Layer 6: programs use it through the facade `clump`; agents give its service to the interfaces
 //! of their nodes ([`services`]). Pages lie in memory that each node owns. A rank that accesses a
-//! page that it has no right on takes a signal, calls the interface of its node through a mailbox,
-//! and continues with the page. The interface runs the protocol (`clump-hlrc`): no rank is
+//! page that it has no right on takes a signal, fetches the page from its home under a lease, or calls
+//! the interface of its node through a mailbox, and continues with the page. The interface runs the
+//! protocol (`clump-hlrc`): no rank is
 //! interrupted for another. On one node the hardware keeps memory consistent, and no page is ever
 //! protected.
 //!
@@ -17,8 +18,8 @@
 //!    its next call returns.
 //! 2. A rank takes its right to write from itself before it releases anything: what it writes later
 //!    is found by a fault.
-//! 3. A fault is served without any lock that may be held while the heap is accessed, without
-//!    allocation, and without running handlers of messages.
+//! 3. A fault waits for no lock that may be held while the heap is accessed, and runs no handler of
+//!    messages but that of its own answer. A mailbox needs no allocation either.
 //! 4. The heap is accessed by raw copies and atomics only, never behind `&T` or `&mut T`: other
 //!    processes write it.
 //! 5. The interface trusts nothing in a mailbox, and accesses pages through a view of its own that

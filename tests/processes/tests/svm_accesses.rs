@@ -71,3 +71,47 @@ fn scattered_accesses_take_few_mappings() {
         assert!(ended.err.contains("scattered pages (sysctl vm.max_map_count)"), "{}", ended.err);
     }
 }
+
+/// Numbers of the line `OWN own fetches of FAULTS faults, COPIED of PAGES in a copy`.
+fn fetches(ended: &clump_process_tests::Finished) -> [u64; 3] {
+    ended.expect_clean();
+    let words: Vec<_> = ended.out.split_whitespace().collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+    [0, 4, 6].map(|at| number(at).unwrap_or_else(|| panic!("{}", ended.out)))
+}
+
+#[test]
+fn a_fault_fetches_by_itself_but_not_inside_a_copy_of_the_stack() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let Some(ended) = with_engine(options, "own-fetches", engine) else { break };
+            let [own, faults, copied] = fetches(&ended);
+            assert!(own >= 5 * 12 && faults >= own, "{engine}, {options}: {}", ended.out);
+            assert!(copied < 24, "{engine}, {options}: {}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn the_interface_fetches_where_homes_wake_threads_pages_move_or_faults_acquire() {
+    let chosen = [
+        ("CLUMP_SVM", "base"),
+        ("CLUMP_SVM", "dw"),
+        ("CLUMP_SVM_MOVE_AFTER", "1"),
+        ("CLUMP_SVM_CONSISTENCY", "fetch"),
+    ];
+    for (name, value) in chosen {
+        let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
+            command.env(name, value);
+        });
+        assert_eq!(fetches(&job.finish())[0], 0, "{name}={value}");
+    }
+    let job = svm("-n 2 --nodes 2 --ni proxy", "own-fetches");
+    assert_eq!(fetches(&job.finish())[0], 0, "the stack is the proxy's");
+    for step in ["rf", "dd"] {
+        let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
+            command.env("CLUMP_SVM", step);
+        });
+        assert!(fetches(&job.finish())[0] > 0, "{step}");
+    }
+}

@@ -1,7 +1,8 @@
 //! Programs on the shared heap, for tests of shared virtual memory.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod accesses;
+mod own_fetches;
 mod publishing;
 mod random;
 
@@ -45,6 +46,7 @@ fn run(what: &[String]) -> Result<()> {
             random::run(seed.parse()?, phases.parse()?, threads.parse()?)
         }
         ["fetch-once"] => fetch_once(),
+        ["own-fetches"] => own_fetches::own_fetches(),
         ["forever", what, folder] => forever(what, Path::new(folder)),
         ["scatter", pages] => scatter(pages.parse()?),
         ["leave"] => leave(),
