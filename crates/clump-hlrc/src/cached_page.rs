@@ -65,20 +65,21 @@ impl CachedPage {
         self.fetching
     }
 
-    /// Returns true if a rank may fetch the page by itself: the copy lacks some of `required`, is not
-    /// being fetched, and is not compared with a twin.
+    /// Returns true if a rank may fetch the page by itself: the copy lacks some of `required`, and is
+    /// not being fetched.
     pub fn is_open(&self, required: &PageVersion) -> bool {
         debug_assert!(self.fetching || self.waiters.is_empty(), "ranks wait for a request");
-        !self.fetching && !self.twin && !self.satisfies(required)
+        !self.fetching && !self.satisfies(required)
     }
 
-    /// Takes the version that a rank has fetched by itself, and the twin that it has then. Returns
+    /// Takes the version that a rank has fetched by itself; a twin that there is stays. Returns
     /// false, and changes nothing, if it is older than the copy.
     pub fn take_fetched(&mut self, version: PageVersion, twin: bool) -> bool {
-        debug_assert!(!self.fetching && !self.twin, "the page was open");
+        debug_assert!(!self.fetching, "the page was open");
         let newer = self.version.as_ref().is_none_or(|had| version.covers(had));
         if newer {
-            (self.version, self.twin) = (Some(version), twin);
+            self.version = Some(version);
+            self.twin |= twin;
         }
         newer
     }

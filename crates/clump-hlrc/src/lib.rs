@@ -21,9 +21,9 @@
 //! 7. A page has one home; it moves only while all ranks wait in a barrier, and no rank of the old
 //!    or the new home continues before the bytes have moved.
 //! 8. A node asks for a page, a lock's token or a home at most once at a time.
-//! 9. A page that a rank may fetch by itself has no twin, is not under way, and lacks something that
-//!    the node needs ([`NodeState::open_page`]); the node says when that changes.
-//! 10. In causal mode a node's ranks apply the notices that bytes depend on before they see them.
+//! 9. In causal mode a node's ranks apply the notices that bytes depend on before they see them.
+//! 10. A page that a rank may fetch by itself is not under way, and lacks something that the node
+//!     needs ([`NodeState::open_page`]); the node says when that changes.
 #![forbid(unsafe_code)]
 
 mod barrier_home;
@@ -57,7 +57,7 @@ pub use message::{
     Action, DiffHeader, Message, PageAccess, PageDiff, RangeRule, RankWait, WrittenPage,
 };
 pub use message_format::MessageLimits;
-pub use node::NodeState;
+pub use node::{NodeState, OpenPage};
 pub use notice_log::NoticeLog;
 pub use page_version::PageVersion;
 pub use placement::{HomeMove, Placement, PlacementTable, WriterTally};

@@ -14,6 +14,8 @@ mod sync;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
+pub use own_fetches::OpenPage;
+
 use crate::barrier_home::BarrierHome;
 use crate::cached_page::CachedPage;
 use crate::config::{Config, Consistency};

@@ -3,13 +3,13 @@
 use crate::barrier_period::BarrierPeriod;
 use crate::breakdown::SentMessages;
 use crate::error::{ErrorKind, Result};
-use crate::fetch_log::FetchLog;
+use crate::held_lease::HeldLease;
 use crate::kept_locks::{KeptLock, word_offset};
 use crate::mailbox::{
-    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, fetch_log_place, is_scanned,
-    log_place, op, result, state, turn_place,
+    Call, Mailbox, RightsStep, Slot, control_bytes, ends_at_once, is_scanned, log_place, op,
+    result, state, turn_place,
 };
-use crate::page_leases::{LeaseTable, PageLease};
+use crate::page_leases::LeaseTable;
 use crate::protocol_step::REQUEST_KINDS;
 use crate::scan_turn::ScanTurn;
 use crate::sent_counts::SentCounts;
@@ -168,26 +168,9 @@ impl Caller {
         KeptLock::over(&self.cells, at, self.local_rank)
     }
 
-    /// Returns the lease of a page of the heap.
-    pub(crate) fn lease(&self, page: u32) -> Option<PageLease<'_>> {
-        self.leases.lease(&self.cells, page)
-    }
-
-    /// Waits while another rank of the node fetches a page by itself, or another thread of this one.
-    pub(crate) fn await_lease(&self, page: u32) -> std::result::Result<(), CallFailure> {
-        let mut waiter = Waiter::new(self.context.spin_policy());
-        while self.lease(page).is_some_and(|lease| lease.is_leased()) {
-            if waiter.step() == WaitStep::Sleep {
-                check_deaths(&self.context)?;
-                clock::yield_now();
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the log of the pages that this rank has fetched by itself.
-    pub(crate) fn fetch_log(&self) -> Option<FetchLog<'_>> {
-        FetchLog::over(&self.cells, fetch_log_place(self.local_rank))
+    /// Takes the lease of a page of the heap, if this rank may fetch it by itself.
+    pub(crate) fn lease(&self, page: u32) -> Option<HeldLease<'_>> {
+        HeldLease::take(&self.cells, self.leases, (self.local_rank, page))
     }
 
     /// Returns the requests of each kind that this node's protocol thread was woken for, at the
@@ -234,8 +217,8 @@ impl Caller {
         turn.begin_as_rank(is_over).then_some(HeldTurn { caller: self, turn })
     }
 
-    /// Has the interface look for calls of this rank.
-    fn ring(&self) {
+    /// Has the interface look for calls and notes of this rank.
+    pub(crate) fn ring(&self) {
         self.interface.call_interface(self.context.rank(), self.alarm.as_deref());
     }
 

@@ -386,43 +386,33 @@ impl Domain {
     /// Obtains a right: fetches the page, or has the interface do so.
     fn obtain(&self, page: u32, wanted: Rights) -> std::result::Result<(), CallFailure> {
         let stores = wanted == Rights::Write;
-        let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
-        loop {
-            if own_fetch::with(|own| self.fetch(own, page, stores)) == Some(true) {
-                return Ok(());
-            }
-            match self.caller.call((call, &[]), None, |step| self.change(step)) {
-                Err(CallFailure::Result(result::RETRY)) => self.caller.await_lease(page)?,
-                done => return done.map(drop),
-            }
-            if self.rights.get(page) >= wanted {
-                return Ok(());
-            }
+        if own_fetch::with(|own| self.fetch(own, page, stores)) == Some(true) {
+            return Ok(());
         }
+        let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
+        self.caller.call((call, &[]), None, |step| self.change(step)).map(drop)
     }
 
     /// Fetches a page by this rank's own stack, and takes a right on it. Returns false if the
     /// interface is to be asked.
     fn fetch(&self, own: &mut OwnFetch, page: u32, stores: bool) -> bool {
-        let (Some(log), Some(lease)) = (self.caller.fetch_log(), self.caller.lease(page)) else {
-            return false;
-        };
-        if !own.may_begin(page, stores) || !log.has_room() {
+        if !own.may_begin(page, stores) {
             return false;
         }
-        let Some((home, required)) = lease.take() else { return false };
-        let fetched = own.fetch(home, page).filter(|version| version.covers(&required));
-        let Some(version) = fetched.filter(|_| own.store(page)) else {
-            lease.give_up();
-            return false;
-        };
+        let Some(lease) = self.caller.lease(page) else { return false };
+        let terms = lease.terms();
+        let Some(version) = own.fetch(page, &terms) else { return false };
         let access = if stores { PageAccess::Write } else { PageAccess::Read };
-        let has_twin = stores || self.engine.scans();
-        log.append(&FetchNote { page, access, version }, has_twin.then(|| own.bytes()));
-        lease.note();
+        let new_twin = terms.twin.is_none() && (stores || self.engine.scans());
+        let (note, twin) = (FetchNote { page, access, version }, new_twin.then(|| own.bytes()));
+        // Steps of another thread that take the page away come behind its right.
+        let _one = self.changing.lock();
+        let Some(soon) = lease.end(&note, twin, || own.store(page, &terms)) else { return false };
+        if soon {
+            self.caller.ring();
+        }
         self.sums.count_own_fetch();
         let rights = if stores { Rights::Write } else { Rights::Read };
-        let _one = self.changing.lock();
         self.rights.set(page, 1, rights);
         self.grant((page, 1), rights);
         true

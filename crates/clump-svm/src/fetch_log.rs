@@ -1,6 +1,6 @@
 //! Pages that a rank has fetched by itself, and that the interface of its node does not know of: a
-//! ring in memory of the node, filled by the rank, emptied by the interface before each call of the
-//! rank, and before anything else that depends on it.
+//! ring in memory of the node, filled by the rank, emptied by the interface before each event. Both
+//! have the lock of the node then.
 
 use crate::mailbox::MAILBOX_BYTES;
 use crate::node_pages::PAGE;
@@ -15,7 +15,7 @@ const HEAD: usize = 2;
 const PAGE_WORDS: usize = PAGE / 8;
 const ENTRY_WORDS: usize = 1 + RECORD_WORDS + PAGE_WORDS;
 /// Entries of the ring.
-const ENTRIES: usize = 16;
+const ENTRIES: usize = 32;
 const WORDS: usize = HEAD + ENTRIES * ENTRY_WORDS;
 /// Pages of the ring.
 pub(crate) const FETCH_LOG_PAGES: u64 = (WORDS as u64 * 8).div_ceil(MAILBOX_BYTES);
@@ -55,6 +55,12 @@ impl<'a> FetchLog<'a> {
         // SYNC 43: pairs with end_first
         let taken = self.words[1].load(Ordering::Acquire);
         self.words[0].load(Ordering::Relaxed).wrapping_sub(taken) < ENTRIES as u64
+    }
+
+    /// Returns true each time that the rank has appended half as many notes as there is room for: the
+    /// interface may take them before it is full.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.words[0].load(Ordering::Relaxed).is_multiple_of(ENTRIES as u64 / 2)
     }
 
     /// Appends a note, as the rank, where there is room; and the bytes that were fetched, if they

@@ -168,8 +168,6 @@ pub(crate) mod result {
     pub(crate) const BAD_MESSAGE: u64 = 5;
     /// The agent of this node may not start the protocol thread.
     pub(crate) const NO_THREAD: u64 = 6;
-    /// Another rank of the node fetches the page at this moment.
-    pub(crate) const RETRY: u64 = 7;
 }
 
 /// Change of a rank's rights on consecutive pages.

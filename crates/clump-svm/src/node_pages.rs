@@ -89,7 +89,7 @@ fn write(
 }
 
 /// Returns the bytes of a page that differ from its twin, by what the processor has for it.
-fn difference(twin: &[u8], page: &[u8]) -> Diff {
+pub(crate) fn difference(twin: &[u8], page: &[u8]) -> Diff {
     debug_assert!(twin.len() == PAGE && page.len() == PAGE, "whole pages");
     let mut marks = [0; PAGE / 64];
     if mark_differing(twin, page, &mut marks) {
@@ -159,6 +159,11 @@ impl NodePages {
                 Err(PageFailure::Malformed)
             }
         }
+    }
+
+    /// Returns the place of the twin of a page among all twins, in pages.
+    pub(crate) fn twin_place(&self, page: u32) -> Option<u32> {
+        self.places.get(&page).copied()
     }
 
     /// Returns true if a page may differ from its twin: if it does, or has none.

@@ -8,7 +8,6 @@ mod recalls;
 
 use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
-use leases::close_page;
 use crate::mailbox::{
     CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
     op, result, turn_place,
@@ -107,23 +106,28 @@ impl NodeProtocol {
     /// Handles the calls that ranks have left: of each rank whose bit, modulo 64, is set.
     pub(crate) fn handle_calls(&mut self, calls: u64, first: u32, context: &mut dyn NodeRegions) {
         let Some(cells) = self.control(context) else { return };
-        for rank in 0..self.ranks.len() as u32 {
-            if calls >> ((first + rank) % u64::BITS) & 1 == 0 {
-                continue;
-            }
-            for slot in Slot::used(&cells, rank) {
-                let mailbox = Mailbox::over(&cells, Mailbox::place(rank, slot));
-                let found =
-                    mailbox.and_then(|mailbox| mailbox.take_call().map(|call| (mailbox, call)));
-                if let Some((mailbox, call)) = found {
-                    self.take_in((rank as u16, slot), (&mailbox, &call), context, &cells);
+        self.run_event(context, &cells, |own, context| {
+            for rank in 0..own.ranks.len() as u32 {
+                if calls >> ((first + rank) % u64::BITS) & 1 != 0 {
+                    own.handle_calls_of(rank, context, &cells);
                 }
             }
-            if let Some(local) = self.ranks.get_mut(rank as usize) {
-                let postponed = local.postponed.drain(..).map(|lock| (rank as u16, lock));
-                self.asked.extend(postponed);
-                self.carry_out(context, &cells);
+        });
+    }
+
+    /// Handles the calls that one rank has left.
+    fn handle_calls_of(&mut self, rank: u32, context: &mut dyn NodeRegions, cells: &Cells) {
+        for slot in Slot::used(cells, rank) {
+            let mailbox = Mailbox::over(cells, Mailbox::place(rank, slot));
+            let found = mailbox.and_then(|mailbox| Some((mailbox, mailbox.take_call()?)));
+            if let Some((mailbox, call)) = found {
+                self.take_in((rank as u16, slot), (&mailbox, &call), context, cells);
             }
+        }
+        if let Some(local) = self.ranks.get_mut(rank as usize) {
+            let postponed = local.postponed.drain(..).map(|lock| (rank as u16, lock));
+            self.asked.extend(postponed);
+            self.carry_out(context, cells);
         }
     }
 
@@ -170,14 +174,11 @@ impl NodeProtocol {
         };
         let refusal = refusal.or_else(|| {
             self.note_written(rank, mailbox.written(), context);
-            if call.op == op::FAULT && !self.close_for_fault(call.words[0], context, cells) {
-                return Some(result::RETRY);
-            }
-            let begun = self.begin((rank, slot), call, context);
+            let begun = self.begin((rank, slot), call);
             if begun.is_ok() && call.op == op::OPEN {
                 self.open_scans(rank, call.words[3], context);
             }
-            self.note_period(context, cells);
+            self.note_period(cells);
             begun.err()
         });
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
@@ -206,14 +207,8 @@ impl NodeProtocol {
     }
 
     /// Hands a call, which makes sense as far as the rank is concerned, to the state.
-    fn begin(
-        &mut self,
-        (rank, slot): (u16, Slot),
-        call: &Call,
-        context: &mut dyn NodeRegions,
-    ) -> Result<(), u64> {
+    fn begin(&mut self, (rank, slot): (u16, Slot), call: &Call) -> Result<(), u64> {
         let [first, second, third, fourth] = call.words;
-        let leases = self.leases();
         if call.op == op::OPEN {
             return self.open(rank, first, second, third);
         }
@@ -229,8 +224,7 @@ impl NodeProtocol {
                 let page = page.ok_or(result::MISUSE)?;
                 let access = if second == 0 { PageAccess::Read } else { PageAccess::Write };
                 local.fault = Some((page, access));
-                let close = |page| leases.is_none_or(|at| close_page(at, page, context));
-                page_fault::handle((settings, state), local, (rank, page, access), close);
+                page_fault::handle((settings, state), local, (rank, page, access));
             }
             op::ACQUIRE => {
                 local.begin_wait(slot, RankWait::Lock(first));
@@ -379,15 +373,17 @@ impl NodeProtocol {
     /// Hands a message to the state.
     fn execute(&mut self, from: u16, message: Message<Vec<u8>>, context: &mut dyn NodeRegions) {
         let Some(cells) = self.control(context) else { return };
-        if let Some((_, state)) = self.state.as_mut().filter(|_| self.broken.is_none()) {
-            state.handle_message(from, message);
-        }
-        self.carry_out(context, &cells);
+        self.run_event(context, &cells, |own, context| {
+            if let Some((_, state)) = own.state.as_mut().filter(|_| own.broken.is_none()) {
+                state.handle_message(from, message);
+            }
+            own.carry_out(context, &cells);
+        });
     }
 
     /// Carries out what the state asks for.
     fn carry_out(&mut self, context: &mut dyn NodeRegions, cells: &Cells) {
-        self.note_period(context, cells);
+        self.note_period(cells);
         while self.broken.is_none() {
             let Some((_, state)) = &mut self.state else { return };
             let Some(action) = state.poll_action() else {

@@ -10,6 +10,8 @@ pub(crate) const WOKEN_AT: u64 = 0;
 pub(crate) const UNCHANGED_AT: u64 = 64;
 /// True if no node had anything to tell at the last barrier.
 pub(crate) const LAST_UNCHANGED_AT: u64 = 72;
+/// Lock between events of the interface and stores of fetched pages.
+pub(crate) const STORE_LOCK_AT: u64 = 192;
 /// Messages that the interface has sent.
 pub(crate) const SENT_AT: u64 = 128;
 /// Those with diffs.

@@ -5,7 +5,9 @@
 //! would wait for itself: then the interface of the node fetches.
 
 use crate::heap_service::PAGE_CODE;
-use crate::node_pages::PAGE;
+use crate::mailbox::TWIN_REGION;
+use crate::node_pages::{PAGE, difference};
+use crate::page_leases::LeaseTerms;
 use crate::read_ahead::ReadAhead;
 use crate::version_record::{RECORD_BYTES, VersionRecord};
 use clump_am::RankContext;
@@ -23,8 +25,9 @@ pub(crate) struct OwnFetch {
     context: Arc<RankContext>,
     rma: Rma,
     heap: SegmentName,
-    /// The node's pages, which no right concerns.
+    /// The node's pages, which no right concerns, and their twins.
     frames: Cells,
+    twins: Cells,
     answer: Box<[u8; ANSWER_BYTES]>,
     /// Pages that the interface is likely to be asked for ahead of this thread.
     ahead: ReadAhead,
@@ -48,11 +51,14 @@ impl OwnFetches {
     /// Opens those of this thread. Without an endpoint or address space left for them, the interface
     /// fetches.
     pub(crate) fn open(context: &Arc<RankContext>, heap: SegmentName) -> Self {
-        let frames = context.node().exported(heap).ok().flatten();
-        if let (Some((frames, _)), Ok(rma)) = (frames, Rma::open_restricted(context)) {
+        let node = context.node();
+        let mapped = |name| node.exported(name).ok().flatten().map(|(cells, _)| cells);
+        let twins = mapped(SegmentName::of_node(node.node(), TWIN_REGION));
+        let rma = Rma::open_restricted(context).ok();
+        if let (Some(frames), Some(twins), Some(rma)) = (mapped(heap), twins, rma) {
             let (context, ahead) = (context.clone(), ReadAhead::default());
             let answer = Box::new([0; ANSWER_BYTES]);
-            OWN.set(Some(OwnFetch { context, rma, heap, frames, answer, ahead }));
+            OWN.set(Some(OwnFetch { context, rma, heap, frames, twins, answer, ahead }));
         }
         Self(())
     }
@@ -72,24 +78,37 @@ impl OwnFetch {
         alone && self.rma.may_wait_in_fault()
     }
 
-    /// Fetches a page from its home. Returns its version, or none if the home is lost or refuses.
-    pub(crate) fn fetch(&mut self, home: u16, page: u32) -> Option<VersionRecord> {
-        let at = (self.heap, u64::from(page));
-        self.rma.read_service(u32::from(home), PAGE_CODE, at, &mut self.answer[..]).ok()?;
+    /// Fetches a page from its home. Returns its version; none if the home is lost, refuses, or
+    /// lacks something that the page must contain.
+    pub(crate) fn fetch(&mut self, page: u32, terms: &LeaseTerms) -> Option<VersionRecord> {
+        let (home, at) = (u32::from(terms.home), (self.heap, u64::from(page)));
+        self.rma.read_service(home, PAGE_CODE, at, &mut self.answer[..]).ok()?;
         let (_, record) = self.answer.split_last_chunk()?;
-        Some(VersionRecord::from_bytes(record))
+        let version = VersionRecord::from_bytes(record);
+        version.covers(&terms.required).then_some(version)
     }
 
     /// Returns the bytes that were fetched.
     pub(crate) fn bytes(&self) -> &[u8; PAGE] {
-        let (page, _) = self.answer.split_first_chunk().unwrap_or((&[0; PAGE], &[]));
-        page
+        self.answer.split_first_chunk().map_or(&[0; PAGE], |(page, _)| page)
     }
 
-    /// Stores what was fetched in the node's page. Returns false if it has no memory.
-    pub(crate) fn store(&self, page: u32) -> bool {
+    /// Stores what was fetched: all of it, or what differs from the twin, which it is then. Returns
+    /// false if there is no memory for it.
+    pub(crate) fn store(&self, page: u32, terms: &LeaseTerms) -> bool {
         let offset = u64::from(page) * PAGE as u64;
-        let committed = self.context.node().commit(self.heap, offset, PAGE as u64).is_ok();
-        committed && self.frames.write(offset, self.bytes())
+        let Some(place) = terms.twin else {
+            let committed = self.context.node().commit(self.heap, offset, PAGE as u64).is_ok();
+            return committed && self.frames.write(offset, self.bytes());
+        };
+        let mut twin = [0; PAGE];
+        let of_twin = u64::from(place) * PAGE as u64;
+        if !self.twins.read(of_twin, &mut twin) {
+            return false;
+        }
+        let changed = difference(&twin, self.bytes());
+        let written =
+            changed.runs().all(|(first, run)| self.frames.write(offset + first as u64, run));
+        written && self.twins.write(of_twin, self.bytes())
     }
 }

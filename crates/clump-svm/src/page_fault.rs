@@ -4,14 +4,11 @@ use crate::local_rank::LocalRank;
 use crate::settings::ProtocolSettings;
 use clump_hlrc::{NodeState, PageAccess};
 
-/// Hands a fault on a page that no rank may fetch by itself to the state, and asks for pages that
-/// the rank is likely to read next. `close` returns true for those that no rank fetches by itself
-/// from then on.
+/// Hands a fault to the state, and asks for pages that the rank is likely to read next.
 pub(crate) fn handle(
     (settings, state): (&ProtocolSettings, &mut NodeState<Vec<u8>>),
     local: &mut LocalRank,
     (rank, page, access): (u16, u32, PageAccess),
-    mut close: impl FnMut(u32) -> bool,
 ) {
     let lacks = |state: &NodeState<_>, local: &LocalRank| {
         let lacks = state.access(rank, page).is_none_or(|had| had < access);
@@ -29,8 +26,7 @@ pub(crate) fn handle(
         // Pages of another allocation may be about to get their homes.
         let together = next < settings.pages && state.lie_together(page, next);
         let known = together && state.home_of(next).is_some();
-        if known && state.access(rank, next).is_none() && !local.ahead.awaits(next) && close(next)
-        {
+        if known && state.access(rank, next).is_none() && !local.ahead.awaits(next) {
             local.ahead.note(next);
             state.handle_fault(rank, next, PageAccess::Read);
         }
@@ -97,8 +93,7 @@ mod tests {
         state.handle_message(1, Message::Diffs(header, vec![diff]));
         while state.poll_action().is_some() {}
         local.ahead.on_fault(4);
-        let close = |_| true;
-        handle((&settings, &mut state), &mut local, (0, 5, PageAccess::Read), close);
+        handle((&settings, &mut state), &mut local, (0, 5, PageAccess::Read));
         assert_eq!(state.access(0, 6), Some(PageAccess::Read), "it was asked for ahead");
         assert_eq!(state.access(0, 5), None, "it has to be fetched");
         let fetches = |action: Action<_>| {

@@ -2,13 +2,14 @@
 //! it from its home by itself.
 //!
 //! ```text
-//! closed -> open      the interface: the node has no copy of the page that is of any use
-//! open   -> closed    the interface: it fetches the page, or has another version to ask for
+//! closed -> open      the interface, behind an event: the node's copy is of no use
 //! open   -> leased    a rank begins to fetch
-//! leased -> closed    it gives up
-//! leased -> noted     it has stored the page, and left a note
-//! leased, noted -> closed    the interface takes the note
+//! open, leased -> closed    the interface, behind an event that concerns the page
+//! leased -> closed    the rank gives up, or has stored the page and left a note
 //! ```
+//!
+//! The rank stores the page while it has the lock of the node ([`crate::store_lock`]) and the lease:
+//! so no event has concerned the page since it began.
 
 use crate::kept_locks::words_bytes;
 use crate::mailbox::control_bytes;
@@ -20,20 +21,23 @@ use clump_shm::cells::Cells;
 const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
 const LEASED: u64 = 2;
-const NOTED: u64 = 3;
 const STATES: u64 = 3;
-/// First bit of the page's home.
+/// First bits of the rank that has the lease, of the page's home, and of the place of its twin,
+/// counted from 1; 0 for none.
+const RANK_SHIFT: u32 = 2;
 const HOME_SHIFT: u32 = 16;
+const TWIN_SHIFT: u32 = 32;
+const RANKS: u64 = (1 << (HOME_SHIFT - RANK_SHIFT)) - 1;
 
 /// Bytes of a page's word, and of the version that its copy must have.
-pub(crate) const WORD_BYTES: u64 = 8;
+const WORD_BYTES: u64 = 8;
 const VERSION_BYTES: u64 = 8 * RECORD_WORDS as u64;
 
 /// Place of the leases of a heap within the region that has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseTable {
     at: u64,
-    pub(crate) pages: u64,
+    pages: u64,
 }
 
 impl LeaseTable {
@@ -55,6 +59,11 @@ impl LeaseTable {
         (self.at + page * WORD_BYTES, versions + page * VERSION_BYTES)
     }
 
+    /// Returns the bytes of a page's word, for the interface's check of its place.
+    pub(crate) fn word_bytes() -> u64 {
+        WORD_BYTES
+    }
+
     /// Returns the bytes of a version, for the interface's check of its place.
     pub(crate) fn version_bytes() -> u64 {
         VERSION_BYTES
@@ -70,6 +79,16 @@ impl LeaseTable {
     }
 }
 
+/// Terms on which a rank fetches a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseTerms {
+    pub(crate) home: u16,
+    /// Version that the page must have.
+    pub(crate) required: VersionRecord,
+    /// Place of the twin with which it is merged.
+    pub(crate) twin: Option<u32>,
+}
+
 /// Lease of one page, as a rank of the node or its interface sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageLease<'a> {
@@ -78,67 +97,54 @@ pub(crate) struct PageLease<'a> {
 }
 
 impl PageLease<'_> {
-    /// Lets a rank fetch the page from `home`, at the interface, which has closed it before.
-    pub(crate) fn open(&self, home: u16, required: &VersionRecord) {
+    /// Lets a rank fetch the page, at the interface, which has closed it before.
+    pub(crate) fn open(&self, terms: &LeaseTerms) {
         debug_assert_eq!(self.word.load(Ordering::Relaxed), CLOSED, "the interface has closed it");
-        required.store(self.version);
+        terms.required.store(self.version);
+        let twin = terms.twin.map_or(0, |place| u64::from(place) + 1);
+        let word = OPEN | u64::from(terms.home) << HOME_SHIFT | twin << TWIN_SHIFT;
         // SYNC 41: pairs with take
-        self.word.store(OPEN | u64::from(home) << HOME_SHIFT, Ordering::Release);
+        self.word.store(word, Ordering::Release);
     }
 
-    /// Lets no rank begin to fetch the page, at the interface. Returns false if one has begun, and
-    /// the interface has not taken its note.
-    pub(crate) fn close(&self) -> bool {
-        let open = |word| (word & STATES <= OPEN).then_some(CLOSED);
-        // SYNC 42: pairs with note
-        self.word.fetch_update(Ordering::Acquire, Ordering::Acquire, open).is_ok()
+    /// Lets no rank begin to fetch the page, nor end it: at the interface, which has the lock, or as
+    /// the rank that has stored it.
+    pub(crate) fn close(&self) {
+        self.word.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Ends the lease of a rank whose note was taken, at the interface. Returns false if there was
-    /// none.
-    pub(crate) fn end(&self) -> bool {
-        let leased = self.word.load(Ordering::Relaxed) & STATES >= LEASED;
-        if leased {
-            self.word.store(CLOSED, Ordering::Relaxed);
-        }
-        leased
-    }
-
-    /// Begins to fetch, as a rank. Returns the home, and the version that it must have.
-    pub(crate) fn take(&self) -> Option<(u16, VersionRecord)> {
+    /// Begins to fetch, as a rank. Returns the terms.
+    pub(crate) fn take(&self, local_rank: u32) -> Option<LeaseTerms> {
         let word = self.word.load(Ordering::Relaxed);
-        let leased = word & !STATES | LEASED;
-        if word & STATES != OPEN {
+        let rank = u64::from(local_rank);
+        if word & STATES != OPEN || rank > RANKS {
             return None;
         }
+        let leased = word & !STATES | LEASED | rank << RANK_SHIFT;
         // SYNC 41: pairs with open
         self.word.compare_exchange(word, leased, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(((word >> HOME_SHIFT) as u16, VersionRecord::load(self.version)))
+        let twin = (word >> TWIN_SHIFT).checked_sub(1).map(|place| place as u32);
+        let required = VersionRecord::load(self.version);
+        Some(LeaseTerms { home: (word >> HOME_SHIFT) as u16, required, twin })
     }
 
-    /// Gives up, as the rank that fetches.
-    pub(crate) fn give_up(&self) {
-        debug_assert_eq!(self.word.load(Ordering::Relaxed) & STATES, LEASED, "it has begun");
-        self.word.store(CLOSED, Ordering::Release);
+    /// Returns true if a rank still has its lease. It has one at a time.
+    pub(crate) fn is_held(&self, local_rank: u32) -> bool {
+        is_leased_by(self.word.load(Ordering::Relaxed), local_rank)
     }
 
-    /// Ends a fetch, as the rank, which has left its note. The interface may have taken it.
-    pub(crate) fn note(&self) {
-        let noted = |word| (word & STATES == LEASED).then_some(NOTED);
-        // SYNC 42: pairs with close
-        let _ = self.word.fetch_update(Ordering::Release, Ordering::Relaxed, noted);
+    /// Gives up, as a rank that has begun to fetch. The interface may have closed the page.
+    pub(crate) fn give_up(&self, local_rank: u32) {
+        let word = self.word.load(Ordering::Relaxed);
+        if is_leased_by(word, local_rank) {
+            let (free, order) = (CLOSED, Ordering::Relaxed);
+            let _ = self.word.compare_exchange(word, free, order, order);
+        }
     }
+}
 
-    /// Returns true while a rank fetches the page.
-    pub(crate) fn is_leased(&self) -> bool {
-        self.word.load(Ordering::Acquire) & STATES == LEASED
-    }
-
-    /// Returns true if a rank has fetched the page, and its note was not taken.
-    pub(crate) fn is_noted(&self) -> bool {
-        // SYNC 42: pairs with note
-        self.word.load(Ordering::Acquire) & STATES == NOTED
-    }
+fn is_leased_by(word: u64, local_rank: u32) -> bool {
+    word & STATES == LEASED && word >> RANK_SHIFT & RANKS == u64::from(local_rank)
 }
 
 #[cfg(test)]
@@ -147,27 +153,27 @@ mod tests {
     use clump_hlrc::PageVersion;
 
     #[test]
-    fn one_rank_fetches_a_page_until_its_note_is_taken() {
+    fn one_rank_fetches_a_page_unless_it_is_closed_meanwhile() {
         let words: Vec<_> = (0..=RECORD_WORDS).map(|_| AtomicU64::new(0)).collect();
         let lease = PageLease { word: &words[0], version: &words[1..] };
         let mut version = PageVersion::default();
         version.raise(3, 9);
-        let record = VersionRecord::of(&version).unwrap();
-        assert_eq!(lease.take(), None, "closed at first");
-        lease.open(700, &record);
-        assert!(lease.close() && lease.take().is_none());
-        lease.open(700, &record);
-        assert_eq!(lease.take(), Some((700, record)));
-        assert_eq!(lease.take(), None, "one at a time");
-        assert!(!lease.close() && lease.is_leased());
-        lease.note();
-        assert!(!lease.close() && lease.is_noted() && lease.take().is_none());
-        assert!(lease.end() && !lease.end() && lease.close());
-        lease.note();
-        assert!(!lease.is_noted(), "its note was taken before");
-        lease.open(0, &record);
-        assert!(lease.take().is_some());
-        lease.give_up();
-        assert!(lease.close());
+        let required = VersionRecord::of(&version).unwrap();
+        let terms = |twin| LeaseTerms { home: 65_000, required, twin };
+        assert_eq!(lease.take(4), None, "closed at first");
+        lease.open(&terms(None));
+        assert_eq!(lease.take(4), Some(terms(None)));
+        assert_eq!(lease.take(5), None, "one at a time");
+        assert!(lease.is_held(4) && !lease.is_held(5));
+        lease.close();
+        assert!(!lease.is_held(4), "an event has concerned the page");
+        lease.open(&terms(Some(7)));
+        assert_eq!(lease.take(5), Some(terms(Some(7))));
+        lease.give_up(4);
+        assert!(!lease.is_held(4) && lease.is_held(5), "it is the other's");
+        lease.give_up(5);
+        assert!(!lease.is_held(5) && lease.take(4).is_none());
+        lease.open(&terms(Some(0)));
+        assert_eq!(lease.take(0), Some(terms(Some(0))));
     }
 }

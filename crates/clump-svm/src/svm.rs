@@ -404,11 +404,12 @@ impl Svm {
     /// # Errors
     /// Fails if a rank died, or if a page could not be kept.
     pub fn barrier(&self) -> Result<()> {
-        let done = self.sums().time(Part::Barrier, || match &self.inner.coherence {
+        let inner = &*self.inner;
+        let done = self.sums().time(Part::Barrier, || match &inner.coherence {
             Coherence::Hardware { sums, .. } => {
-                sums.time(Part::Others, || Ok(self.inner.team.barrier()?))
+                sums.time(Part::Others, || Ok(inner.team.barrier()?))
             }
-            Coherence::Interface(domain, _) => domain.barrier(&self.inner.team, self.inner.pages_move),
+            Coherence::Interface(domain, _) => domain.barrier(&inner.team, inner.pages_move),
         });
         self.publish();
         done

@@ -52,7 +52,10 @@ impl VersionRecord {
     /// Writes the record into shared words; what publishes them publishes it.
     pub(crate) fn store(&self, words: &[AtomicU64]) {
         debug_assert!(words.len() >= RECORD_WORDS, "there is room");
-        words.iter().zip(self.writers).for_each(|(word, entry)| word.store(entry, Ordering::Relaxed));
+        words
+            .iter()
+            .zip(self.writers)
+            .for_each(|(word, entry)| word.store(entry, Ordering::Relaxed));
     }
 
     /// Reads a record from shared words.

@@ -4,25 +4,36 @@
 use std::ops::Range;
 
 use crate::config::{Consistency, TwinTime};
-use crate::message::{Action, PageAccess};
+use crate::message::PageAccess;
 use crate::node::NodeState;
 use crate::page_version::PageVersion;
 
+/// Terms on which a rank may fetch a page by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OpenPage {
+    /// The page's home.
+    pub home: u16,
+    /// Intervals that the page must contain.
+    pub required: PageVersion,
+    /// True if the copy has a twin, with which what is fetched is merged.
+    pub twin: bool,
+}
+
 impl<P> NodeState<P> {
-    /// Returns the home of a page, and the version that a copy must have, if a rank may fetch it by
-    /// itself: this node has no copy that is current, fetched at this moment, or compared with a
-    /// twin.
+    /// Returns the terms on which a rank may fetch a page by itself: none where the node's copy is
+    /// current or being fetched, or its home here.
     ///
-    /// A rank that begins to fetch is to be the only one, and no fault on the page is to be handled
-    /// until it has ended, or [`NodeState::note_fetched`] was called.
-    pub fn open_page(&self, page: u32) -> Option<(u16, PageVersion)> {
+    /// A rank stores what it has fetched between two events, if the terms are those that it began
+    /// with; [`NodeState::note_fetched`] is called before the next event.
+    pub fn open_page(&self, page: u32) -> Option<OpenPage> {
         if !self.config.own_fetches || page >= self.config.pages || self.homes.contains_key(&page) {
             return None;
         }
         let home = self.home_of(page).filter(|&home| home != self.config.node)?;
-        let required = self.required(page);
-        let copy = self.cached.get(&page);
-        copy.is_none_or(|copy| copy.is_open(&required)).then_some((home, required))
+        let (required, copy) = (self.required(page), self.cached.get(&page));
+        let open = copy.is_none_or(|copy| copy.is_open(&required));
+        let twin = copy.is_some_and(|copy| copy.has_twin());
+        open.then_some(OpenPage { home, required, twin })
     }
 
     /// Returns the version of a page whose home is here, for a rank that fetches it.
@@ -34,11 +45,9 @@ impl<P> NodeState<P> {
         here.then(|| self.homes.get(&page).map(|home| home.version().clone()).unwrap_or_default())
     }
 
-    /// Notes that a rank has fetched a page by itself, stored it, and taken a right on it. Returns
-    /// true if what was fetched is the page's twin from now on; none, and changes nothing, if no
-    /// rank may have fetched it.
-    ///
-    /// The rank gives the page up if notices have come since it began.
+    /// Notes that a rank has fetched a page by itself, stored it as [`crate::Action::Merge`] does,
+    /// and taken a right on it. Returns true if the bytes are to become a twin that the page had
+    /// not; none, and changes nothing, if the page was not open for them.
     pub fn note_fetched(
         &mut self,
         (rank, page): (u16, u32),
@@ -46,21 +55,18 @@ impl<P> NodeState<P> {
         version: PageVersion,
     ) -> Option<bool> {
         debug_assert!(rank < self.config.ranks, "the rank exists");
-        self.open_page(page)?;
+        let terms = self.open_page(page)?;
         let twin = access == PageAccess::Write || self.config.twins == TwinTime::AtFetch;
         let copy = self.cached.entry(page).or_default();
-        if !copy.take_fetched(version, twin) {
+        if !version.covers(&terms.required) || !copy.take_fetched(version, twin) {
             return None;
         }
         let view = &mut self.ranks[usize::from(rank)];
         let access = view.access(page).map_or(access, |had| had.max(access));
         view.grant(page, access);
         self.change(page..page + 1);
-        // They may have been applied for this rank, too, which nobody knew to have the page.
-        if !self.is_current(page) && self.ranks[usize::from(rank)].revoke(page) {
-            self.actions.push_back(Action::Invalidate { rank, page });
-        }
-        Some(twin)
+        debug_assert!(self.is_current(page), "what was required is there");
+        Some(twin && !terms.twin)
     }
 
     /// Takes the pages for which the answer of [`NodeState::open_page`] may have changed.
@@ -69,7 +75,7 @@ impl<P> NodeState<P> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Notes pages that ranks may fetch by themselves from now on, or no longer.
+    /// Notes pages that ranks may fetch by themselves from now on, on other terms, or no longer.
     pub(super) fn change(&mut self, pages: Range<u32>) {
         debug_assert!(pages.start < pages.end, "a page at least");
         if !self.config.own_fetches {

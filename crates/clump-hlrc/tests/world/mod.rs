@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use clump_hlrc::{
     Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule, Message,
-    MessageLimits, NodeState, NoticeTransfer, PageAccess, PageVersion, Placement, RangeRule, TwinTime,
+    MessageLimits, NodeState, NoticeTransfer, OpenPage, PageAccess, Placement, RangeRule, TwinTime,
     WrittenPage, merge,
 };
 
@@ -31,7 +31,7 @@ struct NodeMemory {
 
 /// One rank: how far it is, what it has mapped, what a scan would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct RankRun {
+pub struct RankRun {
     next: usize,
     waits: bool,
     kept: u8,
@@ -57,7 +57,7 @@ pub struct World {
     /// Fetches by ranks themselves.
     fetches: Vec<OwnFetch>,
     /// Of each node, the pages that it has said its ranks may fetch: home, and version.
-    open: Vec<BTreeMap<u32, (u16, PageVersion)>>,
+    open: Vec<BTreeMap<u32, OpenPage>>,
     /// True if ranks fetch by themselves.
     own_fetches: bool,
     oracle: Oracle,
@@ -108,11 +108,13 @@ impl World {
             twins: BTreeMap::new(),
         };
         let state = |node| NodeState::new(Config { node, ..config.clone() });
-        let nodes_: Vec<_> = (0..config.nodes).map(state).collect();
-        let all = |node: &NodeState<_>| (0..config.pages).filter_map(|page| Some((page, node.open_page(page)?))).collect();
-        let open = nodes_.iter().map(all).collect();
+        let states: Vec<_> = (0..config.nodes).map(state).collect();
+        let all = |node: &NodeState<_>| {
+            (0..config.pages).filter_map(|page| Some((page, node.open_page(page)?))).collect()
+        };
+        let open = states.iter().map(all).collect();
         Self {
-            nodes: nodes_,
+            nodes: states,
             fetches: Vec::new(),
             open,
             own_fetches: config.own_fetches,
@@ -194,7 +196,8 @@ impl World {
     /// Puts notices or a diff on the wire once more.
     pub fn duplicate(&mut self, at: usize) {
         if at < self.wire.len()
-            && matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..)) {
+            && matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..))
+        {
             self.wire.push(self.wire[at].clone());
         }
     }
@@ -209,6 +212,7 @@ impl World {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         assert_eq!(Message::decode(&self.limits, &bytes).as_ref(), Ok(&message), "as written");
+        self.take_all_notes(usize::from(to));
         self.nodes[usize::from(to)].handle_message(from, message);
         self.carry_out(usize::from(to));
     }
@@ -233,7 +237,7 @@ impl World {
                 return;
             }
             Op::Unlock(_) | Op::Barrier(..) | Op::Set(..) | Op::Fence => {
-                self.take_notes(rank);
+                self.take_all_notes(node);
                 let run = &mut self.ranks[rank];
                 run.logged.append(&mut run.scanned);
                 self.note_logged(rank);
@@ -241,7 +245,7 @@ impl World {
             _ => {}
         }
         if !matches!(op, Op::Read(_) | Op::Write(..) | Op::Peek(_) | Op::Follow(..)) {
-            self.take_notes(rank);
+            self.take_all_notes(node);
         }
         let state = &mut self.nodes[node];
         match op {
@@ -306,7 +310,6 @@ impl World {
     fn ask_for_lock(&mut self, rank: usize, lock: u64) {
         let run = &mut self.ranks[rank];
         if run.idle_locks.remove(&lock) {
-            self.take_notes(rank);
             self.note_logged(rank);
             let local = (rank % self.per_node) as u16;
             self.nodes[rank / self.per_node].take_lock_back(local, lock);
@@ -330,6 +333,7 @@ impl World {
             if self.own_fetches && self.fetch_own(rank, page, enough) {
                 return;
             }
+            self.take_all_notes(node);
             self.ranks[rank].waits = true;
             let local = (rank % self.per_node) as u16;
             self.nodes[node].handle_fault(local, page, enough);

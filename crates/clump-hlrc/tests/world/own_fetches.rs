@@ -1,6 +1,6 @@
 //! Pages that ranks fetch by themselves: under way, stored, and noted for the node.
 
-use clump_hlrc::{PageAccess, PageVersion};
+use clump_hlrc::{OpenPage, PageAccess, PageVersion, merge};
 
 use crate::world::World;
 
@@ -10,8 +10,9 @@ pub struct OwnFetch {
     rank: usize,
     page: u32,
     access: PageAccess,
-    home: u16,
-    required: PageVersion,
+    terms: OpenPage,
+    /// True once the node has taken the lease away: it has closed the page since.
+    lost: bool,
     /// The home's answer, on its way back.
     answer: Option<(PageVersion, Vec<u8>)>,
 }
@@ -29,39 +30,59 @@ impl World {
     /// Has a rank fetch a page that it faults on. Returns false if the node is to do so.
     pub fn fetch_own(&mut self, rank: usize, page: u32, access: PageAccess) -> bool {
         let node = rank / self.per_node;
-        if self.fetches.iter().any(|other| other.rank / self.per_node == node && other.page == page)
-        {
-            // The rank tries again.
-            return true;
+        let leased = |other: &OwnFetch| {
+            other.rank / self.per_node == node && other.page == page && !other.lost
+        };
+        if self.fetches.iter().any(leased) {
+            return false;
         }
-        for local in node * self.per_node..(node + 1) * self.per_node {
-            self.take_notes(local);
+        // What the node has said last, whatever has been noted since.
+        let Some(terms) = self.open[node].get(&page).cloned() else { return false };
+        let noted = |run: &crate::world::RankRun| run.notes.iter().any(|note| note.page == page);
+        if self.ranks[node * self.per_node..(node + 1) * self.per_node].iter().any(noted) {
+            return false;
         }
-        let Some((home, required)) = self.nodes[node].open_page(page) else { return false };
         self.ranks[rank].waits = true;
-        self.fetches.push(OwnFetch { rank, page, access, home, required, answer: None });
-        self.carry_out(node);
+        self.fetches.push(OwnFetch { rank, page, access, terms, lost: false, answer: None });
         true
     }
 
     /// Delivers the request of a fetch, or its answer.
     pub fn deliver_fetch(&mut self, at: usize) {
         let mut fetch = self.fetches.swap_remove(at);
-        let OwnFetch { rank, page, access, home, .. } = fetch;
+        let OwnFetch { rank, page, access, ref terms, lost, .. } = fetch;
         let node = rank / self.per_node;
-        let Some((version, bytes)) = fetch.answer else {
-            let version = self.nodes[usize::from(home)].home_version(page);
-            if let Some(version) = version.filter(|version| version.covers(&fetch.required)) {
-                let bytes = self.memories[usize::from(home)].pages[page as usize].clone();
-                fetch.answer = Some((version, bytes));
-                self.fetches.push(fetch);
-            } else {
-                self.nodes[node].handle_fault((rank % self.per_node) as u16, page, access);
-                self.carry_out(node);
+        let answer = match fetch.answer.take() {
+            Some(answer) => Some(answer).filter(|_| !lost),
+            None => {
+                let home = usize::from(terms.home);
+                let version = self.nodes[home].home_version(page);
+                let version = version.filter(|version| version.covers(&terms.required));
+                if let Some(version) = version {
+                    let bytes = self.memories[home].pages[page as usize].clone();
+                    fetch.answer = Some((version, bytes));
+                    self.fetches.push(fetch);
+                    return;
+                }
+                None
             }
+        };
+        let Some((version, bytes)) = answer else {
+            self.take_all_notes(node);
+            self.nodes[node].handle_fault((rank % self.per_node) as u16, page, access);
+            self.carry_out(node);
             return;
         };
-        self.memories[node].pages[page as usize].clone_from(&bytes);
+        let memory = &mut self.memories[node];
+        let twin = memory.twins.get_mut(&page);
+        assert_eq!(twin.is_some(), terms.twin, "page {page} has a twin or not");
+        match twin {
+            Some(twin) => {
+                merge(&mut memory.pages[page as usize], twin, &bytes);
+                twin.clone_from(&bytes);
+            }
+            None => memory.pages[page as usize].clone_from(&bytes),
+        }
         let run = &mut self.ranks[rank];
         run.waits = false;
         let right = run.mapped.entry(page).or_insert(access);
@@ -69,31 +90,42 @@ impl World {
         run.notes.push(FetchNote { page, access, version, bytes });
     }
 
-    /// Tells a node of what a rank has fetched.
-    pub fn take_notes(&mut self, rank: usize) {
-        let (node, local) = (rank / self.per_node, (rank % self.per_node) as u16);
-        for FetchNote { page, access, version, bytes } in std::mem::take(&mut self.ranks[rank].notes)
-        {
-            let twin = self.nodes[node].note_fetched((local, page), access, version);
-            assert!(twin.is_some(), "page {page} was open");
-            if twin == Some(true) {
-                let before = self.memories[node].twins.insert(page, bytes);
-                assert!(before.is_none(), "page {page} has a twin");
+    /// Tells a node of what its ranks have fetched, before the next event.
+    pub fn take_all_notes(&mut self, node: usize) {
+        for local in 0..self.per_node {
+            let rank = node * self.per_node + local;
+            for note in std::mem::take(&mut self.ranks[rank].notes) {
+                let FetchNote { page, access, version, bytes } = note;
+                let of = (local as u16, page);
+                let twin = self.nodes[node].note_fetched(of, access, version);
+                assert!(twin.is_some(), "page {page} was open");
+                if twin == Some(true) {
+                    let before = self.memories[node].twins.insert(page, bytes);
+                    assert!(before.is_none(), "page {page} has a twin");
+                }
             }
         }
     }
 
-    /// Asserts that a node tells of each page that becomes open, or is so no longer.
+    /// Asserts that a node tells of each page that becomes open, is open on other terms, or no
+    /// longer, and takes the leases of those away.
     pub fn check_open(&mut self, node: usize) {
         for page in self.nodes[node].take_changed().into_iter().flatten() {
             match self.nodes[node].open_page(page) {
                 Some(now) => self.open[node].insert(page, now),
                 None => self.open[node].remove(&page),
             };
+            let of_page =
+                |fetch: &&mut OwnFetch| fetch.rank / self.per_node == node && fetch.page == page;
+            self.fetches.iter_mut().filter(of_page).for_each(|fetch| fetch.lost = true);
         }
         for page in 0..self.limits.pages {
             let told = self.open[node].get(&page);
-            assert_eq!(self.nodes[node].open_page(page).as_ref(), told, "page {page} is open or not");
+            assert_eq!(
+                self.nodes[node].open_page(page).as_ref(),
+                told,
+                "page {page} is open or not"
+            );
         }
     }
 }

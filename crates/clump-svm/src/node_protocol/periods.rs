@@ -2,14 +2,12 @@
 
 use super::NodeProtocol;
 use crate::barrier_period::BarrierPeriod;
-use crate::node_regions::NodeRegions;
 use clump_shm::cells::Cells;
 
 impl NodeProtocol {
-    /// Tells the ranks if this node has changed since the last barrier, and which pages they may
-    /// fetch by themselves. Called behind each event, before anybody is told of its outcome.
-    pub(super) fn note_period(&mut self, context: &mut dyn NodeRegions, cells: &Cells) {
-        self.note_open_pages(context);
+    /// Tells the ranks if this node has changed since the last barrier. Called behind each event,
+    /// before anybody is told of its outcome.
+    pub(super) fn note_period(&mut self, cells: &Cells) {
         let Some((_, state)) = &self.state else { return };
         let period = BarrierPeriod::over(cells);
         let (number, time) = state.last_barrier();

@@ -43,10 +43,9 @@ impl NodeProtocol {
         }
     }
 
-    /// Notes the pages that a rank has fetched by itself, and those that it has found written and
-    /// not told of: by releases without a call, or as they were taken away.
+    /// Notes the pages that a rank has found written and not told of: by releases without a call,
+    /// or as they were taken away.
     pub(super) fn note_logged(&mut self, rank: u16, context: &mut dyn NodeRegions, cells: &Cells) {
-        self.note_fetched(rank, context, cells);
         let log = WrittenLog::over(cells, log_place(u32::from(rank)));
         self.note_written(rank, log.map(|log| log.take()).unwrap_or_default(), context);
     }
@@ -95,7 +94,7 @@ impl NodeProtocol {
             self.note_scanned(rank, context);
         }
         // What was found counts before the rank looks.
-        self.note_period(context, cells);
+        self.note_period(cells);
         if let Some(turn) = turn {
             turn.end_as_interface();
         }
@@ -104,7 +103,7 @@ impl NodeProtocol {
         {
             local.locks.remove(&lock);
             state.take_lock_back(rank, lock);
-            self.note_period(context, cells);
+            self.note_period(cells);
         }
     }
 }
