@@ -123,7 +123,7 @@ mod tests {
         let words: Vec<_> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let log = FetchLog { words: &words };
         let note = |page: u32| {
-            let access = if page % 2 == 0 { PageAccess::Read } else { PageAccess::Write };
+            let access = if page.is_multiple_of(2) { PageAccess::Read } else { PageAccess::Write };
             FetchNote { page, access, version: VersionRecord::default() }
         };
         let mut next = 0;
