@@ -65,8 +65,8 @@ impl CachedPage {
         self.fetching
     }
 
-    /// Returns true if a rank may fetch the page by itself: the copy lacks some of `required`, and is
-    /// not being fetched.
+    /// Returns true if a rank may fetch the page by itself: the copy lacks some of `required`, and
+    /// is not being fetched.
     pub fn is_open(&self, required: &PageVersion) -> bool {
         debug_assert!(self.fetching || self.waiters.is_empty(), "ranks wait for a request");
         !self.fetching && !self.satisfies(required)

@@ -191,8 +191,8 @@ impl Backstop {
         self.shared.stack()
     }
 
-    /// Returns true if no thread has the stack: the calling thread, which may be in a signal handler,
-    /// does not wait for itself.
+    /// Returns true if no thread has the stack: the calling thread, which may be in a signal
+    /// handler, does not wait for itself.
     pub fn is_free(&self) -> bool {
         self.shared.stack.try_lock().is_some()
     }

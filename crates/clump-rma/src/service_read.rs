@@ -31,8 +31,8 @@ impl Rma {
     }
 
     /// Returns true if a call of a restricted access ([`Rma::open_restricted`]) may be made now,
-    /// whatever the code that a signal has interrupted on this thread: it is not inside the stack of
-    /// its rank, whose lock it would wait for.
+    /// whatever the code that a signal has interrupted on this thread: it is not inside the stack
+    /// of its rank, whose lock it would wait for.
     pub fn may_wait_in_fault(&self) -> bool {
         self.inner.context.network().is_some_and(|network| network.is_free())
     }

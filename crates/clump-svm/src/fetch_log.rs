@@ -2,7 +2,7 @@
 //! ring in memory of the node, filled by the rank, emptied by the interface before each event. Both
 //! have the lock of the node then.
 
-use crate::mailbox::MAILBOX_BYTES;
+use crate::mailbox::{FETCH_LOG_PAGES, MAILBOX_BYTES};
 use crate::node_pages::PAGE;
 use crate::version_record::{RECORD_WORDS, VersionRecord};
 use clump_hlrc::PageAccess;
@@ -17,8 +17,8 @@ const ENTRY_WORDS: usize = 1 + RECORD_WORDS + PAGE_WORDS;
 /// Entries of the ring.
 const ENTRIES: usize = 32;
 const WORDS: usize = HEAD + ENTRIES * ENTRY_WORDS;
-/// Pages of the ring.
-pub(crate) const FETCH_LOG_PAGES: u64 = (WORDS as u64 * 8).div_ceil(MAILBOX_BYTES);
+
+const _: () = assert!(WORDS as u64 * 8 <= FETCH_LOG_PAGES * MAILBOX_BYTES);
 
 /// Mark, in the first word of an entry, of a right to write.
 const WRITES: u64 = 1 << 32;
@@ -57,8 +57,8 @@ impl<'a> FetchLog<'a> {
         self.words[0].load(Ordering::Relaxed).wrapping_sub(taken) < ENTRIES as u64
     }
 
-    /// Returns true each time that the rank has appended half as many notes as there is room for: the
-    /// interface may take them before it is full.
+    /// Returns true each time that the rank has appended half as many notes as there is room for:
+    /// the interface may take them before it is full.
     pub(crate) fn is_half_full(&self) -> bool {
         self.words[0].load(Ordering::Relaxed).is_multiple_of(ENTRIES as u64 / 2)
     }

@@ -35,9 +35,9 @@ impl<'a> HeldLease<'a> {
         self.terms
     }
 
-    /// Ends the fetch: `store` stores the page, and the interface will find the note, with the bytes
-    /// if the page has no twin and is to have one. Returns true if the interface should take the notes
-    /// soon; none if an event has concerned the page meanwhile, or if it has no memory.
+    /// Ends the fetch: `store` stores the page, and the interface will find the note, with the
+    /// bytes if the page has no twin and is to have one. Returns true if the interface should take
+    /// the notes soon; none if an event has concerned the page meanwhile, or if it has no memory.
     pub(crate) fn end(
         self,
         note: &FetchNote,

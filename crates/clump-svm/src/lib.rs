@@ -3,11 +3,10 @@
 //!
 //! Layer 6: programs use it through the facade `clump`; agents give its service to the interfaces
 //! of their nodes ([`services`]). Pages lie in memory that each node owns. A rank that accesses a
-//! page that it has no right on takes a signal, fetches the page from its home under a lease, or calls
-//! the interface of its node through a mailbox, and continues with the page. The interface runs the
-//! protocol (`clump-hlrc`): no rank is
-//! interrupted for another. On one node the hardware keeps memory consistent, and no page is ever
-//! protected.
+//! page that it has no right on takes a signal, fetches the page from its home under a lease, or
+//! calls the interface of its node through a mailbox, and continues with the page. The interface
+//! runs the protocol (`clump-hlrc`): no rank is interrupted for another. On one node the hardware
+//! keeps memory consistent, and no page is ever protected.
 //!
 //! Types to know: [`Svm`] (the heap), [`SharedArray`], [`SharedMatrix`] (data in it),
 //! [`SharedMutex`], [`SharedLocks`], [`SharedFlags`] (synchronisation), [`Home`] (where pages lie),

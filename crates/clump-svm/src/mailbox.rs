@@ -4,7 +4,6 @@
 //! A rank writes its call and rings the interface; the interface writes the answer and wakes the
 //! rank. Neither allocates or takes a lock, so a call may be made inside a page fault.
 
-use crate::fetch_log::FETCH_LOG_PAGES;
 use clump_hlrc::PageAccess;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
@@ -83,6 +82,8 @@ const SCANNED_AT: u64 = 96;
 
 /// Pages of a rank's log of written pages: room for all steps of answers under way.
 pub(crate) const LOG_PAGES: u64 = Slot::COUNT as u64;
+/// Pages of a rank's log of fetched pages: 32 of them.
+pub(crate) const FETCH_LOG_PAGES: u64 = 33;
 /// Pages of a rank: its mailboxes, and its logs of written and of fetched pages.
 const RANK_PAGES: u64 = Slot::COUNT as u64 + LOG_PAGES + FETCH_LOG_PAGES;
 

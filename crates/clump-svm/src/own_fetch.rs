@@ -48,8 +48,8 @@ impl Drop for OwnFetches {
 }
 
 impl OwnFetches {
-    /// Opens those of this thread. Without an endpoint or address space left for them, the interface
-    /// fetches.
+    /// Opens those of this thread. Without an endpoint or address space left for them, the
+    /// interface fetches.
     pub(crate) fn open(context: &Arc<RankContext>, heap: SegmentName) -> Self {
         let node = context.node();
         let mapped = |name| node.exported(name).ok().flatten().map(|(cells, _)| cells);

@@ -8,8 +8,8 @@
 //! leased -> closed    the rank gives up, or has stored the page and left a note
 //! ```
 //!
-//! The rank stores the page while it has the lock of the node ([`crate::store_lock`]) and the lease:
-//! so no event has concerned the page since it began.
+//! The rank stores the page while it has the lock of the node ([`crate::store_lock`]) and the
+//! lease: so no event has concerned the page since it began.
 
 use crate::kept_locks::words_bytes;
 use crate::mailbox::control_bytes;
@@ -107,8 +107,8 @@ impl PageLease<'_> {
         self.word.store(word, Ordering::Release);
     }
 
-    /// Lets no rank begin to fetch the page, nor end it: at the interface, which has the lock, or as
-    /// the rank that has stored it.
+    /// Lets no rank begin to fetch the page, nor end it: at the interface, which has the lock, or
+    /// as the rank that has stored it.
     pub(crate) fn close(&self) {
         self.word.store(CLOSED, Ordering::Relaxed);
     }

@@ -59,8 +59,8 @@ impl ProtocolSettings {
         if self.fetch_consistency { Consistency::Fetch } else { Consistency::Plain }
     }
 
-    /// Returns true if ranks fetch pages by themselves: from the step of the ladder on at which homes
-    /// answer without a thread, where faults acquire nothing and pages stay where they are.
+    /// Returns true if ranks fetch pages by themselves: from the step of the ladder on at which
+    /// homes answer without a thread, where faults acquire nothing and pages stay where they are.
     pub(crate) fn own_fetches(&self) -> bool {
         let executor = protocol_step::step(self.step).executor(RequestKind::Fetch);
         let plain = self.consistency() == Consistency::Plain && self.move_after == 0;

@@ -33,7 +33,7 @@ impl VersionRecord {
         used.map(|&entry| (entry >> 32, entry as u32))
     }
 
-    /// Returns the version, of a job of `nodes` nodes. Whoever wrote the record is not trusted.
+    /// Returns the version, of a job of `nodes` nodes. The record is not trusted.
     pub(crate) fn version(&self, nodes: u16) -> Option<PageVersion> {
         let mut version = PageVersion::default();
         for (writer, interval) in self.entries() {

@@ -1,5 +1,5 @@
-//! Pages that a rank fetches by its own stack: as they are at their home, also new versions, and not
-//! from inside a copy of the stack.
+//! Pages that a rank fetches by its own stack: as they are at their home, also new versions, and
+//! not from inside a copy of the stack.
 
 use crate::Result;
 use clump::rma::{RegionOptions, Rma};
@@ -63,8 +63,8 @@ pub fn own_fetches() -> Result<()> {
     Ok(())
 }
 
-/// Sends pages that are elsewhere straight from the heap: the faults interrupt the stack's own copy,
-/// with its lock held. Returns the own fetches among them.
+/// Sends pages that are elsewhere straight from the heap: the faults interrupt the stack's own
+/// copy, with its lock held. Returns the own fetches among them.
 #[allow(unsafe_code, reason = "clump gives no slices of the heap")]
 fn put_from_heap(cl: &clump::Clump, rma: &Rma, svm: &Svm) -> Result<u64> {
     let bytes = PAGES * PAGE * 8;
