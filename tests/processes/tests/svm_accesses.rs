@@ -2,8 +2,17 @@
 //! ones; and what a job holds that goes on.
 
 use crate::svm::{ENGINES, OPTIONAL_ENGINES, expect_said, svm, with_engine};
-use clump_process_tests::{Folder, signals};
+use clump_process_tests::{Folder, signals, until};
 use clump_test_tier::pick;
+
+/// Returns true once all threads of a process have stopped: the first that runs stops the others.
+fn has_stopped(pid: u32) -> bool {
+    let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    threads.all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|state| state.starts_with('T'))
+    })
+}
 
 #[test]
 fn a_rank_that_waits_for_a_page_of_a_node_that_dies_ends_and_says_so() {
@@ -17,6 +26,7 @@ fn a_rank_that_waits_for_a_page_of_a_node_that_dies_ends_and_says_so() {
         running.await_ready(folder.path(), 0..3);
         let home = running.agents(3)[2];
         running.signal(home, signals::STOP);
+        until("the agent has stopped", || has_stopped(home).then_some(()));
         std::fs::write(folder.path().join("go"), []).unwrap();
         running.await_ready(folder.path(), 100..101);
         running.signal(home, signals::KILL);
