@@ -12,6 +12,7 @@ use crate::svm_faults::SvmFaults;
 use crate::svm_fetch::SvmFetch;
 use crate::svm_notices::SvmNotices;
 use crate::svm_protocol::SvmProtocol;
+use crate::svm_share::SvmShare;
 use crate::{Error, Result};
 use clump_os::printable::printable;
 use std::ffi::{OsStr, OsString};
@@ -86,6 +87,7 @@ choices!(
     SvmFetch,
     SvmNotices,
     SvmProtocol,
+    SvmShare,
 );
 
 macro_rules! settings {
@@ -197,6 +199,8 @@ settings! {
         "Way of write notices: releases send them to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";
     svm_fetch: SvmFetch = 0 in 0..=2, "", "CLUMP_SVM_FETCH",
         "Answer of a home that is behind: once it is not (wait), or at once, so that the requester asks again (retry); auto: as the step of CLUMP_SVM.";
+    svm_share: SvmShare = 2 in 0..=2, "", "CLUMP_SVM_SHARE",
+        "Memory that the threads of programs for pthreads share: what they ask clump for (heap), the program's globals, too (globals), or these and what it allocates by malloc (malloc).";
     svm_move_after: u64 = 0 in 0..=255, "", "CLUMP_SVM_MOVE_AFTER",
         "Periods between barriers after which a page moves to its sole writer; 0: as the program says.";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",

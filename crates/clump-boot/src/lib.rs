@@ -35,6 +35,7 @@ mod svm_faults;
 mod svm_fetch;
 mod svm_notices;
 mod svm_protocol;
+mod svm_share;
 
 pub use boot::{Boot, join};
 pub use config::Config;
@@ -48,3 +49,4 @@ pub use svm_faults::SvmFaults;
 pub use svm_fetch::SvmFetch;
 pub use svm_notices::SvmNotices;
 pub use svm_protocol::SvmProtocol;
+pub use svm_share::SvmShare;

@@ -25,8 +25,8 @@ pub enum svm_home {
 const FIRST_NODE: c_int = 16;
 
 /// Bytes of the heap that ::svm_init opens, and of its part for ::svm_alloc.
-const HEAP: SvmOptions =
-    SvmOptions { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 96 << 30 };
+pub(crate) const HEAP: SvmOptions =
+    SvmOptions { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 96 << 30, globals: None };
 
 /// Time of this rank since it opened the heap, in ns, by what it waited for.
 #[repr(C)]
@@ -73,7 +73,11 @@ fn open(job: &JobHandle, bytes: u64) -> Result<()> {
         0 => HEAP,
         _ => SvmOptions { heap_bytes: bytes, dynamic_bytes: bytes / 4 * 3, ..HEAP },
     };
-    let svm = job.runtime.svm_with(&options)?;
+    open_with(job, &options)
+}
+
+pub(crate) fn open_with(job: &JobHandle, options: &SvmOptions) -> Result<()> {
+    let svm = job.runtime.svm_with(options)?;
     let fresh = job.svm.set(svm);
     debug_assert!(fresh.is_ok(), "a heap is opened once");
     Ok(())

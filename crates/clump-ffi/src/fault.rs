@@ -181,7 +181,9 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         Kind::Memory(error) => of_memory(error),
         Kind::Settings(error) => of_boot(error),
         Kind::System(_) | Kind::NoMemory => S::CLUMP_ERR_SYSTEM,
-        Kind::NoAddress(_) | Kind::HeapFull { .. } | Kind::NoThread => S::CLUMP_ERR_LIMIT,
+        Kind::NoAddress(_) | Kind::GlobalsEnclosed | Kind::HeapFull { .. } | Kind::NoThread => {
+            S::CLUMP_ERR_LIMIT
+        }
         Kind::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
         Kind::AlreadyOpen => S::CLUMP_ERR_ALREADY,
         Kind::NoSuchNode(_)

@@ -165,6 +165,40 @@ impl Mapping {
         mapping.filter(|mapping| mapping.base().addr().get() == address).ok_or_else(taken)
     }
 
+    /// Maps `[offset, offset + bytes)` of `fd` at `address`, readable and writable, in place of
+    /// private memory of the process: its first `replaced` bytes, whose contents are lost. All must
+    /// be multiples of [`PAGE`].
+    ///
+    /// # Errors
+    /// Something is mapped behind those (`EEXIST`); as [`Mapping::shared_at`]. Nothing has been
+    /// replaced then.
+    ///
+    /// # Safety
+    /// What lies in the bytes to be replaced is accessed through raw pointers alone, and nobody
+    /// needs its contents.
+    pub unsafe fn shared_over(
+        fd: impl AsFd,
+        offset: u64,
+        bytes: usize,
+        (address, replaced): (usize, usize),
+    ) -> Result<Self> {
+        let what = || format!("mapping {bytes} bytes of shared memory over address {address:#x}");
+        let rest = bytes.checked_sub(replaced).filter(|&rest| rest > 0 && replaced > 0);
+        let rest = rest.ok_or_else(|| OsError::new(what(), Errno::INVAL))?;
+        // What lies behind is mapped first: it tells if there is room.
+        let behind = Self::shared_at(&fd, offset + replaced as u64, rest, address + replaced)?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let at = std::ptr::with_exposed_provenance_mut(address);
+        let how = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: the caller gives up what lies there.
+        let base = unsafe { rustix::mm::mmap(at, replaced, prot, how, fd.as_fd(), offset) }
+            .map_err(|e| OsError::new(what(), e))?;
+        // Both are one mapping from here on.
+        crate::forked::forget(behind.region.kept);
+        std::mem::forget(behind);
+        Self::own(base.cast::<u8>(), bytes).ok_or_else(|| OsError::new(what(), Errno::FAULT))
+    }
+
     /// Takes ownership of a fresh mapping.
     fn own(base: *mut u8, bytes: usize) -> Option<Self> {
         let base = NonNull::new(base)?;

@@ -340,6 +340,31 @@ fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result
     }
 }
 
+/// Starts this program anew, with the arguments that it was started with, unless it lies at
+/// addresses that are the same in each process. Returns where they are, or where the kernel does not
+/// permit that (personality(2)). What the process has done so far is lost but for its descriptors:
+/// called first.
+///
+/// # Safety
+/// `arguments` are those of `main`.
+pub unsafe fn fix_addresses(arguments: *const *mut libc::c_char) {
+    // SAFETY: reads the personality.
+    let now = unsafe { libc::personality(0xffff_ffff) };
+    let fixed = now | libc::ADDR_NO_RANDOMIZE;
+    // SAFETY: reads a number that the kernel has left. A program with the rights of its file's
+    // owner never gets there: it would begin again and again.
+    let special = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    if now < 0 || now == fixed || special {
+        return;
+    }
+    // SAFETY: a number; concerns the programs that this process starts.
+    if unsafe { libc::personality(fixed as libc::c_ulong) } < 0 {
+        return;
+    }
+    // SAFETY: texts that the system has left, which ends with the process if this returns not.
+    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), arguments.cast()) };
+}
+
 /// Ends this process now: buffers are not written, and no code runs at its end.
 pub fn exit_at_once(code: i32) -> ! {
     // SAFETY: takes any number, touches no memory of this program, and does not return.

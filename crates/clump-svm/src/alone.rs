@@ -116,6 +116,26 @@ impl Svm {
         }
     }
 
+    /// Returns the bytes that an allocation of [`Svm::alloc_alone`] has room for.
+    ///
+    /// # Errors
+    /// Fails as [`Svm::free`] does.
+    pub fn allocated_bytes(&self, address: NonNull<u8>) -> Result<usize> {
+        let part = self.dynamic()?;
+        let wrong = || ErrorKind::NotAllocated(address.addr().get());
+        let offset = address.addr().get().checked_sub(self.base().addr().get());
+        let page = offset.and_then(|offset| (offset / PAGE).checked_sub(part.pages.0 as usize));
+        let page = page.filter(|&page| page < part.pages.1 as usize).ok_or_else(wrong)?;
+        self.acquire(part.lock)?;
+        let found = PageUse::unpack(part.uses.get(page));
+        self.release(part.lock)?;
+        match found {
+            PageUse::Free => Err(wrong().into()),
+            PageUse::Pages(pages, _) => Ok(pages as usize * PAGE),
+            PageUse::Small(class) => Ok(class_bytes(class) as usize),
+        }
+    }
+
     /// Makes bytes of the heap ready for a system call that reads them, or, if `stores`, writes
     /// them: such a call fails with EFAULT on pages that the rank has no right on. They stay ready
     /// until the next call of shared virtual memory. Other memory is left alone.

@@ -82,6 +82,12 @@ pub enum ErrorKind {
          smaller heap"
     )]
     NoAddress(u64),
+    /// The heap cannot begin with the program's variables.
+    #[error(
+        "the heap does not fit behind the program's globals, at some rank at least: link the \
+         program with `clump-cc --clump-threads`, or open a smaller heap"
+    )]
+    GlobalsEnclosed,
     /// The heap has no room for an allocation.
     #[error(
         "{asked} bytes were asked of a heap of {heap} bytes that has {left} left; open a larger one"

@@ -13,6 +13,7 @@ use crate::node_locks::{MAX_ENTRIES, NodeLocks, table_bytes};
 use crate::node_pages::PAGE;
 use crate::own_fetch::OwnFetches;
 use crate::page_leases::LeaseTable;
+use crate::program_globals::ProgramGlobals;
 use crate::settings::{Home, ProtocolSettings};
 use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
@@ -44,12 +45,14 @@ pub struct SvmOptions {
     pub move_after: u8,
     /// Bytes of it, at its end, that single ranks allocate from ([`Svm::alloc_alone`]).
     pub dynamic_bytes: u64,
+    /// Variables of the program that the heap begins with, in place of each rank's own.
+    pub globals: Option<ProgramGlobals>,
 }
 
 impl Default for SvmOptions {
     /// A heap of 128 GiB whose pages stay where they are.
     fn default() -> Self {
-        Self { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 0 }
+        Self { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 0, globals: None }
     }
 }
 
@@ -114,13 +117,25 @@ fn mapped(context: &RankContext, number: u8, bytes: u64) -> Result<Cells> {
     Ok(Cells::over(context.node().map_registered(name)?.ok_or(missing)?.0))
 }
 
-/// Maps the heap at an address that is free in all ranks.
+/// Maps the heap at an address that is free in all ranks, or over the program's variables.
 fn view(
     context: &RankContext,
     team: &Team,
     heap: clump_rma::SegmentName,
-    bytes: u64,
+    options: &SvmOptions,
 ) -> Result<Mapping> {
+    let bytes = options.heap_bytes;
+    let place = options.globals.map_or((0, 0), ProgramGlobals::place);
+    let packed = (place.0 as u64) << 24 | place.1 as u64 / PAGE as u64;
+    if team.all_reduce(packed, Min)? != team.all_reduce(packed, Max)? {
+        return Err(ErrorKind::Different.into());
+    }
+    if options.globals.is_some() {
+        // SAFETY: whoever has made the description gives the contents up.
+        let mapping = unsafe { context.node().map_registered_over(heap, place) }.ok().flatten();
+        let all_have = team.all_reduce(u64::from(mapping.is_some()), Min)? == 1;
+        return mapping.filter(|_| all_have).ok_or_else(|| ErrorKind::GlobalsEnclosed.into());
+    }
     for number in 0..ADDRESSES {
         let address = FIRST_ADDRESS + number * ADDRESS_STRIDE;
         let mapping = context.node().map_registered_at(heap, address).ok().flatten();
@@ -152,7 +167,7 @@ impl Svm {
         let mut pages_move = false;
         let coherence = if nnodes == 1 {
             let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
-            let view = view(context, team, heap, heap_bytes)?;
+            let view = view(context, team, heap, options)?;
             let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
             Coherence::Hardware { locks, view, sums, opened_ns }
         } else {
@@ -161,7 +176,7 @@ impl Svm {
             let control = mapped(context, CONTROL_REGION, leases.end())?;
             let missing = clump_shm::Error::NotANode("it has no network interface");
             let caller = Caller::open(context, (control, leases)).ok_or(missing)?;
-            let view = view(context, team, heap, heap_bytes)?;
+            let view = view(context, team, heap, options)?;
             let config = clump_boot::Config::load()?;
             let (choice, step) = (config.svm_faults, config.svm);
             let mut engine = AccessEngine::open(&view, choice, EngineLevel::MAX)?;
@@ -206,6 +221,10 @@ impl Svm {
             pages_move,
         };
         let svm = Self { inner: Arc::new(inner) };
+        if let Some(globals) = options.globals {
+            let first = svm.alloc(globals.place().1 as u64, Home::Block)?;
+            debug_assert_eq!(first.addr().get(), globals.place().0, "the heap begins with them");
+        }
         if dynamic_pages > 0 {
             let first = svm.inner.heap_bytes / PAGE as u64;
             svm.reserve_dynamic((first, dynamic_pages))?;
@@ -304,8 +323,14 @@ impl Svm {
         self.inner.context.node().node() as usize
     }
 
+    /// Returns true if an address lies in the heap.
+    pub fn contains(&self, address: usize) -> bool {
+        let (begin, end) = self.addresses();
+        (begin..end).contains(&address)
+    }
+
     /// Returns the first address of the heap, and the one behind it.
-    pub(crate) fn addresses(&self) -> (usize, usize) {
+    pub fn addresses(&self) -> (usize, usize) {
         let begin = self.inner.base.addr().get();
         (begin, begin + self.inner.all_bytes as usize)
     }

@@ -85,9 +85,9 @@ pub mod rma {
 pub mod svm {
     pub use clump_svm::{
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
-        PartSum, SentMessages, SharedArray, SharedCondvar, SharedFlags, SharedGuard, SharedLocks,
-        SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions, SyncObject, ThreadBarrier,
-        TransferCall, TransferPart, WokenRequests,
+        PartSum, ProgramGlobals, SentMessages, SharedArray, SharedCondvar, SharedFlags,
+        SharedGuard, SharedLocks, SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions,
+        SyncObject, ThreadBarrier, TransferCall, TransferPart, WokenRequests,
     };
 }
 

@@ -61,6 +61,29 @@ impl NodeMemory {
         Ok(Some(map))
     }
 
+    /// Maps the memory of that name, all that it may grow to, in place of private memory of this
+    /// process: from an address on, of which so many bytes are replaced. Returns `None` as
+    /// [`NodeMemory::extent_of`] does.
+    ///
+    /// # Errors
+    /// Something else is mapped behind those bytes, or the memory cannot be mapped.
+    ///
+    /// # Safety
+    /// As for [`Mapping::shared_over`].
+    pub unsafe fn map_registered_over(
+        &self,
+        name: SegmentName,
+        place: (usize, usize),
+    ) -> Result<Option<Mapping>> {
+        let Some((extent, pages)) = self.find(name) else { return Ok(None) };
+        let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
+        // SAFETY: the caller gives up what lies there.
+        let map = unsafe { Mapping::shared_over(&self.fd, extent.offset, len, place) }?;
+        advise(&map, name, pages);
+        debug_assert_eq!(map.base().addr().get(), place.0, "there and nowhere else");
+        Ok(Some(map))
+    }
+
     fn find(&self, name: SegmentName) -> Option<(Extent, Pages)> {
         let (extent, space, pages) = match name.owner() {
             SegmentOwner::Rank(rank) => {
