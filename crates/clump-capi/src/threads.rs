@@ -87,11 +87,6 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
     Ok(())
 }
 
-/// Forgets the table.
-pub(crate) fn close() {
-    *TABLE.write().unwrap_or_else(PoisonError::into_inner) = None;
-}
-
 /// Has the threads run that are created for this rank, until the program ends.
 pub(crate) fn serve() {
     let Some(table) = table() else { return };

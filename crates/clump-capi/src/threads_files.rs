@@ -196,7 +196,7 @@ pub unsafe extern "C" fn __wrap_open(path: *const c_char, flags: c_int, mode: c:
     unsafe { c::open(path, flags, mode) }
 }
 
-/// Stands in for `getline`: the line is an allocation of the program.
+/// Stands in for `getline`.
 ///
 /// # Safety
 /// As for that.
@@ -206,13 +206,43 @@ pub unsafe extern "C" fn __wrap_getline(
     room: *mut usize,
     stream: *mut c::FILE,
 ) -> isize {
+    // SAFETY: as the program has asked for.
+    unsafe { __wrap_getdelim(line, room, c_int::from(b'\n'), stream) }
+}
+
+/// Stands in for the function by which the C library's headers replace `getline`.
+///
+/// # Safety
+/// As for `getdelim`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___getdelim(
+    line: *mut *mut c_char,
+    room: *mut usize,
+    last: c_int,
+    stream: *mut c::FILE,
+) -> isize {
+    // SAFETY: as the program has asked for.
+    unsafe { __wrap_getdelim(line, room, last, stream) }
+}
+
+/// Stands in for `getdelim`: the line is an allocation of the program.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_getdelim(
+    line: *mut *mut c_char,
+    room: *mut usize,
+    last: c_int,
+    stream: *mut c::FILE,
+) -> isize {
     if !are_mallocs_shared() {
         // SAFETY: as the program has asked for.
-        return unsafe { c::getline(line, room, stream) };
+        return unsafe { c::getdelim(line, room, last, stream) };
     }
     let (mut own, mut own_room) = (null_mut(), 0);
     // SAFETY: as the program has asked for, into memory of the C library.
-    let read = unsafe { c::getline(&raw mut own, &raw mut own_room, stream) };
+    let read = unsafe { c::getdelim(&raw mut own, &raw mut own_room, last, stream) };
     if let Ok(characters) = usize::try_from(read) {
         // SAFETY: places of the program, and so many characters and a zero.
         unsafe {

@@ -5,11 +5,12 @@ use crate::svm::{HEAP, heap, open_with};
 use crate::svm_sync::fault;
 use crate::threads::{self, end_for};
 use crate::threads_globals::SavedGlobals;
+use crate::threads_keys;
 use crate::threads_object::{self, SharedRange};
 use clump::svm::SvmOptions;
 use clump_boot::{Config, SvmShare};
 use clump_ffi::fault::{Fault, Result};
-use clump_ffi::job::{current, join, leave, with};
+use clump_ffi::job::{current, join, with};
 use clump_ffi::status::clump_status as S;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_os::{c_library as c, process, thread};
@@ -57,6 +58,7 @@ fn begin() -> Result<bool> {
         }
         threads::open(svm)?;
         threads_object::open(svm)?;
+        threads_keys::open(svm)?;
         svm.barrier().map_err(fault)?;
         Ok(svm.rank() == 0)
     })?;
@@ -144,13 +146,12 @@ unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
     process::exit_at_once(status);
 }
 
-/// Ends this rank's part in the job.
+/// Ends this rank's part in the job; threads of the program that still wait for something end with
+/// the process.
 fn leave_job() {
-    SharedRange::clear();
-    threads_object::close();
-    threads::close();
-    if let Err(why) = leave(current()) {
-        // Threads of the program still wait for something. They end with the process.
-        debug_assert_eq!(why.status(), S::CLUMP_ERR_BUSY, "{:?}", why.whole());
-    }
+    // What fails here has failed before: there is no job any more.
+    let _ = with(current(), |job| {
+        job.runtime.leave_at_exit();
+        Ok(())
+    });
 }

@@ -80,6 +80,20 @@ pub unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, bytes: usize) -> *m
     other
 }
 
+/// Stands in for `reallocarray`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_reallocarray(
+    memory: *mut c_void,
+    count: usize,
+    bytes: usize,
+) -> *mut c_void {
+    // SAFETY: as the program has asked for; no allocation has as many bytes as there are numbers.
+    unsafe { __wrap_realloc(memory, count.saturating_mul(bytes)) }
+}
+
 /// Stands in for `free`.
 ///
 /// # Safety

@@ -102,13 +102,19 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_unlock(mutex: *mut c::pthread_mute
     0
 }
 
-/// Takes a mutex that is free, or can be had before so much time is over.
+/// Takes a mutex that can be had before so much time is over.
 fn take_within(object: &Arc<ThreadObject>, patience: Duration) -> bool {
-    let taken = object.owner.load(Ordering::Relaxed) == 0 && object.attempt.take(object, patience);
+    let taken = object.attempt.take(object, patience);
     if taken {
         object.owner.store(own_number() + 1, Ordering::Relaxed);
     }
     taken
+}
+
+/// Takes a mutex that no thread has.
+fn try_to_take(object: &Arc<ThreadObject>) -> c_int {
+    let free = object.owner.load(Ordering::Relaxed) == 0;
+    if free && take_within(object, ATTEMPT) { 0 } else { c::EBUSY }
 }
 
 /// Stands in for `pthread_mutex_trylock`.
@@ -125,7 +131,7 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_trylock(mutex: *mut c::pthread_mut
         // SAFETY: as the program has asked for.
         return unsafe { take_again(mutex, &object, c::EBUSY) };
     }
-    if take_within(&object, ATTEMPT) { 0 } else { c::EBUSY }
+    try_to_take(&object)
 }
 
 /// Stands in for `pthread_mutex_timedlock`.
@@ -160,7 +166,7 @@ pub unsafe extern "C" fn __wrap_pthread_spin_trylock(lock: *mut c::pthread_spinl
         // SAFETY: as the program has asked for.
         return unsafe { c::pthread_spin_trylock(lock) };
     };
-    if take_within(&object, ATTEMPT) { 0 } else { c::EBUSY }
+    try_to_take(&object)
 }
 
 /// Stands in for `pthread_spin_lock`: a spinlock is a mutex, whose holders may be far away.

@@ -63,13 +63,6 @@ impl SharedRange {
         HEAP.become_range((first, last));
         MALLOCS.store(mallocs, Ordering::Relaxed);
     }
-
-    /// Empties the range.
-    pub(crate) fn clear() {
-        MALLOCS.store(false, Ordering::Relaxed);
-        HEAP.become_range((0, 0));
-        GLOBALS.become_range((0, 0));
-    }
 }
 
 static HEAP: SharedRange = SharedRange::new();
@@ -121,11 +114,6 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
     let table = ObjectTable { words, locks, found: RwLock::default() };
     *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(table));
     Ok(())
-}
-
-/// Forgets the table.
-pub(crate) fn close() {
-    *TABLE.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Returns the object at an address; `None` if threads of other ranks do not know it.

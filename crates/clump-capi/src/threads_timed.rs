@@ -4,7 +4,7 @@ use crate::svm_sync::fault;
 use crate::threads::{end_for, with_heap};
 use crate::threads_object::ThreadObject;
 use clump_os::sync::{AtomicBool, Ordering};
-use clump_os::{c_library as c, thread};
+use clump_os::{c_library as c, clock, thread};
 use std::ffi::c_int;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -63,7 +63,14 @@ impl LockAttempt {
     /// Takes the lock of `object`, to which this attempt belongs. Returns false if it cannot be had
     /// in time.
     pub(crate) fn take(&self, object: &Arc<ThreadObject>, patience: Duration) -> bool {
-        let mut state = lock(&self.state);
+        let begun = clock::now_ns();
+        let left = || patience.saturating_sub(Duration::from_nanos(clock::now_ns() - begun));
+        // A thread of this rank may have what an earlier attempt has got.
+        let settled =
+            |state: &AttemptState| matches!(state, AttemptState::Idle | AttemptState::Asking(_));
+        let had = |state: &mut AttemptState| !settled(state);
+        let waited = self.changed.wait_timeout_while(lock(&self.state), left(), had);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         match *state {
             AttemptState::Idle => {
                 *state = AttemptState::Asking(1);
@@ -74,7 +81,7 @@ impl LockAttempt {
             _ => return false,
         }
         let asking = |state: &mut AttemptState| matches!(state, AttemptState::Asking(_));
-        let waited = self.changed.wait_timeout_while(state, patience, asking);
+        let waited = self.changed.wait_timeout_while(state, left(), asking);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         match *state {
             AttemptState::Granted => {

@@ -30,7 +30,7 @@ struct Inner {
     team: Arc<Team>,
     context: Arc<RankContext>,
     pgas: PgasOptions,
-    _leave: Leave,
+    leave: Leave,
     /// The connection to the agent, which sees it close.
     _control: Option<Control>,
 }
@@ -67,7 +67,7 @@ pub fn init() -> Result<Clump> {
     context.node().join(context.rank(), std::process::id()).map_err(Error::AlreadyJoined)?;
     let team = Arc::new(Team::form(&context)?);
     let leave = Leave(context.clone());
-    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, _leave: leave, _control: control }) })
+    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, leave, _control: control }) })
 }
 
 /// Creates the memory of a job of one rank.
@@ -476,6 +476,15 @@ impl Clump {
     }
 }
 
+impl Clump {
+    /// Ends this rank's part in the job, as the end of its runtime does, although other threads may
+    /// be inside a call: for a process that ends at once.
+    #[doc(hidden)]
+    pub fn leave_at_exit(&self) {
+        self.inner.leave.leave();
+    }
+}
+
 impl AsContext for Clump {
     fn context(&self) -> &Arc<RankContext> {
         &self.inner.context
@@ -486,8 +495,8 @@ impl AsContext for Clump {
 #[derive(Debug)]
 struct Leave(Arc<RankContext>);
 
-impl Drop for Leave {
-    fn drop(&mut self) {
+impl Leave {
+    fn leave(&self) {
         // A child by `fork` has a copy of this, and is no rank that could leave.
         if !std::thread::panicking() && !clump_os::forked::is_child() {
             self.0.close_network();
@@ -496,5 +505,11 @@ impl Drop for Leave {
             }
             self.0.node().finalize(self.0.rank());
         }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
