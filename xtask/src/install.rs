@@ -73,6 +73,12 @@ impl Installation<'_> {
         let (version, abi) = (self.version()?, self.abi()?);
         self.libraries(&from, &version, &abi)?;
         self.headers()?;
+        let link = self.root.join("crates/clump-capi/link");
+        for (from, to) in [("threads.ld", finders::SCRIPT), ("threads.args", finders::REPLACED)] {
+            let from = link.join(from);
+            let to = self.prefix.join("lib").join(to);
+            fs::copy(&from, to).with_context(|| from.display().to_string())?;
+        }
         self.write("lib/pkgconfig/clump.pc", &finders::pkg_config(&version))?;
         let cmake = finders::cmake(&version, &abi);
         self.write("lib/cmake/clump/clump-config.cmake", &cmake)?;

@@ -5,6 +5,7 @@
 
 use crate::svm::heap;
 use crate::svm_sync::fault;
+use crate::threads_object::is_shared;
 use clump::svm::{Home, SharedArray, SharedFlags, SharedLocks, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library::{self as c, ThreadFunction};
@@ -173,6 +174,24 @@ unsafe extern "C-unwind" fn begin_thread(argument: *mut c_void) -> *mut c_void {
     unsafe { function(with_exposed_provenance_mut(argument as usize)) }
 }
 
+/// Returns true if an address lies on the stack of the calling thread.
+fn is_on_stack(address: *const c_void) -> bool {
+    // SAFETY: plain memory, which the C library fills.
+    let mut attributes: c::pthread_attr_t = unsafe { std::mem::zeroed() };
+    let (mut first, mut bytes) = (null_mut(), 0);
+    // SAFETY: objects of this function.
+    let known = unsafe {
+        let known = c::pthread_getattr_np(c::pthread_self(), &raw mut attributes) == 0;
+        if known {
+            c::pthread_attr_getstack(&raw const attributes, &raw mut first, &raw mut bytes);
+            c::pthread_attr_destroy(&raw mut attributes);
+        }
+        known
+    };
+    let offset = address.addr().checked_sub(first.addr());
+    known && offset.is_some_and(|offset| offset < bytes)
+}
+
 /// Stands in for `pthread_create`.
 ///
 /// # Safety
@@ -193,10 +212,17 @@ pub unsafe extern "C" fn __wrap_pthread_create(
         // SAFETY: attributes that the program has initialised.
         unsafe { c::pthread_attr_getstacksize(attributes, &raw mut stack) };
     }
+    let on_stack = !is_shared(argument) && is_on_stack(argument);
     let number = with_heap("pthread_create", |_| {
         // Under the lock: a rank is told of its threads in the order of their numbers.
         let held = table.locks.lock(0).map_err(fault)?;
         let number = table.next.get(0) as usize;
+        if on_stack && number % table.ranks != table.rank {
+            let what = "its argument lies on the stack of the calling thread, which threads of \
+                        other ranks do not share: let it lie in a global variable or in memory of \
+                        malloc";
+            end_for("pthread_create", &what);
+        }
         if number < MAX_THREADS {
             let words = [function as usize, argument.expose_provenance(), stack];
             for (at, word) in words.into_iter().enumerate() {

@@ -58,6 +58,13 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
             "counter_cpp",
             format!("{cxx} --clump-static -std=c++20 {strict} counter.cpp -o counter_cpp"),
         ),
+        (
+            "words",
+            format!(
+                "{cc} --clump-threads -std=c11 {strict} -c pthread_words.c && \
+                 {cc} --clump-threads pthread_words.o -o words"
+            ),
+        ),
         ("parts", format!("{cc} -c counter.c -o parts.o && {cc} parts.o -o parts")),
     ];
     match host::program("pkg-config") {
@@ -92,8 +99,9 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     foreign_symbols(&prefix)
 }
 
-/// Beginnings of the names of functions of the C interface.
-const OURS: [&str; 3] = ["clump_", "AM_", "svm_"];
+/// Beginnings of the names of functions of the C interface; the last of those that stand in for
+/// functions of the C library.
+const OURS: [&str; 4] = ["clump_", "AM_", "svm_", "__wrap_"];
 
 /// Returns symbols of the installed libraries that are not ours.
 fn foreign_symbols(prefix: &Path) -> Result<Option<String>> {

@@ -6,6 +6,10 @@ const SYSTEM: &str = "-lpthread -ldl -lm";
 /// own.
 const UNUSED_OUT: &str = "-Wl,--gc-sections";
 
+/// Names of the linker's script and arguments for programs with threads, below `lib`.
+pub const SCRIPT: &str = "clump-threads.ld";
+pub const REPLACED: &str = "clump-threads.args";
+
 /// Returns the file for pkg-config, which knows the file's own location.
 pub fn pkg_config(version: &str) -> String {
     format!(
@@ -77,14 +81,17 @@ prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd) || ex
 compiler=${{{variable}:-{compiler}}}
 link=shared
 compile_only=no
+threads=no
 for word in "$@"; do
     case $word in
         -c | -S | -E | -M | -MM | -fsyntax-only) compile_only=yes ;;
         --clump-static) link=static ;;
+        --clump-threads) threads=yes ;;
         --clump-show) link_show=yes ;;
         --help)
-            echo "usage: clump-{compiler} [--clump-static] [--clump-show] WORDS OF {compiler}..."
+            echo "usage: clump-{compiler} [--clump-static | --clump-threads] [--clump-show] WORDS OF {compiler}..."
             echo "  --clump-static   link libclump.a instead of libclump.so"
+            echo "  --clump-threads  compile and link a program for pthreads that runs on several ranks"
             echo "  --clump-show     print the command instead of running it"
             echo "  ${variable}      the compiler, if it is not {compiler}"
             exit 0
@@ -96,11 +103,22 @@ while [ "$count" -gt 0 ]; do
     word=$1
     shift
     case $word in
-        --clump-static | --clump-show) ;;
+        --clump-static | --clump-threads | --clump-show) ;;
         *) set -- "$@" "$word" ;;
     esac
     count=$((count - 1))
 done
+if [ "$threads" = yes ]; then
+    if [ "$link" = static ]; then
+        echo "clump-{compiler}: --clump-threads needs the shared library: leave out --clump-static" >&2
+        exit 1
+    fi
+    # Checked functions of the C library would be called past those that stand in for them.
+    set -- -U_FORTIFY_SOURCE -fPIC "$@"
+    if [ "$compile_only" = no ]; then
+        set -- -no-pie -Wl,-T,"$prefix/lib/{SCRIPT}" -Wl,@"$prefix/lib/{REPLACED}" "$@"
+    fi
+fi
 set -- -I"$prefix/include" "$@"
 if [ "$compile_only" = no ]; then
     if [ "$link" = static ]; then

@@ -47,6 +47,7 @@ pub fn run(seed: u64, phases: u64, threads: usize) -> Result<()> {
         move_after: below(0, 3) as u8,
         heap_bytes: 1 << (30 + below(1, 8)),
         dynamic_bytes: 0,
+        ..SvmOptions::default()
     };
     let svm = cl.svm_with(&options)?;
     let home = |place| match below(place, 4) {

@@ -1,0 +1,227 @@
+//! Programs for pthreads, unchanged, on threads of a process and on the ranks of a job: the same
+//! results, whatever finds accesses to pages.
+
+use clump_process_tests::c_programs::{Linked, Workshop, capi, workshop};
+use clump_process_tests::{Folder, Job};
+use clump_test_tier::pick;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Ways to find accesses to pages, and steps of the protocol.
+const SETTINGS: [(&str, &str); 8] = [
+    ("CLUMP_SVM_FAULTS", "auto"),
+    ("CLUMP_SVM_FAULTS", "scan-own"),
+    ("CLUMP_SVM_FAULTS", "userfault"),
+    ("CLUMP_SVM_FAULTS", "protect"),
+    ("CLUMP_SVM", "base"),
+    ("CLUMP_SVM", "rf"),
+    ("CLUMP_SVM_CONSISTENCY", "fetch"),
+    ("CLUMP_SVM_DIFFS", "runs"),
+];
+
+/// Compiles a program for the ranks of a job, as `clump-cc --clump-threads` does.
+fn for_ranks(shop: &Workshop, source: &str, flags: &[&str]) -> PathBuf {
+    let link = capi().join("link");
+    let script = format!("-Wl,-T,{}", link.join("threads.ld").display());
+    let options = format!("-Wl,@{}", link.join("threads.args").display());
+    let all: Vec<&str> =
+        [flags, &["-fPIC", "-no-pie", &script, &options, "-Wl,--no-as-needed"]].concat();
+    shop.build_with(source, Linked::Shared, &all)
+}
+
+/// Compiles a program for threads of a process, without clump, and returns what it prints.
+fn on_threads(shop: &Workshop, source: &str, flags: &[&str], args: &[&str]) -> String {
+    let out = shop.folder().join("on-threads");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"]).args(flags);
+    compiler.arg("-I").arg(capi().join("include")).arg(capi().join(source));
+    let built = compiler.arg("-o").arg(&out).args(["-lm", "-lpthread"]).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let done = Command::new(out).args(args).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn job(options: &str, program: &Path, args: &[&str]) -> Job {
+    Job::of_program(options, program, args.iter().map(OsString::from))
+}
+
+/// Checks that a program prints on ranks what it prints on threads.
+fn same_as_on_threads(source: &str, flags: &[&str], args: &[&str]) {
+    let Some(shop) = workshop(source) else { return };
+    let due = on_threads(&shop, source, flags, args);
+    assert!(!due.is_empty(), "{source} prints its result");
+    let program = for_ranks(&shop, source, flags);
+    let jobs = ["-n 1", "-n 2 --nodes 2", "-n 4", "-n 4 --nodes 2"];
+    let alone = Job::any(&program).with_args(args);
+    for (options, job) in std::iter::once(("alone", alone))
+        .chain(jobs.iter().map(|options| (*options, job(options, &program, args))))
+    {
+        let done = job.finish();
+        done.expect_clean();
+        assert_eq!(done.out, due, "{options}: {}", done.err);
+    }
+    for (variable, value) in SETTINGS {
+        for _ in 0..pick(1, 5) {
+            let job = job("-n 3 --nodes 2", &program, args);
+            let done = job.with(|command| drop(command.env(variable, value))).finish();
+            if done.code != 0 && done.err.contains("userfaultfd") {
+                println!(
+                    "SKIPPED {value}: {}; a kernel that permits userfaultfd would run it",
+                    done.err
+                );
+                break;
+            }
+            done.expect_clean();
+            assert_eq!(done.out, due, "{variable}={value}: {}", done.err);
+        }
+    }
+}
+
+#[test]
+fn a_program_with_a_queue_and_lists() {
+    same_as_on_threads("examples/c/pthread_words.c", &[], &["4"]);
+}
+
+#[test]
+fn all_functions_of_pthreads() {
+    same_as_on_threads("tests/c/pthreads.c", &[], &["4"]);
+    same_as_on_threads("tests/c/pthreads.c", &[], &["5", "exit"]);
+}
+
+#[test]
+fn memory_of_threads() {
+    let folder = Folder::new();
+    let path = folder.path().join("lines").display().to_string();
+    same_as_on_threads("tests/c/pthread_memory.c", &[], &["4", &path]);
+}
+
+/// Checks that programs in the style of PARMACS run on pthreads, too, which are those of ranks.
+#[test]
+fn macros_over_pthreads() {
+    let flags = ["-include", "clump/parmacs.h", "-DCLUMP_PARMACS_THREADS"];
+    for source in ["examples/c/parmacs_tasks.c", "examples/c/parmacs_waves.c"] {
+        let Some(shop) = workshop(source) else { return };
+        let linked: Vec<&str> = flags.iter().copied().chain(["-lm"]).collect();
+        let due = on_threads(&shop, source, &flags, &["4"]);
+        let program = for_ranks(&shop, source, &linked);
+        let done = job("-n 4 --nodes 2", &program, &["4"]).finish();
+        done.expect_clean();
+        let first = |text: &str| text.split(", ").next().map(str::to_owned);
+        assert_eq!(first(&done.out), first(&due), "{}", done.err);
+    }
+}
+
+#[test]
+fn the_setting_says_how_much_is_shared() {
+    let Some(shop) = workshop("levels of sharing") else { return };
+    let program = for_ranks(&shop, "tests/c/pthread_sharing.c", &[]);
+    for (share, says) in [
+        ("heap", "heap shared, globals private, malloc private\n"),
+        ("globals", "heap shared, globals shared, malloc private\n"),
+        ("malloc", "heap shared, globals shared, malloc shared\n"),
+    ] {
+        for options in ["-n 2", "-n 2 --nodes 2"] {
+            let job = job(options, &program, &[]);
+            let done = job.with(|command| drop(command.env("CLUMP_SVM_SHARE", share))).finish();
+            done.expect_clean();
+            assert_eq!(done.out, says, "{options}: {}", done.err);
+        }
+    }
+}
+
+/// Checks that the program's end is that of all ranks, whoever causes it, and whatever waits.
+#[test]
+fn ends_of_programs() {
+    let Some(shop) = workshop("ends of programs") else { return };
+    let program = for_ranks(&shop, "tests/c/pthread_ends.c", &[]);
+    for options in ["-n 1", "-n 2", "-n 3 --nodes 2"] {
+        for (how, code) in [("w", 0), ("q", 0), ("wq", 0), ("q", 5), ("wq", 7)] {
+            let done = job(options, &program, &[how, &code.to_string()]).finish();
+            assert_eq!(done.code, code, "{options} {how}: {}", done.err);
+            if code == 0 {
+                done.expect_clean();
+                assert!(done.out.ends_with("the end\n"), "{options} {how}: {}", done.out);
+            }
+        }
+    }
+}
+
+/// Checks that an argument on the stack is one for threads of the same rank, and else an error.
+#[test]
+fn arguments_on_the_stack() {
+    let Some(shop) = workshop("arguments on the stack") else { return };
+    let program = for_ranks(&shop, "tests/c/pthread_ends.c", &[]);
+    job("-n 1", &program, &["s", "0"]).finish().expect_clean();
+    let done = job("-n 2", &program, &["s", "0"]).finish();
+    done.expect(1, &["its argument lies on the stack of the calling thread"]);
+}
+
+/// Checks that programs whose globals cannot be shared say why, and do not run.
+#[test]
+fn programs_that_cannot_be_shared() {
+    let Some(shop) = workshop("programs that cannot be shared") else { return };
+    let link = capi().join("link");
+    let script = format!("-Wl,-T,{}", link.join("threads.ld").display());
+    let options = format!("-Wl,@{}", link.join("threads.args").display());
+    let source = "tests/c/pthread_ends.c";
+    let cases: [(Linked, Vec<&str>, &str); 5] = [
+        (
+            Linked::Shared,
+            vec!["-fno-pic", "-no-pie", &script, &options],
+            "`stdout`, an object of a",
+        ),
+        (Linked::Shared, vec!["-fPIC", "-no-pie", &options], "does not fit behind the program's"),
+        (Linked::Shared, vec!["-fPIC", "-pie", &script, &options], "link it with `clump-cc"),
+        (
+            Linked::Shared,
+            vec!["-fPIC", "-no-pie", &script, &options, "-Wl,-z,lazy"],
+            "link it with -Wl,-z,now",
+        ),
+        (Linked::Static, vec!["-fPIC", "-no-pie", &script, &options], "with libclump.so"),
+    ];
+    for (linked, flags, says) in cases {
+        let program = shop.build_with(source, linked, &flags);
+        let done = job("-n 2", &program, &["q", "0"]).finish();
+        assert_ne!(done.code, 0, "{flags:?}: {}", done.out);
+        assert!(
+            done.err.contains(says) && !done.out.contains("the end"),
+            "{flags:?}: {}",
+            done.err
+        );
+    }
+}
+
+/// Checks that functions that the library lacks are errors of the linker, and all others are there.
+#[test]
+fn functions_that_are_replaced() {
+    let Some(shop) = workshop("functions that are replaced") else { return };
+    let arguments = std::fs::read_to_string(capi().join("link/threads.args")).unwrap();
+    let replaced: Vec<&str> =
+        arguments.lines().filter_map(|line| line.strip_prefix("--wrap=")).collect();
+    let nm = Command::new("nm").args(["-D", "--defined-only"]);
+    let Ok(symbols) = { nm }.arg(shop.folder().join("libclump.so")).output() else {
+        println!("SKIPPED functions that are replaced: no `nm` here; install binutils");
+        return;
+    };
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let there: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2)?.strip_prefix("__wrap_"))
+        .collect();
+    assert!(there.len() > 60, "{there:?}");
+    let unused: Vec<_> = there.iter().filter(|name| !replaced.contains(name)).collect();
+    assert!(unused.is_empty(), "{unused:?} are in the library, and not in link/threads.args");
+    let refused: Vec<_> = replaced.iter().filter(|name| !there.contains(name)).copied().collect();
+    assert!(refused.contains(&"pthread_cancel") && refused.len() < 30, "{refused:?}");
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/svm.md"));
+    let text = text.unwrap();
+    for name in refused {
+        assert!(
+            text.contains(&format!("`{name}`")),
+            "docs/svm.md does not say that {name} is refused"
+        );
+    }
+}
