@@ -16,9 +16,6 @@ pub(crate) struct SavedGlobals {
     pages: Vec<(usize, Box<[u8]>)>,
 }
 
-/// An object whose address tells if libclump is a part of the program.
-static OWN: u8 = 1;
-
 fn wrong(what: impl Into<String>) -> Fault {
     Fault::new(S::CLUMP_ERR_ARGUMENT, what)
 }
@@ -29,9 +26,6 @@ fn check(program: &Executable, share: SvmShare) -> Result<()> {
         let what = "the program's addresses differ from rank to rank: link it with `clump-cc \
                     --clump-threads`, which makes it no position-independent executable";
         return Err(wrong(what));
-    }
-    if program.globals.contains(&std::ptr::from_ref(&OWN).addr()) {
-        return Err(wrong("a program with threads has to be linked with libclump.so"));
     }
     if share >= SvmShare::Globals {
         if let Some(name) = program.copied.first() {

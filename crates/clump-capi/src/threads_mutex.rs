@@ -249,15 +249,17 @@ pub unsafe extern "C" fn __wrap_pthread_cond_timedwait(
     let clock = if by_monotonic { c::CLOCK_MONOTONIC } else { c::CLOCK_REALTIME };
     // SAFETY: a time that the program has given.
     let left = time_left(clock, unsafe { &*until });
-    let mut over = false;
+    let what = "pthread_cond_timedwait";
+    let mut timer = None;
     wait_with(&held, || {
-        let what = "pthread_cond_timedwait";
-        let wake = move || with_heap(what, |svm| waited.cond(svm)?.notify_all().map_err(fault));
-        let timer = Timer::start(left, wake);
-        let Some(waited) = object(cond) else { return };
-        with_heap(what, |svm| waited.cond(svm)?.wait_under(held.lock).map_err(fault));
-        over = timer.stop();
+        let woken = waited.clone();
+        let wake = move || with_heap(what, |svm| woken.cond(svm)?.notify_all().map_err(fault));
+        with_heap(what, |svm| {
+            let begun = || timer = Some(Timer::start(left, wake));
+            waited.cond(svm)?.wait_under_with(held.lock, begun).map_err(fault)
+        });
     });
+    let over = timer.is_some_and(Timer::stop);
     if over { c::ETIMEDOUT } else { 0 }
 }
 

@@ -8,8 +8,9 @@ use crate::error::{OsError, Result};
 use crate::refusal::{limit, no_process};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -357,12 +358,14 @@ pub unsafe fn fix_addresses(arguments: *const *mut libc::c_char) {
     if now < 0 || now == fixed || special {
         return;
     }
+    let Ok(own) = std::env::current_exe() else { return };
+    let Ok(own) = CString::new(own.into_os_string().into_vec()) else { return };
     // SAFETY: a number; concerns the programs that this process starts.
     if unsafe { libc::personality(fixed as libc::c_ulong) } < 0 {
         return;
     }
-    // SAFETY: texts that the system has left, which ends with the process if this returns not.
-    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), arguments.cast()) };
+    // SAFETY: a path and texts that the system has left.
+    unsafe { libc::execv(own.as_ptr(), arguments.cast()) };
 }
 
 /// Ends this process now: buffers are not written, and no code runs at its end.

@@ -87,7 +87,17 @@ impl SharedCondvar {
     /// # Errors
     /// Fails as [`SharedCondvar::wait`] does, or if this rank does not have the lock.
     pub fn wait_under(&self, lock: SyncObject) -> Result<()> {
+        self.wait_under_with(lock, || ())
+    }
+
+    /// Waits as [`SharedCondvar::wait_under`] does. Calls `begun` once the next that wakes all ends
+    /// this wait, too.
+    ///
+    /// # Errors
+    /// Fails as [`SharedCondvar::wait_under`] does.
+    pub fn wait_under_with(&self, lock: SyncObject, begun: impl FnOnce()) -> Result<()> {
         let number = self.draw()?;
+        begun();
         self.svm.leave(lock)?;
         self.svm.await_raised(self.flag, number)?;
         self.svm.enter(lock)

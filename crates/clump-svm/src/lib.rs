@@ -39,6 +39,7 @@ mod error;
 mod fetch_log;
 mod fragments;
 mod heap_service;
+mod heap_view;
 mod held_lease;
 mod kept_locks;
 mod local_rank;

@@ -7,6 +7,7 @@ use crate::domain::Domain;
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
 use crate::error::{ErrorKind, Result};
+use crate::heap_view::{mapped, region, view};
 use crate::kept_locks::FIRST_ALONE;
 use crate::mailbox::{CONTROL_REGION, HEAP_REGION, TWIN_REGION, op};
 use crate::node_locks::{MAX_ENTRIES, NodeLocks, table_bytes};
@@ -22,17 +23,9 @@ use clump_coll::{Max, Min, Team};
 use clump_os::clock;
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
-use clump_shm::cells::Cells;
-use clump_shm::region::Pages;
 use clump_trace::Counter;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
-
-/// Addresses at which a heap may begin: one in each stride from the first on, far from where
-/// programs, their heaps and libraries lie.
-const FIRST_ADDRESS: usize = 1 << 44;
-const ADDRESS_STRIDE: usize = 1 << 40;
-const ADDRESSES: usize = 80;
 
 static OPEN: AtomicBool = AtomicBool::new(false);
 
@@ -101,51 +94,6 @@ unsafe impl Sync for Inner {}
 #[derive(Debug, Clone)]
 pub struct Svm {
     inner: Arc<Inner>,
-}
-
-/// Maps a region of the node, made `bytes` bytes long.
-fn region(context: &RankContext, number: u8, bytes: u64) -> Result<clump_rma::SegmentName> {
-    let node = context.node();
-    let name = node.open_region(number, bytes, Pages::Base)?;
-    node.grow_region(number, bytes)?;
-    Ok(name)
-}
-
-fn mapped(context: &RankContext, number: u8, bytes: u64) -> Result<Cells> {
-    let name = region(context, number, bytes)?;
-    let missing = clump_shm::Error::NotANode("a region of it is not there");
-    Ok(Cells::over(context.node().map_registered(name)?.ok_or(missing)?.0))
-}
-
-/// Maps the heap at an address that is free in all ranks, or over the program's variables.
-fn view(
-    context: &RankContext,
-    team: &Team,
-    heap: clump_rma::SegmentName,
-    options: &SvmOptions,
-) -> Result<Mapping> {
-    let bytes = options.heap_bytes;
-    let place = options.globals.map_or((0, 0), ProgramGlobals::place);
-    let packed = (place.0 as u64) << 24 | place.1 as u64 / PAGE as u64;
-    if team.all_reduce(packed, Min)? != team.all_reduce(packed, Max)? {
-        return Err(ErrorKind::Different.into());
-    }
-    if options.globals.is_some() {
-        // SAFETY: whoever has made the description gives the contents up.
-        let mapping = unsafe { context.node().map_registered_over(heap, place) }.ok().flatten();
-        let all_have = team.all_reduce(u64::from(mapping.is_some()), Min)? == 1;
-        return mapping.filter(|_| all_have).ok_or_else(|| ErrorKind::GlobalsEnclosed.into());
-    }
-    for number in 0..ADDRESSES {
-        let address = FIRST_ADDRESS + number * ADDRESS_STRIDE;
-        let mapping = context.node().map_registered_at(heap, address).ok().flatten();
-        if team.all_reduce(u64::from(mapping.is_some()), Min)? == 1
-            && let Some(mapping) = mapping
-        {
-            return Ok(mapping);
-        }
-    }
-    Err(ErrorKind::NoAddress(bytes).into())
 }
 
 impl Svm {

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod leave;
 mod runtime;
 
 pub use clump_boot::Error as BootError;

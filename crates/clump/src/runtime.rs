@@ -1,5 +1,6 @@
 //! The runtime object of a process.
 
+use crate::leave::Leave;
 use crate::{Error, Result};
 use clump_am::{AsContext, Dest, Endpoint, Name, Ownership, RankContext, Settings, Tag};
 use clump_boot::boot::Control;
@@ -488,28 +489,5 @@ impl Clump {
 impl AsContext for Clump {
     fn context(&self) -> &Arc<RankContext> {
         &self.inner.context
-    }
-}
-
-/// The last field of a runtime to be dropped: by then the endpoints of the collectives are closed.
-#[derive(Debug)]
-struct Leave(Arc<RankContext>);
-
-impl Leave {
-    fn leave(&self) {
-        // A child by `fork` has a copy of this, and is no rank that could leave.
-        if !std::thread::panicking() && !clump_os::forked::is_child() {
-            self.0.close_network();
-            if let Some(trace) = self.0.trace() {
-                trace.conclude();
-            }
-            self.0.node().finalize(self.0.rank());
-        }
-    }
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.leave();
     }
 }

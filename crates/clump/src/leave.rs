@@ -1,0 +1,28 @@
+//! The end of a rank's part in its job.
+
+use clump_am::RankContext;
+use std::sync::Arc;
+
+/// The last field of a runtime to be dropped: by then the endpoints of the collectives are closed.
+#[derive(Debug)]
+pub(crate) struct Leave(pub(crate) Arc<RankContext>);
+
+impl Leave {
+    /// Leaves, unless this is a child by `fork`, or a panic is under way.
+    pub(crate) fn leave(&self) {
+        // A child by `fork` has a copy of this, and is no rank that could leave.
+        if !std::thread::panicking() && !clump_os::forked::is_child() {
+            self.0.close_network();
+            if let Some(trace) = self.0.trace() {
+                trace.conclude();
+            }
+            self.0.node().finalize(self.0.rank());
+        }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
