@@ -57,6 +57,7 @@ pub mod threads;
 pub mod threads_files;
 pub mod threads_gather;
 mod threads_globals;
+mod threads_heap;
 pub mod threads_keys;
 pub mod threads_main;
 pub mod threads_memory;

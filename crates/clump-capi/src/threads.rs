@@ -3,13 +3,12 @@
 //! Programs are linked so that these functions stand in for those of the C library
 //! (`lib/clump-threads.ld`). Thread `t` runs on rank `t` modulo the number of ranks; 0 is `main`.
 
-use crate::svm::heap;
 use crate::svm_sync::fault;
-use crate::threads_object::is_shared;
+use crate::threads_heap::{end_for, is_shared, with_heap};
 use clump::svm::{Home, SharedArray, SharedFlags, SharedLocks, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library::{self as c, ThreadFunction};
-use clump_os::{console, process, thread};
+use clump_os::{console, thread};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -44,18 +43,6 @@ static TABLE: RwLock<Option<Arc<ThreadTable>>> = RwLock::new(None);
 thread_local! {
     /// Number of this thread in the program.
     static NUMBER: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-/// Ends this process because a function of the program cannot do its work.
-#[cold]
-pub(crate) fn end_for(what: &str, why: &dyn std::fmt::Display) -> ! {
-    console::err_at_once(&["clump: ", what, ": ", &why.to_string(), "\n"]);
-    process::exit_at_once(1)
-}
-
-/// Runs `run` with the heap; a failure ends the process, since programs do not expect one.
-pub(crate) fn with_heap<R>(what: &str, run: impl FnOnce(&Svm) -> Result<R>) -> R {
-    heap(what, run).unwrap_or_else(|why| end_for(what, &why.whole().to_string_lossy()))
 }
 
 /// Returns a number that no other thread has.
@@ -256,7 +243,7 @@ pub unsafe extern "C" fn __wrap_pthread_join(
     result: *mut *mut c_void,
 ) -> c_int {
     let Some(table) = table() else { return c::ESRCH };
-    let Some(number) = (thread as u64).checked_sub(1) else { return c::ESRCH };
+    let Some(number) = thread.checked_sub(1) else { return c::ESRCH };
     if number == own_number() {
         return c::EDEADLK;
     }

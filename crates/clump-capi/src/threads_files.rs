@@ -3,8 +3,8 @@
 
 use crate::svm::heap;
 use crate::svm_transfer::{svm_pread, svm_pwrite, svm_read, svm_recv, svm_send, svm_write};
+use crate::threads_heap::{are_mallocs_shared, is_shared};
 use crate::threads_memory::{__wrap_free, __wrap_malloc};
-use crate::threads_object::{are_mallocs_shared, is_shared};
 use clump_os::c_library as c;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};

@@ -1,7 +1,8 @@
 //! Barriers, read-write locks and semaphores of a program whose threads run on several ranks.
 
 use crate::svm_sync::fault;
-use crate::threads::{own_number, with_heap};
+use crate::threads::own_number;
+use crate::threads_heap::with_heap;
 use crate::threads_object::{ThreadObject, object};
 use clump::svm::{SharedArray, Svm};
 use clump_ffi::fault::Result;

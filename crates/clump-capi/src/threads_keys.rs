@@ -1,7 +1,7 @@
 //! Keys of values that each thread has for itself, known to all ranks of a program.
 
 use crate::svm_sync::fault;
-use crate::threads::with_heap;
+use crate::threads_heap::with_heap;
 use clump::svm::{Home, SharedArray, SharedLocks, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library as c;

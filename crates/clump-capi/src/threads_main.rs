@@ -3,10 +3,11 @@
 
 use crate::svm::{HEAP, heap, open_with};
 use crate::svm_sync::fault;
-use crate::threads::{self, end_for};
+use crate::threads;
 use crate::threads_globals::SavedGlobals;
+use crate::threads_heap::{SharedRange, end_for};
 use crate::threads_keys;
-use crate::threads_object::{self, SharedRange};
+use crate::threads_object;
 use clump::svm::SvmOptions;
 use clump_boot::{Config, SvmShare};
 use clump_ffi::fault::{Fault, Result};

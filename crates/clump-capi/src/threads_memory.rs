@@ -3,8 +3,7 @@
 
 use crate::svm::heap;
 use crate::svm_sync::fault;
-use crate::threads::with_heap;
-use crate::threads_object::{are_mallocs_shared, is_shared};
+use crate::threads_heap::{are_mallocs_shared, is_shared, with_heap};
 use clump::svm::Home;
 use clump_os::c_library as c;
 use clump_os::error::set_errno;

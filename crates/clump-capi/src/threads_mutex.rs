@@ -2,13 +2,13 @@
 //! several ranks.
 
 use crate::svm_sync::fault;
-use crate::threads::{own_number, with_heap};
+use crate::threads::own_number;
+use crate::threads_heap::with_heap;
 use crate::threads_object::{ThreadObject, object};
 use crate::threads_timed::{Timer, time_left};
 use clump_os::c_library as c;
 use clump_os::sync::Ordering;
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Offset of a mutex's type in it, as initialisers and `pthread_mutex_init` set it.
@@ -18,7 +18,7 @@ const RECURSIVE: c_int = 1;
 const CLOCK: usize = 9;
 const MONOTONIC: c_int = 2;
 /// Time in which a mutex can be had that is free.
-const ATTEMPT: Duration = Duration::from_millis(20);
+const ATTEMPT: Duration = Duration::from_millis(100);
 
 /// Takes a mutex for the calling thread.
 fn take(object: &ThreadObject) {
@@ -103,8 +103,8 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_unlock(mutex: *mut c::pthread_mute
 }
 
 /// Takes a mutex that can be had before so much time is over.
-fn take_within(object: &Arc<ThreadObject>, patience: Duration) -> bool {
-    let taken = object.attempt.take(object, patience);
+fn take_within(object: &ThreadObject, patience: Duration) -> bool {
+    let taken = object.attempt.take(patience);
     if taken {
         object.owner.store(own_number() + 1, Ordering::Relaxed);
     }
@@ -112,7 +112,7 @@ fn take_within(object: &Arc<ThreadObject>, patience: Duration) -> bool {
 }
 
 /// Takes a mutex that no thread has.
-fn try_to_take(object: &Arc<ThreadObject>) -> c_int {
+fn try_to_take(object: &ThreadObject) -> c_int {
     let free = object.owner.load(Ordering::Relaxed) == 0;
     if free && take_within(object, ATTEMPT) { 0 } else { c::EBUSY }
 }

@@ -5,12 +5,12 @@
 //! or again, is the same for all. Each rank remembers the places that it has found.
 
 use crate::svm_sync::fault;
-use crate::threads::with_heap;
+use crate::threads_heap::{is_known, with_heap};
 use crate::threads_timed::LockAttempt;
 use clump::svm::{Home, SharedArray, SharedCondvar, SharedLocks, Svm, SyncObject};
 use clump_ffi::fault::{Fault, Result};
 use clump_ffi::status::clump_status as S;
-use clump_os::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use clump_os::sync::AtomicU64;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -34,51 +34,6 @@ struct ObjectTable {
 
 static TABLE: RwLock<Option<Arc<ObjectTable>>> = RwLock::new(None);
 
-/// Addresses that the program's threads share.
-#[derive(Debug)]
-pub(crate) struct SharedRange {
-    first: AtomicUsize,
-    last: AtomicUsize,
-}
-
-impl SharedRange {
-    const fn new() -> Self {
-        Self { first: AtomicUsize::new(0), last: AtomicUsize::new(0) }
-    }
-
-    fn contains(&self, address: usize) -> bool {
-        let first = self.first.load(Ordering::Relaxed);
-        (first..self.last.load(Ordering::Relaxed)).contains(&address)
-    }
-
-    fn become_range(&self, (first, last): (usize, usize)) {
-        self.first.store(first, Ordering::Relaxed);
-        self.last.store(last, Ordering::Relaxed);
-    }
-
-    /// Sets the range to the heap; `globals` are objects, too, but private ones.
-    pub(crate) fn set(svm: &Svm, globals: (usize, usize), mallocs: bool) {
-        GLOBALS.become_range(globals);
-        let (first, last) = svm.addresses();
-        HEAP.become_range((first, last));
-        MALLOCS.store(mallocs, Ordering::Relaxed);
-    }
-}
-
-static HEAP: SharedRange = SharedRange::new();
-static GLOBALS: SharedRange = SharedRange::new();
-static MALLOCS: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if an address lies in the shared heap.
-pub(crate) fn is_shared<T>(address: *const T) -> bool {
-    HEAP.contains(address.addr())
-}
-
-/// Returns true if the program allocates in the shared heap.
-pub(crate) fn are_mallocs_shared() -> bool {
-    MALLOCS.load(Ordering::Relaxed)
-}
-
 /// An object, as one rank knows it.
 #[derive(Debug)]
 pub(crate) struct ThreadObject {
@@ -92,7 +47,7 @@ pub(crate) struct ThreadObject {
     /// Thread of this rank that has the lock as a mutex, one more than its number; and how often.
     pub(crate) owner: AtomicU64,
     pub(crate) depth: AtomicU64,
-    pub(crate) attempt: LockAttempt,
+    pub(crate) attempt: Arc<LockAttempt>,
 }
 
 impl ThreadObject {
@@ -119,7 +74,7 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
 /// Returns the object at an address; `None` if threads of other ranks do not know it.
 pub(crate) fn object<T>(at: *const T) -> Option<Arc<ThreadObject>> {
     let address = at.addr();
-    if !HEAP.contains(address) && !GLOBALS.contains(address) {
+    if !is_known(address) {
         return None;
     }
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner).clone()?;
@@ -159,7 +114,7 @@ impl ObjectTable {
             own: base + (at + OWN) * size_of::<u64>(),
             owner: AtomicU64::new(0),
             depth: AtomicU64::new(0),
-            attempt: LockAttempt::default(),
+            attempt: Arc::new(LockAttempt::of(number(1).map_err(fault)?)),
         };
         held.release().map_err(fault)?;
         Ok(object)

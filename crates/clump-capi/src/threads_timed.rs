@@ -1,8 +1,8 @@
 //! Waits that end with time: attempts to take a lock, and timers beside a condition variable.
 
 use crate::svm_sync::fault;
-use crate::threads::{end_for, with_heap};
-use crate::threads_object::ThreadObject;
+use crate::threads_heap::{end_for, with_heap};
+use clump::svm::SyncObject;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_os::{c_library as c, clock, thread};
 use std::ffi::c_int;
@@ -51,8 +51,9 @@ enum AttemptState {
 
 /// Attempt of a rank to take a lock, for at most so long. A helper of its own waits for the lock,
 /// since nobody can end that wait; a lock that it gets too late it gives back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LockAttempt {
+    lock: SyncObject,
     state: Mutex<AttemptState>,
     changed: Condvar,
     /// True while a thread has the lock that the helper took.
@@ -60,9 +61,14 @@ pub(crate) struct LockAttempt {
 }
 
 impl LockAttempt {
-    /// Takes the lock of `object`, to which this attempt belongs. Returns false if it cannot be had
-    /// in time.
-    pub(crate) fn take(&self, object: &Arc<ThreadObject>, patience: Duration) -> bool {
+    /// Returns the attempt to take a lock, which has not begun.
+    pub(crate) fn of(lock: SyncObject) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Self { lock, state, changed, claimed: AtomicBool::new(false) }
+    }
+
+    /// Takes the lock. Returns false if it cannot be had in time.
+    pub(crate) fn take(self: &Arc<Self>, patience: Duration) -> bool {
         let begun = clock::now_ns();
         let left = || patience.saturating_sub(Duration::from_nanos(clock::now_ns() - begun));
         // A thread of this rank may have what an earlier attempt has got.
@@ -74,8 +80,8 @@ impl LockAttempt {
         match *state {
             AttemptState::Idle => {
                 *state = AttemptState::Asking(1);
-                let object = object.clone();
-                start("pthread_mutex_trylock", move || help(&object));
+                let own = self.clone();
+                start("pthread_mutex_trylock", move || help(&own));
             }
             AttemptState::Asking(threads) => *state = AttemptState::Asking(threads + 1),
             _ => return false,
@@ -121,10 +127,9 @@ impl LockAttempt {
 }
 
 /// Waits for a lock on behalf of threads that do not wait for long.
-fn help(object: &ThreadObject) {
+fn help(attempt: &LockAttempt) {
     let what = "pthread_mutex_trylock";
-    with_heap(what, |svm| svm.enter(object.lock).map_err(fault));
-    let attempt = &object.attempt;
+    with_heap(what, |svm| svm.enter(attempt.lock).map_err(fault));
     let mut state = lock(&attempt.state);
     let mut gives = true;
     if *state != AttemptState::Asking(0) {
@@ -137,7 +142,7 @@ fn help(object: &ThreadObject) {
         gives = *state == AttemptState::Released;
     }
     if gives {
-        with_heap(what, |svm| svm.leave(object.lock).map_err(fault));
+        with_heap(what, |svm| svm.leave(attempt.lock).map_err(fault));
     }
     *state = AttemptState::Idle;
     attempt.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The program of this process, as the dynamic linker has loaded it: where its global variables lie,
+//! The program of this process, as the dynamic linker has loaded it: where its variables lie,
 //! and which of them are not its own.
 
 use crate::page::PAGE;

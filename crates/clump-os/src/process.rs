@@ -342,9 +342,9 @@ fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result
 }
 
 /// Starts this program anew, with the arguments that it was started with, unless it lies at
-/// addresses that are the same in each process. Returns where they are, or where the kernel does not
-/// permit that (personality(2)). What the process has done so far is lost but for its descriptors:
-/// called first.
+/// addresses that are the same in each process. Returns where they are, or where the kernel does
+/// not permit that (personality(2)). What the process has done so far is lost but for its
+/// descriptors: called first.
 ///
 /// # Safety
 /// `arguments` are those of `main`.

@@ -3,7 +3,6 @@
 use crate::error::{ErrorKind, Result};
 use crate::node_pages::PAGE;
 use crate::program_globals::ProgramGlobals;
-use crate::svm::SvmOptions;
 use clump_am::RankContext;
 use clump_coll::{Max, Min, Team};
 use clump_os::map::Mapping;
@@ -40,16 +39,15 @@ pub(crate) fn view(
     context: &RankContext,
     team: &Team,
     heap: clump_rma::SegmentName,
-    options: &SvmOptions,
+    (bytes, globals): (u64, Option<ProgramGlobals>),
 ) -> Result<Mapping> {
-    let bytes = options.heap_bytes;
-    let place = options.globals.map_or((0, 0), ProgramGlobals::place);
-    let packed = (place.0 as u64) << 24 | place.1 as u64 / PAGE as u64;
+    let place = globals.map_or((0, 0), ProgramGlobals::place);
+    let packed = ((place.0 as u64) << 24) | (place.1 / PAGE) as u64;
     if team.all_reduce(packed, Min)? != team.all_reduce(packed, Max)? {
         return Err(ErrorKind::Different.into());
     }
-    if options.globals.is_some() {
-        // SAFETY: whoever has made the description gives the contents up.
+    if globals.is_some() {
+        // SAFETY: what the description has been made for (`ProgramGlobals::new`).
         let mapping = unsafe { context.node().map_registered_over(heap, place) }.ok().flatten();
         let all_have = team.all_reduce(u64::from(mapping.is_some()), Min)? == 1;
         return mapping.filter(|_| all_have).ok_or_else(|| ErrorKind::GlobalsEnclosed.into());

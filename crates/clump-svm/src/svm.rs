@@ -110,12 +110,13 @@ impl Svm {
         }
         let heap_bytes = options.heap_bytes.max(1).next_multiple_of(PAGE as u64);
         let nnodes = context.node().nnodes() as usize;
+        let place = (heap_bytes, options.globals);
         let heap = region(context, HEAP_REGION, heap_bytes)?;
         let ranks = context.node().local_ranks().len() as u32;
         let mut pages_move = false;
         let coherence = if nnodes == 1 {
             let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
-            let view = view(context, team, heap, options)?;
+            let view = view(context, team, heap, place)?;
             let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
             Coherence::Hardware { locks, view, sums, opened_ns }
         } else {
@@ -124,7 +125,7 @@ impl Svm {
             let control = mapped(context, CONTROL_REGION, leases.end())?;
             let missing = clump_shm::Error::NotANode("it has no network interface");
             let caller = Caller::open(context, (control, leases)).ok_or(missing)?;
-            let view = view(context, team, heap, options)?;
+            let view = view(context, team, heap, place)?;
             let config = clump_boot::Config::load()?;
             let (choice, step) = (config.svm_faults, config.svm);
             let mut engine = AccessEngine::open(&view, choice, EngineLevel::MAX)?;
@@ -169,15 +170,21 @@ impl Svm {
             pages_move,
         };
         let svm = Self { inner: Arc::new(inner) };
-        if let Some(globals) = options.globals {
-            let first = svm.alloc(globals.place().1 as u64, Home::Block)?;
-            debug_assert_eq!(first.addr().get(), globals.place().0, "the heap begins with them");
+        svm.reserve(options.globals, dynamic_pages)?;
+        Ok(svm)
+    }
+
+    /// Allocates what the heap begins with, and what its dynamic part needs. A collective.
+    fn reserve(&self, globals: Option<ProgramGlobals>, dynamic_pages: u64) -> Result<()> {
+        if let Some(globals) = globals {
+            let (address, bytes) = globals.place();
+            let first = self.alloc(bytes as u64, Home::Block)?;
+            debug_assert_eq!(first.addr().get(), address, "the heap begins with them");
         }
         if dynamic_pages > 0 {
-            let first = svm.inner.heap_bytes / PAGE as u64;
-            svm.reserve_dynamic((first, dynamic_pages))?;
+            self.reserve_dynamic((self.inner.heap_bytes / PAGE as u64, dynamic_pages))?;
         }
-        Ok(svm)
+        Ok(())
     }
 
     /// Allocates what the dynamic part needs. A collective.

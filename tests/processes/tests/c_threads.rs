@@ -137,7 +137,7 @@ fn the_setting_says_how_much_is_shared() {
     }
 }
 
-/// Checks that the program's end is that of all ranks, whoever causes it, and whatever waits.
+/// Checks that the program's end is that of all ranks, on any of which it is caused.
 #[test]
 fn ends_of_programs() {
     let Some(shop) = workshop("ends of programs") else { return };
