@@ -19,7 +19,7 @@ const BUILD: Duration = Duration::from_secs(1800);
 const QUICK: Duration = Duration::from_secs(120);
 
 /// Our symbols; all others become local in the static library.
-const OURS: &[&str] = &["clump_*", "AM_*"];
+const OURS: &[&str] = &["clump_*", "AM_*", "svm_*"];
 
 /// The parameters of an installation.
 #[derive(Debug)]

@@ -282,4 +282,38 @@ mod tests {
             assert!(said.contains("boot a kernel") && !said.contains('\n'), "{said}");
         }
     }
+
+    #[test]
+    fn memory_of_a_file_takes_the_place_of_private_memory_if_there_is_room_behind() {
+        let address = 1 << 43;
+        let private = |first: usize, pages: usize| {
+            let how = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+            let at = std::ptr::without_provenance_mut(first);
+            let prot = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: a fresh mapping, which replaces nothing.
+            unsafe { rustix::mm::mmap_anonymous(at, pages * PAGE, prot, how) }.unwrap()
+        };
+        let byte = private(address, 2).cast::<u8>();
+        // SAFETY: the page just mapped.
+        unsafe { byte.write(7) };
+        let file = sealed_memory("test", 8 * PAGE as u64).unwrap();
+        // SAFETY: nothing refers to these pages but the pointer above.
+        let over = |bytes| unsafe { Mapping::shared_over(&file, 0, bytes, (address, 2 * PAGE)) };
+        let behind = private(address + 4 * PAGE, 1);
+        assert!(over(8 * PAGE).is_err() && over(2 * PAGE).is_err());
+        // SAFETY: as above.
+        assert_eq!(unsafe { byte.read() }, 7, "nothing was replaced");
+        // SAFETY: the page just mapped.
+        unsafe { rustix::mm::munmap(behind, PAGE) }.unwrap();
+        let mapping = over(8 * PAGE).unwrap();
+        assert_eq!((mapping.base().addr().get(), mapping.bytes()), (address, 8 * PAGE));
+        // SAFETY: the mapping's first page.
+        unsafe {
+            assert_eq!(mapping.base().as_ptr().read_volatile(), 0);
+            mapping.base().as_ptr().write_volatile(9);
+        }
+        let again = Mapping::shared(&file, 0, 8 * PAGE).unwrap();
+        assert_eq!(again.words()[0].load(crate::sync::Ordering::Relaxed), 9);
+        mapping.protect(PAGE, 2 * PAGE, Rights::Read).unwrap();
+    }
 }
