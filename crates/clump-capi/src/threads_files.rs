@@ -1,30 +1,74 @@
-//! Calls of a program by which the kernel reads or writes memory that threads share: pages of it
-//! that are not here are fetched before.
+//! Calls of a program by which the kernel reads or writes memory that threads share. It gets a
+//! private copy: pages of the heap may be elsewhere, and another thread may have them taken away in
+//! the midst of a call, which would then move fewer bytes than on threads.
 
-use crate::svm::heap;
-use crate::svm_transfer::{svm_pread, svm_pwrite, svm_read, svm_recv, svm_send, svm_write};
 use crate::threads_heap::{are_mallocs_shared, is_shared};
 use crate::threads_memory::{__wrap_free, __wrap_malloc};
 use clump_os::c_library as c;
-use std::ffi::{c_char, c_int, c_void};
-use std::ptr::{NonNull, null_mut};
+use clump_os::error::set_errno;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
 
-/// Makes memory ready for a call that reads it, or writes it.
-fn touch(memory: *const c_void, bytes: usize, stores: bool) {
-    let Some(first) = NonNull::new(memory.cast_mut().cast()) else { return };
-    // What fails here fails in the call.
-    let _ = heap("a call of the system", |svm| {
-        svm.touch(first, bytes, stores);
-        Ok(())
-    });
+/// Runs a call that reads memory of the program, with a copy.
+///
+/// # Safety
+/// So many bytes are there.
+unsafe fn from_copy(
+    memory: *const c_void,
+    bytes: usize,
+    call: impl FnOnce(*const c_void) -> isize,
+) -> isize {
+    if !is_shared(memory) {
+        return call(memory);
+    }
+    let Some(mut own) = private(bytes) else { return -1 };
+    // SAFETY: the caller's bytes, and as many of a fresh allocation.
+    unsafe { memory.cast::<u8>().copy_to_nonoverlapping(own.as_mut_ptr(), bytes) };
+    call(own.as_ptr().cast())
 }
 
-/// Makes a text ready.
-fn touch_text(text: *const c_char) {
-    if is_shared(text) {
-        // SAFETY: a text of the program; reading it has its pages fetched.
-        let _ = unsafe { c::strlen(text) };
+/// Runs a call that writes memory of the program and returns the bytes written, with a copy.
+///
+/// # Safety
+/// There is room for so many bytes.
+unsafe fn into_copy(
+    memory: *mut c_void,
+    bytes: usize,
+    call: impl FnOnce(*mut c_void) -> isize,
+) -> isize {
+    if !is_shared(memory) {
+        return call(memory);
     }
+    let Some(mut own) = private(bytes) else { return -1 };
+    let moved = call(own.as_mut_ptr().cast());
+    let count = usize::try_from(moved).unwrap_or(0).min(bytes);
+    // SAFETY: the caller's room, and as many bytes of the allocation.
+    unsafe { own.as_ptr().copy_to_nonoverlapping(memory.cast(), count) };
+    moved
+}
+
+/// Returns private memory; `None`, and ENOMEM, where there is none.
+fn private(bytes: usize) -> Option<Vec<u8>> {
+    let mut own = Vec::new();
+    if own.try_reserve_exact(bytes).is_err() {
+        set_errno(c::ENOMEM);
+        return None;
+    }
+    own.resize(bytes, 0);
+    Some(own)
+}
+
+/// Runs a call that takes a text, with a copy.
+///
+/// # Safety
+/// It is a text.
+unsafe fn with_text<R>(text: *const c_char, call: impl FnOnce(*const c_char) -> R) -> R {
+    if !is_shared(text) {
+        return call(text);
+    }
+    // SAFETY: a text of the program.
+    let own = CString::from(unsafe { CStr::from_ptr(text) });
+    call(own.as_ptr())
 }
 
 /// Stands in for `read`.
@@ -33,12 +77,8 @@ fn touch_text(text: *const c_char) {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_read(fd: c_int, memory: *mut c_void, bytes: usize) -> isize {
-    if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::read(fd, memory, bytes) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_read(fd, memory, bytes) as isize }
+    unsafe { into_copy(memory, bytes, |own| c::read(fd, own, bytes)) }
 }
 
 /// Stands in for `write`.
@@ -47,12 +87,8 @@ pub unsafe extern "C" fn __wrap_read(fd: c_int, memory: *mut c_void, bytes: usiz
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_write(fd: c_int, memory: *const c_void, bytes: usize) -> isize {
-    if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::write(fd, memory, bytes) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_write(fd, memory, bytes) as isize }
+    unsafe { from_copy(memory, bytes, |own| c::write(fd, own, bytes)) }
 }
 
 /// Stands in for `pread`.
@@ -66,12 +102,8 @@ pub unsafe extern "C" fn __wrap_pread(
     bytes: usize,
     offset: i64,
 ) -> isize {
-    if !is_shared(memory) || offset < 0 {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::pread(fd, memory, bytes, offset) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_pread(fd, memory, bytes, offset as u64) as isize }
+    unsafe { into_copy(memory, bytes, |own| c::pread(fd, own, bytes, offset)) }
 }
 
 /// Stands in for `pwrite`.
@@ -85,12 +117,8 @@ pub unsafe extern "C" fn __wrap_pwrite(
     bytes: usize,
     offset: i64,
 ) -> isize {
-    if !is_shared(memory) || offset < 0 {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::pwrite(fd, memory, bytes, offset) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_pwrite(fd, memory, bytes, offset as u64) as isize }
+    unsafe { from_copy(memory, bytes, |own| c::pwrite(fd, own, bytes, offset)) }
 }
 
 /// Stands in for `recv`.
@@ -104,12 +132,8 @@ pub unsafe extern "C" fn __wrap_recv(
     bytes: usize,
     flags: c_int,
 ) -> isize {
-    if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::recv(fd, memory, bytes, flags) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_recv(fd, memory, bytes, flags) as isize }
+    unsafe { into_copy(memory, bytes, |own| c::recv(fd, own, bytes, flags)) }
 }
 
 /// Stands in for `send`.
@@ -123,15 +147,11 @@ pub unsafe extern "C" fn __wrap_send(
     bytes: usize,
     flags: c_int,
 ) -> isize {
-    if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
-        return unsafe { c::send(fd, memory, bytes, flags) };
-    }
     // SAFETY: as the program has asked for.
-    unsafe { svm_send(fd, memory, bytes, flags) as isize }
+    unsafe { from_copy(memory, bytes, |own| c::send(fd, own, bytes, flags)) }
 }
 
-/// Stands in for `fread`, which passes long reads on to the kernel.
+/// Stands in for `fread`.
 ///
 /// # Safety
 /// As for that.
@@ -142,12 +162,19 @@ pub unsafe extern "C" fn __wrap_fread(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    touch(memory, bytes.saturating_mul(count), true);
     // SAFETY: as the program has asked for.
-    unsafe { c::fread(memory, bytes, count, stream) }
+    unsafe {
+        let mut items = 0;
+        into_copy(memory, bytes.saturating_mul(count), |own| {
+            // A part of an item may have been read behind the last whole one.
+            items = c::fread(own, bytes, count, stream);
+            (items * bytes) as isize
+        });
+        items
+    }
 }
 
-/// Stands in for `fwrite`, which passes long writes on to the kernel.
+/// Stands in for `fwrite`.
 ///
 /// # Safety
 /// As for that.
@@ -158,9 +185,15 @@ pub unsafe extern "C" fn __wrap_fwrite(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    touch(memory, bytes.saturating_mul(count), false);
     // SAFETY: as the program has asked for.
-    unsafe { c::fwrite(memory, bytes, count, stream) }
+    unsafe {
+        let mut items = 0;
+        from_copy(memory, bytes.saturating_mul(count), |own| {
+            items = c::fwrite(own, bytes, count, stream);
+            0
+        });
+        items
+    }
 }
 
 /// Stands in for `fputs`.
@@ -169,9 +202,8 @@ pub unsafe extern "C" fn __wrap_fwrite(
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fputs(text: *const c_char, stream: *mut c::FILE) -> c_int {
-    touch_text(text);
     // SAFETY: as the program has asked for.
-    unsafe { c::fputs(text, stream) }
+    unsafe { with_text(text, |own| c::fputs(own, stream)) }
 }
 
 /// Stands in for `fopen`.
@@ -180,9 +212,8 @@ pub unsafe extern "C" fn __wrap_fputs(text: *const c_char, stream: *mut c::FILE)
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fopen(path: *const c_char, mode: *const c_char) -> *mut c::FILE {
-    touch_text(path);
     // SAFETY: as the program has asked for.
-    unsafe { c::fopen(path, mode) }
+    unsafe { with_text(path, |own| c::fopen(own, mode)) }
 }
 
 /// Stands in for `open`. Its last argument is there only for some flags.
@@ -191,9 +222,8 @@ pub unsafe extern "C" fn __wrap_fopen(path: *const c_char, mode: *const c_char) 
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_open(path: *const c_char, flags: c_int, mode: c::mode_t) -> c_int {
-    touch_text(path);
     // SAFETY: as the program has asked for.
-    unsafe { c::open(path, flags, mode) }
+    unsafe { with_text(path, |own| c::open(own, flags, mode)) }
 }
 
 /// Stands in for `getline`.
