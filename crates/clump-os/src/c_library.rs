@@ -2,25 +2,22 @@
 //! linked so: for memory and objects that are not shared.
 
 pub use libc::{
-    CLOCK_MONOTONIC, CLOCK_REALTIME, EAGAIN, EBUSY, EDEADLK, EINVAL, ENOMEM, ENOTSUP, EPERM, ESRCH,
+    CLOCK_MONOTONIC, CLOCK_REALTIME, EAGAIN, EBUSY, EDEADLK, EINVAL, ENOMEM, EPERM, ESRCH,
     ETIMEDOUT, FILE, RTLD_DEFAULT, aligned_alloc, calloc, clock_gettime, cpu_set_t, dlsym, exit,
     fflush, fopen, fputs, fread, free, fwrite, malloc, malloc_usable_size, memalign, mode_t, open,
     posix_memalign, pread, pthread_attr_destroy, pthread_attr_getstack, pthread_attr_getstacksize,
     pthread_attr_init, pthread_attr_setstacksize, pthread_attr_t, pthread_barrier_destroy,
     pthread_barrier_init, pthread_barrier_t, pthread_barrier_wait, pthread_barrierattr_t,
-    pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_init, pthread_cond_signal,
-    pthread_cond_t, pthread_cond_timedwait, pthread_cond_wait, pthread_condattr_t,
-    pthread_getaffinity_np, pthread_getattr_np, pthread_getspecific, pthread_join,
-    pthread_key_create, pthread_key_delete, pthread_key_t, pthread_mutex_lock, pthread_mutex_t,
-    pthread_mutex_timedlock, pthread_mutex_trylock, pthread_mutex_unlock, pthread_mutexattr_t,
-    pthread_once, pthread_once_t, pthread_rwlock_destroy, pthread_rwlock_init,
-    pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, pthread_rwlock_trywrlock,
-    pthread_rwlock_unlock, pthread_rwlock_wrlock, pthread_rwlockattr_t, pthread_self,
-    pthread_setaffinity_np, pthread_setname_np, pthread_setspecific, pthread_spin_destroy,
-    pthread_spin_init, pthread_spin_lock, pthread_spin_trylock, pthread_spin_unlock,
-    pthread_spinlock_t, pthread_t, pwrite, read, realloc, recv, sem_destroy, sem_getvalue,
-    sem_init, sem_post, sem_t, sem_trywait, sem_wait, send, strdup, strlen, strndup, strnlen,
-    timespec, write,
+    pthread_cond_broadcast, pthread_cond_signal, pthread_cond_t, pthread_cond_timedwait,
+    pthread_cond_wait, pthread_getaffinity_np, pthread_getattr_np, pthread_getspecific,
+    pthread_join, pthread_key_create, pthread_key_delete, pthread_key_t, pthread_mutex_lock,
+    pthread_mutex_t, pthread_mutex_timedlock, pthread_mutex_trylock, pthread_mutex_unlock,
+    pthread_once, pthread_once_t, pthread_rwlock_init, pthread_rwlock_rdlock, pthread_rwlock_t,
+    pthread_rwlock_tryrdlock, pthread_rwlock_trywrlock, pthread_rwlock_unlock,
+    pthread_rwlock_wrlock, pthread_rwlockattr_t, pthread_self, pthread_setaffinity_np,
+    pthread_setname_np, pthread_setspecific, pthread_spin_lock, pthread_spin_trylock,
+    pthread_spin_unlock, pthread_spinlock_t, pthread_t, pwrite, read, realloc, recv, sem_getvalue,
+    sem_init, sem_post, sem_t, sem_trywait, sem_wait, send, strlen, strnlen, timespec, write,
 };
 use std::ffi::{c_char, c_int, c_void};
 
