@@ -20,7 +20,6 @@ use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
-pub(crate) use idle::IDLE_NS;
 pub(crate) use long::LongBody;
 use peer_streams::{MIN_BULK, PeerStreams};
 use rx::Rx;

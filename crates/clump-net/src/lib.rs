@@ -27,6 +27,7 @@ mod connection;
 mod deliveries;
 mod endpoint_table;
 mod flow;
+mod idle_time;
 mod order;
 pub mod original;
 mod outbox;

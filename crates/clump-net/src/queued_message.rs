@@ -1,7 +1,7 @@
 //! Messages that wait in a stack for their endpoint, and the messages that one receive hands over.
 
-use crate::connection::IDLE_NS;
 use crate::endpoint_table::Refusal;
+use crate::idle_time::IDLE_NS;
 use crate::original::Original;
 use crate::payload_pool::PayloadPool;
 use clump_driver::Inbound;

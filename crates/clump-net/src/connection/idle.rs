@@ -2,11 +2,8 @@
 
 use super::Connection;
 use super::traffic_count::TrafficCount;
+use crate::idle_time::IDLE_NS;
 use clump_proto::Nanos;
-
-/// Time without traffic after which memory is given back: much longer than the pauses of a program
-/// that communicates, so that its buffers are made once.
-pub(crate) const IDLE_NS: Nanos = 1_000_000_000;
 
 impl Connection {
     /// Gives back memory if there was no traffic for a while. Returns the time of the next attempt;

@@ -53,9 +53,10 @@ fn main() -> Result<()> {
         };
         let (start, most) = middle(started);
         println!("start: {} KiB, at most {} KiB", start >> 10, most >> 10);
-        if peers > 0 {
-            let (each, most) = middle(talked);
-            println!("{peers} peers: {} bytes each, at most {}", each / peers, most / peers);
+        let (grown, most) = middle(talked);
+        let of_peer = |bytes: u64| bytes.checked_div(peers);
+        if let (Some(each), Some(most)) = (of_peer(grown), of_peer(most)) {
+            println!("{peers} peers: {each} bytes each, at most {most}");
         }
     }
     cl.barrier()?;

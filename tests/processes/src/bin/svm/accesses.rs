@@ -98,7 +98,7 @@ pub fn await_page(folder: &Path) -> Result<()> {
 /// Descriptors, mappings and threads of a process.
 #[derive(Default)]
 struct Held {
-    /// What each descriptor is open on, sorted.
+    /// Names of the files that they are open on, sorted.
     descriptors: Vec<String>,
     mappings: usize,
     threads: usize,
