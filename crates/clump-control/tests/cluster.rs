@@ -97,6 +97,8 @@ pub struct Cluster {
     steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
     serial: u64,
     launcher_due: Option<u64>,
+    /// Time until which the launcher sends commands.
+    sent_until: u64,
     /// Steps that wait for the launcher while it is stopped, and since when it is.
     held: Option<(u64, Vec<Step>)>,
     events: Vec<Event>,
@@ -123,6 +125,7 @@ impl Cluster {
             steps: BinaryHeap::new(),
             serial: 0,
             launcher_due: None,
+            sent_until: 0,
             held: None,
             events: Vec::new(),
             commands: Vec::new(),
@@ -324,11 +327,12 @@ impl Cluster {
                 Decision::Command(command) => {
                     self.commands.push(command);
                     let number = self.commands.len() - 1;
-                    let mut at = self.now + DELAY;
+                    // One after another, behind those of the command before: none overtakes.
+                    self.sent_until = self.sent_until.max(self.now + DELAY);
                     for node in 0..self.nodes {
                         if !self.rules.is_lost(node) {
-                            at += SEND;
-                            self.at(at, Step::Command(node, number));
+                            self.sent_until += SEND;
+                            self.at(self.sent_until, Step::Command(node, number));
                         }
                     }
                 }
