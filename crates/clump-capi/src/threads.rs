@@ -77,7 +77,10 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
 
 /// Has the threads run that are created for this rank, until the program ends.
 pub(crate) fn serve() {
-    let Some(table) = table() else { return };
+    let Some(table) = table() else {
+        debug_assert!(false, "the table was made before");
+        return;
+    };
     let first = usize::from(table.rank == 0);
     for order in first.. {
         with_heap("waiting for threads", |_| {
@@ -106,7 +109,10 @@ pub(crate) fn serve() {
 
 /// Tells the ranks that the program ends, or, of rank 0 alone, that it is to end.
 pub(crate) fn tell_end(all: bool) {
-    let Some(table) = table() else { return };
+    let Some(table) = table() else {
+        debug_assert!(false, "the table was made before");
+        return;
+    };
     let last = if all { table.ranks } else { 1 };
     with_heap("the end of the program", |_| {
         (0..last).try_for_each(|rank| table.given.set(rank, ALL_ORDERS).map_err(fault))
@@ -137,6 +143,7 @@ impl BegunThread {
             }
             let status =
                 c::pthread_create(&raw mut native, &raw const attributes, begin_thread, argument);
+            c::pthread_attr_destroy(&raw mut attributes);
             if status == 0 { c::pthread_join(native, &raw mut result) } else { status }
         };
         if status != 0 {
@@ -294,7 +301,10 @@ pub unsafe extern "C-unwind" fn __wrap_pthread_exit(result: *mut c_void) -> ! {
 
 /// Waits until all threads have ended, those included that are created meanwhile.
 fn await_all() {
-    let Some(table) = table() else { return };
+    let Some(table) = table() else {
+        debug_assert!(false, "`main` has its number from the table");
+        return;
+    };
     let mut number = 1;
     loop {
         let created = with_heap("pthread_exit", |_| {

@@ -1,6 +1,6 @@
 //! Objects by which threads of a program wait for each other, found by their addresses.
 //!
-//! What lies at the address is left alone. An object has a place in a table that all ranks share,
+//! The memory at the address is left alone. An object has a place in a table that all ranks share,
 //! which its first use takes and nothing gives back; so an object that is initialised statically,
 //! or again, is the same for all. Each rank remembers the places that it has found.
 

@@ -174,8 +174,8 @@ impl Mapping {
     /// replaced then.
     ///
     /// # Safety
-    /// What lies in the bytes to be replaced is accessed through raw pointers alone, and nobody
-    /// needs its contents.
+    /// Objects in the bytes to be replaced are accessed through raw pointers alone, and nobody
+    /// needs their contents.
     pub unsafe fn shared_over(
         fd: impl AsFd,
         offset: u64,

@@ -3,8 +3,10 @@
 use crate::fetch_log::{FetchLog, FetchNote};
 use crate::mailbox::fetch_log_place;
 use crate::node_pages::PAGE;
+use crate::node_word::{NOTED_AT, node_word};
 use crate::page_leases::{LeaseTable, LeaseTerms, PageLease};
 use crate::store_lock::StoreLock;
+use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 
 /// A lease, which is given up when it is dropped.
@@ -44,11 +46,13 @@ impl<'a> HeldLease<'a> {
         twin: Option<&[u8; PAGE]>,
         store: impl FnOnce() -> bool,
     ) -> Option<bool> {
+        let noted = node_word(self.cells, NOTED_AT)?;
         let _lock = StoreLock::take_as_rank(self.cells)?;
         if !self.lease.is_held(self.local_rank) || !store() {
             return None;
         }
         self.log.append(note, twin);
+        noted.fetch_or(1 << (self.local_rank % u64::BITS), Ordering::Relaxed);
         self.lease.close();
         Some(self.log.is_half_full())
     }

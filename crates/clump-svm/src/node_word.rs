@@ -12,6 +12,8 @@ pub(crate) const UNCHANGED_AT: u64 = 64;
 pub(crate) const LAST_UNCHANGED_AT: u64 = 72;
 /// Lock between events of the interface and stores of fetched pages.
 pub(crate) const STORE_LOCK_AT: u64 = 192;
+/// Ranks with notes of fetched pages, as bits, modulo 64; changed under that lock.
+pub(crate) const NOTED_AT: u64 = 200;
 /// Messages that the interface has sent.
 pub(crate) const SENT_AT: u64 = 128;
 /// Those with diffs.

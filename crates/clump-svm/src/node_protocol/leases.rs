@@ -6,9 +6,11 @@ use crate::fetch_log::{FetchLog, FetchNote};
 use crate::mailbox::fetch_log_place;
 use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
+use crate::node_word::{NOTED_AT, node_word};
 use crate::page_leases::{LeaseTable, LeaseTerms};
 use crate::store_lock::StoreLock;
 use crate::version_record::VersionRecord;
+use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 
 impl NodeProtocol {
@@ -23,8 +25,11 @@ impl NodeProtocol {
         let memory = self.memory.clone();
         let is_over = || memory.job().first_death().is_some();
         let _lock = StoreLock::take_as_interface(cells, is_over);
-        for rank in 0..self.ranks.len() as u16 {
-            self.note_fetched(rank, context, cells);
+        let noted = node_word(cells, NOTED_AT).map_or(0, |word| word.swap(0, Ordering::Relaxed));
+        for rank in (0..self.ranks.len() as u16).take_while(|_| noted != 0) {
+            if noted >> (u32::from(rank) % u64::BITS) & 1 != 0 {
+                self.note_fetched(rank, context, cells);
+            }
         }
         event(self, context);
         self.open_pages(context);
@@ -80,12 +85,11 @@ impl NodeProtocol {
         context: &mut dyn NodeRegions,
     ) -> Result<(), PageFailure> {
         let FetchNote { page, access, version } = *note;
-        let version = version.version(self.place.nodes);
-        let (Some((_, state)), Some(version)) = (&mut self.state, version) else { return Ok(()) };
-        let Some(new_twin) = state.note_fetched((rank, page), access, version) else {
-            debug_assert!(false, "a rank stores open pages");
-            return Ok(());
-        };
+        let version = version.version(self.place.nodes).ok_or(PageFailure::Malformed)?;
+        let (_, state) = self.state.as_mut().ok_or(PageFailure::Malformed)?;
+        let noted = state.note_fetched((rank, page), access, version);
+        debug_assert!(noted.is_some(), "a rank stores open pages");
+        let new_twin = noted.ok_or(PageFailure::Malformed)?;
         if let Some(local) = self.ranks.get_mut(usize::from(rank)) {
             local.note_taken(page, access);
         }
