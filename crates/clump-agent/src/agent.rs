@@ -409,7 +409,7 @@ impl Agent {
     /// has no memory at all before it closes anything.
     fn is_replaced(&self, rank: u32) -> bool {
         let Some(pid) = self.node.memory.rank(rank).map(|block| block.pid()) else { return false };
-        let own = || procfs::descendants(process::own_pid());
+        let own = crate::sweep::own_descendants;
         procfs::maps_memory(pid, MEMORY_LABEL) == Some(false)
             && (self.adoption.is_some() || own().iter().any(|p| p.pid == pid))
     }

@@ -10,11 +10,17 @@ use clump_os::procfs::{self, Process};
 use clump_os::{clock, epoll, signal};
 use std::time::Duration;
 
+/// Returns the living descendants of this process, which adopts orphans. Looks at all processes of
+/// the machine only if it has a child.
+pub(crate) fn own_descendants() -> Vec<Process> {
+    if process::is_childless() { Vec::new() } else { procfs::descendants(process::own_pid()) }
+}
+
 /// Kills all descendants of this process except those that are spared, and their descendants;
 /// returns the killed.
 pub(crate) fn kill_below(spared: &[u32]) -> Vec<Process> {
     let mut safe = spared.to_vec();
-    let mut doomed = procfs::descendants(process::own_pid());
+    let mut doomed = own_descendants();
     // Nearest first: a parent is classified before its children.
     doomed.retain(|p| {
         let is_safe = safe.contains(&p.pid) || safe.contains(&p.parent);

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 /// Parses the command line and executes it.
 pub fn main() -> ExitCode {
+    clump_os::clock::begin();
     match prepared() {
         Ok(()) => work(),
         Err(error) => {

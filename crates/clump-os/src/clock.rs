@@ -55,11 +55,21 @@ fn virtual_counter() -> u64 {
     count
 }
 
+/// Time and cycles of the moment from which the counter's rate is measured.
+static BEGIN: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Begins to measure the rate of the counter, where the processor does not state it. A program that
+/// calls it 2 ms before it needs the rate does not wait for that.
+pub fn begin() {
+    BEGIN.get_or_init(|| (now_ns(), cycles()));
+}
+
 /// Returns cycles of [`cycles`] per millisecond, at least 1: what the processor says, else measured
-/// once per process (about 2 ms).
+/// once per process (over 2 ms or more, since [`begin`]).
 fn cycles_per_ms() -> u64 {
     static RATE: OnceLock<u64> = OnceLock::new();
-    *RATE.get_or_init(|| stated_per_ms().unwrap_or_else(measured_per_ms).max(1))
+    let measured = || measured_per_ms(*BEGIN.get_or_init(|| (now_ns(), cycles())));
+    *RATE.get_or_init(|| stated_per_ms().unwrap_or_else(measured).max(1))
 }
 
 /// Returns the rate that the processor states (`CNTFRQ_EL0`); firmware that did not set it left 0.
@@ -79,13 +89,14 @@ fn stated_per_ms() -> Option<u64> {
     None
 }
 
-fn measured_per_ms() -> u64 {
-    let (t0, c0) = (now_ns(), cycles());
+/// Returns the rate since a moment, 2 ms after it at the earliest.
+fn measured_per_ms((t0, c0): (u64, u64)) -> u64 {
     while now_ns() - t0 < 2_000_000 {
         std::hint::spin_loop();
     }
     let (t1, c1) = (now_ns(), cycles());
-    c1.wrapping_sub(c0).saturating_mul(1_000_000) / (t1 - t0).max(1)
+    let rate = u128::from(c1.wrapping_sub(c0)) * 1_000_000 / u128::from((t1 - t0).max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// Returns cycles of [`cycles`] per microsecond, at least 1.
@@ -130,7 +141,8 @@ mod tests {
         assert_eq!(cycles_per_us(), (cycles_per_ms() / 1000).max(1));
         if let Some(stated) = stated_per_ms() {
             // A preemption between two readings of the pair makes the measured rate wrong.
-            let close = (0..50).any(|_| measured_per_ms().abs_diff(stated) <= stated / 20);
+            let close = (0..50)
+                .any(|_| measured_per_ms((now_ns(), cycles())).abs_diff(stated) <= stated / 20);
             assert!(close, "the processor states {stated}");
         }
     }

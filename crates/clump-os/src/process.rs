@@ -7,7 +7,9 @@
 use crate::error::{OsError, Result};
 use crate::refusal::{limit, no_process};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions,
+};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -287,6 +289,13 @@ pub fn changed() -> Result<ChildEvents> {
         Err(Errno::INTR) => Ok(ChildEvents::Nothing),
         Err(e) => Err(OsError::new("waiting for children", e)),
     }
+}
+
+/// Returns true if this process has no child, of any state: then, if it adopts orphans, no
+/// descendant either.
+pub fn is_childless() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(rustix::process::waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
 /// Waits for the end of child `pid`, and for no other's.

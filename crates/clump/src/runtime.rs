@@ -44,6 +44,7 @@ struct Inner {
 /// Fails if another process of this rank has joined, or this process has; if it is a child by
 /// `fork` of one that has; on bad settings; or if a rank died meanwhile.
 pub fn init() -> Result<Clump> {
+    clump_os::clock::begin();
     if clump_os::forked::is_child() {
         return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
     }

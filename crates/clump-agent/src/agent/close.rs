@@ -8,7 +8,7 @@ use crate::outcome::{Heartbeats, NodeOutcome};
 use crate::refusal::Refusal;
 use crate::sweep;
 use clump_os::process::ChildEvents;
-use clump_os::{clock, process, procfs, signal};
+use clump_os::{clock, process, signal};
 use std::collections::BTreeMap;
 
 impl Agent {
@@ -79,7 +79,7 @@ impl Agent {
             let chosen: Vec<String> = chosen.map(|address| address.to_string()).collect();
             config.insert("addresses".into(), chosen.join(" "));
         }
-        let survivors = procfs::descendants(process::own_pid());
+        let survivors = sweep::own_descendants();
         let counters = crate::scene::counters(&self.node.memory);
         let (traffic, intervals) = crate::scene::traffic(&self.node.memory);
         let heartbeats = self.heartbeats.as_ref().map(HeartbeatSocket::counts);
