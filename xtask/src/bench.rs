@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: runs the instruments of the laboratory, stores what they measured, and
-//! writes the tables of BENCHMARKS.md from what is stored.
+//! writes the tables of pages ([`PAGES`]) from what is stored.
 //!
 //! `docs/benchmarks/results/*.json` has the tables. A row begins with what people recorded; runs
 //! by this command replace its figures. Text around the tables is written by hand.
@@ -25,7 +25,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const PAGE: &str = "BENCHMARKS.md";
+/// Pages with tables.
+const PAGES: [&str; 2] = ["BENCHMARKS.md", "docs/benchmarks/shared-memory.md"];
 /// Longest time of one instrument.
 const LIMIT: Duration = Duration::from_secs(3600);
 
@@ -45,7 +46,10 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
         ["--render"] => Vec::new(),
         ["--list"] => {
             for instrument in all() {
-                println!("{:<28} clump {}", instrument.name, instrument.words.join(" "));
+                let settings = instrument.settings.iter();
+                let settings: String =
+                    settings.map(|(key, value)| format!("{key}={value} ")).collect();
+                println!("{:<28} {settings}clump {}", instrument.name, instrument.words.join(" "));
             }
             return Ok(true);
         }
@@ -75,11 +79,18 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
             tables.iter().try_for_each(|table| table.store(root))?;
         }
     }
-    let path = root.join(PAGE);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
-    std::fs::write(&path, page::render(&text, &tables)?)
-        .with_context(|| format!("writing {PAGE}"))?;
-    println!("bench: {PAGE} has the tables of {} files", tables.len());
+    let mut shown = 0;
+    for page in PAGES {
+        let path = root.join(page);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {page}"))?;
+        let (text, tables_of_page) = page::render(&text, &tables)?;
+        std::fs::write(&path, text).with_context(|| format!("writing {page}"))?;
+        shown += tables_of_page;
+    }
+    if shown != tables.len() {
+        bail!("{shown} of {} tables have a place on a page", tables.len());
+    }
+    println!("bench: the tables of {} files are in {}", tables.len(), PAGES.join(", "));
     Ok(true)
 }
 
@@ -108,6 +119,7 @@ fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> 
     let release = host::target(root).join("release");
     let mut clump = Command::new(release.join("clump"));
     clump.args(instrument.command_line(&release.join("examples")));
+    clump.envs(instrument.settings.iter().copied());
     let ended = command::run_read(&mut clump, LIMIT)?;
     if !ended.success {
         bail!("{}: {}", instrument.name, ended.why);

@@ -5,12 +5,16 @@ use super::results::Goal;
 
 const GLOBAL: &str = "global-memory";
 const SHARED: &str = "shared-memory-applications";
+const LADDER: &str = "shared-memory-ladder";
+const CLUSTERS: &str = "shared-memory-clusters";
 const PEERS: &str = "applications-beside-mpi";
 const UPDATES: &str = "/figures/million updates a second";
 const ADDITIONS: &str = "/figures/million additions a second";
 const READS: &str = "/figures/million reads a second";
 /// Path of the speed-up in what applications of shared memory print.
 const SPEED_UP: &str = "/figures/times as fast as serial";
+/// Path of the messages of the protocol between nodes, of all ranks.
+const SENT: &str = "/counts/messages between nodes";
 const TWO_NODES: &[&str] = &["-n", "2", "--nodes", "2"];
 
 /// Applications of the global address space: row, name and options, and the path of their figure,
@@ -24,7 +28,7 @@ const OF_GLOBAL: [(&str, &[&str], &str); 5] = [
 ];
 
 /// Applications of shared memory: row, name and options.
-const OF_SHARED: [(&str, &[&str]); 14] = [
+const OF_SHARED: [(&str, &[&str]); 15] = [
     ("lu", &["lu"]),
     ("fft", &["fft"]),
     ("ocean", &["ocean"]),
@@ -33,6 +37,7 @@ const OF_SHARED: [(&str, &[&str]); 14] = [
     ("radix-svm", &["radix-svm"]),
     ("raytrace", &["raytrace"]),
     ("volrend", &["volrend"]),
+    ("barnes-svm-original", &["barnes-svm", "--tree", "original"]),
     ("barnes-svm-spatial", &["barnes-svm", "--tree", "spatial"]),
     ("jacobi", &["jacobi"]),
     ("matmul", &["matmul"]),
@@ -44,6 +49,30 @@ const OF_SHARED: [(&str, &[&str]); 14] = [
 /// Shapes of jobs, one a column of the table of shared memory.
 const SHAPES: [(&str, &[&str]); 3] =
     [("one-rank", &["-n", "1"]), ("one-node", &["-n", "2"]), ("two-nodes", TWO_NODES)];
+
+/// Applications of paper 003 (table 1) that run on each step of the protocol ladder.
+const ON_THE_LADDER: [&str; 10] = [
+    "fft",
+    "lu",
+    "ocean",
+    "water-nsq",
+    "water-spatial",
+    "radix-svm",
+    "volrend",
+    "raytrace",
+    "barnes-svm-original",
+    "barnes-svm-spatial",
+];
+
+/// Steps of the ladder (paper 003, section 2), one a column of its table.
+const STEPS: [&str; 5] = ["base", "dw", "rf", "dd", "nil"];
+
+/// Applications of paper 002 (table 1).
+const ON_CLUSTERS: [&str; 8] =
+    ["jacobi", "matmul", "gauss", "fft", "tsp", "water-nsq", "barnes-svm-original", "unstructured"];
+
+/// Nodes that eight ranks are divided among, one number a column of the table of clusters.
+const NODES_OF_EIGHT: [&str; 3] = ["8", "4", "2"];
 
 /// Comparisons with the same work in MPI: name and scope of the instrument, and the columns of its
 /// time and its ratio.
@@ -60,7 +89,7 @@ const TASKS: [(&str, [&str; 2]); 4] = [
 
 /// Returns the instruments of all applications.
 pub fn all() -> Vec<Instrument> {
-    global().chain(shared()).chain(beside()).collect()
+    global().chain(shared()).chain(ladder()).chain(clusters()).chain(beside()).collect()
 }
 
 fn global() -> impl Iterator<Item = Instrument> {
@@ -83,10 +112,50 @@ fn shared() -> impl Iterator<Item = Instrument> {
     })
 }
 
+/// Returns name and options of an application of shared memory.
+fn of_shared(row: &str) -> Option<&'static [&'static str]> {
+    OF_SHARED.into_iter().find_map(|(name, words)| (name == row).then_some(words))
+}
+
+/// Returns each application on each step of the ladder, on two nodes with a rank each.
+fn ladder() -> impl Iterator<Item = Instrument> {
+    let rows = ON_THE_LADDER.into_iter().filter_map(|row| Some((row, of_shared(row)?)));
+    rows.flat_map(|(row, words)| {
+        (1..).zip(STEPS).map(move |(column, step)| {
+            let figure = FigureSource::new((LADDER, row, column), SPEED_UP, (1.0, "", 2), None);
+            let name = format!("{row}-{step}");
+            let on = application(name, &[words, TWO_NODES].concat(), figure);
+            Instrument { settings: vec![("CLUMP_SVM", step)].into(), ..on }
+        })
+    })
+}
+
+/// Returns each application with eight ranks on nodes of 1, 2 and 4 ranks, at the smallest size.
+fn clusters() -> impl Iterator<Item = Instrument> {
+    let rows = ON_CLUSTERS.into_iter().filter_map(|row| Some((row, of_shared(row)?)));
+    rows.flat_map(|(row, words)| {
+        (1..).zip(NODES_OF_EIGHT).map(move |(column, nodes)| {
+            let figure = FigureSource::new((CLUSTERS, row, column), SENT, (1.0, "", 0), None);
+            let options = ["-n", "8", "--nodes", nodes, "--size", "ci", "--json"];
+            Instrument {
+                name: format!("{row}-8-on-{nodes}").into(),
+                words: [&["app"], words, &options].concat().into(),
+                settings: Vec::new().into(),
+                figures: vec![figure].into(),
+            }
+        })
+    })
+}
+
 /// Returns what runs an application at the size for measurements.
 fn application(name: String, words: &[&'static str], figure: FigureSource) -> Instrument {
     let words = [&["app"], words, &["--size", "measure", "--json"]].concat();
-    Instrument { name: name.into(), words: words.into(), figures: vec![figure].into() }
+    Instrument {
+        name: name.into(),
+        words: words.into(),
+        settings: Vec::new().into(),
+        figures: vec![figure].into(),
+    }
 }
 
 fn beside() -> impl Iterator<Item = Instrument> {
@@ -100,6 +169,11 @@ fn beside() -> impl Iterator<Item = Instrument> {
         });
         let words = vec!["lab", "applications", "--scope", scope, "--json"];
         let figures = figures.collect::<Vec<_>>();
-        Instrument { name: name.into(), words: words.into(), figures: figures.into() }
+        Instrument {
+            name: name.into(),
+            words: words.into(),
+            settings: Vec::new().into(),
+            figures: figures.into(),
+        }
     })
 }

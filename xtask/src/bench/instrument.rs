@@ -13,6 +13,8 @@ pub struct Instrument {
     pub name: Cow<'static, str>,
     /// Its command line. A word that begins with `example:` is the path of that example.
     pub words: Cow<'static, [&'static str]>,
+    /// Settings of the job: variables of the environment, and their values.
+    pub settings: Cow<'static, [(&'static str, &'static str)]>,
     /// Its figures.
     pub figures: Cow<'static, [FigureSource]>,
 }

@@ -13,6 +13,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("logp"),
         words: Cow::Borrowed(&["lab", "logp", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[
             FigureSource {
                 only: Some(("/data/placement", "separate_cores")),
@@ -43,6 +44,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("idle-net"),
         words: Cow::Borrowed(&["lab", "logp", "--scope", "all", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[FigureSource::new(
             (NODE, "round-trip-with-the-network-enabled-but-idle-without", 1),
             "/data/idle_network/ratio",
@@ -53,6 +55,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("compare"),
         words: Cow::Borrowed(&["lab", "compare", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[
             FigureSource::new(
                 (PEERS, "one-node-round-trip-of-8-bytes", 1),
@@ -83,6 +86,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("loss"),
         words: Cow::Borrowed(&["lab", "loss", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[
             FigureSource::new(
                 (NODES, "goodput-at-1-loss-lossless", 1),
@@ -101,6 +105,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("flood"),
         words: Cow::Borrowed(&["lab", "flood", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[FigureSource::new(
             (NODES, "flood-of-50-000-foreign-packets-s-of-a-processor", 1),
             "/data/processor",
@@ -111,6 +116,7 @@ pub const LABORATORY: &[Instrument] = &[
     Instrument {
         name: Cow::Borrowed("urgent"),
         words: Cow::Borrowed(&["lab", "urgent", "--json"]),
+        settings: Cow::Borrowed(&[]),
         figures: Cow::Borrowed(&[FigureSource::new(
             (NODES, "round-trip-under-bulk-control-ahead-of-data-in-line", 1),
             "/data/rows/0/loaded_ns/ratio",

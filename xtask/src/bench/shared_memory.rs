@@ -22,6 +22,7 @@ const US: (f64, &str, usize) = (1.0, "us", 1);
 pub const SHARED_MEMORY: &[Instrument] = &[Instrument {
     name: Cow::Borrowed("svm-cost"),
     words: Cow::Borrowed(&["run", "-n", "2", "--nodes", "2", "example:svm_cost", "--json"]),
+    settings: Cow::Borrowed(&[]),
     figures: Cow::Borrowed(&[
         figure("get-of-4-kib-r", "/data/get_4096_us", US, None),
         figure("get-of-8-bytes", "/data/get_8_us", US, None),
