@@ -43,6 +43,7 @@ mod notice_log;
 mod page_version;
 mod placement;
 mod rank_view;
+pub mod testing;
 mod varint;
 mod vector_time;
 

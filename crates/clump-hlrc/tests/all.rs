@@ -4,7 +4,5 @@
 mod diffs;
 mod every_interleaving;
 mod formats;
-mod oracle;
-mod programs;
 mod random_programs;
 mod world;

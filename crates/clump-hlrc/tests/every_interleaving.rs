@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use clump_hlrc::testing::Op::{
+    self, Await, Barrier, Fence, Follow, Lock, Peek, Place, Read, Set, Unlock, Write,
+};
 use clump_hlrc::{
     Config, Consistency, DiffTransfer, FetchRule, NoticeTransfer, Placement, PlacementTable,
     TwinTime,
 };
 use clump_test_tier::pick;
 
-use crate::programs::Op::{
-    self, Await, Barrier, Fence, Follow, Lock, Peek, Place, Read, Set, Unlock, Write,
-};
 use crate::world::{PAGE, World, settings};
 
 /// Moments visited, and whether a rank followed a pointer to old bytes.

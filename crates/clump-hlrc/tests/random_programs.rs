@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
+use clump_hlrc::testing::{Op, ProgramShape, random_programs};
 use clump_hlrc::{Config, Consistency, FetchRule, NoticeTransfer, Placement, TwinTime};
 use clump_test_tier::pick;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::every_interleaving::{TRANSFERS, explore};
-use crate::programs::Op;
 use crate::world::{PAGE, World, settings};
 
 /// Random numbers of a seed.
@@ -19,124 +19,9 @@ impl Sampler {
         (self.0.next_u64() % bound as u64) as usize
     }
 
-    fn byte(&mut self) -> u8 {
-        self.0.next_u64() as u8
+    fn programs(&mut self, shape: &ProgramShape) -> Vec<Vec<Op>> {
+        random_programs(shape, &mut || self.0.next_u64())
     }
-}
-
-/// Discipline by which a byte is used without races; neighbours have different ones, so that pages
-/// are shared falsely.
-#[derive(Clone, Copy)]
-enum Discipline {
-    /// Used under this lock only.
-    Locked(u64),
-    /// Written by one rank between two barriers, and read by nobody else.
-    Owned,
-    /// Written before this flag is set, and read behind it.
-    Flagged(u64),
-}
-
-/// Shape of a random job.
-struct Shape {
-    ranks: usize,
-    bytes: usize,
-    locks: u64,
-    flags: u64,
-    phases: usize,
-}
-
-fn discipline(shape: &Shape, addr: usize) -> Discipline {
-    match addr % 3 {
-        0 => Discipline::Locked((addr / 3) as u64 % shape.locks),
-        1 => Discipline::Owned,
-        _ => Discipline::Flagged((addr / 3) as u64 % shape.flags),
-    }
-}
-
-/// Rank that owns a byte, or sets a flag, in a phase.
-fn owner(shape: &Shape, salt: u64, number: usize, phase: usize) -> usize {
-    // Some owners stay for long, so that homes move to them.
-    let turn = if number.is_multiple_of(2) { phase } else { phase / 4 };
-    let mixed = (salt ^ (number as u64 * 0x9e37_79b9)).wrapping_add(turn as u64 * 0x85eb_ca6b);
-    (mixed.wrapping_mul(0xff51_afd7_ed55_8ccd) >> 33) as usize % shape.ranks
-}
-
-fn addresses(shape: &Shape, wanted: impl Fn(Discipline, usize) -> bool) -> Vec<usize> {
-    (0..shape.bytes).filter(|&addr| wanted(discipline(shape, addr), addr)).collect()
-}
-
-fn access(random: &mut Sampler, out: &mut Vec<Op>, from: &[usize], reads_only: bool) {
-    if from.is_empty() {
-        return;
-    }
-    let addr = from[random.below(from.len())];
-    let write = !reads_only && random.below(2) == 0;
-    out.push(if write { Op::Write(addr, random.byte()) } else { Op::Read(addr) });
-}
-
-/// Appends what one rank does between two barriers.
-fn phase(shape: &Shape, random: &mut Sampler, salt: u64, at: (usize, usize), out: &mut Vec<Op>) {
-    let (rank, number) = at;
-    let owned = addresses(shape, |d, addr| {
-        matches!(d, Discipline::Owned) && owner(shape, salt, addr, number) == rank
-    });
-    let value = number as u64 + 1;
-    let mut flag = 0;
-    for _ in 0..random.below(6) {
-        match random.below(4) {
-            0 => {
-                let lock = random.below(shape.locks as usize) as u64;
-                let under =
-                    addresses(shape, |d, _| matches!(d, Discipline::Locked(l) if l == lock));
-                out.push(Op::Lock(lock));
-                for _ in 0..random.below(4) {
-                    access(random, out, &under, false);
-                    access(random, out, &owned, false);
-                }
-                out.push(Op::Unlock(lock));
-            }
-            1 if flag < shape.flags => {
-                let behind =
-                    addresses(shape, |d, _| matches!(d, Discipline::Flagged(f) if f == flag));
-                let sets = owner(shape, salt, flag as usize + 1000, number) == rank;
-                if !sets {
-                    out.push(Op::Await(flag, value));
-                }
-                for _ in 0..random.below(4) {
-                    access(random, out, &behind, !sets);
-                }
-                if sets {
-                    out.push(Op::Set(flag, value));
-                }
-                flag += 1;
-            }
-            2 => out.push(Op::Fence),
-            _ => access(random, out, &owned, false),
-        }
-    }
-    // Each flag is set in the end, and flags are awaited in ascending order: nobody waits for ever.
-    for late in flag..shape.flags {
-        if owner(shape, salt, late as usize + 1000, number) == rank {
-            out.push(Op::Set(late, value));
-        }
-    }
-}
-
-fn random_programs(shape: &Shape, random: &mut Sampler) -> Vec<Vec<Op>> {
-    let salt = random.0.next_u64();
-    let mut programs = vec![Vec::new(); shape.ranks];
-    for number in 0..shape.phases {
-        for (rank, program) in programs.iter_mut().enumerate() {
-            phase(shape, random, salt, (rank, number), program);
-            // A barrier of some, now and then, before that of all.
-            let some = shape.ranks / 2 + 1;
-            if number % 3 == 1 && rank < some && some < shape.ranks {
-                program.push(Op::Barrier(7, some as u32));
-            }
-            program.push(Op::Barrier(number as u64 % 2, shape.ranks as u32));
-        }
-    }
-    programs
 }
 
 fn random_settings(random: &mut Sampler, shape: (u16, u16, u32)) -> Config {
@@ -170,7 +55,7 @@ fn random_settings(random: &mut Sampler, shape: (u16, u16, u32)) -> Config {
 fn run(seed: u64, nodes: u16, ranks: u16, pages: u32, phases: usize) {
     println!("seed {seed}, {nodes} nodes of {ranks} ranks, {pages} pages, {phases} phases");
     let mut random = Sampler(Xoshiro256PlusPlus::seed_from_u64(seed));
-    let shape = Shape {
+    let shape = ProgramShape {
         ranks: usize::from(nodes) * usize::from(ranks),
         bytes: pages as usize * PAGE,
         locks: 1 + random.below(5) as u64,
@@ -179,7 +64,7 @@ fn run(seed: u64, nodes: u16, ranks: u16, pages: u32, phases: usize) {
     };
     let config = random_settings(&mut random, (nodes, ranks, pages));
     println!("{config:?}");
-    let programs = Rc::new(random_programs(&shape, &mut random));
+    let programs = Rc::new(random.programs(&shape));
     let diffs = TRANSFERS[random.below(TRANSFERS.len())];
     println!("{diffs:?}");
     let mut world = World::new(&config, &programs).sending(diffs);
@@ -217,7 +102,7 @@ fn tiny_jobs_in_every_order() {
         println!("seed {seed}");
         let mut random = Sampler(Xoshiro256PlusPlus::seed_from_u64(seed));
         let (nodes, ranks) = [(2, 1), (3, 1), (2, 2)][random.below(3)];
-        let shape = Shape {
+        let shape = ProgramShape {
             ranks: usize::from(nodes * ranks),
             bytes: 2 * PAGE,
             locks: 1,
@@ -228,7 +113,7 @@ fn tiny_jobs_in_every_order() {
         println!("{config:?}");
         let limit = pick(1_000, 3_000);
         let transfers = [TRANSFERS[random.below(TRANSFERS.len())]];
-        let programs = random_programs(&shape, &mut random);
+        let programs = random.programs(&shape);
         let explored = explore(&config, &programs, &transfers, (true, limit));
         whole += usize::from(explored.moments < limit);
     }

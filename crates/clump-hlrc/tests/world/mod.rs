@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use clump_hlrc::testing::{Op, Oracle};
 use clump_hlrc::{
     Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule, Message,
     MessageLimits, NodeState, NoticeTransfer, OpenPage, PageAccess, Placement, RangeRule, TwinTime,
@@ -13,9 +14,6 @@ use clump_hlrc::{
 };
 
 use own_fetches::{FetchNote, OwnFetch};
-
-use crate::oracle::Oracle;
-use crate::programs::Op;
 
 /// Bytes of a page in these tests.
 pub const PAGE: usize = 8;
@@ -219,6 +217,11 @@ impl World {
 
     /// Lets a rank make its next step.
     pub fn step(&mut self, rank: usize) {
+        self.make_step(rank);
+        assert_eq!(self.oracle.wrong(), None, "behind a step of rank {rank}");
+    }
+
+    fn make_step(&mut self, rank: usize) {
         let node = rank / self.per_node;
         let local = (rank % self.per_node) as u16;
         let op = self.programs[rank][self.ranks[rank].next];
@@ -372,6 +375,7 @@ impl World {
         }
         self.nodes[node].check_invariants();
         self.check_open(node);
+        assert_eq!(self.oracle.wrong(), None, "behind an event of node {node}");
     }
 
     fn act(&mut self, node: usize, action: Action<Vec<u8>>) {

@@ -1,4 +1,4 @@
-//! Steps of the programs that tests run.
+//! Steps of programs that tests run.
 
 /// Step of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

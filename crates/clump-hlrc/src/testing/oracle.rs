@@ -25,6 +25,8 @@ pub struct Oracle {
     arrivals: BTreeMap<u64, u32>,
     departures: BTreeMap<u64, u32>,
     flags: BTreeMap<u64, u64>,
+    /// First violation.
+    wrong: Option<String>,
 }
 
 fn join(into: &mut Clock, from: &Clock) {
@@ -35,6 +37,17 @@ fn join(into: &mut Clock, from: &Clock) {
 }
 
 impl Oracle {
+    /// Returns the first violation: a race of the program, or a wait that ended too early.
+    pub fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
+    }
+
+    fn check(&mut self, right: bool, what: impl FnOnce() -> String) {
+        if !right && self.wrong.is_none() {
+            self.wrong = Some(what());
+        }
+    }
+
     /// Begins the next step of a rank, and returns its number.
     fn tick(&mut self, rank: usize) -> u32 {
         let steps = self.clocks.entry(rank).or_default().entry(rank).or_default();
@@ -63,7 +76,8 @@ impl Oracle {
         let step = self.tick(rank);
         let write = self.memory.get(&addr).and_then(|uses| uses.write);
         if let Some((writer, at)) = write {
-            assert!(self.knows(rank, writer, at), "the program has a race on byte {addr}");
+            let known = self.knows(rank, writer, at);
+            self.check(known, || format!("the program has a race on byte {addr}"));
         }
         let uses = self.memory.entry(addr).or_default();
         uses.reads.insert(rank, step);
@@ -75,7 +89,8 @@ impl Oracle {
         let step = self.tick(rank);
         let before = self.memory.remove(&addr).unwrap_or_default();
         for (other, at) in before.reads.into_iter().chain(before.write) {
-            assert!(self.knows(rank, other, at), "the program has a race on byte {addr}");
+            let known = self.knows(rank, other, at);
+            self.check(known, || format!("the program has a race on byte {addr}"));
         }
         let write = Some((rank, step));
         self.memory.insert(addr, Uses { value, write, reads: BTreeMap::new() });
@@ -84,13 +99,16 @@ impl Oracle {
     /// Notes that a rank has entered a lock.
     pub fn enter(&mut self, rank: usize, lock: u64) {
         let before = self.holders.insert(lock, rank);
-        assert_eq!(before, None, "rank {rank} entered lock {lock}, which another has");
+        self.check(before.is_none(), || {
+            format!("rank {rank} entered lock {lock}, which rank {before:?} has")
+        });
         self.acquire(rank, ('l', lock));
     }
 
     /// Notes that a rank has left a lock.
     pub fn leave(&mut self, rank: usize, lock: u64) {
-        assert_eq!(self.holders.remove(&lock), Some(rank), "lock {lock}");
+        let holder = self.holders.remove(&lock);
+        self.check(holder == Some(rank), || format!("rank {rank} left lock {lock} of {holder:?}"));
         self.release(rank, ('l', lock));
     }
 
@@ -106,7 +124,9 @@ impl Oracle {
         *departures += 1;
         let turns = departures.div_ceil(members);
         let arrived = self.arrivals.get(&barrier).copied().unwrap_or(0);
-        assert!(arrived >= turns * members, "barrier {barrier} let a rank pass too early");
+        self.check(arrived >= turns * members, || {
+            format!("barrier {barrier} let rank {rank} pass too early")
+        });
         self.acquire(rank, ('b', barrier));
     }
 
@@ -120,7 +140,7 @@ impl Oracle {
     /// Notes that a wait for a flag has ended.
     pub fn reached(&mut self, rank: usize, flag: u64, at_least: u64) {
         let now = self.flags.get(&flag).copied().unwrap_or(0);
-        assert!(now >= at_least, "flag {flag} is {now}, awaited {at_least}");
+        self.check(now >= at_least, || format!("flag {flag} is {now}, awaited {at_least}"));
         self.acquire(rank, ('f', flag));
     }
 
