@@ -37,6 +37,13 @@ struct HeapService {
 /// that of shared virtual memory.
 pub fn services(memory: &NodeMemory) -> Services {
     let mut services = Services::default();
+    let added = services.add(heap_service(memory));
+    debug_assert!(added.is_ok(), "its request number is free");
+    services
+}
+
+/// Returns the service of shared virtual memory of a node alone.
+pub fn heap_service(memory: &NodeMemory) -> Box<dyn Service> {
     let ranks = memory.local_ranks().len();
     let place = NodePlace {
         node: memory.node() as u16,
@@ -52,9 +59,7 @@ pub fn services(memory: &NodeMemory) -> Services {
         ready: VecDeque::new(),
         sent: 0,
     };
-    let added = services.add(Box::new(service));
-    debug_assert!(added.is_ok(), "its request number is free");
-    services
+    Box::new(service)
 }
 
 impl HeapService {

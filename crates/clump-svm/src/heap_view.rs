@@ -7,6 +7,7 @@ use clump_am::RankContext;
 use clump_coll::{Max, Min, Team};
 use clump_os::map::Mapping;
 use clump_shm::cells::Cells;
+use clump_shm::node::NodeMemory;
 use clump_shm::region::Pages;
 
 /// Addresses at which a heap may begin: one in each stride from the first on, far from where
@@ -16,22 +17,17 @@ const ADDRESS_STRIDE: usize = 1 << 40;
 const ADDRESSES: usize = 80;
 
 /// Maps a region of the node, made `bytes` bytes long.
-pub(crate) fn region(
-    context: &RankContext,
-    number: u8,
-    bytes: u64,
-) -> Result<clump_rma::SegmentName> {
-    let node = context.node();
+pub(crate) fn region(node: &NodeMemory, number: u8, bytes: u64) -> Result<clump_rma::SegmentName> {
     let name = node.open_region(number, bytes, Pages::Base)?;
     node.grow_region(number, bytes)?;
     Ok(name)
 }
 
 /// Maps a region of the node as words.
-pub(crate) fn mapped(context: &RankContext, number: u8, bytes: u64) -> Result<Cells> {
-    let name = region(context, number, bytes)?;
+pub(crate) fn mapped(node: &NodeMemory, number: u8, bytes: u64) -> Result<Cells> {
+    let name = region(node, number, bytes)?;
     let missing = clump_shm::Error::NotANode("a region of it is not there");
-    Ok(Cells::over(context.node().map_registered(name)?.ok_or(missing)?.0))
+    Ok(Cells::over(node.map_registered(name)?.ok_or(missing)?.0))
 }
 
 /// Maps the heap at an address that is free in all ranks, or over the program's variables.

@@ -62,6 +62,8 @@ mod rights_table;
 mod scan_turn;
 mod sent_counts;
 mod settings;
+#[cfg(feature = "simulation")]
+mod simulated_rank;
 mod store_lock;
 mod svm;
 mod sync_object;
@@ -77,10 +79,12 @@ pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
 pub use clump_os::transfer::{TransferCall, TransferPart};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};
-pub use heap_service::services;
+pub use heap_service::{heap_service, services};
 pub use mutex::{HeldLock, SharedFlags, SharedGuard, SharedLocks, SharedMutex};
 pub use program_globals::ProgramGlobals;
 pub use settings::Home;
+#[cfg(feature = "simulation")]
+pub use simulated_rank::{HeapCall, PAGE_BYTES, SimulatedHeap, SimulatedRank};
 pub use svm::{Svm, SvmOptions};
 pub use sync_object::SyncObject;
 pub use system_call::SharedPart;

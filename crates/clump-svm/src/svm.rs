@@ -111,18 +111,19 @@ impl Svm {
         let heap_bytes = options.heap_bytes.max(1).next_multiple_of(PAGE as u64);
         let nnodes = context.node().nnodes() as usize;
         let place = (heap_bytes, options.globals);
-        let heap = region(context, HEAP_REGION, heap_bytes)?;
+        let heap = region(context.node(), HEAP_REGION, heap_bytes)?;
         let ranks = context.node().local_ranks().len() as u32;
         let mut pages_move = false;
         let coherence = if nnodes == 1 {
-            let locks = NodeLocks::new(context, mapped(context, CONTROL_REGION, table_bytes())?);
+            let locks =
+                NodeLocks::new(context, mapped(context.node(), CONTROL_REGION, table_bytes())?);
             let view = view(context, team, heap, place)?;
             let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
             Coherence::Hardware { locks, view, sums, opened_ns }
         } else {
-            region(context, TWIN_REGION, heap_bytes)?;
+            region(context.node(), TWIN_REGION, heap_bytes)?;
             let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
-            let control = mapped(context, CONTROL_REGION, leases.end())?;
+            let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
             let missing = clump_shm::Error::NotANode("it has no network interface");
             let caller = Caller::open(context, (control, leases)).ok_or(missing)?;
             let view = view(context, team, heap, place)?;
