@@ -64,17 +64,19 @@ pub(crate) struct SimInterface {
 }
 
 impl SimInterface {
-    /// Creates interface number `which` of a node, at time `begin`.
+    /// Creates interface number `which` of a node, at time `begin`, which executes the requests to
+    /// `services` if it is the first.
     pub(crate) fn new(
         memory: &NodeMemory,
         which: u32,
         (begin, ahead): (Time, Time),
         trade: &InterfaceEnvironment<'_>,
+        services: Services,
     ) -> anyhow::Result<Self> {
         let clock = SeatClock::new(trade.costs.unwrap_or_default());
         clock.set(begin + ahead);
         let time = trade.costs.map(|_| clock.clone());
-        let server = Server::new(memory, which, Services::default(), clock, |wiring| {
+        let server = Server::new(memory, which, services, clock, |wiring| {
             let Wiring { me: (me, epoch), peers, endpoints } = wiring;
             let config = StackConfig {
                 me,

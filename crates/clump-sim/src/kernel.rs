@@ -9,6 +9,7 @@
 mod actor;
 mod driver;
 mod fault;
+mod node_faults;
 mod plan;
 mod random;
 mod switch;
@@ -16,6 +17,7 @@ mod switch;
 pub(crate) use actor::{BACKSTOP, BACKSTOP_IDLE, Mode};
 pub(crate) use driver::SimDriver;
 pub use fault::{Departure, PlannedFault};
+pub(crate) use node_faults::NodeFaults;
 pub use plan::{BasePlan, MICROSECOND, MILLISECOND, SECOND};
 pub(crate) use plan::{DATAGRAMS, channel, key_of, link_changes, port};
 pub use random::{Random, mix};

@@ -12,7 +12,8 @@
 //! it is handled or returned.
 //!
 //! One kernel ([`kernel`]) has the queue of events, the clock, the network and its faults. Worlds
-//! run on it: [`messages`], [`onesided`], [`proxies`] (paper 002's experiment), [`throughput`].
+//! run on it: [`messages`], [`onesided`], [`shared_heap`], [`proxies`] (paper 002's experiment),
+//! [`throughput`].
 //!
 //! Plans can be read from TOML files ([`NamedPlan`]); `plans/` has those of the tests.
 //!
@@ -40,6 +41,7 @@ pub mod onesided;
 mod plan_file;
 pub mod proxies;
 mod proxy_client_rank;
+pub mod shared_heap;
 mod sleeper;
 mod summary;
 pub mod throughput;

@@ -7,3 +7,4 @@ mod onesided;
 mod plans;
 mod proxies;
 mod seeds;
+mod shared_heap;

@@ -1,8 +1,7 @@
 //! The plan that a seed makes for a cluster whose ranks use each other's memory.
 
 use crate::kernel::{
-    BasePlan, LinkFaults, MICROSECOND, MILLISECOND, PlannedFault, Random, SECOND, Time, channel,
-    link_changes, port,
+    BasePlan, LinkFaults, MICROSECOND, MILLISECOND, NodeFaults, Random, SECOND, Time, channel, port,
 };
 use clump_wire::Security;
 
@@ -118,7 +117,9 @@ impl OneSidedPlan {
         if way == NetworkMode::Proxies {
             plan.share_clocks();
         }
-        plan.add_faults(&mut random);
+        let (node_of, interfaces) = (plan.node_of.clone(), plan.interfaces());
+        NodeFaults { node_of: &node_of, interfaces, deaths: true }
+            .add_to(&mut plan.base, &mut random);
         plan.base.close();
         plan
     }
@@ -154,83 +155,12 @@ impl OneSidedPlan {
             *clock = of_interfaces[node as usize * each];
         }
     }
-
-    fn add_faults(&mut self, random: &mut Random) {
-        if random.one_in(12) {
-            return; // networks without faults must work too
-        }
-        let (span, ranks, nodes) = (self.base.heal_at, self.ranks(), self.nodes());
-        for from in 0..nodes {
-            for to in (0..nodes).filter(|&to| to != from) {
-                if random.one_in(2) {
-                    let link = Box::new(link_changes(random, &self.base.link));
-                    self.base
-                        .faults
-                        .push((0, PlannedFault::LinkChange { from, to, both: false, link }));
-                }
-            }
-        }
-        let mut ended = 0_u64;
-        for _ in 0..random.magnitude(1, 16) {
-            let at = random.below(span);
-            let until = at + random.below(span / 4 + 1);
-            let pause = random.magnitude(MICROSECOND, span / 4 + MILLISECOND);
-            let rank = random.below(u64::from(ranks)) as u32;
-            let fault = match random.below(10) {
-                0..3 => {
-                    let from = random.below(u64::from(nodes)) as u32;
-                    let to = (from + random.between(1, u64::from(nodes) - 1) as u32) % nodes;
-                    PlannedFault::LinkChange {
-                        from,
-                        to,
-                        both: false,
-                        link: Box::new(link_changes(random, &self.base.link)),
-                    }
-                }
-                3 => {
-                    let sites = random.below((1 << nodes) - 2) + 1;
-                    self.base.faults.push((until, PlannedFault::Partition { sites, cut: false }));
-                    PlannedFault::Partition { sites, cut: true }
-                }
-                4..6 => PlannedFault::Compute { rank, span: pause },
-                6 => {
-                    let actors = ranks + nodes * self.interfaces();
-                    let actor = random.below(u64::from(actors)) as u32;
-                    PlannedFault::Freeze { actor, span: pause }
-                }
-                _ => match self.end_of(random, rank, &mut ended) {
-                    Some(fault) => fault,
-                    None => continue,
-                },
-            };
-            self.base.faults.push((at, fault));
-        }
-    }
-
-    /// Returns the end of a rank or a node, unless fewer than two ranks would stay.
-    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<PlannedFault> {
-        let known_after = random.magnitude(10 * MICROSECOND, self.base.heal_at / 3 + MILLISECOND);
-        let node = self.node_of[rank as usize];
-        let whole = random.one_in(4);
-        let of_node = |other: u32| self.node_of[other as usize] == node;
-        let gone = |other: &u32| if whole { of_node(*other) } else { *other == rank };
-        let going: u64 = (0..self.ranks()).filter(gone).map(|rank| 1 << rank).sum();
-        let after = *ended | going;
-        if *ended & going != 0 || after.count_ones() + 2 > self.ranks() {
-            return None;
-        }
-        *ended = after;
-        Some(if whole {
-            PlannedFault::LoseNode { node, known_after }
-        } else {
-            PlannedFault::Kill { rank, known_after }
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::PlannedFault;
 
     #[test]
     fn every_kind_of_fault_is_planned_and_two_ranks_stay() {

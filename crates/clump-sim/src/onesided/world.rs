@@ -13,6 +13,7 @@ use crate::kernel::{
 use crate::summary::RunFailure;
 use anyhow::Context as _;
 use clump_net::Batch;
+use clump_ni::Services;
 use clump_shm::job::{Death, DeathCause};
 use clump_shm::node::{NodeConfig, NodeMemory};
 
@@ -79,7 +80,13 @@ impl OneSidedCluster {
         for memory in &memories {
             for (which, id) in (0..).zip(memory.own_interfaces()) {
                 let times = (0, plan.base.clocks[id as usize]);
-                interfaces.push(SimInterface::new(memory, which, times, &trade)?);
+                interfaces.push(SimInterface::new(
+                    memory,
+                    which,
+                    times,
+                    &trade,
+                    Services::default(),
+                )?);
             }
         }
         let caller = |rank: u32| {

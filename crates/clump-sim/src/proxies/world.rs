@@ -11,6 +11,7 @@ use crate::kernel::{
 };
 use anyhow::Context as _;
 use clump_net::Batch;
+use clump_ni::Services;
 use clump_shm::node::NodeConfig;
 use clump_trace::{Counter, Counters, Monitor, Snapshot};
 use clump_wire::Security;
@@ -86,7 +87,13 @@ impl ProxyCluster {
             })?;
             alarms.push(NodeAlarms::new(&memory)?);
             for which in 0..proxies {
-                all.push(SimInterface::new(&memory, which, (BEGIN, 0), &trade)?);
+                all.push(SimInterface::new(
+                    &memory,
+                    which,
+                    (BEGIN, 0),
+                    &trade,
+                    Services::default(),
+                )?);
             }
             for rank in memory.local_ranks() {
                 stations.push(Station::new(&memory, rank, setting, BEGIN)?);
