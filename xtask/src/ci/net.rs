@@ -10,10 +10,10 @@ use serde_json::Value;
 
 /// Loss rate: one packet in a hundred is dropped.
 const LOSS_PPM: &str = "10000";
-/// Seeds, hours of network time, and seeds for clusters whose ranks use each other's memory: what
-/// every change has to pass, and what is done at night.
-const MERGE_AMOUNTS: [&str; 3] = ["300", "2", "150"];
-const NIGHT_AMOUNTS: [&str; 3] = ["2000", "10", "1000"];
+/// Seeds, hours of network time, and seeds for clusters whose ranks use each other's memory and for
+/// those whose ranks share a heap: what every change has to pass, and what is done at night.
+const MERGE_AMOUNTS: [&str; 4] = ["300", "2", "150", "300"];
+const NIGHT_AMOUNTS: [&str; 4] = ["2000", "10", "1000", "5000"];
 
 /// Sorts over two and over four nodes, under loss, and validates.
 ///
@@ -42,7 +42,7 @@ pub fn sorts(site: &Site) -> Result<StepOutcome> {
 /// Fails if the simulation cannot be started.
 pub fn simulation(site: &Site) -> Result<StepOutcome> {
     let run = ["run", "--quiet", "--release", "--package", "clump-sim", "--bin", "soak", "--"];
-    let [seeds, hours, one_sided_seeds] = match site.tier {
+    let [seeds, hours, one_sided_seeds, heap_seeds] = match site.tier {
         Tier::Edit | Tier::Merge => MERGE_AMOUNTS,
         Tier::Night => NIGHT_AMOUNTS,
     };
@@ -51,9 +51,15 @@ pub fn simulation(site: &Site) -> Result<StepOutcome> {
     if !ended.success {
         return Ok(plain(false, &ended.why));
     }
-    let args = [&run[..], &["one-sided", "--seeds", one_sided_seeds]].concat();
-    let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
-    Ok(plain(ended.success, &ended.why))
+    for task in [["one-sided", "--seeds", one_sided_seeds], ["shared-heap", "--seeds", heap_seeds]]
+    {
+        let args = [&run[..], &task].concat();
+        let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
+        if !ended.success {
+            return Ok(plain(false, &ended.why));
+        }
+    }
+    Ok(plain(true, ""))
 }
 
 /// Measures the cost of messages between two nodes, roughly, as they are and while each packet is

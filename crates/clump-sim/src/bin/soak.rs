@@ -8,6 +8,7 @@ use clump_sim::proxies::{Costs, ProxyCell, Setting};
 use clump_sim::throughput::ThroughputReport;
 use clump_sim::{
     ClusterPlan, NamedPlan, NetCounts, RunFailure, RunSummary, SECOND, WorldPlan, onesided,
+    shared_heap,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -57,6 +58,8 @@ enum Task {
         #[arg(long)]
         ni: Option<Ni>,
     },
+    /// Simulate clusters whose ranks share a heap instead.
+    SharedHeap,
     /// Paper 002's experiment: message time, queues, utilisation and slowdown by ranks, proxies and
     /// dispatch policy.
     Proxies(Experiment),
@@ -130,6 +133,9 @@ struct Summary {
     /// Number of those runs in which proxies carried messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_proxies: Option<u64>,
+    /// Counts of shared heaps, where those were simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_heap: Option<shared_heap::HeapCounts>,
     /// Results of the experiment with proxies, where a plan asked for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cells: Vec<ProxyCell>,
@@ -164,6 +170,14 @@ impl Summary {
         self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
         self.one_sided.get_or_insert_default().add(&outcome.counts);
         *self.by_proxies.get_or_insert_default() += u64::from(outcome.proxies != 0);
+        self.add_net(outcome.net);
+    }
+
+    fn add_shared_heap(&mut self, outcome: &shared_heap::SharedHeapSummary) {
+        self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
+        self.shared_heap.get_or_insert_default().add(&outcome.counts);
+        *self.by_proxies.get_or_insert_default() += u64::from(outcome.proxies != 0);
+        self.units_resent += outcome.counts.units_resent;
         self.add_net(outcome.net);
     }
 
@@ -251,6 +265,11 @@ fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Bo
         };
         let outcome = onesided::run(plan, options.trace)?;
         summary.add_one_sided(&outcome);
+        return Ok(());
+    }
+    if let Some(Task::SharedHeap) = options.task {
+        let outcome = shared_heap::run(shared_heap::SharedHeapPlan::new(seed), options.trace)?;
+        summary.add_shared_heap(&outcome);
         return Ok(());
     }
     summary.add(&clump_sim::run(ClusterPlan::new(seed), options.trace)?);
