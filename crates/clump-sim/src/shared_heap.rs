@@ -3,9 +3,9 @@
 //!
 //! Ranks run random programs without races, with locks, barriers, flags and pages shared falsely.
 //! They call the interfaces of their nodes through the real mailboxes, and read and write the pages
-//! that they have a right on. Links lose, duplicate, delay and corrupt, nodes are cut off, ranks and
-//! interfaces freeze, ranks die, nodes are lost. Each byte read is compared with one memory of all
-//! ranks ([`clump_hlrc::testing::Oracle`]); in the end every rank reads every byte. If a rank has
+//! that they have a right on. Links lose, duplicate, delay and corrupt, nodes are cut off, ranks
+//! and interfaces freeze, ranks die, nodes are lost. Each byte read is compared with one memory of
+//! all ranks ([`clump_hlrc::testing::Oracle`]); in the end every rank reads every byte. If a rank has
 //! died, each of the others finishes, or ends with an error that names a rank that died.
 
 mod heap_rank;
@@ -18,10 +18,8 @@ use crate::kernel;
 use crate::summary::RunFailure;
 pub use message_counts::HeapMessageCounts;
 pub use plan::SharedHeapPlan;
+use plan::TASK;
 pub use summary::{HeapCounts, SharedHeapSummary};
-
-/// Subcommand of `soak` that runs it.
-const TASK: &str = "shared-heap ";
 
 /// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///

@@ -1,5 +1,5 @@
-//! A rank of a simulation: it calls the interface of its node through the real mailboxes, one step at
-//! a time, and accesses the node's copy of the heap as its rights permit.
+//! A rank of a simulation: it calls the interface of its node through the real mailboxes, one step
+//! at a time, and accesses the node's copy of the heap as its rights permit.
 //!
 //! It does what [`crate::Svm`] does in a process: a page that it has no right on is asked for, and
 //! rights to write are taken from the rank before it publishes. Only the protection of pages, and

@@ -1,5 +1,5 @@
-//! Random programs without races: locks, barriers of all and of some, flags, fences, and bytes whose
-//! neighbours are used by other rules.
+//! Random programs without races: locks, barriers of all and of some, flags, fences, and bytes
+//! whose neighbours are used by other rules.
 
 use super::op::Op;
 

@@ -8,6 +8,8 @@ use clump_hlrc::{DiffTransfer, FetchRule, NoticeTransfer};
 use clump_svm::{Home, PAGE_BYTES, SimulatedHeap};
 use clump_wire::Security;
 
+/// Subcommand of `soak` that runs it.
+pub(super) const TASK: &str = "shared-heap ";
 /// Bytes of each page that programs use.
 const USED_BYTES: usize = 24;
 

@@ -1,9 +1,8 @@
 //! A cluster whose ranks share a heap, in virtual time.
 
-use super::TASK;
 use super::heap_rank::{HeapEnvironment, HeapRank, RankEnd, Reference};
 use super::message_counts::{CountedService, SharedCounts};
-use super::plan::SharedHeapPlan;
+use super::plan::{SharedHeapPlan, TASK};
 use super::summary::{HeapCounts, SharedHeapSummary};
 use crate::alarms::NodeAlarms;
 use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
