@@ -4,9 +4,11 @@
 //! Ranks run random programs without races, with locks, barriers, flags and pages shared falsely.
 //! They call the interfaces of their nodes through the real mailboxes, and read and write the pages
 //! that they have a right on. Links lose, duplicate, delay and corrupt, nodes are cut off, ranks
-//! and interfaces freeze, ranks die, nodes are lost. Each byte read is compared with one memory of
-//! all ranks ([`clump_hlrc::testing::Oracle`]); in the end every rank reads every byte. If a rank has
-//! died, each of the others finishes, or ends with an error that names a rank that died.
+//! and interfaces freeze, ranks die, nodes are lost.
+//!
+//! Each byte read is compared with one memory of all ranks ([`clump_hlrc::testing::Oracle`]); in
+//! the end every rank reads every byte. If a rank has died, each of the others finishes, or ends
+//! with an error that names a rank that died.
 
 mod heap_rank;
 mod message_counts;
