@@ -83,7 +83,7 @@ pub struct Config {
     pub max_notices: usize,
     /// Periods between barriers after which a page moves to its sole writer; 0 is never.
     pub move_after: u8,
-    /// True if ranks fetch pages by themselves ([`crate::NodeState::open_page`]): in plain mode,
-    /// where pages do not move.
+    /// True if ranks fetch pages by themselves ([`crate::NodeState::open_page`]): in plain and in
+    /// fetch mode, where pages do not move.
     pub own_fetches: bool,
 }

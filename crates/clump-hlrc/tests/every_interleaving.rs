@@ -19,6 +19,8 @@ pub struct Explored {
     /// Number of moments.
     pub moments: usize,
     broken_pointer: bool,
+    /// Most pages that ranks have fetched by themselves until one of them.
+    own_fetched: usize,
 }
 
 /// Ways of diffs.
@@ -35,7 +37,7 @@ pub fn explore(
     (reduced, limit): (bool, usize),
 ) -> Explored {
     let programs = Rc::new(programs.to_vec());
-    let mut all = Explored { moments: 0, broken_pointer: false };
+    let mut all = Explored { moments: 0, broken_pointer: false, own_fetched: 0 };
     for &diffs in transfers {
         let begin = World::new(config, &programs).sending(diffs);
         let locks = programs.iter().flatten().any(|op| matches!(op, Lock(_)));
@@ -44,6 +46,7 @@ pub fn explore(
             let found = visit(begin, reduced, limit);
             all.moments = all.moments.max(found.moments);
             all.broken_pointer |= found.broken_pointer;
+            all.own_fetched = all.own_fetched.max(found.own_fetched);
         }
     }
     all
@@ -53,7 +56,7 @@ pub fn explore(
 fn visit(begin: World, reduced: bool, limit: usize) -> Explored {
     let mut seen = HashSet::new();
     let mut open = vec![begin];
-    let mut broken_pointer = false;
+    let (mut broken_pointer, mut own_fetched) = (false, 0);
     while let Some(world) = open.pop() {
         if seen.len() >= limit {
             break;
@@ -62,6 +65,7 @@ fn visit(begin: World, reduced: bool, limit: usize) -> Explored {
             continue;
         }
         broken_pointer |= world.broken_pointer;
+        own_fetched = own_fetched.max(world.own_fetched);
         if let Some(rank) = world.private_step().filter(|_| reduced) {
             let mut next = world;
             next.step(rank);
@@ -83,7 +87,7 @@ fn visit(begin: World, reduced: bool, limit: usize) -> Explored {
             open.push(next);
         }
     }
-    Explored { moments: seen.len(), broken_pointer }
+    Explored { moments: seen.len(), broken_pointer, own_fetched }
 }
 
 /// Returns variants of the protocol for a small job.
@@ -103,6 +107,16 @@ fn variants(nodes: u16, ranks: u16) -> Vec<Config> {
         Config { own_fetches: true, twins: TwinTime::AtFetch, ..plain.clone() },
         Config {
             own_fetches: true,
+            placement: Placement::FirstWrite,
+            max_notices: 0,
+            ..plain.clone()
+        },
+        Config { own_fetches: true, consistency: Consistency::Fetch, ..plain.clone() },
+        Config {
+            own_fetches: true,
+            consistency: Consistency::Fetch,
+            notices: NoticeTransfer::Pull,
+            twins: TwinTime::AtFetch,
             placement: Placement::FirstWrite,
             max_notices: 0,
             ..plain.clone()
@@ -293,16 +307,23 @@ fn pointers_without_locks_lead_to_what_they_point_at_in_causal_mode() {
 fn pointers_without_locks_lead_to_what_they_point_at_for_readers_that_fault() {
     for notices in [NoticeTransfer::Push, NoticeTransfer::Pull] {
         for homes in [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [2, 0], [0, 2], [1, 2], [2, 1]] {
-            for twins in [TwinTime::AtWrite, TwinTime::AtFetch] {
+            for (twins, own_fetches) in [
+                (TwinTime::AtWrite, false),
+                (TwinTime::AtFetch, false),
+                (TwinTime::AtWrite, true),
+                (TwinTime::AtFetch, true),
+            ] {
                 let mut programs = published();
                 programs.push(Vec::new());
                 let placement = Placement::Explicit(Box::new(homes));
                 let consistency = Consistency::Fetch;
                 let config = Config { placement, consistency, notices, twins, ..settings(3, 1, 2) };
+                let config = Config { own_fetches, ..config };
                 let explored = explore(&config, &programs, &ONE, (false, 1_000_000));
                 // At the pointer's home it appears in a page that the reader may use already.
                 let at_home = homes[0] == 1;
                 assert!(at_home || !explored.broken_pointer, "homes {homes:?}, {notices:?}");
+                assert!(explored.own_fetched > 0 || !own_fetches || homes == [1, 1], "{homes:?}");
             }
         }
     }
@@ -312,13 +333,53 @@ fn pointers_without_locks_lead_to_what_they_point_at_for_readers_that_fault() {
 fn a_fault_on_a_pointer_that_another_rank_has_fetched_leads_to_what_it_points_at() {
     let [writer, reader] = published().try_into().unwrap_or_default();
     let programs = [writer, Vec::new(), reader, vec![Peek(0)]];
-    for homes in [[0, 0], [0, 1]] {
+    for (homes, own_fetches) in [([0, 0], false), ([0, 1], false), ([0, 0], true), ([0, 1], true)] {
         let placement = Placement::Explicit(Box::new(homes));
         let consistency = Consistency::Fetch;
-        let config = Config { placement, consistency, ..settings(2, 2, 2) };
+        let config = Config { placement, consistency, own_fetches, ..settings(2, 2, 2) };
         let explored = explore(&config, &programs, &ONE, (false, 1_000_000));
         assert!(!explored.broken_pointer && explored.moments < 1_000_000, "homes {homes:?}");
+        assert!(explored.own_fetched > 0 || !own_fetches, "homes {homes:?}");
     }
+}
+
+#[test]
+fn a_rank_that_lags_behind_its_node_does_not_fetch_by_itself_what_others_have_written() {
+    // The first rank of node 2 stores a pointer to what node 0 has written into its copy of a page
+    // of node 1. The second acquires what node 1 has written there, and nothing of node 0.
+    let cell = vec![Write(0, 9), Set(0, 1)];
+    let neighbour = vec![Write(SECOND + 1, 5), Set(1, 1)];
+    let writer = vec![Await(0, 1), Fence, Write(SECOND, 9)];
+    let reader = vec![Peek(0), Await(1, 1), Peek(SECOND), Follow(0, 9)];
+    let programs = [cell, Vec::new(), neighbour, Vec::new(), writer, reader];
+    let order = [5, 0, 0, 4, 4, 4, 2, 2, 5, 5, 5];
+    for own_fetches in [false, true] {
+        let consistency = Consistency::Fetch;
+        let config = Config { consistency, own_fetches, ..settings(3, 2, 2) };
+        let mut world = World::new(&config, &Rc::new(programs.to_vec()));
+        order.into_iter().for_each(|rank| world.complete(rank));
+        assert!(!world.broken_pointer, "own fetches: {own_fetches}");
+        assert_eq!(world.own_fetched > 0, own_fetches);
+    }
+}
+
+#[test]
+fn a_rank_fetches_by_itself_what_depends_on_nothing_new() {
+    // Behind the barrier both know all that the page depends on; behind the fence the reader does
+    // not, until its fault has acquired it.
+    let writer = vec![Write(0, 1), Write(SECOND, 1), Barrier(0, 2), Write(1, 2), Fence];
+    let reader = vec![Peek(SECOND), Barrier(0, 2), Peek(0), Peek(SECOND)];
+    let order = [1, 0, 0, 0, 1, 1, 0, 0, 1];
+    let placement = Placement::Explicit(Box::new([0, 0]));
+    let consistency = Consistency::Fetch;
+    let config = Config { placement, consistency, own_fetches: true, ..settings(2, 1, 2) };
+    let mut world = World::new(&config, &Rc::new(vec![writer, reader]));
+    let mut fetched = Vec::new();
+    for rank in order {
+        world.complete(rank);
+        fetched.push(world.own_fetched);
+    }
+    assert_eq!(fetched, [1, 1, 1, 1, 1, 2, 2, 2, 2], "the last page depends on the fence");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn random_settings(random: &mut Sampler, shape: (u16, u16, u32)) -> Config {
     let consistency =
         [Consistency::Plain, Consistency::Fetch, Consistency::Causal][random.below(3)];
     let move_after = random.below(3) as u8;
-    let may_fetch = consistency == Consistency::Plain && move_after == 0;
+    let may_fetch = consistency != Consistency::Causal && move_after == 0;
     Config {
         placement,
         consistency,

@@ -7,6 +7,7 @@ use crate::config::{Consistency, TwinTime};
 use crate::message::PageAccess;
 use crate::node::NodeState;
 use crate::page_version::PageVersion;
+use crate::vector_time::VectorTime;
 
 /// Terms on which a rank may fetch a page by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +25,9 @@ impl<P> NodeState<P> {
     /// current or being fetched, or its home here.
     ///
     /// A rank stores what it has fetched between two events, if the terms are those that it began
-    /// with; [`NodeState::note_fetched`] is called before the next event.
+    /// with, and if [`NodeState::own_fetch_time`] covers both [`NodeState::own_fetch_needs`] and
+    /// the time of the page: otherwise there are notices to be applied first, by a fault.
+    /// [`NodeState::note_fetched`] is called before the next event.
     pub fn open_page(&self, page: u32) -> Option<OpenPage> {
         if !self.config.own_fetches || page >= self.config.pages || self.homes.contains_key(&page) {
             return None;
@@ -36,13 +39,39 @@ impl<P> NodeState<P> {
         open.then_some(OpenPage { home, required, twin })
     }
 
-    /// Returns the version of a page whose home is here, for a rank that fetches it.
-    pub fn home_version(&self, page: u32) -> Option<PageVersion> {
+    /// Returns the version of a page whose home is here, and the time that its bytes may depend on,
+    /// for a rank that fetches it.
+    pub fn home_version(&self, page: u32) -> Option<(PageVersion, VectorTime)> {
         if !self.config.own_fetches || page >= self.config.pages {
             return None;
         }
-        let here = self.home_of(page) == Some(self.config.node);
-        here.then(|| self.homes.get(&page).map(|home| home.version().clone()).unwrap_or_default())
+        if self.home_of(page) != Some(self.config.node) {
+            return None;
+        }
+        let mut time = self.dependencies();
+        let Some(home) = self.homes.get(&page) else { return Some((PageVersion::default(), time)) };
+        time.join(home.time());
+        debug_assert!(self.log.known().covers(&time), "diffs are stored behind their notices");
+        Some((home.version().clone(), time))
+    }
+
+    /// Returns the time that bytes may depend on which a rank finds in a page that it fetches by
+    /// itself: its notices have been applied for the rank. Intervals of this node have none.
+    pub fn own_fetch_time(&self, rank: u16) -> VectorTime {
+        debug_assert!(rank < self.config.ranks, "the rank exists");
+        if self.config.consistency == Consistency::Plain {
+            return self.zero();
+        }
+        let mut time = self.ranks[usize::from(rank)].time().clone();
+        time.raise(self.config.node, u32::MAX);
+        time
+    }
+
+    /// Returns the time that bytes may depend on which ranks of this node have written to a page,
+    /// and with which a fetched one is merged.
+    pub fn own_fetch_needs(&self) -> VectorTime {
+        debug_assert!(self.log.known().covers(&self.seen), "what is seen has been announced");
+        self.dependencies()
     }
 
     /// Notes that a rank has fetched a page by itself, stored it as [`crate::Action::Merge`] does,
@@ -81,7 +110,8 @@ impl<P> NodeState<P> {
         if !self.config.own_fetches {
             return;
         }
-        debug_assert!(self.config.consistency == Consistency::Plain, "faults acquire nothing");
+        let by_all = self.config.consistency == Consistency::Causal;
+        debug_assert!(!by_all, "a rank takes pages away from nobody else");
         debug_assert_eq!(self.config.move_after, 0, "pages stay where they are");
         match self.changed.last_mut() {
             Some(last) if last.start <= pages.start && pages.end <= last.end => {}

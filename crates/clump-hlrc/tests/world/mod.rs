@@ -70,6 +70,8 @@ pub struct World {
     asked: Vec<(usize, u64)>,
     /// True if the programs publish without locks.
     racy: bool,
+    /// Pages that ranks have fetched by themselves.
+    pub own_fetched: usize,
     /// True once a rank has followed a pointer to a byte that was not there yet.
     pub broken_pointer: bool,
 }
@@ -128,6 +130,7 @@ impl World {
             diffs: DiffTransfer::Home,
             asked: Vec::new(),
             racy: programs.iter().flatten().any(|op| matches!(op, Op::Peek(_))),
+            own_fetched: 0,
             broken_pointer: false,
         }
     }
@@ -213,6 +216,21 @@ impl World {
         self.take_all_notes(usize::from(to));
         self.nodes[usize::from(to)].handle_message(from, message);
         self.carry_out(usize::from(to));
+    }
+
+    /// Runs a rank to the end of its next step, or until it waits for what others do; and delivers
+    /// everything.
+    pub fn complete(&mut self, rank: usize) {
+        let next = self.ranks[rank].next;
+        loop {
+            if self.packets() > 0 {
+                self.deliver(0);
+            } else if self.ranks[rank].next == next && self.runnable().contains(&rank) {
+                self.step(rank);
+            } else {
+                return;
+            }
+        }
     }
 
     /// Lets a rank make its next step.

@@ -1,6 +1,6 @@
 //! Pages that ranks fetch by themselves: under way, stored, and noted for the node.
 
-use clump_hlrc::{OpenPage, PageAccess, PageVersion, merge};
+use clump_hlrc::{OpenPage, PageAccess, PageVersion, VectorTime, merge};
 
 use crate::world::World;
 
@@ -14,7 +14,7 @@ pub struct OwnFetch {
     /// True once the node has taken the lease away: it has closed the page since.
     lost: bool,
     /// The home's answer, on its way back.
-    answer: Option<(PageVersion, Vec<u8>)>,
+    answer: Option<(PageVersion, VectorTime, Vec<u8>)>,
 }
 
 /// Fetch that has ended, of which the node does not know.
@@ -53,21 +53,24 @@ impl World {
         let OwnFetch { rank, page, access, ref terms, lost, .. } = fetch;
         let node = rank / self.per_node;
         let answer = match fetch.answer.take() {
-            Some(answer) => Some(answer).filter(|_| !lost),
+            Some(answer) => Some(answer).filter(|_| !lost).filter(|(_, time, _)| {
+                let own = self.nodes[node].own_fetch_time((rank % self.per_node) as u16);
+                own.covers(time) && own.covers(&self.nodes[node].own_fetch_needs())
+            }),
             None => {
                 let home = usize::from(terms.home);
                 let version = self.nodes[home].home_version(page);
-                let version = version.filter(|version| version.covers(&terms.required));
-                if let Some(version) = version {
+                let version = version.filter(|(version, _)| version.covers(&terms.required));
+                if let Some((version, time)) = version {
                     let bytes = self.memories[home].pages[page as usize].clone();
-                    fetch.answer = Some((version, bytes));
+                    fetch.answer = Some((version, time, bytes));
                     self.fetches.push(fetch);
                     return;
                 }
                 None
             }
         };
-        let Some((version, bytes)) = answer else {
+        let Some((version, _, bytes)) = answer else {
             self.take_all_notes(node);
             self.nodes[node].handle_fault((rank % self.per_node) as u16, page, access);
             self.carry_out(node);
@@ -83,6 +86,7 @@ impl World {
             }
             None => memory.pages[page as usize].clone_from(&bytes),
         }
+        self.own_fetched += 1;
         let run = &mut self.ranks[rank];
         run.waits = false;
         let right = run.mapped.entry(page).or_insert(access);
