@@ -401,13 +401,14 @@ impl Domain {
         }
         let Some(lease) = self.caller.lease(page) else { return false };
         let terms = lease.terms();
-        let Some(version) = own.fetch(page, &terms) else { return false };
+        let Some((version, time)) = own.fetch(page, &terms) else { return false };
         let access = if stores { PageAccess::Write } else { PageAccess::Read };
         let new_twin = terms.twin.is_none() && (stores || self.engine.scans());
         let (note, twin) = (FetchNote { page, access, version }, new_twin.then(|| own.bytes()));
         // Steps of another thread that take the page away come behind its right.
         let _one = self.changing.lock();
-        let Some(soon) = lease.end(&note, twin, || own.store(page, &terms)) else { return false };
+        let store = || self.caller.covers(&time) && own.store(page, &terms);
+        let Some(soon) = lease.end(&note, twin, store) else { return false };
         if soon {
             self.caller.ring();
         }

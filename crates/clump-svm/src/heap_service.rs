@@ -13,7 +13,8 @@ use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Request of a rank: `segment page cookie`, answered by the bytes of a page and its version.
+/// Request of a rank: `segment page cookie`, answered by the bytes of a page, its version, and the
+/// time that it depends on.
 pub(crate) const PAGE_CODE: u8 = FREE_CODE + 1;
 
 /// Bytes of messages of other nodes, kept until all of their parts are here, above which parts are
@@ -80,7 +81,7 @@ impl HeapService {
 
 impl Service for HeapService {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "svm", version: 3, first: FREE_CODE, count: 2 }
+        ServiceId { name: "svm", version: 4, first: FREE_CODE, count: 2 }
     }
 
     fn handle(
@@ -90,12 +91,13 @@ impl Service for HeapService {
     ) -> ServiceOutcome {
         if request.code == PAGE_CODE {
             let read = self.protocol().read_home_page(request.offset, context);
-            let Some((page, version)) = read else {
+            let Some((page, version, time)) = read else {
                 return ServiceOutcome::Refused(Refusal::Unknown);
             };
             let answer = context.bytes();
             answer.extend_from_slice(&page);
             answer.extend_from_slice(&version.to_bytes());
+            answer.extend_from_slice(&time.to_bytes());
             return ServiceOutcome::Bytes;
         }
         // Ranks of other nodes may send anything; interfaces send parts of messages.

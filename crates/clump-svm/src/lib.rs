@@ -70,6 +70,8 @@ mod sync_object;
 mod system_call;
 mod thread_barrier;
 mod thread_locks;
+mod time_record;
+mod told_time;
 mod version_record;
 mod woken_counts;
 mod written_log;

@@ -72,6 +72,13 @@ impl LocalRank {
         true
     }
 
+    /// Returns the number of the last answer, if the rank has been told of all pages that were
+    /// taken away.
+    pub(crate) fn last_answer(&self) -> Option<u32> {
+        let told = self.untold.iter().all(|step| step.access.is_some());
+        told.then_some(self.answers as u32)
+    }
+
     /// Notes that a call waits.
     pub(crate) fn begin_wait(&mut self, slot: Slot, wait: RankWait) {
         debug_assert!(self.waits.iter().all(|known| known.0 != slot), "one call at a time");

@@ -66,6 +66,10 @@ pub(crate) struct NodeProtocol {
     sent: SentMessages,
     /// Locks that others want, of local ranks.
     asked: Vec<(u16, u64)>,
+    /// Ranks that were answered in this event, and perhaps others.
+    answered: Vec<u16>,
+    /// Time that ranks were told last as that of the node's copies.
+    told_needs: Option<VectorTime>,
     /// Number and time of the last barrier of all ranks.
     last_barrier: Option<(u32, VectorTime)>,
     /// Result of all calls from now on.
@@ -87,6 +91,8 @@ impl NodeProtocol {
             outgoing: VecDeque::new(),
             sent: SentMessages::default(),
             asked: Vec::new(),
+            answered: Vec::new(),
+            told_needs: None,
             last_barrier: None,
             broken: None,
         }
@@ -121,6 +127,7 @@ impl NodeProtocol {
             let mailbox = Mailbox::over(cells, Mailbox::place(rank, slot));
             let found = mailbox.and_then(|mailbox| Some((mailbox, mailbox.take_call()?)));
             if let Some((mailbox, call)) = found {
+                self.answered.push(rank as u16);
                 self.take_in((rank as u16, slot), (&mailbox, &call), context, cells);
             }
         }
@@ -456,6 +463,7 @@ impl NodeProtocol {
         local.ahead.on_page(page);
         if local.fault.take_if(|(wanted, _)| *wanted == page).is_some() {
             let slot = Slot::FAULT;
+            self.answered.push(rank);
             if let Some(mailbox) = Mailbox::over(cells, Mailbox::place(u32::from(rank), slot)) {
                 local.answer(&mailbox, slot, result::DONE);
             }
@@ -468,6 +476,7 @@ impl NodeProtocol {
         let slot = local.end_wait(wait);
         debug_assert!(slot.is_some(), "rank {rank} waits for {wait:?}");
         let Some(slot) = slot else { return };
+        self.answered.push(rank);
         if let Some(mailbox) = Mailbox::over(cells, Mailbox::place(u32::from(rank), slot)) {
             local.answer(&mailbox, slot, result::DONE);
         }

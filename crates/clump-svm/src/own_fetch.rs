@@ -9,6 +9,7 @@ use crate::mailbox::TWIN_REGION;
 use crate::node_pages::{PAGE, difference};
 use crate::page_leases::LeaseTerms;
 use crate::read_ahead::ReadAhead;
+use crate::time_record::{TIME_BYTES, TimeRecord};
 use crate::version_record::{RECORD_BYTES, VersionRecord};
 use clump_am::RankContext;
 use clump_rma::{Rma, SegmentName};
@@ -16,8 +17,8 @@ use clump_shm::cells::Cells;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Bytes of an answer: a page, and its version.
-pub(crate) const ANSWER_BYTES: usize = PAGE + RECORD_BYTES;
+/// Bytes of an answer: a page, its version, and the time that it depends on.
+pub(crate) const ANSWER_BYTES: usize = PAGE + RECORD_BYTES + TIME_BYTES;
 
 /// The fetches of one thread.
 #[derive(Debug)]
@@ -78,14 +79,19 @@ impl OwnFetch {
         alone && self.rma.may_wait_in_fault()
     }
 
-    /// Fetches a page from its home. Returns its version; none if the home is lost, refuses, or
-    /// lacks something that the page must contain.
-    pub(crate) fn fetch(&mut self, page: u32, terms: &LeaseTerms) -> Option<VersionRecord> {
+    /// Fetches a page from its home. Returns its version, and the time that it depends on; none if
+    /// the home is lost, refuses, or lacks something that the page must contain.
+    pub(crate) fn fetch(
+        &mut self,
+        page: u32,
+        terms: &LeaseTerms,
+    ) -> Option<(VersionRecord, TimeRecord)> {
         let (home, at) = (u32::from(terms.home), (self.heap, u64::from(page)));
         self.rma.read_service(home, PAGE_CODE, at, &mut self.answer[..]).ok()?;
-        let (_, record) = self.answer.split_last_chunk()?;
+        let (rest, time) = self.answer.split_last_chunk()?;
+        let (_, record) = rest.split_last_chunk()?;
         let version = VersionRecord::from_bytes(record);
-        version.covers(&terms.required).then_some(version)
+        version.covers(&terms.required).then(|| (version, TimeRecord::from_bytes(time)))
     }
 
     /// Returns the bytes that were fetched.

@@ -60,11 +60,10 @@ impl ProtocolSettings {
     }
 
     /// Returns true if ranks fetch pages by themselves: from the step of the ladder on at which
-    /// homes answer without a thread, where faults acquire nothing and pages stay where they are.
+    /// homes answer without a thread, where pages stay where they are.
     pub(crate) fn own_fetches(&self) -> bool {
         let executor = protocol_step::step(self.step).executor(RequestKind::Fetch);
-        let plain = self.consistency() == Consistency::Plain && self.move_after == 0;
-        executor == RequestExecutor::Interface && plain
+        executor == RequestExecutor::Interface && self.move_after == 0
     }
 
     /// Returns pages and settings, as words.

@@ -3,12 +3,14 @@
 
 use super::NodeProtocol;
 use crate::fetch_log::{FetchLog, FetchNote};
-use crate::mailbox::fetch_log_place;
+use crate::mailbox::{fetch_log_place, rank_time_place};
 use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
-use crate::node_word::{NOTED_AT, node_word};
+use crate::node_word::{NOTED_AT, SEEN_AT, node_word};
 use crate::page_leases::{LeaseTable, LeaseTerms};
 use crate::store_lock::StoreLock;
+use crate::time_record::TimeRecord;
+use crate::told_time::ToldTime;
 use crate::version_record::VersionRecord;
 use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
@@ -33,6 +35,31 @@ impl NodeProtocol {
         }
         event(self, context);
         self.open_pages(context);
+        self.tell_times(cells);
+    }
+
+    /// Tells ranks that fetch by themselves what the node's copies depend on now, and those that
+    /// were answered up to which time they know. A rank that is told later has an older time.
+    fn tell_times(&mut self, cells: &Cells) {
+        let answered = std::mem::take(&mut self.answered);
+        let Some((settings, state)) = &self.state else { return };
+        if !settings.own_fetches() {
+            return;
+        }
+        let needs = state.own_fetch_needs();
+        if self.told_needs.as_ref() != Some(&needs) {
+            if let Some(seen) = ToldTime::over(cells, SEEN_AT) {
+                seen.tell(TimeRecord::of(&needs).as_ref().map(|record| (record, 0)));
+            }
+            self.told_needs = Some(needs);
+        }
+        for rank in answered {
+            let local = self.ranks.get(usize::from(rank));
+            let told = ToldTime::over(cells, rank_time_place(u32::from(rank)));
+            let (Some(local), Some(told)) = (local, told) else { continue };
+            let time = TimeRecord::of(&state.own_fetch_time(rank));
+            told.tell(time.as_ref().zip(local.last_answer()));
+        }
     }
 
     /// Returns the place of the leases of this node's pages.
@@ -96,15 +123,17 @@ impl NodeProtocol {
         if new_twin { self.pages.keep_twin(context, page, &log.first_bytes()) } else { Ok(()) }
     }
 
-    /// Reads a page whose home is here, for a rank that fetches it: its bytes, and its version.
+    /// Reads a page whose home is here, for a rank that fetches it: its bytes, its version, and the
+    /// time that they depend on. No event is between them.
     pub(crate) fn read_home_page(
         &self,
         page: u64,
         context: &mut dyn NodeRegions,
-    ) -> Option<(Vec<u8>, VersionRecord)> {
+    ) -> Option<(Vec<u8>, VersionRecord, TimeRecord)> {
         let (_, state) = self.state.as_ref().filter(|_| self.broken.is_none())?;
         let page = u32::try_from(page).ok()?;
-        let record = VersionRecord::of(&state.home_version(page)?)?;
-        Some((self.pages.page(context, page).ok()?, record))
+        let (version, time) = state.home_version(page)?;
+        let (version, time) = (VersionRecord::of(&version)?, TimeRecord::of(&time)?);
+        Some((self.pages.page(context, page).ok()?, version, time))
     }
 }
