@@ -193,7 +193,7 @@ settings! {
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
     svm_diffs: SvmDiffs = 2 in 0..=2, "", "CLUMP_SVM_DIFFS",
         "What shares a message on its way to the home of pages: the bytes of a run, of a page, or of all pages of a home.";
-    svm_consistency: SvmConsistency = 0 in 0..=1, "", "CLUMP_SVM_CONSISTENCY",
+    svm_consistency: SvmConsistency = 1 in 0..=1, "", "CLUMP_SVM_CONSISTENCY",
         "What a rank sees of data that was published without a lock: nothing is said (plain), or what a fault shows leads to what its writer had seen (fetch).";
     svm_notices: SvmNotices = 0 in 0..=2, "", "CLUMP_SVM_NOTICES",
         "Way of write notices: releases send them to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 pub enum SvmConsistency {
     /// None: data is published by locks, barriers and flags.
-    #[default]
     Plain,
     /// A rank that faults on a page sees what its writers had seen.
+    #[default]
     Fetch,
 }
 

@@ -170,14 +170,14 @@ mod tests {
         let found = chosen(&config);
         assert_eq!((found.notices, found.fetch), (NoticeTransfer::Pull, FetchRule::WaitAtHome));
         assert_eq!((found.pages, found.move_after), (256, 4));
-        assert_eq!((found.consistency(), found.diffs), (Consistency::Plain, DiffTransfer::Home));
+        assert_eq!((found.consistency(), found.diffs), (Consistency::Fetch, DiffTransfer::Home));
         config.svm_notices = SvmNotices::Push;
         config.svm_fetch = SvmFetch::Retry;
         config.svm_move_after = 2;
-        config.svm_consistency = SvmConsistency::Fetch;
+        config.svm_consistency = SvmConsistency::Plain;
         let found = chosen(&config);
         assert_eq!((found.notices, found.fetch), (NoticeTransfer::Push, FetchRule::Retry));
-        assert_eq!((found.move_after, found.consistency()), (2, Consistency::Fetch));
+        assert_eq!((found.move_after, found.consistency()), (2, Consistency::Plain));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("CLUMP_SVM_FAULTS", "protect"),
     ("CLUMP_SVM", "base"),
     ("CLUMP_SVM", "rf"),
-    ("CLUMP_SVM_CONSISTENCY", "fetch"),
+    ("CLUMP_SVM_CONSISTENCY", "plain"),
     ("CLUMP_SVM_DIFFS", "runs"),
 ];
 

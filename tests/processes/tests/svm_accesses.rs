@@ -103,13 +103,24 @@ fn a_fault_fetches_by_itself_but_not_inside_a_copy_of_the_stack() {
 }
 
 #[test]
-fn the_interface_fetches_where_homes_wake_threads_pages_move_or_faults_acquire() {
-    let chosen = [
-        ("CLUMP_SVM", "base"),
-        ("CLUMP_SVM", "dw"),
-        ("CLUMP_SVM_MOVE_AFTER", "1"),
-        ("CLUMP_SVM_CONSISTENCY", "fetch"),
-    ];
+fn a_pointer_without_a_lock_leads_to_its_data_where_faults_fetch_by_themselves() {
+    for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
+        for notices in ["push", "pull"] {
+            let job = svm("-n 2 --nodes 2", "pointer").with(|command| {
+                command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM_NOTICES", notices);
+            });
+            let ended = job.finish();
+            ended.expect_clean();
+            assert!(ended.out.contains("pointer 1 leads to 9"), "{engine}: {}", ended.out);
+            let own = ended.out.lines().find_map(|line| line.strip_suffix(" own fetches"));
+            assert!(own.is_some_and(|own| own != "0"), "{engine}: {}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn the_interface_fetches_where_homes_wake_threads_or_pages_move() {
+    let chosen = [("CLUMP_SVM", "base"), ("CLUMP_SVM", "dw"), ("CLUMP_SVM_MOVE_AFTER", "1")];
     for (name, value) in chosen {
         let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
             command.env(name, value);
@@ -118,10 +129,11 @@ fn the_interface_fetches_where_homes_wake_threads_pages_move_or_faults_acquire()
     }
     let job = svm("-n 2 --nodes 2 --ni proxy", "own-fetches");
     assert_eq!(fetches(&job.finish())[0], 0, "the stack is the proxy's");
-    for step in ["rf", "dd"] {
+    let others = [("CLUMP_SVM", "rf"), ("CLUMP_SVM", "dd"), ("CLUMP_SVM_CONSISTENCY", "plain")];
+    for (name, value) in others {
         let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
-            command.env("CLUMP_SVM", step);
+            command.env(name, value);
         });
-        assert!(fetches(&job.finish())[0] > 0, "{step}");
+        assert!(fetches(&job.finish())[0] > 0, "{name}={value}");
     }
 }

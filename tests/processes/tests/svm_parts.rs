@@ -9,10 +9,10 @@ use crate::svm::{ENGINES, expect_said, svm};
 const PARTS: [&[(&str, &str)]; 6] = [
     &[("CLUMP_SVM_DIFFS", "runs")],
     &[("CLUMP_SVM_DIFFS", "pages"), ("CLUMP_SVM_NOTICES", "pull")],
-    &[("CLUMP_SVM_CONSISTENCY", "fetch")],
+    &[("CLUMP_SVM_CONSISTENCY", "plain")],
     &[("CLUMP_SVM_MOVE_AFTER", "1"), ("CLUMP_SVM_FETCH", "retry")],
     &[
-        ("CLUMP_SVM_CONSISTENCY", "fetch"),
+        ("CLUMP_SVM_CONSISTENCY", "plain"),
         ("CLUMP_SVM_NOTICES", "pull"),
         ("CLUMP_SVM_DIFFS", "runs"),
     ],
@@ -21,7 +21,6 @@ const PARTS: [&[(&str, &str)]; 6] = [
         ("CLUMP_SVM_NOTICES", "push"),
         ("CLUMP_SVM_FETCH", "retry"),
         ("CLUMP_SVM_MOVE_AFTER", "2"),
-        ("CLUMP_SVM_CONSISTENCY", "fetch"),
     ],
 ];
 
@@ -51,7 +50,6 @@ fn a_fault_on_a_pointer_leads_to_what_was_published_before_it() {
         for notices in ["push", "pull"] {
             let job = svm("-n 2 --nodes 2", "pointer").with(|command| {
                 command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM_NOTICES", notices);
-                command.env("CLUMP_SVM_CONSISTENCY", "fetch");
             });
             expect_said(&job.finish(), "pointer 1 leads to 9");
         }

@@ -129,6 +129,7 @@ pub fn pointer() -> Result<()> {
     svm.team().barrier()?;
     if svm.rank() == 1 {
         println!("pointer {} leads to {}", pointer.get(0), cell.get(0));
+        println!("{} own fetches", svm.breakdown().own_fetches);
     }
     svm.barrier()?;
     Ok(())
