@@ -1,5 +1,6 @@
 //! Nodes with memories, ranks with programs, and a network that delivers in any order.
 
+mod directed;
 mod own_fetches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,21 +217,6 @@ impl World {
         self.take_all_notes(usize::from(to));
         self.nodes[usize::from(to)].handle_message(from, message);
         self.carry_out(usize::from(to));
-    }
-
-    /// Runs a rank to the end of its next step, or until it waits for what others do; and delivers
-    /// everything.
-    pub fn complete(&mut self, rank: usize) {
-        let next = self.ranks[rank].next;
-        loop {
-            if self.packets() > 0 {
-                self.deliver(0);
-            } else if self.ranks[rank].next == next && self.runnable().contains(&rank) {
-                self.step(rank);
-            } else {
-                return;
-            }
-        }
     }
 
     /// Lets a rank make its next step.
