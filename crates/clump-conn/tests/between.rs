@@ -124,7 +124,8 @@ fn who_has_no_token_costs_a_counter_and_gets_no_answer() {
         noise.send_to(&vec![0x63; len], handshake_socket).unwrap();
         noise.send_to(&[b"clumphi2".to_vec(), vec![1; len]].concat(), handshake_socket).unwrap();
     }
-    eventually(|| count(&server, Counter::ConnForeign) == before + 14);
+    // A last packet of the client without the secret may come after the count was read.
+    eventually(|| count(&server, Counter::ConnForeign) >= before + 14);
     noise.set_nonblocking(true).unwrap();
     assert!(noise.recv_from(&mut [0; 100]).is_err(), "somebody answered");
     assert_eq!((listener.is_ready(), count(&server, Counter::ConnEstablished)), (false, 0));
