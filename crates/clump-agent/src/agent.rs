@@ -409,9 +409,9 @@ impl Agent {
     /// has no memory at all before it closes anything.
     fn is_replaced(&self, rank: u32) -> bool {
         let Some(pid) = self.node.memory.rank(rank).map(|block| block.pid()) else { return false };
-        let own = crate::sweep::own_descendants;
         procfs::maps_memory(pid, MEMORY_LABEL) == Some(false)
-            && (self.adoption.is_some() || own().iter().any(|p| p.pid == pid))
+            && (self.adoption.is_some()
+                || crate::sweep::own_descendants().iter().any(|p| p.pid == pid))
     }
 
     /// Records every child that ended, stopped or continued.

@@ -11,6 +11,7 @@ mod places;
 mod release;
 mod sync;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -262,10 +263,10 @@ impl<P> NodeState<P> {
     }
 
     /// Returns everything that bytes of this node may depend on, if anybody asks.
-    fn dependencies(&self) -> VectorTime {
+    fn dependencies(&self) -> Cow<'_, VectorTime> {
         match self.config.consistency {
-            Consistency::Plain => self.zero(),
-            Consistency::Fetch | Consistency::Causal => self.seen.clone(),
+            Consistency::Plain => Cow::Owned(self.zero()),
+            Consistency::Fetch | Consistency::Causal => Cow::Borrowed(&self.seen),
         }
     }
 

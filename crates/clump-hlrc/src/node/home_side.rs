@@ -79,7 +79,7 @@ impl<P> NodeState<P> {
 
     /// Sends a page; to its new home if it moves.
     fn send_page(&mut self, to: u16, page: u32) {
-        let mut time = self.dependencies();
+        let mut time = self.dependencies().into_owned();
         let Some(home) = self.homes.get(&page) else {
             debug_assert!(false, "only a home sends");
             return;

@@ -1,6 +1,7 @@
 //! Fetches that ranks make by themselves: the node says which pages they may fetch, and is told of
 //! those that they have fetched.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::config::{Consistency, TwinTime};
@@ -48,7 +49,7 @@ impl<P> NodeState<P> {
         if self.home_of(page) != Some(self.config.node) {
             return None;
         }
-        let mut time = self.dependencies();
+        let mut time = self.dependencies().into_owned();
         let Some(home) = self.homes.get(&page) else { return Some((PageVersion::default(), time)) };
         time.join(home.time());
         debug_assert!(self.log.known().covers(&time), "diffs are stored behind their notices");
@@ -69,7 +70,7 @@ impl<P> NodeState<P> {
 
     /// Returns the time that bytes may depend on which ranks of this node have written to a page,
     /// and with which a fetched one is merged.
-    pub fn own_fetch_needs(&self) -> VectorTime {
+    pub fn own_fetch_needs(&self) -> Cow<'_, VectorTime> {
         debug_assert!(self.log.known().covers(&self.seen), "what is seen has been announced");
         self.dependencies()
     }

@@ -68,7 +68,7 @@ impl<P> NodeState<P> {
             diffs.entry(to).or_default().push(WrittenPage { page, after });
             unused.extend((!keeps_twin).then_some(page));
         }
-        let (time, epoch) = (self.dependencies(), self.epoch);
+        let (time, epoch) = (self.dependencies().into_owned(), self.epoch);
         for (to, pages) in diffs {
             let header = DiffHeader { writer: node, interval: number, epoch, time: time.clone() };
             self.actions.push_back(Action::SendDiffs { to, header, pages });

@@ -114,7 +114,10 @@ impl HeapCluster {
 
     fn turn_of_rank(&mut self, now: Time, actor: u32) {
         let Self { ranks, reference, plan, kernel, all_open, .. } = self;
-        let Some(rank) = ranks.get_mut(actor as usize) else { return };
+        let Some(rank) = ranks.get_mut(actor as usize) else {
+            debug_assert!(false, "actor {actor} is a rank");
+            return;
+        };
         let before = kernel.traces().then(|| rank.describe(plan));
         let mut around = HeapEnvironment { now, plan, reference, all_open: *all_open };
         let next = rank.act(&mut around);
@@ -133,7 +136,10 @@ impl HeapCluster {
     }
 
     fn turn_of_interface(&mut self, now: Time, actor: u32, number: usize) {
-        let Some(interface) = self.interfaces.get_mut(number) else { return };
+        let Some(interface) = self.interfaces.get_mut(number) else {
+            debug_assert!(false, "actor {actor} is an interface");
+            return;
+        };
         if now < interface.frozen_until {
             let until = interface.frozen_until;
             return self.kernel.wake(actor, until);

@@ -8,6 +8,7 @@ use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
 use crate::node_word::{NOTED_AT, SEEN_AT, node_word};
 use crate::page_leases::{LeaseTable, LeaseTerms};
+use crate::settings::ProtocolSettings;
 use crate::store_lock::StoreLock;
 use crate::time_record::TimeRecord;
 use crate::told_time::ToldTime;
@@ -28,10 +29,9 @@ impl NodeProtocol {
         let is_over = || memory.job().first_death().is_some();
         let _lock = StoreLock::take_as_interface(cells, is_over);
         let noted = node_word(cells, NOTED_AT).map_or(0, |word| word.swap(0, Ordering::Relaxed));
-        for rank in (0..self.ranks.len() as u16).take_while(|_| noted != 0) {
-            if noted >> (u32::from(rank) % u64::BITS) & 1 != 0 {
-                self.note_fetched(rank, context, cells);
-            }
+        let has_noted = |rank: &u16| noted >> (u32::from(*rank) % u64::BITS) & 1 != 0;
+        for rank in (0..self.ranks.len() as u16).filter(has_noted) {
+            self.note_fetched(rank, context, cells);
         }
         event(self, context);
         self.open_pages(context);
@@ -41,22 +41,26 @@ impl NodeProtocol {
     /// Tells ranks that fetch by themselves what the node's copies depend on now, and those that
     /// were answered up to which time they know. A rank that is told later has an older time.
     fn tell_times(&mut self, cells: &Cells) {
-        let answered = std::mem::take(&mut self.answered);
-        let Some((settings, state)) = &self.state else { return };
-        if !settings.own_fetches() {
-            return;
-        }
+        let own_fetches = |(settings, _): &&(ProtocolSettings, _)| settings.own_fetches();
+        let Some((_, state)) = self.state.as_ref().filter(own_fetches) else {
+            return self.answered.clear();
+        };
         let needs = state.own_fetch_needs();
-        if self.told_needs.as_ref() != Some(&needs) {
-            if let Some(seen) = ToldTime::over(cells, SEEN_AT) {
+        if self.told_needs.as_ref() != Some(&*needs) {
+            let seen = ToldTime::over(cells, SEEN_AT);
+            debug_assert!(seen.is_some(), "the first page of the region is mapped");
+            if let Some(seen) = seen {
                 seen.tell(TimeRecord::of(&needs).as_ref().map(|record| (record, 0)));
             }
-            self.told_needs = Some(needs);
+            self.told_needs = Some(needs.into_owned());
         }
-        for rank in answered {
+        for rank in self.answered.drain(..) {
             let local = self.ranks.get(usize::from(rank));
             let told = ToldTime::over(cells, rank_time_place(u32::from(rank)));
-            let (Some(local), Some(told)) = (local, told) else { continue };
+            let (Some(local), Some(told)) = (local, told) else {
+                debug_assert!(false, "rank {rank} is of this node, and its time is mapped");
+                continue;
+            };
             let time = TimeRecord::of(&state.own_fetch_time(rank));
             told.tell(time.as_ref().zip(local.last_answer()));
         }
