@@ -63,6 +63,7 @@ mod returned;
 mod send;
 mod send_sampler;
 mod short;
+mod spare_batch;
 mod thread_number;
 mod token;
 mod tracing;

@@ -11,6 +11,7 @@ use crate::reason::Reason;
 use crate::remote::Remote;
 use crate::reply_to::ReplyTo;
 use crate::returned::Returned;
+use crate::spare_batch;
 use clump_net::{Refusal, Words};
 use clump_shm::name::Name;
 use clump_trace::{Counter, Role};
@@ -43,13 +44,13 @@ impl Core {
             debug_assert!(false, "a network state without a network");
             return Ok((0, false));
         };
-        let mut batch = remote.batch.take().unwrap_or_default();
+        let mut batch = spare_batch::take();
         let (received, timed) = network.poll(self.handler_context.name.index(), &mut batch);
         let counters = self.handler_context.counters();
         counters.bump(Counter::NetPolls);
         if received == 0 && batch.is_empty() {
             counters.bump(Counter::NetPollsEmpty);
-            remote.batch = Some(batch);
+            spare_batch::put(batch);
             return Ok((handled, handled > 0));
         }
         let accounted = handled + remote.later.len() + batch.len();
@@ -80,8 +81,7 @@ impl Core {
         {
             network.flush();
         }
-        debug_assert!(remote.batch.is_none(), "two batches of one endpoint");
-        remote.batch = Some(batch);
+        spare_batch::put(batch);
         match failure {
             Some(error) => Err(error),
             None => Ok((handled, received > 0 || handled > 0)),

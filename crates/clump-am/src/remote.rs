@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
-use clump_net::{Batch, FlowId, Polling, QueuedMessage};
+use clump_net::{FlowId, Polling, QueuedMessage};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::Header;
@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) polling: Polling,
-    pub(crate) batch: Option<Box<Batch>>,
     /// Messages that could not be handled yet: their reply path is full, or a proxy has just
     /// brought them.
     pub(crate) later: VecDeque<QueuedMessage>,
@@ -27,7 +26,6 @@ impl Remote {
         debug_assert!(name.generation() != 0, "no endpoint of another node could answer it");
         Self {
             polling: network.polling(),
-            batch: None,
             later: VecDeque::new(),
             requesters: Requesters::new(name.to_bits()),
             old_flows: Vec::new(),
