@@ -3,6 +3,7 @@
 //! Units lie in send buffers, with room for a header before each and a checksum behind it, so that
 //! a packet that is not encrypted is never copied again.
 
+mod buffer_memory;
 mod buffer_pool;
 mod control_unit;
 mod in_flight;

@@ -1,5 +1,6 @@
 //! Frames: whole small messages, fragments of large ones, and the credit messages of endpoints.
 
+use crate::append::Append;
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -141,7 +142,7 @@ fn head_bytes(head: &FrameHead, same_route: bool) -> usize {
 /// the body has the same. Later fragments have none: the frame that began their message has one.
 #[inline]
 pub fn append(
-    out: &mut Vec<u8>,
+    out: &mut impl Append,
     head: &FrameHead,
     same_route: bool,
     words: &[u64],
@@ -160,26 +161,26 @@ pub fn append(
         words: words.len() as u8,
         bytes: (payload.len() as u32).into(),
     };
-    out.extend_from_slice(raw.as_bytes());
+    out.append(raw.as_bytes());
     if routed {
         let Route { from, to, tag } = head.route;
         let route = RawRoute { from: from.into(), to: to.into(), tag: tag.into() };
-        out.extend_from_slice(route.as_bytes());
+        out.append(route.as_bytes());
     }
     if let Some(order) = head.order {
-        out.extend_from_slice(&order.to_le_bytes());
+        out.append(&order.to_le_bytes());
     }
     if let Some(MessageFragment { message, at }) = head.fragment {
-        out.extend_from_slice(&message.to_le_bytes());
-        out.extend_from_slice(&at.to_le_bytes());
+        out.append(&message.to_le_bytes());
+        out.append(&at.to_le_bytes());
     }
     for word in words {
-        out.extend_from_slice(&word.to_le_bytes());
+        out.append(&word.to_le_bytes());
     }
     if !payload.is_empty() {
-        out.extend_from_slice(payload);
+        out.append(payload);
         let padding = payload.len().next_multiple_of(8) - payload.len();
-        out.extend_from_slice([0; 8].get(..padding).unwrap_or_default());
+        out.append([0; 8].get(..padding).unwrap_or_default());
     }
 }
 

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+mod append;
 pub mod frame;
 mod header;
 pub mod hostile;
@@ -40,6 +41,7 @@ pub mod record;
 mod security;
 mod unit_fragment;
 
+pub use append::Append;
 pub use header::{
     Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, VERSION,
 };

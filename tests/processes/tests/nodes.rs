@@ -46,7 +46,7 @@ fn ranks_of_a_hundred_nodes_meet() {
 #[test]
 fn a_peer_that_is_idle_takes_little_memory() {
     /// KiB a peer, with the fixed costs of a rank that communicates in it.
-    const MOST: u64 = 40;
+    const MOST: u64 = 24;
     let words = format!("others --most {MOST} --limit 60");
     let words = words.split(' ').map(OsString::from);
     let ended = Job::of_program("-n 32 --nodes 8", program("footprint"), words).finish();

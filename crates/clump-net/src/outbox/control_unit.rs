@@ -76,7 +76,7 @@ impl ControlUnit {
             send_buffer.begin();
             send_buffer
         });
-        frame::append(send_buffer.end(), head, same, words, &[]);
+        frame::append(send_buffer, head, same, words, &[]);
         self.route = Some(head.route);
         debug_assert!(self.body().len() <= share, "bulk keeps its share");
         true

@@ -5,6 +5,7 @@
 
 use super::buffer_pool::BufferPool;
 use super::send_buffer::BufferRange;
+use clump_wire::Append;
 use std::collections::VecDeque;
 
 /// Encrypted packets of units, kept until acknowledged.
@@ -52,8 +53,8 @@ impl SealedBuffers {
         let at = self.pool.begin();
         let tail = self.pool.tail();
         let send_buffer = self.pool.filling_mut();
-        send_buffer.end().truncate(at);
-        send_buffer.end().extend_from_slice(packet);
+        send_buffer.truncate(at);
+        send_buffer.append(packet);
         let end = send_buffer.len().saturating_sub(tail);
         debug_assert!(end > at, "the packet lies behind the one before");
         debug_assert!(end + tail - at == packet.len(), "as a whole");

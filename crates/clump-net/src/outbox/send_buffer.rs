@@ -5,11 +5,9 @@
 //! kernel. A send buffer is as long as one segmented send, or as one unit that is longer than half
 //! of that.
 
+use super::buffer_memory::BufferMemory;
 use super::layout::{HEADROOM, TAILROOM};
-use clump_driver::MIN_KEPT;
-
-/// Zero-copy packets begin at a page boundary, so that they span as few pages as possible.
-const PAGE: usize = 4096;
+use clump_wire::Append;
 
 /// Most bytes of a send buffer with several packets: as many as a segmented send takes.
 const MAX_BYTES: usize = 65_507;
@@ -17,9 +15,7 @@ const MAX_BYTES: usize = 65_507;
 /// Memory for consecutive packets. The default is empty and has no room.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
-    bytes: Vec<u8>,
-    /// Offset of the first packet.
-    start: usize,
+    memory: BufferMemory,
     /// Largest offset at which the last packet may end.
     most: usize,
     /// Units in it that are still needed.
@@ -59,42 +55,33 @@ impl SendBuffer {
 
     fn of(packets: usize) -> Self {
         debug_assert!(packets > HEADROOM, "a buffer holds a packet");
-        let room = packets + TAILROOM;
-        // Enough slack that all pages of its packets are its own.
-        let slack = if room < MIN_KEPT { 0 } else { 2 * PAGE };
-        let mut bytes: Vec<u8> = Vec::with_capacity(room + slack);
-        // Not a matter of correctness: were the memory to move, packets would span one more page.
-        let start = if slack == 0 { 0 } else { bytes.as_ptr().addr().wrapping_neg() % PAGE };
-        bytes.resize(start, 0);
-        debug_assert!(start + room <= bytes.capacity(), "packets do not move");
-        Self { bytes, start, most: start + packets, units: 0 }
+        Self { memory: BufferMemory::new(packets + TAILROOM), most: packets, units: 0 }
     }
 
     /// Returns true if there is room for another unit of up to `capacity` bytes.
     #[inline]
     pub(super) fn has_room(&self, capacity: usize, tail: usize) -> bool {
-        self.bytes.len() + HEADROOM + capacity + tail <= self.most
+        self.memory.len() + HEADROOM + capacity + tail <= self.most
     }
 
     /// Returns the bytes that its packets may have.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
-        debug_assert!(self.most >= self.start, "packets end behind the start");
-        self.most - self.start
+        self.most
     }
 
     /// Returns true if its packets have not outgrown it.
     #[inline]
     pub(super) fn holds_all(&self) -> bool {
-        self.bytes.len() <= self.most
+        self.memory.len() <= self.most
     }
 
     /// Begins a packet; returns its offset.
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
-        let at = self.bytes.len();
+        let at = self.memory.len();
         debug_assert!(at + HEADROOM < self.most, "there is room for a unit");
-        self.bytes.resize(at + HEADROOM, 0);
+        self.memory.append_zeroes(HEADROOM);
         self.units += 1;
         debug_assert!(self.len() == at + HEADROOM, "frames go behind the header");
         at
@@ -103,65 +90,55 @@ impl SendBuffer {
     /// Returns the offset at which the packets end so far.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.memory.len()
     }
 
-    /// Returns the vector to which frames are appended.
+    /// Removes all bytes from offset `at` on.
     #[inline]
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    pub(super) fn truncate(&mut self, at: usize) {
+        self.memory.truncate(at);
     }
 
     /// Ends the packet that begins at `at`, with `tail` bytes behind its unit.
     #[inline]
     pub(super) fn finish(&mut self, send_buffer: u64, at: usize, tail: usize) -> BufferRange {
-        let end = self.bytes.len();
+        let end = self.memory.len();
         debug_assert!(end > at + HEADROOM, "a packet holds a unit");
         debug_assert!(tail <= TAILROOM && self.units > 0, "the tail fits");
-        self.bytes.resize(end + tail, 0);
-        debug_assert!(at >= self.start, "packets lie behind the start");
+        self.memory.append_zeroes(tail);
         BufferRange { send_buffer, at, end }
     }
 
     #[inline]
     pub(super) fn get(&self, from: usize, to: usize) -> Option<&[u8]> {
-        debug_assert!(from <= to && to <= self.bytes.len(), "a range of the buffer");
-        self.bytes.get(from..to)
+        debug_assert!(from <= to && to <= self.memory.len(), "a range of the buffer");
+        self.memory.bytes().get(from..to)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, from: usize, to: usize) -> Option<&mut [u8]> {
-        debug_assert!(from <= to && to <= self.bytes.len(), "a range of the buffer");
-        self.bytes.get_mut(from..to)
+        debug_assert!(from <= to && to <= self.memory.len(), "a range of the buffer");
+        self.memory.bytes_mut().get_mut(from..to)
     }
 
     /// Returns all its packets.
     #[inline]
     pub(super) fn packets(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
+        self.memory.bytes()
     }
 
     /// Clears its contents.
     #[inline]
     pub(super) fn clear(&mut self) {
-        debug_assert!(self.bytes.len() >= self.start, "packets lie behind the start");
-        self.bytes.truncate(self.start);
+        self.memory.truncate(0);
         self.units = 0;
     }
 }
 
-impl Drop for SendBuffer {
-    /// Exchanges the pages of large buffers for new ones: a packet may still wait in the kernel,
-    /// for a peer that was given up for example, and the memory's next contents must not be sent
-    /// with it.
-    fn drop(&mut self) {
-        if self.bytes.capacity() < MIN_KEPT {
-            return;
-        }
-        self.bytes.clear();
-        if !clump_os::udp::withdraw(self.bytes.spare_capacity_mut()) {
-            std::mem::forget(std::mem::take(&mut self.bytes));
-        }
+impl Append for SendBuffer {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        self.memory.append(bytes);
     }
 }
 
@@ -175,8 +152,8 @@ mod tests {
             let mut send_buffer = SendBuffer::new(capacity, 4);
             let first = send_buffer.begin();
             let at = send_buffer.packets().as_ptr();
-            assert!(at.addr().is_multiple_of(PAGE), "both hold as much as a send takes");
-            send_buffer.end().extend_from_slice(&vec![1; capacity]);
+            assert!(at.addr().is_multiple_of(4096), "both hold as much as a send takes");
+            send_buffer.append(&vec![1; capacity]);
             let place = send_buffer.finish(0, first, 4);
             assert_eq!((send_buffer.packets().as_ptr(), place.bytes()), (at, capacity));
         }
@@ -188,7 +165,7 @@ mod tests {
         let mut places = Vec::new();
         while send_buffer.has_room(1400, 4) {
             let at = send_buffer.begin();
-            send_buffer.end().extend_from_slice(&[7; 1400]);
+            send_buffer.append(&[7; 1400]);
             places.push(send_buffer.finish(0, at, 4));
         }
         assert_eq!(places.len(), 65_507 / 1468);

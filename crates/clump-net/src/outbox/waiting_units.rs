@@ -96,7 +96,7 @@ impl WaitingUnits {
         }
         let send_buffer = self.pool.filling_mut();
         let before = send_buffer.len();
-        frame::append(send_buffer.end(), head, same, words, payload);
+        frame::append(send_buffer, head, same, words, payload);
         debug_assert!(send_buffer.len() > before, "a frame has a head");
         self.bytes += send_buffer.len() - before;
         if head.kind != FrameKind::Part {
