@@ -22,6 +22,7 @@
 #ifdef CLUMP_PARMACS_THREADS
 
 #include <pthread.h>
+#include <sched.h>
 
 typedef pthread_mutex_t parmacs_lock_t;
 typedef pthread_cond_t parmacs_cond_t;
@@ -76,15 +77,26 @@ static __inline__ void parmacs_barrier_init_(parmacs_barrier_t *barrier) {
     pthread_mutex_init(&barrier->lock, NULL);
     pthread_cond_init(&barrier->changed, NULL);
 }
+/* Polls before a thread sleeps at a barrier, and those after which it yields the processor. */
+#define PARMACS_POLLS_ 400
+#define PARMACS_POLLS_ALONE_ 200
 static __inline__ void parmacs_barrier_(parmacs_barrier_t *barrier, int count) {
     uint64_t round;
+    int polls = 0;
     pthread_mutex_lock(&barrier->lock);
     round = barrier->words[1];
     if (++barrier->words[0] == (uint64_t)count) {
         barrier->words[0] = 0;
-        barrier->words[1]++;
+        __atomic_store_n(&barrier->words[1], round + 1, __ATOMIC_RELEASE);
         pthread_cond_broadcast(&barrier->changed);
+        pthread_mutex_unlock(&barrier->lock);
+        return;
     }
+    pthread_mutex_unlock(&barrier->lock);
+    while (polls++ < PARMACS_POLLS_ && __atomic_load_n(&barrier->words[1], __ATOMIC_RELAXED) == round)
+        if (polls > PARMACS_POLLS_ALONE_) sched_yield();
+    /* The lock publishes others' stores, where threads are ranks too. */
+    pthread_mutex_lock(&barrier->lock);
     while (barrier->words[1] == round)
         pthread_cond_wait(&barrier->changed, &barrier->lock);
     pthread_mutex_unlock(&barrier->lock);
