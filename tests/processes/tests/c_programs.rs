@@ -288,6 +288,34 @@ fn programs_with_workers() {
     assert!(done.code != 0 && done.err.contains("linked with libclump.so"), "{}", done.err);
 }
 
+/// Checks that the kernels that are measured beside threads are right on threads and on two nodes.
+#[test]
+fn kernels_with_workers() {
+    let Some(shop) = workshop("kernels with workers") else { return };
+    let common = ["-include", "clump/parmacs.h", MATHS[0], MATHS[1]];
+    for (name, args, says) in [
+        ("lu", &["3", "128"][..], "lu of order 128 by 3 workers is right"),
+        ("fft", &["3", "10"], "fft of 2^10 numbers by 3 workers is right"),
+        ("ocean", &["3", "32", "8"], "ocean of 32 cells a side by 3 workers is right"),
+        ("water", &["3", "64", "4"], "water of 64 molecules by 3 workers is right"),
+    ] {
+        let source = format!("examples/c/parmacs_{name}.c");
+        let build = |flags: &[&str]| {
+            shop.build_with(&source, Linked::Shared, &[&common[..], flags].concat())
+        };
+        let threads = build(&["-DCLUMP_PARMACS_THREADS"]);
+        let alone = std::process::Command::new(threads).args(args).output().unwrap();
+        assert!(alone.status.success(), "{alone:?}");
+        assert!(String::from_utf8_lossy(&alone.stdout).contains(says), "{alone:?}");
+        let nodes = build(&["-fPIC", "-no-pie"]);
+        for options in ["-n 3", "-n 4 --nodes 2"] {
+            let done = Job::of_program(options, &nodes, []).with_args(args).finish();
+            done.expect_clean();
+            assert!(done.out.contains(says), "{options}: {}", done.out);
+        }
+    }
+}
+
 #[test]
 fn collectives() {
     in_all_ways("tests/c/collectives.c", "collectives");
