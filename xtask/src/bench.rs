@@ -5,6 +5,7 @@
 //! by this command replace its figures. Text around the tables is written by hand.
 
 mod applications;
+mod beside_threads;
 mod instrument;
 mod laboratory;
 mod page;
@@ -49,7 +50,9 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
                 let settings = instrument.settings.iter();
                 let settings: String =
                     settings.map(|(key, value)| format!("{key}={value} ")).collect();
-                println!("{:<28} {settings}clump {}", instrument.name, instrument.words.join(" "));
+                let program = if instrument.parmacs().is_some() { "" } else { "clump " };
+                let words = instrument.words.join(" ");
+                println!("{:<28} {settings}{program}{words}", instrument.name);
             }
             return Ok(true);
         }
@@ -63,6 +66,9 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
         let built = command::run(&mut cargo(root, &args), LIMIT)?;
         if !built.success {
             bail!("building clump: {}", built.why);
+        }
+        if wanted.iter().any(|one| one.parmacs().is_some()) {
+            beside_threads::prepare(root)?;
         }
         for example in wanted.iter().flat_map(Instrument::examples) {
             let args = ["build", "--release", "--package", "clump", "--example", example];
@@ -97,7 +103,7 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 /// Returns all instruments.
 fn all() -> Vec<Instrument> {
     let own = LABORATORY.iter().chain(SHARED_MEMORY).cloned();
-    own.chain(applications::all()).collect()
+    own.chain(applications::all()).chain(beside_threads::all()).collect()
 }
 
 /// Returns the instruments with these names, and those of the tables with these names.
@@ -116,15 +122,10 @@ fn named(names: &str) -> Result<Vec<Instrument>> {
 
 /// Runs an instrument and adds what it measured to the rows.
 fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> Result<()> {
-    let release = host::target(root).join("release");
-    let mut clump = Command::new(release.join("clump"));
-    clump.args(instrument.command_line(&release.join("examples")));
-    clump.envs(instrument.settings.iter().copied());
-    let ended = command::run_read(&mut clump, LIMIT)?;
-    if !ended.success {
-        bail!("{}: {}", instrument.name, ended.why);
-    }
-    let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
+    let report = match instrument.parmacs() {
+        Some(program) => beside_threads::report(root, program)?,
+        None => report_of_clump(root, instrument)?,
+    };
     let run = Run {
         instrument: instrument.name.to_string(),
         date: said(Command::new("date").args(["-u", "+%F"]))?,
@@ -146,6 +147,19 @@ fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> 
         row.with_context(|| format!("no row for {}", instrument.name))?.add(&run, figure);
     }
     Ok(())
+}
+
+/// Runs clump, and returns its report.
+fn report_of_clump(root: &Path, instrument: &Instrument) -> Result<Value> {
+    let release = host::target(root).join("release");
+    let mut clump = Command::new(release.join("clump"));
+    clump.args(instrument.command_line(&release.join("examples")));
+    clump.envs(instrument.settings.iter().copied());
+    let ended = command::run_read(&mut clump, LIMIT)?;
+    if !ended.success {
+        bail!("{}: {}", instrument.name, ended.why);
+    }
+    serde_json::from_str(&ended.stdout).context("reading the report")
 }
 
 /// Returns what a program says.

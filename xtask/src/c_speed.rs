@@ -71,7 +71,8 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(met)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// Returns the median of some times.
+pub fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }

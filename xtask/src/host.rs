@@ -33,6 +33,25 @@ pub fn load() -> f64 {
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
+/// Waits until the processors have idled for a tenth of a second, for at most `limit`.
+pub fn await_idle(limit: Duration) {
+    // Ticks of 10 ms of all processors, without those that they idled (proc_stat(5)).
+    let busy = || -> u64 {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+        let ticks = fields.map(|ticks| ticks.parse().unwrap_or(0)).enumerate();
+        ticks.filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, ticks): (usize, u64)| ticks).sum()
+    };
+    let started = now();
+    loop {
+        let before = busy();
+        std::thread::sleep(Duration::from_millis(100));
+        if busy().saturating_sub(before) <= 2 || started.elapsed() > limit {
+            return;
+        }
+    }
+}
+
 /// Waits a moment between two checks of a child process.
 pub fn pause() {
     std::thread::sleep(Duration::from_millis(20));

@@ -11,7 +11,8 @@ use std::path::Path;
 pub struct Instrument {
     /// Its name here.
     pub name: Cow<'static, str>,
-    /// Its command line. A word that begins with `example:` is the path of that example.
+    /// Its command line. A word that begins with `example:` is the path of that example. A first
+    /// word that begins with `parmacs:` names a C program that runs on threads and on clump.
     pub words: Cow<'static, [&'static str]>,
     /// Settings of the job: variables of the environment, and their values.
     pub settings: Cow<'static, [(&'static str, &'static str)]>,
@@ -52,11 +53,18 @@ impl FigureSource {
 
 /// Beginning of a word that names an example of the facade.
 const EXAMPLE: &str = "example:";
+/// Beginning of a word that names a C program by the macros of PARMACS.
+const PARMACS: &str = "parmacs:";
 
 impl Instrument {
     /// Returns the examples that its command line names.
     pub fn examples(&self) -> impl Iterator<Item = &'static str> {
         self.words.iter().filter_map(|word| word.strip_prefix(EXAMPLE))
+    }
+
+    /// Returns the C program that it runs on threads and on clump, if it is such an instrument.
+    pub fn parmacs(&self) -> Option<&'static str> {
+        self.words.first().and_then(|word| word.strip_prefix(PARMACS))
     }
 
     /// Returns its command line, with examples in a folder.
