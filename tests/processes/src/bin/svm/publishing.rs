@@ -114,8 +114,9 @@ pub fn periods(rounds: u64) -> Result<()> {
 pub fn pointer() -> Result<()> {
     let cl = clump::init()?;
     let svm = cl.svm()?;
+    // From the last to the first, with a gap: interfaces fetch pages in sequence.
+    let pointer = svm.array::<u64>(2 * 512, Home::Node(0))?;
     let cell = svm.array::<u64>(512, Home::Node(0))?;
-    let pointer = svm.array::<u64>(512, Home::Node(0))?;
     if svm.rank() == 1 {
         assert_eq!(cell.get(0), 0, "nobody has written it");
     }
