@@ -251,6 +251,7 @@ mod tests {
             host: "h".into(),
             program: "7f".into(),
             addresses: vec![address],
+            left_out: 0,
             epoch: 3,
         };
         vec![

@@ -354,6 +354,7 @@ mod tests {
             host: "h".into(),
             program: String::new(),
             addresses: vec![socket.local_addr().unwrap()],
+            left_out: 0,
             epoch,
         };
         let offers: Vec<AgentOffer> = (5..).zip(&sockets).map(offer).collect();

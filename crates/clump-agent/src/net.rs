@@ -2,6 +2,7 @@
 
 use crate::access::DriverAccess;
 use crate::frame::Key;
+use crate::reach::UsableAddresses;
 use crate::refusal::Refusal;
 use crate::spec::{AddressTable, AgentOffer, BoundAddress, BoundAddresses, NodePlan};
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
@@ -16,6 +17,15 @@ use clump_wire::Security;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// Ports that a user allows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PortRange {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+    /// Number of them that a node needs at each of its addresses.
+    pub(crate) needed: usize,
+}
+
 /// The agent's own sockets and what its node's will need, before it is known which addresses reach
 /// other nodes.
 #[derive(Debug)]
@@ -24,7 +34,7 @@ pub(crate) struct AgentSockets {
     pub(crate) security: Security,
     /// The driver that the user wants.
     driver: NetDriver,
-    ports: Option<(u16, u16)>,
+    ports: Option<PortRange>,
     /// One for each address that others may reach.
     pub(crate) sockets: Vec<UdpSocket>,
     /// These addresses, each with the number of its interface.
@@ -39,8 +49,8 @@ impl AgentSockets {
     /// Fails if an address is none of this machine.
     pub(crate) fn bind(
         plan: &NodePlan,
-        addresses: Vec<(IpAddr, usize)>,
-        ports: Option<(u16, u16)>,
+        UsableAddresses { offered: addresses, left_out }: UsableAddresses,
+        ports: Option<PortRange>,
         program: String,
         key: Key,
         (security, driver): (Security, NetDriver),
@@ -49,7 +59,7 @@ impl AgentSockets {
         let (sockets, bound) = bind_all(plan.node, &all, ports)?;
         let epoch = incarnation(plan.node)?;
         let host = plan.machine.clone().unwrap_or_else(process::host_name);
-        let offer = AgentOffer { host, program, addresses: bound, epoch };
+        let offer = AgentOffer { host, program, addresses: bound, left_out, epoch };
         Ok(Self { key, security, driver, ports, sockets, addresses, offer })
     }
 }
@@ -186,7 +196,7 @@ fn place(at: &BoundAddress) -> ProcessAddress {
 fn bind_all(
     node: u32,
     addresses: &[IpAddr],
-    ports: Option<(u16, u16)>,
+    ports: Option<PortRange>,
 ) -> Result<(Vec<UdpSocket>, Vec<SocketAddr>), Refusal> {
     let one = |&at: &IpAddr| {
         let bound = || {
@@ -196,10 +206,19 @@ fn bind_all(
             Ok((socket, address))
         };
         bound().map_err(|e: std::io::Error| {
-            let range =
-                ports.map_or(String::new(), |(a, b)| format!(" by a port of {a}-{b} (--port)"));
-            let what = format!("node {node} cannot be reached at {at}{range}");
-            Refusal::new(OsError::of(what, &e).to_string(), 126)
+            let range = |it: PortRange| format!(" by a port of {}-{} (--port)", it.first, it.last);
+            let what = ports.map_or(String::new(), range);
+            let what = format!("node {node} cannot be reached at {at}{what}");
+            let need = |it: PortRange| {
+                format!(
+                    "\n  next:   allow more ports: this node needs {} at each of its addresses (one for \
+                     its agent, each rank and each proxy), and other nodes of its machine as many each",
+                    it.needed
+                )
+            };
+            let used_up = e.kind() == std::io::ErrorKind::AddrInUse;
+            let need = ports.filter(|_| used_up).map_or(String::new(), need);
+            Refusal::new(format!("{}{need}", OsError::of(what, &e)), 126)
         })
     };
     let all: Vec<_> = addresses.iter().map(one).collect::<Result<_, _>>()?;
@@ -207,8 +226,8 @@ fn bind_all(
 }
 
 /// Binds a socket at `at` to the first of these ports that is free.
-fn bind_to(at: IpAddr, ports: Option<(u16, u16)>) -> std::io::Result<UdpSocket> {
-    let (first, last) = ports.unwrap_or((0, 0));
+fn bind_to(at: IpAddr, ports: Option<PortRange>) -> std::io::Result<UdpSocket> {
+    let (first, last) = ports.map_or((0, 0), |it| (it.first, it.last));
     let mut last_error = std::io::ErrorKind::AddrInUse.into();
     for port in first..=last {
         match UdpSocket::bind((at, port)) {

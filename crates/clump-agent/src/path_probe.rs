@@ -335,6 +335,7 @@ mod tests {
             host: "h".into(),
             program: String::new(),
             addresses: addresses.iter().map(at).collect(),
+            left_out: 0,
             epoch: 1,
         }
     }

@@ -292,6 +292,8 @@ pub struct AgentOffer {
     pub program: String,
     /// Its sockets, one for each address of its node.
     pub addresses: Vec<SocketAddr>,
+    /// Addresses of its machine beyond those, more than an offer holds.
+    pub left_out: u32,
     /// Its incarnation.
     pub epoch: u32,
 }

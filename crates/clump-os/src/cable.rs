@@ -1,5 +1,5 @@
 //! Faults of the virtual cables of [`crate::netns`] while a job uses them: cut, mend, shorten their
-//! packets, lose some. The kernel applies them, not a wrapper around a socket.
+//! packets, lose some, change a hardware address. The kernel applies them, not a wrapper around a socket.
 //!
 //! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at
 //! the cable's other end, and which of the cables to that node it is.
@@ -46,6 +46,21 @@ pub fn mend(here: u32, (there, cable): (u32, u32)) -> Result<()> {
 /// As for [`cut`]; less than what IP asks for.
 pub fn shorten((there, cable): (u32, u32), bytes: u32) -> Result<()> {
     Netlink::open()?.shorten(&interface(there, cable), bytes)
+}
+
+/// Gives this end of the cable to `there` another hardware address, and has the kernel announce it
+/// (gratuitous ARP), as a bond does that fails over.
+///
+/// # Errors
+/// As for [`cut`]; the kernel's settings cannot be written.
+pub fn change_hardware_address((there, cable): (u32, u32), address: [u8; 6]) -> Result<()> {
+    let name = interface(there, cable);
+    let setting = format!("/proc/sys/net/ipv4/conf/{name}/arp_notify");
+    std::fs::write(&setting, "1").map_err(|e| {
+        let errno = e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        OsError::new(format!("writing {setting}"), errno)
+    })?;
+    Netlink::open()?.set_hardware_address(&name, address)
 }
 
 /// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it

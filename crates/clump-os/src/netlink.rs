@@ -21,6 +21,7 @@ const NEW_DISCIPLINE: u16 = 36;
 const NEW_FILTER: u16 = 44;
 const ERROR: u16 = 2;
 const HEADER: usize = 16;
+const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
@@ -96,20 +97,25 @@ impl Netlink {
 
     /// Sets the longest packet that an interface takes.
     pub(crate) fn shorten(&mut self, name: &str, bytes: u32) -> Result<()> {
-        self.set(name, IFLA_MTU, bytes)
+        self.set(name, IFLA_MTU, &bytes.to_ne_bytes())
+    }
+
+    /// Gives an interface another hardware address.
+    pub(crate) fn set_hardware_address(&mut self, name: &str, address: [u8; 6]) -> Result<()> {
+        self.set(name, IFLA_ADDRESS, &address)
     }
 
     /// Has the kernel segment its sends through an interface into packets before the interface, not
     /// behind it.
     pub(crate) fn send_singly(&mut self, name: &str) -> Result<()> {
-        self.set(name, IFLA_GSO_MAX_SEGS, 1)
+        self.set(name, IFLA_GSO_MAX_SEGS, &1_u32.to_ne_bytes())
     }
 
-    fn set(&mut self, name: &str, what: u16, value: u32) -> Result<()> {
+    fn set(&mut self, name: &str, what: u16, value: &[u8]) -> Result<()> {
         let mut body = link_body(0, 0);
         attribute(&mut body, IFLA_IFNAME, &terminated(name));
-        attribute(&mut body, what, &value.to_ne_bytes());
-        self.ask(&format!("setting attribute {what} of {name} to {value}"), NEW_LINK, 0, &body)
+        attribute(&mut body, what, value);
+        self.ask(&format!("setting attribute {what} of {name} to {value:?}"), NEW_LINK, 0, &body)
     }
 
     /// Filters each packet that arrives at an interface by a classic BPF program, whose result is a

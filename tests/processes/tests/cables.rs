@@ -196,6 +196,34 @@ fn cut_for_a_while(driver: &str) {
 }
 
 #[test]
+fn a_hardware_address_that_changes_stops_nobody() {
+    if !are_here() {
+        return;
+    }
+    for driver in ["packet", "udp"] {
+        let folder = Folder::new();
+        let job = talking(&folder, &format!("--driver {driver}"));
+        let [here, there] = Cable::both(&job);
+        for (end, last) in [(&here, "1"), (&there, "2"), (&there, "3")] {
+            end.does(&["readdress", last]);
+            let sent = messages(&job);
+            until("messages to go on", || (messages(&job) > sent + 1000).then_some(()));
+        }
+        std::fs::write(folder.path().join("end"), "").unwrap();
+        let ended = job.finish();
+        assert_eq!(ended.code, 0, "{driver}: {}", ended.err);
+    }
+}
+
+/// Returns the number of short requests that the ranks of a job have handled from other nodes.
+fn messages(job: &Running) -> u64 {
+    let read = Job::command(&format!("stats --json --pid {}", job.launcher())).finish();
+    let ranks = read.json()["counters"].clone();
+    let of = |rank: &serde_json::Value| rank["net.request.short.received"].as_u64().unwrap_or(0);
+    ranks.as_array().unwrap().iter().map(of).sum()
+}
+
+#[test]
 fn a_cable_that_is_cut_loses_a_node() {
     if !are_here() {
         return;

@@ -8,12 +8,12 @@ use crate::frame::{Assembler, Frame, Key, read_key};
 use crate::hello::Hello;
 use crate::launch::staged;
 use crate::metrics_server::MetricsServer;
-use crate::net::{AgentSockets, NodeNetwork};
+use crate::net::{AgentSockets, NodeNetwork, PortRange};
 use crate::outcome::{JobEnd, JobOutcome};
 use crate::output::Outputs;
 use crate::placement::Placement;
 use crate::program_file;
-use crate::reach;
+use crate::reach::{self, UsableAddresses};
 use crate::refusal::Refusal;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan};
@@ -230,13 +230,16 @@ impl OpenedNode {
             Some(key) => {
                 let how = (spec.security, spec.driver.unwrap_or(config.net_driver));
                 // Addresses that the launcher gives are paths of their own.
-                let given = plan.addresses.iter().copied().zip(0..).collect();
+                let offered = plan.addresses.iter().copied().zip(0..).collect();
                 let addresses = match plan.addresses.is_empty() {
                     true => reach::usable(&interface_address::all(), &spec.remote.interfaces)
                         .map_err(|why| Refusal::new(format!("node {}: {why}", plan.node), 125))?,
-                    false => given,
+                    false => UsableAddresses { offered, left_out: 0 },
                 };
+                let of_ranks = memory.local_ranks().filter(|_| memory.proxies() == 0).count();
+                let needed = 1 + of_ranks + memory.own_interfaces().count();
                 let ports = spec.remote.ports;
+                let ports = ports.map(|(first, last)| PortRange { first, last, needed });
                 // Nodes of one machine have one program.
                 let is_one = spec.machines.is_empty();
                 let program = if is_one { String::new() } else { program_file::build_id(spec) };

@@ -155,7 +155,11 @@ impl Agent {
         let (here, node) = (own.map_or("", |own| own.host.as_str()), self.node.plan.node);
         let list = |offer: &AgentOffer| {
             let all: Vec<String> = offer.addresses.iter().map(SocketAddr::to_string).collect();
-            format!("{} ({})", offer.host, all.join(", "))
+            let more = match offer.left_out {
+                0 => String::new(),
+                n => format!(" and {n} more, not tried: choose by --interface"),
+            };
+            format!("{} ({}{more})", offer.host, all.join(", "))
         };
         let others = nodes.iter().filter_map(|&node| self.offers.get(node as usize));
         let others: Vec<String> = others.map(list).collect();

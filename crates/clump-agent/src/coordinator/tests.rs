@@ -42,7 +42,7 @@ fn bind(c: &mut Coordinator, node: u32) {
 fn offer(c: &mut Coordinator, node: u32) -> AgentOffer {
     let address = ([127, 0, 0, 1], 10 * (node as u16 + 1)).into();
     let (host, program) = (format!("h{node}"), format!("id{node}"));
-    let offer = AgentOffer { host, program, addresses: vec![address], epoch: 9 };
+    let offer = AgentOffer { host, program, addresses: vec![address], left_out: 0, epoch: 9 };
     c.handle_frame(node, Frame::Offered(Box::new(offer.clone())), MS);
     offer
 }

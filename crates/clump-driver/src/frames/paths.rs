@@ -6,6 +6,11 @@
 //! which nothing was heard for [`CLOSE_AFTER`] frames closes; halfway it is probed, and a peer that
 //! polls at all answers in time. That also bounds the frames that wait in a ring that is not read.
 //!
+//! Frames name a hardware address, and a peer's may change while it goes on (a bond that fails over,
+//! a virtual machine that moves). Its own frames still arrive then, so an open destination is also
+//! probed by time, and closes when probes stay unanswered: UDP, and with it the kernel's table of
+//! neighbours, takes over until the route was found again.
+//!
 //! Pure: time comes in, datagrams to send go out.
 
 use super::format::{self, HEAD};
@@ -27,6 +32,11 @@ const DOUBT_AFTER: u32 = 1024;
 /// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame
 /// they would overtake it, and the protocol would take it for lost.
 const AFTER_BURST: u32 = 16;
+/// Time after an answer, or after a question without one, at which the next frame asks. Destinations
+/// are on the same link, where an answer takes less than a few ms unless the peer does not poll.
+const CONFIRM_EVERY_NS: u64 = 50_000_000;
+/// Time after the first unanswered question at which frames count as not arriving: three questions.
+const ANSWER_WITHIN_NS: u64 = 3 * CONFIRM_EVERY_NS;
 /// First and longest pause between probes.
 const FIRST_PAUSE_NS: u64 = 200_000;
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
@@ -48,6 +58,10 @@ pub(super) struct FramePath {
     unconfirmed: u32,
     /// The number of the question asked last, until it is answered.
     question: Option<u64>,
+    /// Time of the first question since the last answer, while it is open.
+    unanswered_since_ns: Option<u64>,
+    /// Time from which the next frame asks, while it is open.
+    confirm_at_ns: u64,
     after_burst: u32,
     ask_at_ns: u64,
     pause_ns: u64,
@@ -100,6 +114,8 @@ impl FramePaths {
             unheard: 0,
             unconfirmed: 0,
             question: None,
+            unanswered_since_ns: None,
+            confirm_at_ns: 0,
             after_burst: 0,
             ask_at_ns: 0,
             pause_ns: FIRST_PAUSE_NS,
@@ -121,20 +137,31 @@ impl FramePaths {
 
     /// Notes that a frame was sent to this destination. Returns true if it is now to be probed.
     #[inline]
-    pub(super) fn on_sent(&mut self, at: usize) -> bool {
+    pub(super) fn on_sent(&mut self, at: usize, now_ns: u64) -> bool {
         let path = &mut self.all[at];
         path.unheard += 1;
         path.unconfirmed += 1;
-        let asks = path.unheard == ASK_AFTER || path.unconfirmed.is_multiple_of(CONFIRM_AFTER);
-        if path.unheard >= CLOSE_AFTER || path.unconfirmed >= DOUBT_AFTER {
+        let asks = path.unheard == ASK_AFTER
+            || path.unconfirmed.is_multiple_of(CONFIRM_AFTER)
+            || now_ns >= path.confirm_at_ns;
+        let silent = |since: u64| now_ns.saturating_sub(since) >= ANSWER_WITHIN_NS;
+        if path.unheard >= CLOSE_AFTER
+            || path.unconfirmed >= DOUBT_AFTER
+            || path.unanswered_since_ns.is_some_and(silent)
+        {
             self.close(at);
         }
         asks
     }
 
-    /// It is asked by question `number`; older ones are void.
-    pub(super) fn handle_credit_request(&mut self, at: usize, number: u64) {
-        self.all[at].question = Some(number);
+    /// Notes question `number` to it; older ones are void.
+    pub(super) fn on_asked(&mut self, at: usize, number: u64, now_ns: u64) {
+        let path = &mut self.all[at];
+        path.question = Some(number);
+        if path.most > 0 {
+            path.unanswered_since_ns.get_or_insert(now_ns);
+            path.confirm_at_ns = now_ns + CONFIRM_EVERY_NS;
+        }
     }
 
     /// A frame came from there, or says so.
@@ -143,14 +170,15 @@ impl FramePaths {
         self.all[at].unheard = 0;
     }
 
-    /// It has answered question `number`: frames arrive there, if that was the last one. Whether it
-    /// was.
-    pub(super) fn on_answer(&mut self, at: usize, number: u64) -> bool {
+    /// Notes an answer to question `number`: frames arrive there, if that was the last one. Returns
+    /// true if it was.
+    pub(super) fn on_answer(&mut self, at: usize, number: u64, now_ns: u64) -> bool {
         let path = &mut self.all[at];
         if path.question != Some(number) {
             return false;
         }
         (path.question, path.unheard, path.unconfirmed) = (None, 0, 0);
+        (path.unanswered_since_ns, path.confirm_at_ns) = (None, now_ns + CONFIRM_EVERY_NS);
         path.pause_ns = FIRST_PAUSE_NS;
         if path.most == 0 && path.reach > 0 {
             path.most = path.reach;
@@ -166,6 +194,7 @@ impl FramePaths {
             path.most = 0;
             self.open -= 1;
         }
+        path.unanswered_since_ns = None;
         path.ask_at_ns = 0;
     }
 
@@ -243,8 +272,8 @@ mod tests {
     }
 
     fn answered(paths: &mut FramePaths, at: usize) {
-        paths.handle_credit_request(at, 5);
-        assert!(paths.on_answer(at, 5));
+        paths.on_asked(at, 5, 0);
+        assert!(paths.on_answer(at, 5, 0));
     }
 
     fn opened() -> (FramePaths, usize) {
@@ -279,12 +308,12 @@ mod tests {
     #[test]
     fn silence_first_asks_and_then_closes() {
         let (mut paths, at) = opened();
-        let asked = (0..40).filter(|_| paths.on_sent(at)).count();
+        let asked = (0..40).filter(|_| paths.on_sent(at, 0)).count();
         assert_eq!((asked, paths.at(at).takes(9)), (1, true));
         paths.on_heard(at);
-        assert_eq!((0..63).filter(|_| paths.on_sent(at)).count(), 1);
+        assert_eq!((0..63).filter(|_| paths.on_sent(at, 0)).count(), 1);
         assert!(paths.at(at).takes(9));
-        paths.on_sent(at);
+        paths.on_sent(at, 0);
         assert!(!paths.at(at).takes(9) && paths.is_due(at, 0));
     }
 
@@ -292,11 +321,11 @@ mod tests {
     fn only_the_last_question_is_answered_and_only_once() {
         let (mut paths, at) = opened();
         paths.close(at);
-        assert!(!paths.on_answer(at, 5), "what was recorded earlier");
-        paths.handle_credit_request(at, 6);
-        paths.handle_credit_request(at, 7);
-        assert!(!paths.on_answer(at, 6) && !paths.any_open());
-        assert!(paths.on_answer(at, 7) && paths.any_open() && !paths.on_answer(at, 7));
+        assert!(!paths.on_answer(at, 5, 0), "what was recorded earlier");
+        paths.on_asked(at, 6, 0);
+        paths.on_asked(at, 7, 0);
+        assert!(!paths.on_answer(at, 6, 0) && !paths.any_open());
+        assert!(paths.on_answer(at, 7, 0) && paths.any_open() && !paths.on_answer(at, 7, 0));
     }
 
     #[test]
@@ -304,7 +333,7 @@ mod tests {
         let (mut paths, at) = opened();
         let mut sent = 0;
         while paths.at(at).takes(9) {
-            paths.on_sent(at);
+            paths.on_sent(at, 0);
             paths.on_heard(at);
             sent += 1;
         }
@@ -312,9 +341,46 @@ mod tests {
         answered(&mut paths, at);
         let asked = (1..DOUBT_AFTER).filter(|_| {
             paths.on_heard(at);
-            paths.on_sent(at)
+            paths.on_sent(at, 0)
         });
         assert_eq!(asked.count(), 3);
+    }
+
+    /// The peer's hardware address changed: its frames and datagrams arrive here, ours do not there.
+    #[test]
+    fn a_destination_that_is_heard_but_does_not_answer_closes_in_time() {
+        const MS: u64 = 1_000_000;
+        let (mut paths, at) = opened();
+        let (mut now_ns, mut number, mut asked) = (0, 5, 0);
+        // Retransmissions alone: each later than the one before, as the channel sends them.
+        let mut pause_ns = MS;
+        while paths.at(at).takes(9) {
+            assert!(now_ns < 1_000 * MS, "open for a second after {asked} questions");
+            if paths.on_sent(at, now_ns) {
+                number += 1;
+                asked += 1;
+                paths.on_asked(at, number, now_ns);
+            }
+            paths.on_heard(at);
+            now_ns += pause_ns;
+            pause_ns = (2 * pause_ns).min(100 * MS);
+        }
+        assert!(asked >= 2, "one lost question closes nothing: {asked}");
+        // The kernel has learnt the address meanwhile: UDP arrives, and so does the next question.
+        assert!(paths.is_due(at, now_ns));
+        paths.on_asked(at, number + 1, now_ns);
+        assert!(paths.on_answer(at, number + 1, now_ns) && paths.at(at).takes(9));
+        // Answers keep it open, one question in 50 ms.
+        let mut questions = 0;
+        for ms in 1..=1000 {
+            if paths.on_sent(at, now_ns + ms * MS) {
+                questions += 1;
+                paths.on_asked(at, number + 1 + questions, now_ns + ms * MS);
+                assert!(paths.on_answer(at, number + 1 + questions, now_ns + ms * MS));
+            }
+            paths.on_heard(at);
+        }
+        assert!(paths.at(at).takes(9) && (15..=25).contains(&questions), "{questions}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl<L: FrameSocket> Frames<L> {
             return;
         }
         let closed = self.paths.at(at).most == 0;
-        if self.paths.on_answer(at, number) {
+        if self.paths.on_answer(at, number, clock::ticked_ns()) {
             self.counts.opened += u64::from(closed && self.paths.at(at).most > 0);
         }
     }

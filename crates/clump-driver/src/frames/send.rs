@@ -103,7 +103,7 @@ impl<L: FrameSocket> Frames<L> {
         match self.link.send(path.interface, frame) {
             Ok(()) => {
                 self.counts.sent += 1;
-                if self.paths.on_sent(at) {
+                if self.paths.on_sent(at, clock::ticked_ns()) {
                     self.ask(at);
                 }
                 Sent::Gone
@@ -136,7 +136,7 @@ impl<L: FrameSocket> Frames<L> {
     /// Asks whether frames arrive there. Lost questions are asked again.
     fn ask(&mut self, at: usize) {
         let number = self.probes.next_number();
-        self.paths.handle_credit_request(at, number);
+        self.paths.on_asked(at, number, clock::ticked_ns());
         self.send_probe(at, FrameKind::Ask, number);
     }
 

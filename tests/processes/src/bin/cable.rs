@@ -29,6 +29,8 @@ enum What {
     Lose { ppm: u32 },
     /// No longer packet passes.
     Shorten { bytes: u32 },
+    /// This end has another hardware address, ending in `last`.
+    Readdress { last: u8 },
 }
 
 fn main() -> Result<()> {
@@ -49,6 +51,8 @@ fn main() -> Result<()> {
         What::Mend { here } => cable::mend(here, end)?,
         What::Lose { ppm } => cable::lose(end, ppm)?,
         What::Shorten { bytes } => cable::shorten(end, bytes)?,
+        // Locally administered, for one station.
+        What::Readdress { last } => cable::change_hardware_address(end, [2, 0, 0, 0, 0, last])?,
     }
     Ok(())
 }
