@@ -15,9 +15,12 @@ use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Threads that a program creates from its beginning to its end.
-const MAX_THREADS: usize = 1 << 20;
-/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result.
-const WORDS: usize = 4;
+pub(crate) const MAX_THREADS: usize = 1 << 20;
+/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result; and 1 once
+/// it has ended, which is set and read under the lock.
+const WORDS: usize = 5;
+const RESULT: usize = 3;
+const ENDED: usize = 4;
 /// Orders of a rank once the program ends.
 const ALL_ORDERS: u64 = 1 << 40;
 /// Mark of threads that the program has not created by `pthread_create`.
@@ -38,6 +41,26 @@ pub(crate) struct ThreadTable {
     ranks: usize,
 }
 
+impl ThreadTable {
+    /// Notes that a thread has ended, and wakes those that wait for it.
+    fn end(&self, number: usize, result: u64) -> Result<()> {
+        self.words.set(number * WORDS + RESULT, result);
+        let held = self.locks.lock(0).map_err(fault)?;
+        self.words.set(number * WORDS + ENDED, 1);
+        held.release().map_err(fault)?;
+        self.done.set(number, 1).map_err(fault)
+    }
+
+    /// Returns true once a thread has ended; `None` if there is no such thread.
+    pub(crate) fn has_ended(&self, number: usize) -> Result<Option<bool>> {
+        let held = self.locks.lock(0).map_err(fault)?;
+        let known = (number as u64) < self.next.get(0);
+        let ended = self.words.get(number * WORDS + ENDED) == 1;
+        held.release().map_err(fault)?;
+        Ok(known.then_some(ended))
+    }
+}
+
 static TABLE: RwLock<Option<Arc<ThreadTable>>> = RwLock::new(None);
 
 thread_local! {
@@ -50,7 +73,7 @@ pub(crate) fn own_number() -> u64 {
     NUMBER.get().unwrap_or_else(|| thread::pointer() as u64 | FOREIGN)
 }
 
-fn table() -> Option<Arc<ThreadTable>> {
+pub(crate) fn table() -> Option<Arc<ThreadTable>> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -98,8 +121,7 @@ pub(crate) fn serve() {
         let table = table.clone();
         let started = thread::spawn("clump-thread", move || {
             let result = begun.run();
-            table.words.set(number * WORDS + 3, result);
-            with_heap("the end of a thread", |_| table.done.set(number, 1).map_err(fault));
+            with_heap("the end of a thread", |_| table.end(number, result));
         });
         if let Err(why) = started {
             end_for("pthread_create", &why);
@@ -259,7 +281,7 @@ pub unsafe extern "C" fn __wrap_pthread_join(
     }
     with_heap("pthread_join", |_| table.done.wait(number as usize, 1).map_err(fault));
     if !result.is_null() {
-        let word = table.words.get(number as usize * WORDS + 3);
+        let word = table.words.get(number as usize * WORDS + RESULT);
         // SAFETY: a place that the program has given.
         unsafe { result.write(with_exposed_provenance_mut(word as usize)) };
     }
@@ -324,7 +346,7 @@ fn await_all() {
 }
 
 /// Runs `run` with the thread of the C library that runs a thread of the program.
-fn with_native(thread: c::pthread_t, run: impl FnOnce(c::pthread_t) -> c_int) -> c_int {
+pub(crate) fn with_native(thread: c::pthread_t, run: impl FnOnce(c::pthread_t) -> c_int) -> c_int {
     if thread != __wrap_pthread_self() {
         return c::ESRCH;
     }

@@ -3,12 +3,15 @@
 use crate::svm_sync::fault;
 use crate::threads::own_number;
 use crate::threads_heap::with_heap;
+use crate::threads_kernel::KernelCall;
 use crate::threads_object::{ThreadObject, object};
+use crate::threads_timed::{Timer, time_left};
 use clump::svm::{SharedArray, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library as c;
 use clump_os::error::set_errno;
 use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
 
 /// Result of a barrier at one of its threads.
 const SERIAL_THREAD: c_int = -1;
@@ -50,6 +53,31 @@ fn change_when(
                 return Ok(false);
             }
             cond.wait_under(object.lock).map_err(fault)?;
+        }
+        Ok(true)
+    })
+}
+
+/// Changes an object's words under its lock, once `attempt` succeeds; false if it does not until a
+/// time of a clock.
+fn change_until(
+    (object, clock, until): (&Arc<ThreadObject>, c_int, &c::timespec),
+    attempt: impl Fn(&SharedArray<u64>) -> bool,
+) -> bool {
+    let what = "a wait with a time";
+    change(object, what, |svm, words| {
+        let cond = object.cond(svm)?;
+        while !attempt(words) {
+            let left = time_left(clock, until);
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let woken = object.clone();
+            let wake = move || with_heap(what, |svm| woken.cond(svm)?.notify_all().map_err(fault));
+            let mut timer = None;
+            let begun = || timer = Some(Timer::start(left, wake));
+            cond.wait_under_with(object.lock, begun).map_err(fault)?;
+            timer.map(Timer::stop);
         }
         Ok(true)
     })
@@ -144,26 +172,31 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_init(
     0
 }
 
+/// Takes a read-write lock for reading, if no thread writes.
+fn try_read(words: &SharedArray<u64>) -> bool {
+    let free = words.get(WRITER) == 0;
+    words.set(READERS, words.get(READERS) + u64::from(free));
+    free
+}
+
+/// Takes a read-write lock for writing, if no thread has it.
+fn try_write(words: &SharedArray<u64>) -> bool {
+    let free = words.get(WRITER) == 0 && words.get(READERS) == 0;
+    if free {
+        words.set(WRITER, own_number() + 1);
+    }
+    free
+}
+
 /// Takes a read-write lock for reading.
 fn read(object: &ThreadObject, waits: bool) -> c_int {
-    let taken = change_when((object, waits, "pthread_rwlock_rdlock"), |words| {
-        let free = words.get(WRITER) == 0;
-        words.set(READERS, words.get(READERS) + u64::from(free));
-        free
-    });
+    let taken = change_when((object, waits, "pthread_rwlock_rdlock"), try_read);
     if taken { 0 } else { c::EBUSY }
 }
 
 /// Takes a read-write lock for writing.
 fn write(object: &ThreadObject, waits: bool) -> c_int {
-    let me = own_number() + 1;
-    let taken = change_when((object, waits, "pthread_rwlock_wrlock"), |words| {
-        let free = words.get(WRITER) == 0 && words.get(READERS) == 0;
-        if free {
-            words.set(WRITER, me);
-        }
-        free
-    });
+    let taken = change_when((object, waits, "pthread_rwlock_wrlock"), try_write);
     if taken { 0 } else { c::EBUSY }
 }
 
@@ -257,14 +290,16 @@ pub unsafe extern "C" fn __wrap_sem_init(
     0
 }
 
+/// Takes one from a semaphore, if there is one.
+fn try_lower(words: &SharedArray<u64>) -> bool {
+    let value = words.get(VALUE);
+    words.set(VALUE, value.saturating_sub(1));
+    value > 0
+}
+
 /// Takes one from a semaphore, once there is one.
 fn lower(object: &ThreadObject, waits: bool) -> c_int {
-    let taken = change_when((object, waits, "sem_wait"), |words| {
-        let value = words.get(VALUE);
-        words.set(VALUE, value.saturating_sub(1));
-        value > 0
-    });
-    if taken {
+    if change_when((object, waits, "sem_wait"), try_lower) {
         return 0;
     }
     set_errno(c::EAGAIN);
@@ -322,4 +357,52 @@ pub unsafe extern "C" fn __wrap_sem_getvalue(sem: *mut c::sem_t, value: *mut c_i
     // SAFETY: a place that the program has given.
     unsafe { value.write(c_int::try_from(now).unwrap_or(c_int::MAX)) };
     0
+}
+
+/// Defines functions that wait until a time of a clock: the object's kind, the function for those of
+/// private memory, the attempt, and what they return, and set errno to, when the time is over.
+macro_rules! timed {
+    ($($name:ident($kind:ty $(, $clock:ident)?): $attempt:ident, $over:expr;)+) => { $(
+        #[doc = concat!("`", stringify!($name), "`: stands in for the function it is named after.")]
+        ///
+        /// # Safety
+        /// As for that.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            at: *mut $kind,
+            $($clock: c_int,)?
+            until: *const c::timespec,
+        ) -> c_int {
+            static CALL: KernelCall = KernelCall::new(stringify!($name), &[]);
+            let Some(object) = object(at) else {
+                let words = [at.expose_provenance(), until.expose_provenance(), 0, 0, 0, 0];
+                $(let words = [words[0], $clock as usize, words[1], 0, 0, 0];)?
+                // SAFETY: as the program has asked for.
+                return unsafe { CALL.run(words) } as c_int;
+            };
+            let by = c::CLOCK_REALTIME;
+            $(let by = { let _ = by; $clock };)?
+            // SAFETY: a time that the program has given.
+            let until = unsafe { &*until };
+            if change_until((&object, by, until), $attempt) {
+                return 0;
+            }
+            $over
+        }
+    )+ };
+}
+
+/// Returns what a wait for a semaphore does whose time is over.
+fn sem_over() -> c_int {
+    set_errno(c::ETIMEDOUT);
+    -1
+}
+
+timed! {
+    __wrap_pthread_rwlock_clockrdlock(c::pthread_rwlock_t, clock): try_read, c::ETIMEDOUT;
+    __wrap_pthread_rwlock_clockwrlock(c::pthread_rwlock_t, clock): try_write, c::ETIMEDOUT;
+    __wrap_pthread_rwlock_timedrdlock(c::pthread_rwlock_t): try_read, c::ETIMEDOUT;
+    __wrap_pthread_rwlock_timedwrlock(c::pthread_rwlock_t): try_write, c::ETIMEDOUT;
+    __wrap_sem_clockwait(c::sem_t, clock): try_lower, sem_over();
+    __wrap_sem_timedwait(c::sem_t): try_lower, sem_over();
 }

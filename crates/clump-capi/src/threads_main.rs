@@ -4,6 +4,7 @@
 use crate::svm::{HEAP, heap, open_with};
 use crate::svm_sync::fault;
 use crate::threads;
+use crate::threads_arguments::{MainArguments, place};
 use crate::threads_globals::SavedGlobals;
 use crate::threads_heap::{SharedRange, end_for};
 use crate::threads_keys;
@@ -17,7 +18,7 @@ use clump_os::sync::{AtomicBool, Ordering};
 use clump_os::{c_library as c, process, thread};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
@@ -32,8 +33,30 @@ thread_local! {
     static IS_SERVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Joins the job, and opens the heap with what the program shares. Returns true at rank 0.
-fn begin() -> Result<bool> {
+/// Address of the word that has the address of `main` in it (`link/threads.ld`), and bytes of a page.
+const MAIN: usize = 0x200_0000_0000;
+const PAGE: usize = 4096;
+/// Asks `msync` for nothing but whether memory is there.
+const ASYNC: c_int = 1;
+
+/// Returns the program's `main`; null if it was not linked for several ranks.
+fn program() -> *mut c_void {
+    let word = with_exposed_provenance_mut::<*mut c_void>(MAIN);
+    // SAFETY: changes nothing.
+    if unsafe { c::msync(word.cast(), PAGE, ASYNC) } == 0 {
+        // SAFETY: memory that is there, which only the linker's script places.
+        return unsafe { word.read() };
+    }
+    // SAFETY: looks for a name in the program.
+    unsafe { c::dlsym(c::RTLD_DEFAULT, c"main".as_ptr()) }
+}
+
+/// Joins the job, and opens the heap with what the program shares. Returns true at rank 0, and what
+/// `main` gets.
+///
+/// # Safety
+/// `own` is what it was called with.
+unsafe fn begin(own: MainArguments) -> Result<(bool, MainArguments)> {
     let config = Config::load().map_err(|why| Fault::from(clump::Error::from(why)))?;
     let share = config.svm_share;
     let saved = SavedGlobals::of_this_process(share)?;
@@ -61,7 +84,12 @@ fn begin() -> Result<bool> {
         threads_object::open(svm)?;
         threads_keys::open(svm)?;
         svm.barrier().map_err(fault)?;
-        Ok(svm.rank() == 0)
+        let placed = match share >= SvmShare::Globals {
+            // SAFETY: as the caller says; no thread of the program runs.
+            true => unsafe { place(svm, own) }?,
+            false => own,
+        };
+        Ok((svm.rank() == 0, placed))
     })?;
     let private = if share >= SvmShare::Globals { (0, 0) } else { saved.range() };
     heap("main", |svm| {
@@ -81,15 +109,18 @@ pub unsafe extern "C" fn __wrap_main(
     argv: *mut *mut c_char,
     envp: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: looks for a name in the program.
-    let main = unsafe { c::dlsym(c::RTLD_DEFAULT, c"main".as_ptr()) };
+    let main = program();
     if main.is_null() {
         let what = "the program does not show its `main`: link it with `clump-cc --clump-threads`";
         end_for("main", &what);
     }
     // SAFETY: what `main` was called with.
     unsafe { process::fix_addresses(argv) };
-    let lead = begin().unwrap_or_else(|why| end_for("main", &why.whole().to_string_lossy()));
+    let own = MainArguments { argc, argv, envp };
+    // SAFETY: as the C library has called this.
+    let begun = unsafe { begin(own) };
+    let (lead, placed) =
+        begun.unwrap_or_else(|why| end_for("main", &why.whole().to_string_lossy()));
     // SAFETY: a function that lives as long as this library.
     unsafe { c::on_exit(at_exit, null_mut()) };
     if !lead {
@@ -112,6 +143,7 @@ pub unsafe extern "C" fn __wrap_main(
         Ok(server) => *lock_server() = Some(server),
         Err(why) => end_for("main", &why),
     }
+    let MainArguments { argc, argv, envp } = placed;
     // SAFETY: the program's function, with what it was started with.
     unsafe { std::mem::transmute::<*mut c_void, Main>(main)(argc, argv, envp) }
 }

@@ -10,12 +10,19 @@ use clump_os::error::set_errno;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
-/// Largest alignment of an allocation: pages.
-const MAX_ALIGNMENT: usize = 4096;
+/// Bytes of a page.
+const PAGE: usize = 4096;
 
 /// Allocates in the shared heap, zeroed; null, and ENOMEM, where there is no room.
-fn allocate(bytes: usize) -> *mut c_void {
-    let taken = heap("malloc", |svm| svm.alloc_alone(bytes as u64, Home::Block).map_err(fault));
+pub(crate) fn allocate(bytes: usize) -> *mut c_void {
+    allocate_aligned(1, bytes)
+}
+
+/// Allocates at a multiple of `alignment`, a power of two.
+fn allocate_aligned(alignment: usize, bytes: usize) -> *mut c_void {
+    let taken = heap("malloc", |svm| {
+        svm.alloc_aligned(bytes as u64, alignment as u64, Home::Block).map_err(fault)
+    });
     match taken {
         Ok(place) => place.as_ptr().cast(),
         Err(why) => {
@@ -120,16 +127,6 @@ pub unsafe extern "C" fn __wrap_malloc_usable_size(memory: *mut c_void) -> usize
     unsafe { c::malloc_usable_size(memory) }
 }
 
-/// Allocates with an alignment: objects of up to 1 KiB lie at multiples of their size, which is a
-/// power of two, and others at pages.
-fn allocate_aligned(alignment: usize, bytes: usize) -> *mut c_void {
-    if alignment > MAX_ALIGNMENT {
-        set_errno(c::ENOMEM);
-        return null_mut();
-    }
-    allocate(bytes.max(alignment))
-}
-
 /// Stands in for `posix_memalign`.
 ///
 /// # Safety
@@ -160,7 +157,7 @@ pub unsafe extern "C" fn __wrap_posix_memalign(
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_aligned_alloc(alignment: usize, bytes: usize) -> *mut c_void {
     if are_mallocs_shared() {
-        return allocate_aligned(alignment, bytes);
+        return allocate_at_power(alignment, bytes);
     }
     // SAFETY: takes any numbers.
     unsafe { c::aligned_alloc(alignment, bytes) }
@@ -170,17 +167,45 @@ pub extern "C" fn __wrap_aligned_alloc(alignment: usize, bytes: usize) -> *mut c
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_memalign(alignment: usize, bytes: usize) -> *mut c_void {
     if are_mallocs_shared() {
-        return allocate_aligned(alignment, bytes);
+        return allocate_at_power(alignment, bytes);
     }
     // SAFETY: takes any numbers.
     unsafe { c::memalign(alignment, bytes) }
+}
+
+/// Allocates at a multiple of the next power of two, as the C library does; EINVAL where there is
+/// none.
+fn allocate_at_power(alignment: usize, bytes: usize) -> *mut c_void {
+    let Some(alignment) = alignment.checked_next_power_of_two() else {
+        set_errno(c::EINVAL);
+        return null_mut();
+    };
+    allocate_aligned(alignment, bytes)
+}
+
+/// Stands in for `valloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_valloc(bytes: usize) -> *mut c_void {
+    __wrap_memalign(PAGE, bytes)
+}
+
+/// Stands in for `pvalloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_pvalloc(bytes: usize) -> *mut c_void {
+    match bytes.max(1).checked_next_multiple_of(PAGE) {
+        Some(bytes) => __wrap_memalign(PAGE, bytes),
+        None => {
+            set_errno(c::ENOMEM);
+            null_mut()
+        }
+    }
 }
 
 /// Copies a text into an allocation of the program.
 ///
 /// # Safety
 /// So many characters are there.
-unsafe fn copied(text: *const c_char, characters: usize) -> *mut c_char {
+pub(crate) unsafe fn copied(text: *const c_char, characters: usize) -> *mut c_char {
     let copy: *mut c_char = __wrap_malloc(characters + 1).cast();
     if !copy.is_null() {
         // SAFETY: there is room for them and a zero.
@@ -210,6 +235,22 @@ pub unsafe extern "C" fn __wrap_strdup(text: *const c_char) -> *mut c_char {
 pub unsafe extern "C" fn __wrap_strndup(text: *const c_char, most: usize) -> *mut c_char {
     // SAFETY: as the program has asked for.
     unsafe { copied(text, c::strnlen(text, most)) }
+}
+
+/// Stands in for `wcsdup`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_wcsdup(text: *const c::wchar_t) -> *mut c::wchar_t {
+    // SAFETY: as the program has asked for.
+    let characters = unsafe { c::wcslen(text) } + 1;
+    let copy: *mut c::wchar_t = __wrap_malloc(characters * size_of::<c::wchar_t>()).cast();
+    if !copy.is_null() {
+        // SAFETY: there is room for them and a zero.
+        unsafe { text.copy_to_nonoverlapping(copy, characters) };
+    }
+    copy
 }
 
 /// Stands in for `vasprintf`.

@@ -4,11 +4,13 @@
 use crate::svm_sync::fault;
 use crate::threads::own_number;
 use crate::threads_heap::with_heap;
+use crate::threads_kernel::KernelCall;
 use crate::threads_object::{ThreadObject, object};
 use crate::threads_timed::{Timer, time_left};
 use clump_os::c_library as c;
 use clump_os::sync::Ordering;
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Offset of a mutex's type in it, as initialisers and `pthread_mutex_init` set it.
@@ -143,16 +145,32 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_timedlock(
     mutex: *mut c::pthread_mutex_t,
     until: *const c::timespec,
 ) -> c_int {
+    // SAFETY: as the program has asked for.
+    unsafe { __wrap_pthread_mutex_clocklock(mutex, c::CLOCK_REALTIME, until) }
+}
+
+/// Stands in for `pthread_mutex_clocklock`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_pthread_mutex_clocklock(
+    mutex: *mut c::pthread_mutex_t,
+    clock: c_int,
+    until: *const c::timespec,
+) -> c_int {
+    static CALL: KernelCall = KernelCall::new("pthread_mutex_clocklock", &[]);
     let Some(object) = object(mutex) else {
+        let words = [mutex.expose_provenance(), clock as usize, until.expose_provenance(), 0, 0, 0];
         // SAFETY: as the program has asked for.
-        return unsafe { c::pthread_mutex_timedlock(mutex, until) };
+        return unsafe { CALL.run(words) } as c_int;
     };
     if is_own(&object) {
         // SAFETY: as the program has asked for.
         return unsafe { take_again(mutex, &object, c::EDEADLK) };
     }
     // SAFETY: a time that the program has given.
-    let patience = time_left(c::CLOCK_REALTIME, unsafe { &*until }).max(ATTEMPT);
+    let patience = time_left(clock, unsafe { &*until }).max(ATTEMPT);
     if take_within(&object, patience) { 0 } else { c::ETIMEDOUT }
 }
 
@@ -241,17 +259,48 @@ pub unsafe extern "C" fn __wrap_pthread_cond_timedwait(
         // SAFETY: as the program has asked for.
         return unsafe { c::pthread_cond_timedwait(cond, mutex, until) };
     };
-    if !is_own(&held) {
-        return c::EPERM;
-    }
     // SAFETY: inside the condition variable, whose page this thread may read.
     let by_monotonic = unsafe { cond.cast::<c_int>().add(CLOCK).read() } & MONOTONIC != 0;
     let clock = if by_monotonic { c::CLOCK_MONOTONIC } else { c::CLOCK_REALTIME };
     // SAFETY: a time that the program has given.
-    let left = time_left(clock, unsafe { &*until });
+    wait_until(&waited, &held, (clock, unsafe { &*until }))
+}
+
+/// Stands in for `pthread_cond_clockwait`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_pthread_cond_clockwait(
+    cond: *mut c::pthread_cond_t,
+    mutex: *mut c::pthread_mutex_t,
+    clock: c_int,
+    until: *const c::timespec,
+) -> c_int {
+    static CALL: KernelCall = KernelCall::new("pthread_cond_clockwait", &[]);
+    let (Some(waited), Some(held)) = (object(cond), object(mutex)) else {
+        let [cond, mutex] = [cond.expose_provenance(), mutex.expose_provenance()];
+        let words = [cond, mutex, clock as usize, until.expose_provenance(), 0, 0];
+        // SAFETY: as the program has asked for.
+        return unsafe { CALL.run(words) } as c_int;
+    };
+    // SAFETY: a time that the program has given.
+    wait_until(&waited, &held, (clock, unsafe { &*until }))
+}
+
+/// Waits for a condition variable until a time of a clock.
+fn wait_until(
+    waited: &Arc<ThreadObject>,
+    held: &ThreadObject,
+    (clock, until): (c_int, &c::timespec),
+) -> c_int {
+    if !is_own(held) {
+        return c::EPERM;
+    }
+    let left = time_left(clock, until);
     let what = "pthread_cond_timedwait";
     let mut timer = None;
-    wait_with(&held, || {
+    wait_with(held, || {
         let woken = waited.clone();
         let wake = move || with_heap(what, |svm| woken.cond(svm)?.notify_all().map_err(fault));
         with_heap(what, |svm| {

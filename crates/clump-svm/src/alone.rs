@@ -45,6 +45,48 @@ impl Svm {
         Ok(place)
     }
 
+    /// Allocates as [`Svm::alloc_alone`] does, at a multiple of `alignment`, which is a power of two.
+    /// Above a page it takes pages of which those before and behind the allocation are free again.
+    ///
+    /// # Errors
+    /// As [`Svm::alloc_alone`].
+    pub fn alloc_aligned(&self, bytes: u64, alignment: u64, home: Home) -> Result<NonNull<u8>> {
+        debug_assert!(alignment.is_power_of_two(), "alignments are");
+        let page = PAGE as u64;
+        if alignment <= page {
+            // Small objects lie at multiples of their size, and others at pages.
+            return self.alloc_alone(bytes.max(alignment), home);
+        }
+        self.check_home(home)?;
+        let part = self.dynamic()?;
+        let (pages, step) = (bytes.div_ceil(page).max(1), alignment / page);
+        let all = pages.saturating_add(step - 1).saturating_mul(page);
+        let first = self.pages_alone(part, all, home)?;
+        let number = self.page_address(first).addr().get() as u64 / page;
+        let before = number.next_multiple_of(step) - number;
+        self.keep_middle(part, (first, before, pages, step - 1 - before), rule_number(home))?;
+        Ok(self.page_address(first + before))
+    }
+
+    /// Frees pages of an allocation: the first `before` ones, and `behind` those that it keeps.
+    fn keep_middle(
+        &self,
+        part: &DynamicPart,
+        (first, before, pages, behind): (u64, u64, u64, u64),
+        rule: u64,
+    ) -> Result<()> {
+        self.acquire(part.lock)?;
+        let first = first - part.pages.0;
+        part.uses.set(first as usize, PageUse::Free.pack());
+        part.uses.set((first + before) as usize, PageUse::Pages(pages, rule).pack());
+        for (first, pages) in [(first, before), (first + before + pages, behind)] {
+            if pages > 0 {
+                part.free_pages().give(first, pages, rule);
+            }
+        }
+        self.release(part.lock)
+    }
+
     /// Takes pages, and tells all nodes of their homes.
     fn pages_alone(&self, part: &DynamicPart, bytes: u64, home: Home) -> Result<u64> {
         let (pages, rule) = (bytes.div_ceil(PAGE as u64), rule_number(home));

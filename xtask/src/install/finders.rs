@@ -82,7 +82,15 @@ compiler=${{{variable}:-{compiler}}}
 link=shared
 compile_only=no
 threads=no
+linker=
+refused=
 for word in "$@"; do
+    case $word in
+        -fuse-ld=* | --ld-path=* | -B*) linker="$linker $word" ;;
+        -static | --static | -static-pie) refused="$word: libclump and the C library have to be shared" ;;
+        -fsanitize=*address* | -fsanitize=*thread* | -fsanitize=*memory* | -fsanitize=*leak*)
+            refused="$word: check the program on threads of one process, without clump" ;;
+    esac
     case $word in
         -c | -S | -E | -M | -MM | -fsyntax-only) compile_only=yes ;;
         --clump-static) link=static ;;
@@ -113,10 +121,24 @@ if [ "$threads" = yes ]; then
         echo "clump-{compiler}: --clump-threads needs the shared library: leave out --clump-static" >&2
         exit 1
     fi
-    # Checked functions of the C library would be called past those that stand in for them.
-    set -- -U_FORTIFY_SOURCE -fPIC "$@"
+    if [ -n "$refused" ]; then
+        echo "clump-{compiler}: --clump-threads does not go with $refused" >&2
+        exit 1
+    fi
+    # Behind the words of the user, so that these count.
+    set -- "$@" -U_FORTIFY_SOURCE -fPIC
     if [ "$compile_only" = no ]; then
-        set -- -no-pie -Wl,-T,"$prefix/lib/{SCRIPT}" -Wl,@"$prefix/lib/{REPLACED}" "$@"
+        # The script is one for GNU ld; others place the program elsewhere, or fill a disk.
+        # shellcheck disable=SC2086
+        linked_by=$("$compiler" $linker -Wl,--version 2>/dev/null | head -n 1)
+        case $linked_by in
+            "GNU ld"*) ;;
+            *)
+                echo "clump-{compiler}: --clump-threads needs GNU ld, not \`${{linked_by:-a linker that does not say its version}}\`: use -fuse-ld=bfd" >&2
+                exit 1
+                ;;
+        esac
+        set -- -Wl,-T,"$prefix/lib/{SCRIPT}" -Wl,@"$prefix/lib/{REPLACED}" "$@" -no-pie
     fi
 fi
 set -- -I"$prefix/include" "$@"
@@ -139,6 +161,43 @@ exec "$compiler" "$@"
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Runs the wrapper with a compiler that names a linker; returns what it prints, and how it ended.
+    fn threads(linker: &str, words: &[&str]) -> (String, bool) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("finders-{}-{linker}", std::process::id()));
+        std::fs::create_dir_all(folder.join("bin")).unwrap();
+        let wrapped = folder.join("bin/clump-cc");
+        std::fs::write(&wrapped, wrapper("cc", "CLUMP_CC")).unwrap();
+        let compiler = folder.join("compiler");
+        std::fs::write(&compiler, format!("#!/bin/sh\necho '{linker} (of a test)'\n")).unwrap();
+        std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        shell.arg(&wrapped).args(["--clump-threads", "--clump-show"]).args(words);
+        let done = shell.env("CLUMP_CC", &compiler).output().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let says = [done.stdout, done.stderr].concat();
+        (String::from_utf8(says).unwrap(), done.status.success())
+    }
+
+    #[test]
+    fn what_threads_cannot_be_linked_with_is_said_in_one_line() {
+        for (linker, words, says) in [
+            ("GNU ld", vec!["-static"], "does not go with -static: "),
+            ("GNU ld", vec!["-fsanitize=address"], "does not go with -fsanitize=address: "),
+            ("GNU ld", vec!["-c", "-fsanitize=thread"], "does not go with -fsanitize=thread: "),
+            ("LLD", vec!["-fuse-ld=lld"], "needs GNU ld, not `LLD (of a test)`"),
+            ("mold", vec![], "needs GNU ld, not `mold (of a test)`"),
+        ] {
+            let (text, done) = threads(linker, &words);
+            assert!(!done && text.contains(says) && text.lines().count() == 1, "{text}");
+        }
+        let (text, done) = threads("GNU ld", &["-pie", "-fPIE", "x.c"]);
+        assert!(done && text.contains("x.c -U_FORTIFY_SOURCE -fPIC -no-pie"), "{text}");
+        // Compiling asks for no linker.
+        let (text, done) = threads("LLD", &["-c", "x.c"]);
+        assert!(done && text.contains("x.c -U_FORTIFY_SOURCE -fPIC"), "{text}");
+    }
 
     #[test]
     fn files_name_the_library() {
