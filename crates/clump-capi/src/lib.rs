@@ -69,6 +69,7 @@ pub mod threads_mutex;
 mod threads_object;
 pub mod threads_odd_calls;
 pub mod threads_others;
+pub mod threads_output;
 #[cfg(target_arch = "x86_64")]
 pub mod threads_print;
 mod threads_timed;

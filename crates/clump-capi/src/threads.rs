@@ -5,6 +5,7 @@
 
 use crate::svm_sync::fault;
 use crate::threads_heap::{end_for, is_shared, with_heap};
+use crate::threads_output;
 use clump::svm::{Home, SharedArray, SharedFlags, SharedLocks, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library::{self as c, ThreadFunction};
@@ -44,6 +45,7 @@ pub(crate) struct ThreadTable {
 impl ThreadTable {
     /// Notes that a thread has ended, and wakes those that wait for it.
     fn end(&self, number: usize, result: u64) -> Result<()> {
+        threads_output::publish();
         self.words.set(number * WORDS + RESULT, result);
         let held = self.locks.lock(0).map_err(fault)?;
         self.words.set(number * WORDS + ENDED, 1);
@@ -229,6 +231,7 @@ pub unsafe extern "C" fn __wrap_pthread_create(
         unsafe { c::pthread_attr_getstacksize(attributes, &raw mut stack) };
     }
     let on_stack = !is_shared(argument) && is_on_stack(argument);
+    threads_output::publish();
     let number = with_heap("pthread_create", |_| {
         // Under the lock: a rank is told of its threads in the order of their numbers.
         let held = table.locks.lock(0).map_err(fault)?;
@@ -280,6 +283,7 @@ pub unsafe extern "C" fn __wrap_pthread_join(
         return c::ESRCH;
     }
     with_heap("pthread_join", |_| table.done.wait(number as usize, 1).map_err(fault));
+    threads_output::collect();
     if !result.is_null() {
         let word = table.words.get(number as usize * WORDS + RESULT);
         // SAFETY: a place that the program has given.

@@ -5,6 +5,7 @@ use crate::threads::own_number;
 use crate::threads_heap::with_heap;
 use crate::threads_kernel::KernelCall;
 use crate::threads_object::{ThreadObject, object};
+use crate::threads_output;
 use crate::threads_timed::{Timer, time_left};
 use clump::svm::{SharedArray, Svm};
 use clump_ffi::fault::Result;
@@ -32,12 +33,15 @@ fn change<R>(
     what: &str,
     run: impl FnOnce(&Svm, &SharedArray<u64>) -> Result<R>,
 ) -> R {
-    with_heap(what, |svm| {
+    threads_output::publish();
+    let done = with_heap(what, |svm| {
         svm.enter(object.lock).map_err(fault)?;
         let done = run(svm, &object.words(svm)?)?;
         svm.leave(object.lock).map_err(fault)?;
         Ok(done)
-    })
+    });
+    threads_output::collect();
+    done
 }
 
 /// Changes an object's words under its lock, once `attempt` succeeds. Waits for it, or returns
@@ -133,6 +137,7 @@ pub unsafe extern "C" fn __wrap_pthread_barrier_wait(barrier: *mut c::pthread_ba
         };
         waited.map_err(fault)
     });
+    threads_output::collect();
     if last { SERIAL_THREAD } else { 0 }
 }
 

@@ -9,6 +9,7 @@ use crate::threads_globals::SavedGlobals;
 use crate::threads_heap::{SharedRange, end_for};
 use crate::threads_keys;
 use crate::threads_object;
+use crate::threads_output;
 use clump::svm::SvmOptions;
 use clump_boot::{Config, SvmShare};
 use clump_ffi::fault::{Fault, Result};
@@ -83,6 +84,7 @@ unsafe fn begin(own: MainArguments) -> Result<(bool, MainArguments)> {
         threads::open(svm)?;
         threads_object::open(svm)?;
         threads_keys::open(svm)?;
+        threads_output::open(svm)?;
         svm.barrier().map_err(fault)?;
         let placed = match share >= SvmShare::Globals {
             // SAFETY: as the caller says; no thread of the program runs.
@@ -125,6 +127,7 @@ pub unsafe extern "C" fn __wrap_main(
     unsafe { c::on_exit(at_exit, null_mut()) };
     if !lead {
         threads::serve();
+        threads_output::become_direct();
         // SAFETY: no stream is in the hands of this thread.
         unsafe { c::fflush(null_mut()) };
         leave_job();
@@ -154,6 +157,12 @@ fn lock_server() -> std::sync::MutexGuard<'static, Option<JoinHandle<()>>> {
 
 /// Ends the program at the end of a process of it, before the C library does.
 unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
+    if status != 0 {
+        threads_output::become_direct();
+    }
+    if !clump_os::forked::is_child() {
+        threads_output::collect();
+    }
     // SAFETY: streams of the C library, which it ends with in any case.
     unsafe { c::fflush(null_mut()) };
     if status != 0 || clump_os::forked::is_child() {

@@ -6,6 +6,7 @@ use crate::threads::own_number;
 use crate::threads_heap::with_heap;
 use crate::threads_kernel::KernelCall;
 use crate::threads_object::{ThreadObject, object};
+use crate::threads_output;
 use crate::threads_timed::{Timer, time_left};
 use clump_os::c_library as c;
 use clump_os::sync::Ordering;
@@ -25,11 +26,13 @@ const ATTEMPT: Duration = Duration::from_millis(100);
 /// Takes a mutex for the calling thread.
 fn take(object: &ThreadObject) {
     with_heap("pthread_mutex_lock", |svm| svm.enter(object.lock).map_err(fault));
+    threads_output::collect();
     object.owner.store(own_number() + 1, Ordering::Relaxed);
 }
 
 /// Gives back a mutex that the calling thread has.
 fn give(object: &ThreadObject) {
+    threads_output::publish();
     object.owner.store(0, Ordering::Relaxed);
     if !object.attempt.give() {
         with_heap("pthread_mutex_unlock", |svm| svm.leave(object.lock).map_err(fault));
@@ -41,7 +44,9 @@ fn wait_with(object: &ThreadObject, wait: impl FnOnce()) {
     let depth = object.depth.swap(0, Ordering::Relaxed);
     object.owner.store(0, Ordering::Relaxed);
     object.attempt.forget();
+    threads_output::publish();
     wait();
+    threads_output::collect();
     object.owner.store(own_number() + 1, Ordering::Relaxed);
     object.depth.store(depth, Ordering::Relaxed);
 }
@@ -109,6 +114,7 @@ fn take_within(object: &ThreadObject, patience: Duration) -> bool {
     let taken = object.attempt.take(patience);
     if taken {
         object.owner.store(own_number() + 1, Ordering::Relaxed);
+        threads_output::collect();
     }
     taken
 }
@@ -322,6 +328,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_signal(cond: *mut c::pthread_cond_t
         // SAFETY: as the program has asked for.
         return unsafe { c::pthread_cond_signal(cond) };
     };
+    threads_output::publish();
     with_heap("pthread_cond_signal", |svm| waited.cond(svm)?.notify_one().map_err(fault));
     0
 }
@@ -336,6 +343,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_broadcast(cond: *mut c::pthread_con
         // SAFETY: as the program has asked for.
         return unsafe { c::pthread_cond_broadcast(cond) };
     };
+    threads_output::publish();
     with_heap("pthread_cond_broadcast", |svm| waited.cond(svm)?.notify_all().map_err(fault));
     0
 }
@@ -359,6 +367,9 @@ pub unsafe extern "C-unwind" fn __wrap_pthread_once(
     });
     if fresh {
         run();
+        threads_output::publish();
+    } else {
+        threads_output::collect();
     }
     with_heap("pthread_once", |svm| {
         object.words(svm)?.set(0, 1);

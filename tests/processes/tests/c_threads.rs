@@ -201,36 +201,143 @@ fn programs_that_cannot_be_shared() {
     }
 }
 
-/// Checks that functions that the library lacks are errors of the linker, and all others are there.
+/// Returns names that `nm` lists as defined in a shared library; `None`, and a notice, without it.
+fn defined_in(library: &Path) -> Option<Vec<String>> {
+    let mut nm = Command::new("nm");
+    let Ok(symbols) = nm.args(["-D", "--defined-only"]).arg(library).output() else {
+        println!("SKIPPED functions that are replaced: no `nm` here; install binutils");
+        return None;
+    };
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let names = symbols.lines().filter_map(|line| line.split_whitespace().nth(2));
+    Some(names.map(|name| name.split('@').next().unwrap().to_owned()).collect())
+}
+
+/// Checks that the linker replaces what the library has, and nothing else, by all names that the C
+/// library has for it.
 #[test]
 fn functions_that_are_replaced() {
     let Some(shop) = workshop("functions that are replaced") else { return };
     let arguments = std::fs::read_to_string(capi().join("link/threads.args")).unwrap();
     let replaced: Vec<&str> =
         arguments.lines().filter_map(|line| line.strip_prefix("--wrap=")).collect();
-    let mut nm = Command::new("nm");
-    nm.args(["-D", "--defined-only"]).arg(shop.folder().join("libclump.so"));
-    let Ok(symbols) = nm.output() else {
-        println!("SKIPPED functions that are replaced: no `nm` here; install binutils");
-        return;
-    };
-    let symbols = String::from_utf8(symbols.stdout).unwrap();
-    let there: Vec<&str> = symbols
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2)?.strip_prefix("__wrap_"))
-        .collect();
-    assert!(there.len() > 60, "{there:?}");
+    let Some(there) = defined_in(&shop.folder().join("libclump.so")) else { return };
+    let there: Vec<&str> = there.iter().filter_map(|name| name.strip_prefix("__wrap_")).collect();
+    assert!(there.len() > 400, "{there:?}");
     let unused: Vec<_> = there.iter().filter(|name| !replaced.contains(name)).collect();
     assert!(unused.is_empty(), "{unused:?} are in the library, and not in link/threads.args");
-    let refused: Vec<_> = replaced.iter().filter(|name| !there.contains(name)).copied().collect();
-    assert!(refused.contains(&"pthread_cancel") && refused.len() < 30, "{refused:?}");
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/svm.md"));
-    let text = text.unwrap();
-    for name in refused {
-        assert!(
-            text.contains(&format!("`{name}`")),
-            "docs/svm.md does not say that {name} is refused"
-        );
+    let lacking: Vec<_> = replaced.iter().filter(|name| !there.contains(name)).collect();
+    assert!(lacking.is_empty(), "{lacking:?} are in link/threads.args, and not in the library");
+    let mut compiler = Command::new("cc");
+    let found = compiler.arg("-print-file-name=libc.so.6").output().unwrap().stdout;
+    let Some(library) = defined_in(Path::new(String::from_utf8(found).unwrap().trim())) else {
+        return;
+    };
+    for name in &replaced {
+        for other in [
+            format!("{name}64"),
+            format!("{name}_unlocked"),
+            format!("__{name}_chk"),
+            format!("__{name}64_chk"),
+            format!("__{name}_2"),
+        ] {
+            let known = replaced.contains(&other.as_str());
+            assert!(known || !library.contains(&other), "{other} is another name of {name}");
+        }
+    }
+}
+
+/// Checks that calls that hand shared memory to the kernel do what they do with private memory,
+/// also by the names of large files and of checked calls.
+#[test]
+fn calls_that_reach_the_kernel() {
+    let folder = Folder::new();
+    let path = folder.path().join("calls").display().to_string();
+    let source = "tests/c/pthread_calls.c";
+    same_as_on_threads(source, &[], &[&path]);
+    let Some(shop) = workshop(source) else { return };
+    let due = on_threads(&shop, source, &[], &[&path]);
+    for flags in [&["-D_FILE_OFFSET_BITS=64"][..], &["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]] {
+        let program = for_ranks(&shop, source, flags);
+        let done = job("-n 2 --nodes 2", &program, &[&path]).finish();
+        done.expect_clean();
+        assert_eq!(done.out, due, "{flags:?}: {}", done.err);
+    }
+}
+
+/// Checks that arguments and environment are those of `main` at all ranks, whatever a thread keeps
+/// of them.
+#[test]
+fn arguments_and_environment() {
+    let source = "tests/c/pthread_arguments.c";
+    let Some(shop) = workshop(source) else { return };
+    let program = for_ranks(&shop, source, &[]);
+    for options in ["-n 1", "-n 2", "-n 12 --nodes 3"] {
+        let job = job(options, &program, &["-n", "hey", "word", "one,two"]);
+        let done = job.with(|command| {
+            command.env("PTHREAD_ARGUMENTS", "a value");
+        });
+        let done = done.finish();
+        done.expect_clean();
+        let lines = (0..6).map(|thread| format!("{thread}: word hey a value one+two one\n"));
+        let due: String = lines.chain(["listed 1\n".to_owned()]).collect();
+        assert_eq!(done.out, due, "{options}: {}", done.err);
+    }
+}
+
+/// Checks that threads of all ranks read and write what `main` maps, and that other mappings are
+/// refused with a line each.
+#[test]
+fn mappings_of_threads() {
+    let folder = Folder::new();
+    let path = folder.path().join("mapped").display().to_string();
+    let source = "tests/c/pthread_mappings.c";
+    same_as_on_threads(source, &[], &[&path]);
+    let Some(shop) = workshop(source) else { return };
+    let done = job("-n 2 --nodes 2", &for_ranks(&shop, source, &[]), &[&path, "refused"]).finish();
+    assert!(done.code == 0 && done.out == "refused\n", "{}", done.err);
+    for says in
+        ["mmap: stores of several ranks", "(MAP_FIXED)", "mprotect: ", "madvise: ", "sbrk: "]
+    {
+        assert!(done.err.contains(says), "{says}: {}", done.err);
+    }
+}
+
+/// Checks waits with a time, and what a program asks of its threads.
+#[test]
+fn questions_about_threads() {
+    let source = "tests/c/pthread_others.c";
+    same_as_on_threads(source, &[], &[]);
+    let Some(shop) = workshop(source) else { return };
+    let done = job("-n 2 --nodes 2", &for_ranks(&shop, source, &[]), &["refused"]).finish();
+    assert!(done.code == 0 && done.out == "refused\n", "{}", done.err);
+    for name in ["pthread_kill", "pthread_cancel"] {
+        let says = format!("clump: {name}: not supported for another thread");
+        assert!(done.err.contains(&says), "{}", done.err);
+    }
+}
+
+/// Checks that lines come in the order in which locks and joins put them.
+#[test]
+fn lines_that_threads_print() {
+    same_as_on_threads("tests/c/pthread_printed.c", &[], &["4"]);
+}
+
+/// Checks that programs may hide their symbols, or be optimized as a whole.
+#[test]
+fn ways_to_link() {
+    let source = "examples/c/pthread_words.c";
+    let Some(shop) = workshop(source) else { return };
+    let due = on_threads(&shop, source, &[], &["3"]);
+    for flags in [
+        &["-fvisibility=hidden"][..],
+        &["-flto"],
+        &["-flto", "-fvisibility=hidden"],
+        &["-ffunction-sections", "-Wl,--gc-sections"],
+    ] {
+        let program = for_ranks(&shop, source, flags);
+        let done = job("-n 2", &program, &["3"]).finish();
+        done.expect_clean();
+        assert_eq!(done.out, due, "{flags:?}: {}", done.err);
     }
 }

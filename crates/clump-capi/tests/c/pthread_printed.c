@@ -22,14 +22,27 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static void *last(void *argument) {
+    pthread_mutex_lock(&lock);
+    if (++turn % threads == 0) printf("%d turns\n", turn);
+    while (turn % threads != 0) pthread_cond_wait(&changed, &lock);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return argument;
+}
+
 int main(int argc, char **argv) {
     pthread_t ids[8];
     long at;
     threads = argc > 1 ? atoi(argv[1]) : 3;
     for (at = 0; at < threads; at++) pthread_create(&ids[at], NULL, work, (void *)at);
+    for (at = 0; at < threads; at++) pthread_join(ids[at], NULL);
+    printf("behind the joins\n");
+    for (at = 0; at < threads; at++) pthread_create(&ids[at], NULL, last, NULL);
     for (at = 0; at < threads; at++) {
         pthread_join(ids[at], NULL);
-        printf("joined %ld\n", at);
+        printf("and behind them, again\n");
+        fflush(stdout);
     }
     return 0;
 }
