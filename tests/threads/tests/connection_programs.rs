@@ -10,6 +10,9 @@ use clump_test_bed::{Shape, run};
 use proptest::prelude::*;
 use std::time::Duration;
 
+/// Longest wait for what the other side does at once: a machine may have much else to do.
+const LIMIT: Duration = Duration::from_secs(120);
+
 /// An action of one side of a connection.
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -175,7 +178,7 @@ fn introduce(
 ) -> Vec<(usize, Connection)> {
     let clerk = connect(Order::Ordered);
     let accepted = || {
-        let told = clerk.recv_within(pair::LONG).unwrap();
+        let told = clerk.recv_within(LIMIT).unwrap();
         assert_eq!(told, Received::Message(b"accepted".to_vec()));
     };
     accepted();
@@ -188,10 +191,10 @@ fn introduce(
 }
 
 fn accept_all(listener: &Listener, count: usize) -> Vec<(usize, Connection)> {
-    let clerk = listener.accept_within(pair::LONG).unwrap().unwrap();
+    let clerk = listener.accept_within(LIMIT).unwrap().unwrap();
     clerk.send(b"accepted").unwrap();
     let one = |number| {
-        let connection = listener.accept_within(pair::LONG).unwrap().unwrap();
+        let connection = listener.accept_within(LIMIT).unwrap().unwrap();
         clerk.send(b"accepted").unwrap();
         (number, connection)
     };
@@ -209,7 +212,8 @@ fn within(shape: &Shape, scripts: &[Script], seed: u64) {
             sides(accept_all(&listener, body.len()), 0, &body)
         } else {
             seat.meet();
-            let connect = |order| Connection::connect(&seat.context, 0, port, order).unwrap();
+            let connect =
+                |order| Connection::connect_within(&seat.context, 0, port, order, LIMIT).unwrap();
             sides(introduce(&body, connect), 1, &body)
         };
         tell.send(records(play(mine))).unwrap();
@@ -230,9 +234,8 @@ fn between(scripts: &[Script], how: &Between) {
             tell.send(records(play(mine))).unwrap();
         },
         move || {
-            let connect = |order| {
-                Connection::connect_between(&client, &token, order, pair::LONG, how).unwrap()
-            };
+            let connect =
+                |order| Connection::connect_between(&client, &token, order, LIMIT, how).unwrap();
             let mine = sides(introduce(scripts, connect), 1, scripts);
             other.send(records(play(mine))).unwrap();
         },

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Time limit, many times the usual duration.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(120);
 
 /// Returns true if an attempt failed since peers have not let go of the endpoints of earlier ones.
 fn has_no_endpoint(error: &clump_am::Error) -> bool {
@@ -50,7 +50,8 @@ fn serve(
             server(seat, (1..seat.ranks()).map(accept).collect());
         } else {
             seat.meet();
-            let connection = Connection::connect(&seat.context, 0, Port(7), order).unwrap();
+            let connection =
+                Connection::connect_within(&seat.context, 0, Port(7), order, LONG).unwrap();
             client(seat, connection);
         }
     });
@@ -134,8 +135,10 @@ fn a_program_that_does_not_receive_stops_its_sender_and_nobody_else() {
                 assert!(received > 40, "{received}");
             } else {
                 seat.meet();
-                let connect =
-                    || Connection::connect(&seat.context, 0, Port(9), Order::Ordered).unwrap();
+                let connect = || {
+                    Connection::connect_within(&seat.context, 0, Port(9), Order::Ordered, LONG)
+                        .unwrap()
+                };
                 let (slow, quick) = (connect(), connect());
                 let mut accepted = 0;
                 while slow.try_send(&[1; 4000]).unwrap() == SendAttempt::Sent {
@@ -313,7 +316,8 @@ fn a_listener_that_goes_closes_those_who_wait() {
                 assert_eq!(kept.accept().unwrap().recv().unwrap(), None);
             } else {
                 seat.meet();
-                let connect = |port| Connection::connect(&seat.context, 0, port, Order::Ordered);
+                let connect =
+                    |port| Connection::connect_within(&seat.context, 0, port, Order::Ordered, LONG);
                 let waiting = connect(Port(7)).unwrap();
                 assert_eq!(waiting.recv().unwrap(), None, "nobody will ever send");
                 connect(Port(8)).unwrap().close().unwrap();
@@ -342,7 +346,8 @@ fn a_rank_that_dies_or_leaves_ends_its_connections() {
             } else {
                 seat.meet();
                 let connection =
-                    Connection::connect(&seat.context, 0, Port(7), Order::Ordered).unwrap();
+                    Connection::connect_within(&seat.context, 0, Port(7), Order::Ordered, LONG)
+                        .unwrap();
                 connection.send(b"hello").unwrap();
                 assert_eq!(connection.recv().unwrap().unwrap(), b"last words");
                 if seat.rank() == 1 {
@@ -395,8 +400,10 @@ fn many_connections_share_what_carries_them() {
                 assert_eq!(served, 2 * EACH * 3);
             } else {
                 seat.meet();
-                let connect =
-                    |_| Connection::connect(&seat.context, 0, Port(80), Order::Ordered).unwrap();
+                let connect = |_| {
+                    Connection::connect_within(&seat.context, 0, Port(80), Order::Ordered, LONG)
+                        .unwrap()
+                };
                 let all: Vec<Connection> = (0..EACH).map(connect).collect();
                 for round in 0..3 {
                     for (number, connection) in (0..).zip(&all) {
