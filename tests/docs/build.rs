@@ -1,0 +1,30 @@
+//! Writes the snippets in Rust of all pages into one module, which the tests compile.
+
+#[path = "src/page.rs"]
+mod page;
+
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+fn main() -> Result<()> {
+    let root = page::root();
+    println!("cargo:rerun-if-changed={}", root.join("docs").display());
+    println!("cargo:rerun-if-changed={}", root.join("README.md").display());
+    println!("cargo:rerun-if-changed=src/page.rs");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo sets OUT_DIR")?);
+    let mut modules = String::new();
+    for page in page::pages(&root)? {
+        let text = page.rust();
+        if text.trim().is_empty() {
+            continue;
+        }
+        let file = out.join(format!("{}.rs", page.path.replace('/', "_")));
+        // `use` stands on the first line, which is the title of a page.
+        fs::write(&file, format!("use super::*;{text}")).with_context(|| page.path.clone())?;
+        let name = page.path.trim_end_matches(".md").replace(['/', '-'], "_");
+        writeln!(modules, "#[path = {file:?}]\npub mod {};", name.to_lowercase())?;
+    }
+    fs::write(out.join("snippets.rs"), modules).context("snippets.rs")
+}

@@ -1,0 +1,2 @@
+//! Runs printed commands.
+fn main() {}
