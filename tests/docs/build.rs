@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+#[allow(clippy::disallowed_methods, reason = "cargo says where by a variable")]
 fn main() -> Result<()> {
     let root = page::root();
     println!("cargo:rerun-if-changed={}", root.join("docs").display());

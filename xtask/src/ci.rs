@@ -15,6 +15,7 @@ mod matrix;
 mod net;
 mod night;
 mod oracles;
+mod printed;
 mod processor_times;
 mod step;
 mod steps;

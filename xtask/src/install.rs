@@ -79,7 +79,9 @@ impl Installation<'_> {
             let to = self.prefix.join("lib").join(to);
             fs::copy(&from, to).with_context(|| from.display().to_string())?;
         }
-        self.write("lib/pkgconfig/clump.pc", &finders::pkg_config(&version))?;
+        for (name, text) in finders::pkg_config(&version) {
+            self.write(&format!("lib/pkgconfig/{name}"), &text)?;
+        }
         let cmake = finders::cmake(&version, &abi);
         self.write("lib/cmake/clump/clump-config.cmake", &cmake)?;
         let versions = finders::cmake_version(&version);

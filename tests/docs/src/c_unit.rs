@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Includes in front of snippets in C that are no whole programs.
 const C: &str = "#include <clump.h>\n#include <clump/svm.h>\n";
-/// The same of C++.
+/// Includes in front of snippets in C++ that are no whole programs.
 const CPP: &str = "#include <clump/clump.hpp>\n#include <map>\n#include <vector>\n";
 
 /// Returns files with the snippets of one page in one language, each in front of a line that names
@@ -24,9 +24,9 @@ pub fn units(path: &str, blocks: &[Block], language: &str) -> Vec<String> {
         units.extend(parts.iter().map(|block| format!("{C}{}", functions(path, block))));
         return units;
     }
-    let spaces = parts.iter().map(|block| {
-        format!("namespace line_{} {{\n{}\n}}\n", block.line, functions(path, block))
-    });
+    let spaces = parts
+        .iter()
+        .map(|block| format!("namespace line_{} {{\n{}\n}}\n", block.line, functions(path, block)));
     let spaces: String = spaces.collect();
     units.extend((!parts.is_empty()).then(|| format!("{CPP}{spaces}")));
     units
@@ -43,6 +43,7 @@ fn functions(path: &str, block: &Block) -> String {
         _ = writeln!(part, "#line {} \"{path}\"\n{line}", block.line + 1 + at);
         in_function &= line != "}";
     }
-    let body = format!("void snippet_{}(void);\nvoid snippet_{0}(void) {{\n{inside}\n}}", block.line);
+    let body =
+        format!("void snippet_{}(void);\nvoid snippet_{0}(void) {{\n{inside}\n}}", block.line);
     format!("{}\n{outside}\n{body}\n", block.given)
 }

@@ -122,7 +122,9 @@ fn built(name: &str) -> Result<()> {
 
 /// Checks that files of the tree that are named exist.
 fn files(words: &[String]) -> Result<()> {
-    let ours = words.iter().filter(|word| ["crates/", "docs/", "apps/"].iter().any(|at| word.starts_with(at)));
+    let ours = words
+        .iter()
+        .filter(|word| ["crates/", "docs/", "apps/"].iter().any(|at| word.starts_with(at)));
     for word in ours {
         ensure!(root().join(word).exists(), "there is no `{word}`");
     }
@@ -152,9 +154,11 @@ fn cargo(words: &[String]) -> Result<()> {
         None => all.iter().map(|(_, at)| at).collect(),
     };
     ensure!(!folders.is_empty(), "no package is called {package:?}");
-    for (option, folder, table) in
-        [("--bin", "src/bin", "bin"), ("--example", "examples", "example"), ("--test", "tests", "test")]
-    {
+    for (option, folder, table) in [
+        ("--bin", "src/bin", "bin"),
+        ("--example", "examples", "example"),
+        ("--test", "tests", "test"),
+    ] {
         let Some(name) = value([option, option]) else { continue };
         let there = folders.iter().any(|at| has(at, folder, &name, table));
         ensure!(there, "no target `{option} {name}` in {package:?}");
@@ -172,7 +176,10 @@ fn has(package: &Path, folder: &str, name: &str, table: &str) -> bool {
         let manifest = fs::read_to_string(package.join("Cargo.toml")).ok()?;
         let manifest: toml::Table = toml::from_str(&manifest).ok()?;
         let list = manifest.get(table)?.as_array()?.clone();
-        Some(list.iter().any(|target| target.get("name").and_then(toml::Value::as_str) == Some(name)))
+        Some(
+            list.iter()
+                .any(|target| target.get("name").and_then(toml::Value::as_str) == Some(name)),
+        )
     };
     at.join(format!("{name}.rs")).exists()
         || at.join(name).join("main.rs").exists()

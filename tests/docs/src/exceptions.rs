@@ -1,10 +1,58 @@
 //! Printed command lines that are not run at night, each with the reason.
 
+use crate::printed::Printed;
+
+const LONG: &str = "takes longer than 10 s";
+const MACHINES: &str = "needs several machines";
+const ENGINE: &str = "needs an engine that is not everywhere; `ci --only elsewhere` runs such jobs";
+
 /// Page, beginning of the command line, and why it is not run.
-pub const NOT_RUN: &[(&str, &str, &str)] = &[];
+pub const NOT_RUN: &[(&str, &str, &str)] = &[
+    ("README.md", "cargo ", LONG),
+    ("docs/c.md", "cargo xtask install", "run in front of all others"),
+    (
+        "docs/c.md",
+        "gcc -I crates",
+        "links the archive with its debug information, which takes long",
+    ),
+    ("docs/commands.md", "clump run -n 4 --nodes 2 --netns", "needs root, or namespaces of users"),
+    (
+        "docs/connections.md",
+        "clump run",
+        "two terminals: the second waits for a token of the first",
+    ),
+    ("docs/deploy/mpich.md", "mpiexec", ENGINE),
+    ("docs/deploy/open-mpi.md", "mpirun", ENGINE),
+    ("docs/deploy/slurm.md", "salloc", ENGINE),
+    ("docs/deploy/slurm.md", "clump run", "needs an allocation"),
+    ("docs/deploy/slurm.md", "srun", ENGINE),
+    ("docs/deploy/two-laptops.md", "clump run --hosts", MACHINES),
+    ("docs/deploy/workstations.md", "clump run --hostfile room2 ./prog", MACHINES),
+    ("docs/deploy/workstations.md", "clump run --hostfile room2 -n", MACHINES),
+    ("docs/lab.md", "clump lab calibrate", LONG),
+    ("docs/lab.md", "clump lab verify", LONG),
+    ("docs/lab.md", "cargo build", LONG),
+    ("docs/lab.md", "target/release/examples/", "ten million events"),
+    ("docs/lab.md", "clump lab sweep", LONG),
+    ("docs/lab.md", "clump lab report", "needs files of measurements, which take long"),
+    ("docs/lab.md", "clump lab logp", LONG),
+    ("docs/machines.md", "clump run --hosts a:8,b:8 ./prog", MACHINES),
+    ("docs/machines.md", "clump run --hosts a:8,b:8 -n 12", MACHINES),
+    ("docs/machines.md", "clump run --hostfile FILE", MACHINES),
+    ("docs/machines.md", "clump run -v", MACHINES),
+    ("docs/machines.md", "clump doctor --hosts", MACHINES),
+    ("docs/network.md", "cargo run", LONG),
+    ("docs/onesided.md", "cargo run", LONG),
+    ("docs/pgas.md", "cargo build", LONG),
+    ("docs/proxies.md", "cargo run", LONG),
+    ("docs/study.md", "clump lab study", LONG),
+    ("docs/svm.md", "clump run --hosts", MACHINES),
+    ("docs/testing.md", "cargo ", LONG),
+    ("docs/testing.md", "CLUMP_TEST_TIER", LONG),
+];
 
 /// Returns why a printed command line is not run, if it is not.
-pub fn reason(printed: &crate::printed::Printed) -> Option<&'static str> {
+pub fn reason(printed: &Printed) -> Option<&'static str> {
     let of = |(page, start, why): &(&str, &str, &'static str)| {
         (printed.page == *page && printed.text.starts_with(start)).then_some(*why)
     };

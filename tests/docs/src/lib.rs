@@ -3,7 +3,7 @@
 //!
 //! Layer 11: above everything, for the definition of the command line. Nothing depends on it.
 //!
-//! Types to know: [`page::Page`] and [`page::Block`], [`printed::Printed`] (a printed command line),
+//! Types to know: [`page::Page`] and [`page::Block`], [`printed::Printed`] (a command line),
 //! [`exceptions::NOT_RUN`] (those that are not run, with the reason).
 //!
 //! # Invariants

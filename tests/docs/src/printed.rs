@@ -102,7 +102,8 @@ pub fn of_spans(page: &Page) -> Vec<Printed> {
 /// Returns a span with the first of several choices (`a|b`), and with what is optional (`[a]`).
 fn span(page: &Page, line: usize, text: &str) -> Printed {
     let text = text.replace("\\|", "|");
-    let first = |word: &str| word.split('|').find(|part| !part.is_empty()).unwrap_or(word).to_owned();
+    let first =
+        |word: &str| word.split('|').find(|part| !part.is_empty()).unwrap_or(word).to_owned();
     let words = text.split_whitespace().map(|word| first(word.trim_matches(['[', ']'])));
     let text = words.collect::<Vec<_>>().join(" ");
     Printed { page: page.path.clone(), line, block: None, text }
@@ -133,7 +134,8 @@ fn programs(text: &str) -> Vec<Simple> {
 }
 
 fn is_variable(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Splits at blanks and operators, takes quotes away, and ends at a comment.
@@ -205,7 +207,13 @@ mod tests {
             .chain(of_spans(&page(text)))
             .map(|printed| (printed.line, printed.text))
             .collect();
-        let due = [(5, "cc a.c  -o a"), (7, "./a"), (11, "clump demo"), (1, "clump stats --pid PID"), (14, "clump top")];
+        let due = [
+            (5, "cc a.c  -o a"),
+            (7, "./a"),
+            (11, "clump demo"),
+            (1, "clump stats --pid PID"),
+            (14, "clump top"),
+        ];
         assert_eq!(found, due.map(|(line, text)| (line, text.to_owned())));
     }
 }

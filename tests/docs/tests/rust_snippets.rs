@@ -7,7 +7,18 @@ use clump_docs_tests::page::{Block, Page, pages, root};
 type Compiled = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// All snippets: they are compiled with this test, and never run.
-#[allow(unused_variables, unused_imports, unused_mut, unused_assignments, dead_code, nonstandard_style, clippy::all, clippy::disallowed_methods, missing_docs, reason = "as pages print it")]
+#[allow(
+    unused_variables,
+    unused_imports,
+    unused_mut,
+    unused_assignments,
+    dead_code,
+    nonstandard_style,
+    clippy::all,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "as pages print it"
+)]
 mod unit {
     use super::Compiled;
     use clump::{am::*, conn::*, op::*, pgas::*, rma::*, svm::*, *};

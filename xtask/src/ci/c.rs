@@ -49,7 +49,6 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     let cxx = prefix.join("bin/clump-c++").display().to_string();
     let strict = "-O2 -Wall -Wextra -pedantic -Werror";
     let found = "$(pkg-config --cflags --libs clump)";
-    let rpath = format!("-Wl,-rpath,{}/lib", prefix.display());
     let mut builds = vec![
         ("ping_pong", format!("{cc} -std=c11 {strict} ping_pong.c -o ping_pong")),
         ("ring", format!("{cc} --clump-static -std=c11 {strict} ring.c -o ring")),
@@ -69,7 +68,14 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     ];
     match host::program("pkg-config") {
         Some(_) => {
-            builds.push(("counter", format!("cc {strict} counter.c {found} {rpath} -o counter")));
+            builds.push(("counter", format!("cc {strict} counter.c {found} -o counter")));
+            let archive = "$(pkg-config --cflags --libs clump-static)";
+            builds.push((
+                "archived",
+                format!(
+                    "cc {strict} counter.c {archive} -o archived && ! ldd archived | grep clump"
+                ),
+            ));
         }
         None => println!("SKIPPED finding libclump by pkg-config: it is not here; install it"),
     }

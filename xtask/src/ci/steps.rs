@@ -2,7 +2,7 @@
 
 use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{aarch64, apps, c, matrix, net, night, oracles};
+use super::{aarch64, apps, c, matrix, net, night, oracles, printed};
 use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -64,6 +64,12 @@ pub const STEPS: &[Step] = &[
         what: "C programs find the installed library in every way",
         tiers: NIGHT,
         run: c::installed,
+    },
+    Step {
+        name: "printed",
+        what: "command lines of README and docs/ do what they say",
+        tiers: NIGHT,
+        run: printed::commands,
     },
     Step {
         name: "sort",

@@ -10,21 +10,29 @@ const UNUSED_OUT: &str = "-Wl,--gc-sections";
 pub const SCRIPT: &str = "clump-threads.ld";
 pub const REPLACED: &str = "clump-threads.args";
 
-/// Returns the file for pkg-config, which knows the file's own location.
-pub fn pkg_config(version: &str) -> String {
-    format!(
-        "prefix=${{pcfiledir}}/../..
+/// Returns the files for pkg-config, with their names: `clump` links the shared library, and has it
+/// found at run time; `clump-static` links the archive. They know their own location.
+///
+/// The archive has a file of its own, since `--static` adds to what `clump` says, and cannot name
+/// another library.
+pub fn pkg_config(version: &str) -> [(&'static str, String); 2] {
+    let shared = "-L${libdir} -Wl,-rpath,${libdir} -lclump";
+    let archive = format!("${{libdir}}/libclump.a {UNUSED_OUT} {SYSTEM}");
+    let file = |name: &str, libraries: &str| {
+        format!(
+            "prefix=${{pcfiledir}}/../..
 libdir=${{prefix}}/lib
 includedir=${{prefix}}/include
 
-Name: clump
+Name: {name}
 Description: Active messages and one-sided operations for clusters
 Version: {version}
-Libs: -L${{libdir}} -lclump
-Libs.private: {UNUSED_OUT} {SYSTEM}
+Libs: {libraries}
 Cflags: -I${{includedir}}
 "
-    )
+        )
+    };
+    [("clump.pc", file("clump", shared)), ("clump-static.pc", file("clump-static", &archive))]
 }
 
 /// Returns the file for `find_package(clump)`: the targets `clump::clump` (shared) and
@@ -161,6 +169,44 @@ exec "$compiler" "$@"
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    /// Returns what pkg-config says about a library of an installation that lies in `prefix`.
+    fn said(prefix: &std::path::Path, words: &[&str]) -> String {
+        let mut command = Command::new("pkg-config");
+        command.args(words).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn each_library_is_found_by_its_name() {
+        if crate::host::program("pkg-config").is_none() {
+            println!("SKIPPED what pkg-config says: it is not here; install it");
+            return;
+        }
+        let prefix = std::env::temp_dir().join(format!("clump-finders-{}", std::process::id()));
+        let folder = prefix.join("lib/pkgconfig");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, text) in pkg_config("1.2.3") {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        let version = said(&prefix, &["--modversion", "clump"]);
+        let shared = said(&prefix, &["--libs", "clump"]);
+        let archive = said(&prefix, &["--libs", "clump-static"]);
+        let headers = said(&prefix, &["--cflags", "clump-static"]);
+        std::fs::remove_dir_all(&prefix).unwrap();
+        assert_eq!(version.trim(), "1.2.3");
+        let words: Vec<&str> = shared.split_whitespace().collect();
+        let rpath = |word: &&str| word.starts_with("-Wl,-rpath,") && word.ends_with("/lib");
+        assert!(words.contains(&"-lclump") && words.iter().any(rpath), "{shared}");
+        let words: Vec<&str> = archive.split_whitespace().collect();
+        let whole = |word: &&str| word.ends_with("/lib/libclump.a");
+        assert!(words.iter().any(whole) && !words.contains(&"-lclump"), "{archive}");
+        assert!(words.contains(&"-Wl,--gc-sections") && words.contains(&"-lm"), "{archive}");
+        assert!(headers.trim().ends_with("/include"), "{headers}");
+    }
 
     /// Runs the wrapper with a compiler that names a linker; returns what it prints, and how it ended.
     fn threads(linker: &str, words: &[&str]) -> (String, bool) {
@@ -201,10 +247,8 @@ mod tests {
 
     #[test]
     fn files_name_the_library() {
-        assert!(pkg_config("1.2.3").contains("Version: 1.2.3\nLibs: -L${libdir} -lclump\n"));
         assert!(cmake("1.2.3", "7").contains("IMPORTED_SONAME \"libclump.so.7\""));
         assert!(cmake("1.2.3", "7").contains("\"-Wl,--gc-sections;pthread;dl;m\""));
-        assert!(pkg_config("1.2.3").contains("Libs.private: -Wl,--gc-sections -lpthread"));
         assert!(wrapper("cc", "CLUMP_CC").contains("libclump.a\" -Wl,--gc-sections -lpthread"));
         assert!(cmake_version("1.2.3").contains("STREQUAL \"1.2\""));
         assert!(wrapper("cc", "CLUMP_CC").contains("compiler=${CLUMP_CC:-cc}"));
