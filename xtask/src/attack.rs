@@ -18,19 +18,25 @@ mod forks;
 mod inputs;
 mod job;
 mod limits;
+mod memory;
 mod names;
 mod options;
+mod outputs;
 mod paths;
+mod pending;
 mod place;
+mod quoting;
 mod refusals;
 mod remains;
 mod sampler;
 mod signals;
+mod stops;
 mod stream;
 mod streams;
 mod supervisor;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod verdict;
 
 use crate::host;

@@ -30,6 +30,7 @@ use crate::relay;
 use crate::silence::UnresponsivePeers;
 use crate::spec::{AddressTable, AgentOffer, JobSpec};
 use crate::stream_watch::StreamWatch;
+use crate::waits::JobWaits;
 use clump_boot::boot::{self, SeatNews};
 use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
 use clump_ni::NetworkInterface;
@@ -134,6 +135,8 @@ struct Agent {
     ended_ns: u64,
     /// Activity of every rank when the job was told to end.
     scene: Option<Vec<RankActivity>>,
+    /// What they waited for when the job was interrupted.
+    waits: Option<JobWaits>,
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,
     sweep_until: Option<u64>,
@@ -454,8 +457,9 @@ impl Agent {
         rank_state::end_of(exit)
     }
 
-    /// Records the activity of every rank of the node, at the first call only.
-    fn set_scene(&mut self) {
+    /// Records the activity of every rank of the node, at the first call only; of an interrupted
+    /// job also what they wait for.
+    fn set_scene(&mut self, interrupted: bool) {
         if self.scene.is_some() {
             return;
         }
@@ -469,7 +473,10 @@ impl Agent {
                 _ => None,
             }
         };
-        self.scene = Some(crate::scene::observe_ranks(&self.node.memory, known));
+        let memory = &self.node.memory;
+        let waits = interrupted.then(|| JobWaits::observe(std::slice::from_ref(memory), known));
+        self.scene = Some(crate::scene::observe_ranks(memory, known));
+        self.waits = waits;
     }
 
     /// Returns the index of `rank` among the node's ranks.

@@ -110,6 +110,10 @@ struct Launcher {
     concluding: bool,
     /// Time of the next search for what a lost agent has left, and the delay after it.
     clear: Option<(u64, u64)>,
+    /// Time at which the job is ended; none once it has been.
+    limit_ns: Option<u64>,
+    /// True if its time limit has ended the job.
+    timed_out: bool,
     /// Time when agents got their job.
     begun_ns: u64,
     /// Held until the end: an empty namespace exists as long as a descriptor holds it.
@@ -149,6 +153,8 @@ impl Launcher {
             unwritten: None,
             concluding: false,
             clear: None,
+            limit_ns: None,
+            timed_out: false,
             begun_ns: 0,
             networks,
         };
@@ -193,10 +199,11 @@ impl Launcher {
         let reads =
             self.input.as_ref().and_then(|input| input.is_always_ready().then_some(read_ns));
         let life = self.agents.iter().filter_map(AgentHandle::next_deadline_ns).min();
-        let due = [reads, life, self.requests.next_deadline_ns(), decision, clearing]
-            .into_iter()
-            .flatten()
-            .min();
+        let due =
+            [reads, life, self.requests.next_deadline_ns(), decision, clearing, self.limit_ns]
+                .into_iter()
+                .flatten()
+                .min();
         let left = due.map(|at| Duration::from_nanos(at.saturating_sub(read_ns)));
         for ready in self.poller.wait(left)? {
             let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
@@ -225,6 +232,7 @@ impl Launcher {
         self.forward_input(false)?;
         let now = clock::now_ns();
         self.agents.iter_mut().try_for_each(|link| link.handle_timeout(&self.poller, now))?;
+        self.handle_time_limit(now)?;
         if self.unwritten.is_none() {
             self.unwritten = self.printer.failure(Stream::Output);
             if self.unwritten.is_some() && !self.concluding {
@@ -377,6 +385,20 @@ impl Launcher {
             self.end_job(signal, request)?;
         }
         Ok(())
+    }
+
+    /// Ends a job whose time limit is over.
+    fn handle_time_limit(&mut self, now_ns: u64) -> anyhow::Result<()> {
+        if self.limit_ns.is_none_or(|at| now_ns < at) {
+            return Ok(());
+        }
+        self.limit_ns = None;
+        if self.requests.times() > 0 || self.concluding {
+            return Ok(());
+        }
+        self.timed_out = true;
+        let request = self.requests.handle_request(signal::TERMINATE, now_ns);
+        self.end_job(signal::TERMINATE, request)
     }
 
     /// Passes a request to end the job on. Agents that do not obey run into the deadline.

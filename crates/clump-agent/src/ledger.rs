@@ -5,6 +5,7 @@ use crate::outcome::{
     DeathReport, Heartbeats, JobEnd, JobOutcome, LossReport, NodeOutcome, RankActivity, RankOutcome,
 };
 use crate::spec::JobSpec;
+use crate::waits::JobWaits;
 use clump_control::{
     DeathManner, JobVerdict, OnDeath, ProcessEnd, RankDeath, RankEnd, RankSupervisor,
 };
@@ -44,7 +45,7 @@ impl Ledger<'_> {
     pub(crate) fn close(mut self) -> JobOutcome {
         let (code, ending) = self.ending();
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
+        let (mut leftovers, mut survivors, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
         let (mut traffic, mut intervals) = (Vec::new(), Vec::new());
         let mut heartbeats = Vec::new();
@@ -66,6 +67,7 @@ impl Ledger<'_> {
                 ranks.push(RankOutcome { pid, end: end.unwrap_or(ProcessEnd::Unknown), clean });
             }
             hosts.push(part.host);
+            waits.extend(part.waits);
             counters.extend(part.counters);
             traffic.extend(part.traffic);
             intervals.extend(part.intervals);
@@ -89,11 +91,14 @@ impl Ledger<'_> {
         let monitors = [&interfaces[..], &stacks[..]];
         let profile =
             summary.clone().map(|summary| Box::new(self.profile(summary, known, monitors)));
+        let waits = (!waits.is_empty()).then(|| Box::new(JobWaits::join(waits)));
         JobOutcome {
             code,
             ending,
             security: (self.spec.nodes > 1).then(|| self.spec.security.name().into()),
             hosts,
+            time_limit_ms: None,
+            waits,
             ranks,
             wall_ms,
             leftovers,

@@ -66,6 +66,7 @@ pub mod spec;
 mod spin_policy;
 mod stream_watch;
 mod sweep;
+pub mod waits;
 mod wiring;
 
 pub use access::{MAX_LISTENERS, loopback_listeners};

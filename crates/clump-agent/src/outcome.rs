@@ -1,5 +1,6 @@
 //! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
+use crate::waits::JobWaits;
 use clump_control::{DeathManner, ProcessEnd};
 use clump_trace::{Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,9 @@ pub struct NodeOutcome {
     pub pids: Vec<u32>,
     /// Activity of its ranks when the job was told to end.
     pub doing: Vec<RankActivity>,
+    /// What its ranks waited for when the job was interrupted.
+    #[serde(default)]
+    pub waits: Option<JobWaits>,
     /// Counters of its ranks, in order.
     pub counters: Vec<Snapshot>,
     /// Traffic that its ranks sent, by sender and receiver.
@@ -213,6 +217,12 @@ pub struct JobOutcome {
     pub security: Option<String>,
     /// The machine of each node, in order.
     pub hosts: Vec<String>,
+    /// The time limit at which the job was ended, in ms; none if it was not.
+    #[serde(default)]
+    pub time_limit_ms: Option<u64>,
+    /// What the ranks waited for when the job was interrupted.
+    #[serde(default)]
+    pub waits: Option<Box<JobWaits>>,
     /// Every rank, in order.
     pub ranks: Vec<RankOutcome>,
     /// From starting the first rank to the end of the last, in ms.
@@ -247,6 +257,8 @@ impl JobOutcome {
             ending,
             security: None,
             hosts: Vec::new(),
+            time_limit_ms: None,
+            waits: None,
             ranks: Vec::new(),
             wall_ms: 0.0,
             leftovers: Vec::new(),

@@ -24,9 +24,14 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         JobEnd::NodeLost(loss) => of_loss(program, loss),
         JobEnd::Interrupted { signal, doing, killed } => {
             let ranks = outcome.ranks.len();
+            let how = match outcome.time_limit_ms {
+                Some(ms) => {
+                    format!("was ended at its time limit of {} (--time-limit)", seconds(ms))
+                }
+                None => format!("was interrupted ({})", signal::name(*signal)),
+            };
             let mut lines = vec![format!(
-                "`{program}` was interrupted ({}); all {ranks} ranks have ended, {killed} of them had to be killed",
-                signal::name(*signal)
+                "`{program}` {how}; all {ranks} ranks have ended, {killed} of them had to be killed"
             )];
             lines.extend(groups("were", doing));
             lines

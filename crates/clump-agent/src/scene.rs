@@ -143,10 +143,12 @@ mod tests {
         for rank in [0, 1, 2, 4] {
             node.join(rank, rank + 1).unwrap();
         }
-        let at = |missing| Some(WaitReason::Barrier { epoch: 7, missing });
-        node.rank(0).unwrap().note_waiting(at(1));
-        node.rank(1).unwrap().note_waiting(at(2));
-        node.rank(4).unwrap().note_waiting(Some(WaitReason::Barrier { epoch: 6, missing: 0 }));
+        let at = |epoch, missing| WaitReason::Barrier { epoch, missing };
+        let _waits = [
+            node.rank(0).unwrap().begin_wait(at(7, 1)),
+            node.rank(1).unwrap().begin_wait(at(7, 2)),
+            node.rank(4).unwrap().begin_wait(at(6, 0)),
+        ];
         let doing = observe_ranks(&node, |rank| (rank == 4).then(|| "stopped".into()));
         let what: Vec<&str> = doing.iter().map(|d| d.what.as_str()).collect();
         let barrier = "in barrier 7, for rank 2 to arrive";

@@ -112,7 +112,7 @@ mod tests {
         let mut told = |now_s: u64| silence.poll_notices(&node, now_s * 1_000_000_000).len();
         block.note_unanswered(Some((1, 1_000_000_000)));
         assert_eq!(told(50), 0, "a rank that computes does not look, and cannot know");
-        block.note_waiting(Some(WaitReason::Condition));
+        let _wait = block.begin_wait(WaitReason::Condition);
         assert_eq!([told(10), told(11), told(12)], [0, 1, 0]);
         block.note_unanswered(None);
         assert_eq!(told(13), 0);

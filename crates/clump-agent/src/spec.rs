@@ -74,6 +74,9 @@ pub struct JobSpec {
     pub on_death: OnDeath,
     /// Time that ranks may run after others have ended cleanly, in ms; no limit when absent.
     pub linger_ms: Option<u64>,
+    /// Time after which the job is ended, in ms; no limit when absent.
+    #[serde(default)]
+    pub time_limit_ms: Option<u64>,
     /// True if rank 0 inherits the launcher's standard input.
     pub input: bool,
     /// True if rank 0 writes errors straight to the launcher's error stream, so that it can draw
@@ -115,6 +118,7 @@ impl JobSpec {
             bind: Bind::Spread,
             on_death: OnDeath::End,
             linger_ms: None,
+            time_limit_ms: None,
             input: false,
             direct_errors: false,
             stats: false,

@@ -121,10 +121,10 @@ impl RankContext {
     pub fn close_network(&self) {
         if let Some(network) = &self.network {
             // The agent reads this: a rank that leaves waits for nothing else.
-            self.block.note_waiting(Some(WaitReason::Leave));
+            let record = self.block.begin_wait(WaitReason::Leave);
             network.close(&self.node, self.rank);
             debug_assert!(!clump_os::forked::is_child(), "a child closes its parent's network");
-            self.block.note_waiting(None);
+            self.block.end_wait(record);
         }
     }
 

@@ -251,7 +251,17 @@ impl<H: Ownership> Endpoint<H> {
     #[inline]
     pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
         drop(self.hold.core()?);
-        block_on(&self.context, self.hold.cell(), &mut Condition(condition))
+        block_on(&self.context, self.hold.cell(), &mut Condition(condition, None))
+    }
+
+    /// Polls as [`Endpoint::poll_until`] does, for the answer of rank `peer` to a call: observers
+    /// of a wait that takes long are told of that rank.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::poll_until`].
+    pub fn poll_until_answer(&self, peer: u32, condition: impl FnMut() -> bool) -> Result<()> {
+        drop(self.hold.core()?);
+        block_on(&self.context, self.hold.cell(), &mut Condition(condition, Some(peer)))
     }
 
     /// Blocks until an event of the mask: by default, until at least one message was handled.

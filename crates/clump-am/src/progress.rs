@@ -8,7 +8,7 @@
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use clump_shm::rank::{RankState, WaitReason};
+use clump_shm::rank::{Published, RankState, WaitReason};
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters, EventKind};
 use clump_transport::Network;
@@ -236,8 +236,8 @@ pub trait WaitFor {
     }
 }
 
-/// Waits for a condition of the program.
-pub(crate) struct Condition<F>(pub(crate) F);
+/// Waits for a condition of the program; of a call, at the rank that has to answer it.
+pub(crate) struct Condition<F>(pub(crate) F, pub(crate) Option<u32>);
 
 impl<F: FnMut() -> bool> WaitFor for Condition<F> {
     #[inline]
@@ -246,7 +246,7 @@ impl<F: FnMut() -> bool> WaitFor for Condition<F> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        self.1.map_or(WaitReason::Condition, |peer| WaitReason::Call { peer })
     }
 }
 
@@ -307,7 +307,7 @@ pub fn block_on(
         }
     }
     let alone = !mine.polls_bundle() || bundle_size() <= usize::from(mine.in_bundle());
-    let mut noted = false;
+    let mut published: Option<Published<'_>> = None;
     let mut yields = 0;
     let mut heard = network.map_or(0, Network::packets_heard);
     let result = loop {
@@ -348,7 +348,7 @@ pub fn block_on(
             housekeeping || next == WaitStep::Look || yields > 0,
             "a sleep without a check"
         );
-        if housekeeping && let Err(error) = idle(context, mine, what, next, &mut noted) {
+        if housekeeping && let Err(error) = idle(context, mine, what, next, &mut published) {
             break Err(error);
         }
     };
@@ -359,9 +359,6 @@ pub fn block_on(
     counters.bump(Counter::Waits);
     if yields > 0 {
         counters.add(Counter::Yields, yields);
-    }
-    if noted {
-        context.block().note_waiting(None);
     }
     result
 }
@@ -379,12 +376,12 @@ fn poll_all(mine: &impl Pollable) -> Result<usize> {
 
 /// Slow part of a wait: housekeeping, deaths, sleep.
 #[cold]
-fn idle(
-    context: &RankContext,
+fn idle<'a>(
+    context: &'a RankContext,
     mine: &impl Pollable,
     what: &mut impl WaitFor,
     next: WaitStep,
-    noted: &mut bool,
+    published: &mut Option<Published<'a>>,
 ) -> Result<()> {
     debug_assert!(next != WaitStep::Look, "a wait that spins does nothing else");
     context.check_alive()?;
@@ -406,8 +403,8 @@ fn idle(
     each_beside(mine, |member| failure = member.slow().housekeeping().err().or(failure.take()));
     failure.map_or(Ok(()), Err)?;
     if next == WaitStep::Sleep {
-        *noted = true;
-        context.block().note_waiting(Some(what.waiting()));
+        let published = published.get_or_insert_with(|| Published::none(context.block()));
+        published.publish(what.waiting());
         sleep(context, mine, what)?;
     }
     Ok(())

@@ -128,18 +128,27 @@ impl Handling<'_> {
 
 #[cfg(test)]
 mod tests {
-    use clump_shm::rank::WaitReason;
+    use clump_shm::export::SegmentName;
+    use clump_shm::rank::{HeapWait, WaitReason};
     use clump_trace::event::{AWAITED, waits_for};
 
     #[test]
     fn traces_name_each_reason_to_wait() {
+        let segment = SegmentName::from_bits(0);
+        let heap = WaitReason::Heap { what: HeapWait::Page, number: 0, holder: None };
         let reasons = [
             (WaitReason::Barrier { epoch: 1, missing: 2 }, "barrier"),
             (WaitReason::Condition, "condition"),
             (WaitReason::Message, "message"),
             (WaitReason::Room { peer: 3 }, "room"),
-            (WaitReason::Collective { seq: 4, peer: 5 }, "collective"),
+            (WaitReason::Collective { team: 0, seq: 4, peer: 5, call: 0 }, "collective"),
             (WaitReason::Leave, "leaving the job"),
+            (WaitReason::Answer { node: Some(1) }, "answer"),
+            (WaitReason::Lock { segment, offset: 0, holder: None }, "lock"),
+            (WaitReason::Word { segment, offset: 0, from: None }, "word"),
+            (WaitReason::Requests, "requests"),
+            (WaitReason::Call { peer: 1 }, "call"),
+            (heap, "shared memory"),
         ];
         assert_eq!(reasons.len() + 1, AWAITED.len(), "each but the unknown one");
         for (reason, name) in reasons {

@@ -26,8 +26,10 @@ pub mod machines;
 mod ranks;
 pub mod run;
 mod shared_app;
+mod stacks;
 pub mod stats;
 pub mod top;
+mod waits;
 pub mod wrong_command;
 
 use clump_os::printable::printable_lines;

@@ -67,6 +67,10 @@ pub struct RunArgs {
     /// Time that ranks may run on after others have ended cleanly [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub linger: Option<f64>,
+    /// Time after which the job is ended, with exit code 124 and a report of what each rank waits
+    /// for [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub time_limit: Option<f64>,
     /// Print a summary of the ranks' communication at the end
     #[arg(long)]
     pub stats: bool,
@@ -143,6 +147,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     )]
     let milliseconds = |s: f64| (s * 1e3).ceil() as u64;
     spec.linger_ms = args.linger.map(milliseconds);
+    spec.time_limit_ms = args.time_limit.map(milliseconds);
     let display = Display {
         label: args.label,
         brief: false,

@@ -15,11 +15,20 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     clump stats                  which jobs run here\n  \
-    clump stats --pid 4242       the job of that process: launcher, agent or rank")]
+    clump stats --pid 4242       the job of that process: launcher, agent or rank\n  \
+    clump stats --where          what each rank of the only job here waits for, while it hangs")]
 pub struct StatsArgs {
     /// A process of the job: its launcher, its agent or a rank
     #[arg(long, visible_alias = "job", value_name = "PID")]
     pub pid: Option<u32>,
+    /// Print what each rank waits for and since when, holders of locks, ranks that are missing at
+    /// collectives, and where each thread is
+    #[arg(long = "where")]
+    pub waits: bool,
+    /// With --where: most ranks whose stacks a debugger (eu-stack or gdb) reads; each stands still
+    /// meanwhile
+    #[arg(long, value_name = "N", default_value = "8", requires = "waits")]
+    pub stacks: u32,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -31,12 +40,28 @@ pub struct StatsArgs {
 /// Fails if there is no such process or job, or if this user may not read its memory.
 pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let text = match args.pid {
+        pid if args.waits => {
+            let nodes = all_nodes(memory_of(pid.map_or_else(only_job, Ok)?)?);
+            crate::waits::shown(&nodes, args.stacks, args.json)?
+        }
         Some(pid) => one_job(&all_nodes(memory_of(pid)?), args.json)?,
         None => all_jobs(args.json)?,
     };
     // Ranks write the text in a job's memory.
     console::out(&printable_lines(&text))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the agent of the only job of this user.
+///
+/// # Errors
+/// Fails if there is none, or several.
+pub(crate) fn only_job() -> anyhow::Result<u32> {
+    match jobs()[..] {
+        [] => bail!("no job of this user runs here"),
+        [only] => Ok(only),
+        [..] => bail!("several jobs run here; name one by --pid (`clump stats` lists them)"),
+    }
 }
 
 /// Opens the node's memory of the job that `pid` belongs to, read-only.

@@ -2,10 +2,12 @@
 
 mod rates;
 
-use crate::stats::{all_nodes, jobs, memory_of};
+use crate::stats::{all_nodes, memory_of, only_job};
 use anyhow::bail;
 use clap::Args;
 use clump_agent::scene;
+use clump_agent::waits::{self, JobWaits};
+use clump_os::keyboard::Keyboard;
 use clump_os::printable::{printable, printable_json};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, console};
@@ -31,7 +33,8 @@ const NAP: Duration = Duration::from_millis(50);
 /// Options of `clump top`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    clump top                    the only job that runs here; Ctrl-C ends the view\n  \
+    clump top                    the only job that runs here; Ctrl-C ends the view, the key w\n  \
+                                 shows what each rank waits for, and q ends it too\n  \
     clump top --pid 4242 --once --json      the rates of one second, for other programs")]
 pub struct TopArgs {
     /// A process of the job: its launcher, its agent or a rank [default: the only job]
@@ -86,14 +89,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns a process of the job that the options name.
 fn pid(args: &TopArgs) -> anyhow::Result<u32> {
-    if let Some(pid) = args.pid {
-        return Ok(pid);
-    }
-    match jobs()[..] {
-        [] => bail!("no job of this user runs here"),
-        [only] => Ok(only),
-        [..] => bail!("several jobs run here; name one by --pid (`clump stats` lists them)"),
-    }
+    args.pid.map_or_else(only_job, Ok)
 }
 
 /// Shows views; returns true if the job ended.
@@ -103,11 +99,21 @@ fn show(
     (signals, screen): (&Signals, bool),
 ) -> anyhow::Result<bool> {
     let mut before = look(nodes);
+    let keyboard = screen.then(Keyboard::open).flatten();
+    let mut waits = false;
     loop {
         let until = before.at_ns + Duration::from_secs_f64(args.interval).as_nanos() as u64;
         while clock::now_ns() < until {
             if signals.pending().is_some() {
                 return Ok(false);
+            }
+            match keyboard.as_ref().and_then(|keys| keys.pressed().last().copied()) {
+                Some(b'w') => {
+                    waits = !waits;
+                    break;
+                }
+                Some(b'q') => return Ok(false),
+                _ => {}
             }
             clock::pass(NAP.min(Duration::from_nanos(until.saturating_sub(clock::now_ns()))));
         }
@@ -123,7 +129,10 @@ fn show(
                 false => (usize::MAX, usize::MAX),
             };
             let width = if screen { columns } else { WIDTH };
-            let lines = rates.lines(&title, (width, rows));
+            let lines = match waits {
+                true => [title].into_iter().chain(waits_of(nodes)).collect(),
+                false => rates.lines(&title, (width, rows)),
+            };
             let lines = lines.iter().map(|line| printable(line).to_string());
             let lines = lines.take(rows).map(|line| line.chars().take(columns).collect::<String>());
             let text = if screen {
@@ -139,6 +148,11 @@ fn show(
         }
         before = after;
     }
+}
+
+/// Returns what the ranks wait for.
+fn waits_of(nodes: &[NodeMemory]) -> Vec<String> {
+    waits::lines(&JobWaits::observe(nodes, |_| None), true)
 }
 
 /// Reads the counters of all nodes.

@@ -13,6 +13,8 @@ pub(crate) struct AwaitedPart<'a> {
     pub(crate) members: &'a Members,
     pub(crate) node: &'a NodeMemory,
     pub(crate) part: PartId,
+    /// The place of the operation among all, from 1.
+    pub(crate) call: u8,
     /// Bytes of it, if they are known.
     pub(crate) bytes: Option<usize>,
     pub(crate) got: Option<Pieces>,
@@ -38,7 +40,8 @@ impl WaitFor for AwaitedPart<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Collective { seq: self.part.seq, peer: self.part.from }
+        let PartId { team, seq, from: peer, .. } = self.part;
+        WaitReason::Collective { team, seq, peer, call: self.call }
     }
 
     fn depends_on(&self) -> Option<u32> {

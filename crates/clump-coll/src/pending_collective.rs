@@ -86,7 +86,9 @@ impl WaitFor for ScheduleEnd<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Collective { seq: self.seq, peer: self.team.member(self.team.rank() + 1) }
+        let peer = self.team.member(self.team.rank() + 1);
+        let team = self.team.id();
+        WaitReason::Collective { team, seq: self.seq, peer, call: 0 }
     }
 
     fn depends_on(&self) -> Option<u32> {

@@ -447,7 +447,8 @@ impl Team {
         let part = PartId { team: self.id, seq, from: self.member(from), step };
         self.post.mailbox().begin(self.id, seq, self.signature());
         let (post, members, node) = (&*self.post, &self.members, self.context.node());
-        let mut wait = AwaitedPart { post, members, node, part, bytes, got: None };
+        let call = self.signature().operation();
+        let mut wait = AwaitedPart { post, members, node, part, call, bytes, got: None };
         self.post.endpoint.block_on(&mut wait)?;
         debug_assert!(wait.got.is_some(), "the wait is over");
         let gone = || PartMismatch::Pieces { from: part.from, seq };

@@ -31,6 +31,11 @@ impl Process {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    /// Reads one thread of a process; returns `None` when it is gone.
+    pub fn read_thread(pid: u32, thread: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok()?)
+    }
+
     /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any
     /// byte: only the part behind the last parenthesis is text.
     fn parse(stat: &[u8]) -> Option<Self> {

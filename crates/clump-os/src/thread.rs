@@ -51,6 +51,11 @@ pub fn refused(name: &str, why: &std::io::Error) -> OsError {
     }
 }
 
+/// Returns the number of this thread in the kernel, as its process has it.
+pub fn number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
+}
+
 /// Returns the address of this thread's control block, which distinguishes it from all others that
 /// live now. A later thread may have the same. Returns 0, which no thread has, where it is not
 /// available so cheaply.

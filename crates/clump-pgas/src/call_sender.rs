@@ -124,10 +124,11 @@ impl CallSender {
         self.pgas.poll()
     }
 
-    /// Waits until the answer of a call has come.
-    pub(crate) fn wait_for(&self, cookie: u64) -> Result<()> {
+    /// Waits until the answer of a call at `rank` has come.
+    pub(crate) fn wait_for(&self, rank: usize, cookie: u64) -> Result<()> {
+        let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let answered = || !self.answers.is_awaited(cookie);
-        self.pgas.inner.wait(|| Ok(self.endpoint.poll_until(answered)?))
+        self.pgas.inner.wait(|| Ok(self.endpoint.poll_until_answer(rank, answered)?))
     }
 
     /// Calls a function at a rank: at once if that is on this node, else with others.

@@ -62,7 +62,7 @@ impl<R> PendingCall<R> {
     }
 
     fn wait_bytes(self) -> Result<Vec<u8>> {
-        self.sender.wait_for(self.cookie)?;
+        self.sender.wait_for(self.rank, self.cookie)?;
         let failed = |text: String| ErrorKind::CallFailed { rank: self.rank, text };
         match self.sender.answers.take(self.cookie) {
             Some(Answer::Result(bytes)) => Ok(bytes),

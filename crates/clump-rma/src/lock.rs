@@ -195,7 +195,8 @@ impl Lock {
     fn await_grant(&self, cookie: u64, until: Option<u64>) -> Result<Option<Guard<'_>>> {
         let inner = self.inner();
         debug_assert!(self.target.near.is_none(), "ranks of the home take the lock themselves");
-        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let mut wait =
+            Granted { inner, cookie, until, cancelled: false, reason: self.wait_reason(None) };
         let waited = inner.endpoint.block_on(&mut wait);
         debug_assert!(until.is_some() || !wait.cancelled, "only waits with a limit are cancelled");
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
@@ -261,6 +262,11 @@ impl Lock {
 
     fn rank(&self) -> u32 {
         self.inner().context.rank()
+    }
+
+    /// Returns what waits for this lock publish.
+    fn wait_reason(&self, holder: Option<u32>) -> WaitReason {
+        WaitReason::Lock { segment: self.target.name(), offset: self.offset, holder }
     }
 
     fn is_dead(&self, rank: u32) -> bool {
@@ -361,7 +367,7 @@ impl WaitFor for MyTurn<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        self.owner.wait_reason(self.lock.holder())
     }
 
     fn nap(&self) -> Duration {
@@ -375,6 +381,8 @@ pub(crate) struct Granted<'a> {
     pub(crate) cookie: u64,
     pub(crate) until: Option<u64>,
     pub(crate) cancelled: bool,
+    /// What it is, for observers.
+    pub(crate) reason: WaitReason,
 }
 
 impl WaitFor for Granted<'_> {
@@ -387,7 +395,7 @@ impl WaitFor for Granted<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        self.reason
     }
 
     fn nap(&self) -> Duration {

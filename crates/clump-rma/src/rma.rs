@@ -481,6 +481,6 @@ impl WaitFor for Ended<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        WaitReason::Answer { node: self.inner.books.borrow_mut().node_of(self.cookie) }
     }
 }

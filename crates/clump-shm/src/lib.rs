@@ -51,6 +51,8 @@ pub mod rank_map;
 pub mod region;
 pub mod shared;
 pub mod slot;
+mod wait_reason;
+mod wait_table;
 
 #[cfg(not(loom))]
 pub mod backoff;

@@ -242,6 +242,14 @@ impl<'a> QueueLock<'a> {
         })
     }
 
+    /// Returns the rank that has the lock, for observers.
+    pub fn holder(&self) -> Option<u32> {
+        let head = self.head();
+        let slot = self.slot(head).load(Ordering::SeqCst);
+        let is_held = slot >> LAP_SHIFT == self.lap(head) && state_of(slot) == HELD;
+        is_held.then(|| rank_of(slot))
+    }
+
     /// Takes the lock for the claim of `rank` at the head; returns its word, or `None` when the
     /// claim is not there.
     pub fn enter(&self, position: u64, rank: u32) -> Option<u64> {

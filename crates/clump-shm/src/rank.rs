@@ -1,12 +1,15 @@
-//! A rank's block: its process, what it waits for, and the park where it sleeps.
+//! A rank's block: its process, what its threads wait for, and the park where they sleep.
 
 #[cfg(not(loom))]
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
+pub use crate::wait_reason::{COLLECTIVES, HeapWait, WaitReason};
+pub use crate::wait_table::{Published, PublishedWait, WAIT_RECORDS, WaitRecord};
 
 use crate::export::{ExportTable, SegmentName, watch_bit};
 use crate::geometry::{COUNTERS, RANK_BLOCK};
 use crate::park::Park;
 use crate::shared::SharedLayout;
+use crate::wait_table::WaitTable;
 use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
@@ -24,88 +27,6 @@ pub enum RankState {
     Dead,
 }
 
-/// Reason why a rank is blocked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitReason {
-    /// All ranks to arrive at barrier number `epoch`; `missing` has not.
-    Barrier {
-        /// Number of the barrier, counted from 1.
-        epoch: u64,
-        /// A rank that has not arrived.
-        missing: u32,
-    },
-    /// A condition of the program, in `poll_until`.
-    Condition,
-    /// Any message, in `wait`.
-    Message,
-    /// Room in the queue of an endpoint of `peer`.
-    Room {
-        /// The rank that has to make room.
-        peer: u32,
-    },
-    /// `peer`'s part in collective number `seq`.
-    Collective {
-        /// Number of the collective.
-        seq: u64,
-        /// The rank whose part is awaited.
-        peer: u32,
-    },
-    /// Ranks of other nodes to take what was sent to them, before it finalizes.
-    Leave,
-}
-
-impl WaitReason {
-    /// Returns the number of the reason in traces, as `clump_trace::event::waits_for` reads it.
-    pub fn number(self) -> u8 {
-        (self.pack().0 >> 32) as u8
-    }
-
-    fn pack(self) -> (u64, u64) {
-        let (bits, detail) = match self {
-            WaitReason::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),
-            WaitReason::Condition => (2 << 32, 0),
-            WaitReason::Message => (3 << 32, 0),
-            WaitReason::Room { peer } => (4 << 32 | u64::from(peer), 0),
-            WaitReason::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
-            WaitReason::Leave => (6 << 32, 0),
-        };
-        debug_assert_eq!(Self::unpack(bits, detail), Some(self), "it is read as it was written");
-        (bits, detail)
-    }
-
-    fn unpack(bits: u64, detail: u64) -> Option<Self> {
-        let peer = (bits & 0xffff_ffff) as u32;
-        Some(match bits >> 32 {
-            1 => WaitReason::Barrier { epoch: detail, missing: peer },
-            2 => WaitReason::Condition,
-            3 => WaitReason::Message,
-            4 => WaitReason::Room { peer },
-            5 => WaitReason::Collective { seq: detail, peer },
-            6 => WaitReason::Leave,
-            _ => return None,
-        })
-    }
-}
-
-impl std::fmt::Display for WaitReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            WaitReason::Barrier { epoch, missing } => {
-                write!(f, "in barrier {epoch}, for rank {missing} to arrive")
-            }
-            WaitReason::Condition => write!(f, "in poll_until, for a condition of the program"),
-            WaitReason::Message => write!(f, "in wait, for any message"),
-            WaitReason::Room { peer } => write!(f, "for room in the queue of rank {peer}"),
-            WaitReason::Collective { seq, peer } => {
-                write!(f, "in collective {seq}, for the part of rank {peer}")
-            }
-            WaitReason::Leave => {
-                write!(f, "leaving, for ranks of other nodes to take what it sent")
-            }
-        }
-    }
-}
-
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct ProcessLine {
@@ -120,9 +41,6 @@ struct ProcessLine {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct NoteLine {
-    what: AtomicU64,
-    detail: AtomicU64,
-    since_ns: AtomicU64,
     /// One more than the rank or interface that does not answer, and the time since; 0 for none.
     unanswered: AtomicU64,
     unanswered_ns: AtomicU64,
@@ -171,6 +89,7 @@ pub struct RankBlock {
     gauges: [AtomicU64; 40],
     exports: ExportTable,
     watch: WatchLine,
+    waits: WaitTable,
 }
 
 const _: () = assert!(size_of::<RankBlock>() <= RANK_BLOCK);
@@ -276,23 +195,31 @@ impl RankBlock {
         self.process.finalized_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
     }
 
-    /// Returns what the rank is blocked in, and the time since ([`clump_os::clock::now_ns`]);
-    /// `None` while it computes.
+    /// Returns what the rank is blocked in, and the time since ([`clump_os::clock::now_ns`]): of
+    /// several threads the one that has waited longest. `None` while it computes.
     pub fn waiting(&self) -> Option<(WaitReason, u64)> {
-        let what = self.note.what.load(Ordering::Acquire);
-        let detail = self.note.detail.load(Ordering::Relaxed);
-        Some((WaitReason::unpack(what, detail)?, self.note.since_ns.load(Ordering::Relaxed)))
+        let oldest = self.waits.waits().min_by_key(|wait| wait.since_ns)?;
+        Some((oldest.reason, oldest.since_ns))
     }
 
-    /// Notes what this rank waits for, for explaining a death. Slow path only.
-    pub fn note_waiting(&self, waiting: Option<WaitReason>) {
-        let (what, detail) = waiting.map_or((0, 0), WaitReason::pack);
-        debug_assert_eq!(what == 0, waiting.is_none(), "0 is a rank that computes");
-        if what != 0 && self.note.what.load(Ordering::Relaxed) >> 32 != what >> 32 {
-            self.note.since_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
-        }
-        self.note.detail.store(detail, Ordering::Relaxed);
-        self.note.what.store(what, Ordering::Release);
+    /// Returns the waits that threads of the rank have published.
+    pub fn waits(&self) -> impl Iterator<Item = PublishedWait> {
+        self.waits.waits()
+    }
+
+    /// Publishes what this thread waits for, for observers. Slow path only.
+    pub fn begin_wait(&self, reason: WaitReason) -> WaitRecord {
+        self.waits.begin(reason)
+    }
+
+    /// Publishes what this thread waits for now, in the same wait. Slow path only.
+    pub fn update_wait(&self, record: &WaitRecord, reason: WaitReason) {
+        self.waits.update(record, reason);
+    }
+
+    /// Withdraws a wait that is over.
+    pub fn end_wait(&self, record: WaitRecord) {
+        self.waits.end(record);
     }
 
     /// Returns the peer that acknowledges nothing of what this rank or interface sent it, and the

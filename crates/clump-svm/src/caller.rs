@@ -24,7 +24,7 @@ use clump_os::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use clump_os::{clock, futex, thread};
 use clump_shm::cells::Cells;
 use clump_shm::job::Death;
-use clump_shm::rank::RankBlock;
+use clump_shm::rank::{HeapWait, Published, RankBlock, WaitReason};
 use clump_shm::shared::Shared;
 use clump_shm::waiter::{WaitStep, Waiter};
 use std::sync::Arc;
@@ -286,6 +286,7 @@ impl Caller {
         let mailbox =
             Mailbox::over(&self.cells, place).ok_or(CallFailure::Result(result::MISUSE))?;
         slot.announce(&self.cells, self.local_rank);
+        let reason = wait_reason(&call);
         let (mut call, mut written) = (call, written);
         let (mut gate, mut turn) = publication.map_or((None, None), |p| (Some(p.one), p.turn));
         let threads = self.has_threads();
@@ -296,7 +297,7 @@ impl Caller {
             written = &[];
             self.ring();
             let began = clock::ticked_ns();
-            self.wait(&mailbox, &mut gate)?;
+            self.wait(&mailbox, &mut gate, reason)?;
             waited_ns += clock::ticked_ns().saturating_sub(began);
             let number = mailbox.answer_number() as u32;
             self.await_turn(number)?;
@@ -314,13 +315,15 @@ impl Caller {
         }
     }
 
-    /// Waits for an answer.
+    /// Waits for an answer; publishes `reason` to observers while it sleeps.
     fn wait(
         &self,
         mailbox: &Mailbox<'_>,
         gate: &mut Option<Held<'_>>,
+        reason: WaitReason,
     ) -> std::result::Result<(), CallFailure> {
         let mut waiter = Waiter::new(self.context.spin_policy());
+        let mut published = Published::none(self.context.block());
         loop {
             match mailbox.state() {
                 state::ANSWERED => break,
@@ -329,6 +332,7 @@ impl Caller {
             }
             if waiter.step() == WaitStep::Sleep {
                 check_deaths(&self.context)?;
+                published.publish(reason);
                 mailbox.sleep(NAP);
             }
         }
@@ -349,6 +353,18 @@ impl Caller {
             futex::wait(&self.carried_out, carried_out, Some(NAP));
         }
     }
+}
+
+/// Returns what observers are told of the wait for the answer to a call.
+fn wait_reason(call: &Call) -> WaitReason {
+    let what = match call.op {
+        op::ACQUIRE => HeapWait::Lock,
+        op::AWAIT_FLAG => HeapWait::Flag,
+        op::BARRIER => HeapWait::Barrier,
+        op::FAULT => HeapWait::Page,
+        _ => HeapWait::Interface,
+    };
+    WaitReason::Heap { what, number: call.words[0], holder: None }
 }
 
 /// Checks that all ranks live: each may be the home of pages, and hold locks, also where survivors

@@ -47,6 +47,12 @@ pub(crate) const fn word_bytes() -> u64 {
     WORD_BYTES
 }
 
+/// Returns the rank of the node, by its place there, that a lock's word says to have the lock.
+pub(crate) fn holder(word: &AtomicU32) -> Option<u32> {
+    let word = word.load(Ordering::Relaxed);
+    if word & HAD == 0 { None } else { (word >> RANK_SHIFT).checked_sub(1) }
+}
+
 /// State of a lock, as far as a rank can tell by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptState {
@@ -144,7 +150,9 @@ mod tests {
         assert!(!own.enter() && !own.keep(), "nothing was granted");
         own.grant(false);
         assert_eq!((own.state(), other.state()), (KeptState::Had, KeptState::Unknown));
+        assert_eq!(holder(&word), Some(0));
         assert!(own.keep() && !other.enter());
+        assert_eq!(holder(&word), None, "it is kept, and not held");
         assert_eq!(own.state(), KeptState::Kept);
         assert!(own.enter());
         assert!(!own.ask(), "the rank has it");

@@ -6,6 +6,7 @@ use clump_am::RankContext;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_shm::cells::Cells;
+use clump_shm::rank::{HeapWait, Published, WaitReason};
 use clump_shm::waiter::{WaitStep, Waiter};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,20 +50,28 @@ impl NodeLocks {
     }
 
     /// Waits until `done`, sleeping on `word` while it has the value that `asleep` prepares.
+    /// Publishes `reason` to observers while it sleeps.
     fn wait(
         &self,
-        word: &AtomicU32,
+        (word, reason): (&AtomicU32, impl Fn() -> WaitReason),
         mut done: impl FnMut() -> bool,
         mut asleep: impl FnMut() -> Option<u32>,
     ) -> Waited {
+        if done() {
+            return Ok(());
+        }
         let mut waiter = Waiter::new(self.context.spin_policy());
+        let mut published = Published::none(self.context.block());
         while !done() {
             if waiter.step() != WaitStep::Sleep {
                 continue;
             }
             check_deaths(&self.context)?;
             match asleep() {
-                Some(value) => drop(futex::wait(word, value, Some(NAP))),
+                Some(value) => {
+                    published.publish(reason());
+                    let _ = futex::wait(word, value, Some(NAP));
+                }
                 None => return Ok(()),
             }
         }
@@ -79,7 +88,12 @@ impl NodeLocks {
         // SYNC 29: pairs with release
         let free = || word.compare_exchange(FREE, TAKEN, taken, not).is_ok();
         // Who slept takes it as one that others may wait for.
-        self.wait(word, free, || {
+        let reason = || {
+            let holder = holder.load(Ordering::Relaxed).checked_sub(1);
+            let holder = holder.and_then(|rank| u32::try_from(rank).ok());
+            WaitReason::Heap { what: HeapWait::Lock, number: id, holder }
+        };
+        self.wait((word, reason), free, || {
             (word.swap(WAITED_FOR, Ordering::Acquire) != FREE).then_some(WAITED_FOR)
         })?;
         holder.store(self.own(), Ordering::Relaxed);
@@ -120,7 +134,8 @@ impl NodeLocks {
         let (value, word) = self.entry(id)?;
         // SYNC 30: pairs with set
         let reached = || value.load(Ordering::SeqCst) >= least;
-        self.wait(word, reached, || {
+        let reason = || WaitReason::Heap { what: HeapWait::Flag, number: id, holder: None };
+        self.wait((word, reason), reached, || {
             let seen = word.load(Ordering::SeqCst);
             if reached() { None } else { Some(seen) }
         })

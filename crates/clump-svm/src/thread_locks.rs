@@ -5,6 +5,7 @@ use crate::caller::{CallFailure, check_deaths};
 use crate::mailbox::result;
 use clump_am::RankContext;
 use clump_os::thread;
+use clump_shm::rank::{HeapWait, Published, WaitReason};
 use rustc_hash::FxHashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -55,6 +56,7 @@ impl ThreadLocks {
         let (part, me) = (self.part(lock), thread::pointer());
         let mut holders = part.holders();
         let mut waits = false;
+        let mut published = None;
         loop {
             let entry = Holder { thread: me, waiting: 0, held: false };
             let holder = holders.entry(lock).or_insert(entry);
@@ -68,6 +70,9 @@ impl ThreadLocks {
             }
             holder.waiting += u32::from(!waits);
             waits = true;
+            let holder = Some(context.rank());
+            let published = published.get_or_insert_with(|| Published::none(context.block()));
+            published.publish(WaitReason::Heap { what: HeapWait::Lock, number: lock, holder });
             let slept = part.given_back.wait_timeout(holders, NAP);
             holders = slept.unwrap_or_else(PoisonError::into_inner).0;
             if let Err(death) = check_deaths(context) {

@@ -100,8 +100,21 @@ impl EventKind {
 }
 
 /// Events that a wait may be for, by the detail of [`EventKind::Wait`]; 0 is unknown.
-pub const AWAITED: [&str; 7] =
-    ["something", "barrier", "condition", "message", "room", "collective", "leaving the job"];
+pub const AWAITED: [&str; 13] = [
+    "something",
+    "barrier",
+    "condition",
+    "message",
+    "room",
+    "collective",
+    "leaving the job",
+    "answer",
+    "lock",
+    "word",
+    "requests",
+    "call",
+    "shared memory",
+];
 
 /// Returns the event that a wait is for, by the detail of [`EventKind::Wait`].
 pub fn waits_for(detail: u8) -> &'static str {

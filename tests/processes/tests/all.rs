@@ -36,3 +36,4 @@ mod temporary;
 mod terminal;
 mod traces;
 mod update_storm;
+mod waits;

@@ -88,3 +88,31 @@ fn a_view_fits_the_terminal_and_ends_by_ctrl_c() {
     job.signal(job.launcher(), signals::INTERRUPT);
     job.finish().expect(130, &[]);
 }
+
+#[test]
+fn a_key_shows_what_ranks_wait_for() {
+    let folder = Folder::new();
+    let args = format!("forever 0 --together --ready {}", folder.path().display());
+    let job = Job::of("-n 2", &args).start();
+    job.await_ready(folder.path(), 0..1);
+    let clump = program("clump-under-test").display().to_string();
+    let line = format!("{clump} top --pid {} --interval 0.05; echo ended; cat", job.launcher());
+    let Some(terminal) = Terminal::open((100, 30), &line) else { return };
+    let shows = |text: &str| {
+        until(text, || terminal.lines().iter().any(|line| line.contains(text)).then_some(()));
+    };
+    shows("sent/s");
+    terminal.tell(&["send-keys", "w"]);
+    shows("rank 0: computing (in no blocking call)");
+    shows("waited for:");
+    shows("threads:");
+    terminal.tell(&["send-keys", "w"]);
+    shows("sent/s");
+    terminal.tell(&["send-keys", "q"]);
+    shows("ended");
+    // The terminal shows keys again.
+    terminal.tell(&["send-keys", "visible"]);
+    shows("visible");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &[]);
+}

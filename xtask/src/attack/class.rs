@@ -3,7 +3,10 @@
 use super::job::Job;
 use super::place::AttackPlace;
 use super::sampler::Sampler;
-use super::{forks, inputs, limits, names, paths, refusals, signals, streams};
+use super::{
+    forks, inputs, limits, memory, names, outputs, paths, pending, quoting, refusals, signals,
+    stops, streams, variables,
+};
 use anyhow::Result;
 
 /// One class of attacks.
@@ -62,6 +65,42 @@ pub const CLASSES: &[Class] = &[
         name: "inputs",
         what: "inputs and outputs of the applications that are no ordinary files",
         draw: inputs::draw,
+        missing: nothing,
+    },
+    Class {
+        name: "quoting",
+        what: "words that a shell of another machine would take for something else",
+        draw: quoting::draw,
+        missing: nothing,
+    },
+    Class {
+        name: "memory",
+        what: "control groups with little memory",
+        draw: memory::draw,
+        missing: memory::missing,
+    },
+    Class {
+        name: "pending",
+        what: "an error that is pending at one rank when all call a collective",
+        draw: pending::draw,
+        missing: nothing,
+    },
+    Class {
+        name: "stops",
+        what: "signals that stop a launcher and let it go on, and others that it gets",
+        draw: stops::draw,
+        missing: nothing,
+    },
+    Class {
+        name: "outputs",
+        what: "output paths that cannot be written",
+        draw: outputs::draw,
+        missing: nothing,
+    },
+    Class {
+        name: "variables",
+        what: "names in the environment that are nearly those of settings",
+        draw: variables::draw,
         missing: nothing,
     },
 ];

@@ -1,7 +1,7 @@
 //! Events during a job.
 
 use super::place::AttackPlace;
-use crate::command;
+use crate::{command, host};
 use anyhow::{Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub enum When {
 pub enum What {
     /// The launcher receives a signal.
     Signal(&'static str),
+    /// The launcher receives several signals, each with a pause behind it.
+    Signals(Vec<(&'static str, Duration)>),
     /// The other sides of all streams are closed.
     HangUp,
     /// Paths between two nodes take packets of so many bytes: from either end, one after the
@@ -46,6 +48,13 @@ impl Event {
     pub fn shown(&self) -> String {
         let what = match &self.what {
             What::Signal(name) => format!("SIG{name}"),
+            What::Signals(steps) => {
+                let step = |(name, pause): &(&str, Duration)| match pause.as_millis() {
+                    0 => format!("SIG{name}"),
+                    ms => format!("SIG{name}, {ms} ms"),
+                };
+                steps.iter().map(step).collect::<Vec<_>>().join(", ")
+            }
             What::HangUp => "hang-up".to_owned(),
             What::Narrow { steps, .. } => {
                 let step = |(node, bytes): &(usize, u32)| format!("{bytes} by node {node}");
@@ -74,10 +83,32 @@ pub fn send(pid: u32, name: &str) {
         "INT" => Signal::INT,
         "HUP" => Signal::HUP,
         "KILL" => Signal::KILL,
+        "TSTP" => Signal::TSTP,
+        "TTIN" => Signal::TTIN,
+        "TTOU" => Signal::TTOU,
+        "STOP" => Signal::STOP,
+        "CONT" => Signal::CONT,
+        "QUIT" => Signal::QUIT,
+        "USR1" => Signal::USR1,
+        "USR2" => Signal::USR2,
+        "ALRM" => Signal::ALARM,
+        "XCPU" => Signal::XCPU,
+        "WINCH" => Signal::WINCH,
         _ => Signal::TERM,
     };
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
+    }
+}
+
+/// Sends several signals, each with a pause behind it.
+pub fn send_all(pid: u32, steps: &[(&'static str, Duration)]) {
+    for (name, pause) in steps {
+        send(pid, name);
+        let start = host::now();
+        while start.elapsed() < *pause {
+            host::pause();
+        }
     }
 }
 

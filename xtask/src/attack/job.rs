@@ -21,6 +21,8 @@ pub struct Job {
     pub conditions: Vec<String>,
     /// Number of processes that the group it runs in may have.
     pub group: Option<u64>,
+    /// Memory in MiB that the group it runs in may have.
+    pub memory_mib: Option<u64>,
     /// Its standard input.
     pub input: Input,
     /// Its standard output.
@@ -43,6 +45,7 @@ impl Job {
             variables: Vec::new(),
             conditions: Vec::new(),
             group: None,
+            memory_mib: None,
             input: Input::Null,
             output: Output::Pipe,
             errors: Output::Pipe,
@@ -67,6 +70,9 @@ impl Job {
         }
         if let Some(most) = self.group {
             let _ = write!(line, "[{most} processes] ");
+        }
+        if let Some(most) = self.memory_mib {
+            let _ = write!(line, "[{most} MiB] ");
         }
         for word in &self.command {
             let own = Path::new(word).strip_prefix(self.folder.work());
@@ -115,6 +121,14 @@ pub struct Promise {
     pub words: Vec<String>,
     /// Files that must not exist after a failed end.
     pub absent: Vec<PathBuf>,
+    /// Files and folders that must exist after any end.
+    pub kept: Vec<PathBuf>,
+    /// Files that must not exist after any end.
+    pub never: Vec<PathBuf>,
+    /// Folders that must be empty after any end.
+    pub empty: Vec<PathBuf>,
+    /// Words that standard error must show after any end.
+    pub said: Vec<String>,
     /// A command of `clump` that must succeed after a successful end.
     pub check: Option<Vec<OsString>>,
 }
@@ -128,6 +142,10 @@ impl Promise {
             may_be_silent: false,
             words: Vec::new(),
             absent: Vec::new(),
+            kept: Vec::new(),
+            never: Vec::new(),
+            empty: Vec::new(),
+            said: Vec::new(),
             check: None,
         }
     }

@@ -23,6 +23,8 @@ pub struct AttackPlace {
     base: PathBuf,
     /// Control group with a limited number of processes, if there is one.
     groups: Option<PathBuf>,
+    /// Control group with a limit of memory, if there is one.
+    memory_groups: Option<PathBuf>,
 }
 
 impl AttackPlace {
@@ -49,7 +51,10 @@ impl AttackPlace {
     /// Fails if it cannot be made.
     pub fn at(bin: PathBuf, base: PathBuf) -> Result<Self> {
         fs::create_dir_all(&base).with_context(|| base.display().to_string())?;
-        Ok(Self { bin, base, groups: groups() })
+        let groups = groups(&["/sys/fs/cgroup/pids", "/sys/fs/cgroup"], &["pids.max"]);
+        let memory = ["memory.max", "memory.limit_in_bytes"];
+        let memory_groups = self::groups(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &memory);
+        Ok(Self { bin, base, groups, memory_groups })
     }
 
     /// Returns the path of a program.
@@ -65,6 +70,11 @@ impl AttackPlace {
     /// Returns the control group in which processes can be limited in number, if there is one.
     pub fn groups(&self) -> Option<&Path> {
         self.groups.as_deref()
+    }
+
+    /// Returns the control group in which groups with a limit of memory can be made, if there is one.
+    pub fn memory_groups(&self) -> Option<&Path> {
+        self.memory_groups.as_deref()
     }
 
     /// Creates a new folder for a job.
@@ -103,14 +113,13 @@ impl Drop for AttackPlace {
     }
 }
 
-/// Returns the folder in which this process may make groups whose processes are counted
+/// Returns the folder in which this process may make groups that have one of these limits
 /// (cgroups(7), versions 1 and 2).
-fn groups() -> Option<PathBuf> {
-    let tried = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(PathBuf::from);
-    tried.into_iter().find(|base| {
+fn groups(tried: &[&str], limits: &[&str]) -> Option<PathBuf> {
+    tried.iter().map(PathBuf::from).find(|base| {
         let group = base.join(format!("clump-attack-{}", std::process::id()));
         let made = fs::create_dir(&group).is_ok();
-        let counts = group.join("pids.max").is_file();
+        let counts = limits.iter().any(|limit| group.join(limit).is_file());
         let _ = fs::remove_dir(&group);
         made && counts
     })

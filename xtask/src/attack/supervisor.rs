@@ -6,7 +6,7 @@ use super::place::AttackPlace;
 use super::remains::{self, Process};
 use super::stream::{Opened, Output};
 use crate::host;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -80,7 +80,9 @@ impl Supervisor<'_> {
     pub fn run(&self, job: &Job) -> Result<JobEnded> {
         let names = remains::names();
         let group = job.group.map(|most| self.group(most)).transpose()?;
-        let (mut command, mut others) = self.command(job, group.as_ref())?;
+        let memory = job.memory_mib.map(|mib| self.memory_group(mib)).transpose()?;
+        let groups: Vec<PathBuf> = group.into_iter().chain(memory).collect();
+        let (mut command, mut others) = self.command(job, &groups)?;
         let started = command.spawn().context("starting `hinder`");
         // The command's copies of the streams would keep them open.
         drop(command);
@@ -94,7 +96,7 @@ impl Supervisor<'_> {
             let _ = child.wait();
         }
         ended.left = self.clear(job, child.id());
-        if let Some(group) = group {
+        for group in groups {
             // Succeeds on a group without processes; remaining ones have been reported.
             let _ = fs::remove_dir(group);
         }
@@ -136,6 +138,7 @@ impl Supervisor<'_> {
     fn happen(&self, job: &Job, event: &Event, pid: u32, others: &mut Others) -> Result<()> {
         match &event.what {
             What::Signal(name) => event::send(pid, name),
+            What::Signals(steps) => event::send_all(pid, steps),
             What::HangUp => others.held.clear(),
             What::Narrow { steps, then } => {
                 let is_agent =
@@ -152,7 +155,7 @@ impl Supervisor<'_> {
     }
 
     /// Returns the command of a job, with its streams, and their other sides.
-    fn command(&self, job: &Job, group: Option<&PathBuf>) -> Result<(Command, Others)> {
+    fn command(&self, job: &Job, groups: &[PathBuf]) -> Result<(Command, Others)> {
         let mut command = Command::new(self.place.program("hinder"));
         let input = job.input.open(&job.folder)?;
         let mut output = job.output.open(&job.folder, "output")?;
@@ -160,7 +163,7 @@ impl Supervisor<'_> {
         if job.errors == Output::Same {
             errors.inner = output.inner.as_ref().map(OwnedFd::try_clone).transpose()?;
         }
-        if let Some(group) = group {
+        for group in groups {
             command.arg("--group").arg(group);
         }
         command.args(&job.conditions);
@@ -198,6 +201,21 @@ impl Supervisor<'_> {
         fs::create_dir(&group).with_context(|| group.display().to_string())?;
         fs::write(group.join("pids.max"), most.to_string()).context("limiting a group")?;
         Ok(group)
+    }
+
+    /// Makes a group of at most so much memory, swap included where that is limited by itself.
+    fn memory_group(&self, mib: u64) -> Result<PathBuf> {
+        let base = self.place.memory_groups().context("no groups with a limit of memory here")?;
+        let group = base.join(format!("clump-attack-memory-{}", std::process::id()));
+        let _ = fs::remove_dir(&group);
+        fs::create_dir(&group).with_context(|| group.display().to_string())?;
+        let limits = ["memory.max", "memory.limit_in_bytes"];
+        let limited = limits.iter().any(|name| {
+            let file = group.join(name);
+            file.is_file() && fs::write(file, (mib << 20).to_string()).is_ok()
+        });
+        let _ = fs::write(group.join("memory.swap.max"), "0");
+        if limited { Ok(group) } else { bail!("no limit of memory in {}", group.display()) }
     }
 
     fn processes(&self, job: &Job, spared: u32) -> Vec<Process> {

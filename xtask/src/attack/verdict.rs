@@ -1,8 +1,9 @@
 //! Judges the end of a job by what was promised of it.
 
-use super::job::Job;
+use super::job::{Job, Promise};
 use super::remains::Process;
 use super::supervisor::JobEnded;
+use std::path::{Path, PathBuf};
 
 /// Exit code of `hinder` when a condition cannot be established.
 const IMPOSSIBLE: i32 = 99;
@@ -66,7 +67,23 @@ pub fn judge(job: &Job, ended: &JobEnded) -> Verdict {
     for path in job.promise.absent.iter().filter(stays) {
         broken.push(format!("left {}, which looks complete", path.display()));
     }
+    broken.extend(traces(job, ended));
     if broken.is_empty() { Verdict::Kept } else { Verdict::Broken(broken) }
+}
+
+/// Returns what a job did to files, or did not print, against its promise.
+fn traces(job: &Job, ended: &JobEnded) -> Vec<String> {
+    let Promise { kept, never, empty, said, .. } = &job.promise;
+    let shown = |what: &str, path: &Path| format!("{what} {:?}", path);
+    let lost = kept.iter().filter(|path| !path.exists()).map(|path| shown("removed", path));
+    let made = never.iter().filter(|path| path.exists()).map(|path| shown("made", path));
+    let fills =
+        |path: &&PathBuf| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    let full = empty.iter().filter(fills).map(|path| shown("left something in", path));
+    let errors = ended.errors.as_deref().unwrap_or_default();
+    let untold = said.iter().filter(|word| !errors.contains(word.as_str()));
+    let untold = untold.map(|word| format!("says nothing of `{word}`"));
+    lost.chain(made).chain(full).chain(untold).collect()
 }
 
 /// Returns all output that could be read.

@@ -33,6 +33,7 @@ impl Agent {
             started_ns: opened.started_ns,
             ended_ns: 0,
             scene: None,
+            waits: None,
             refusal: None,
             leftovers: Vec::new(),
             sweep_until: None,

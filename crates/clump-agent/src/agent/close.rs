@@ -90,6 +90,7 @@ impl Agent {
             host: self.node.plan.machine.clone().unwrap_or_else(process::host_name),
             pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),
             doing: self.scene.take().unwrap_or_default(),
+            waits: self.waits.take(),
             interfaces: crate::scene::monitors(&self.node.memory),
             stacks: crate::scene::stacks(&self.node.memory, &counters),
             counters,

@@ -10,7 +10,7 @@ use clump_control::{
 };
 use clump_os::{clock, process, signal};
 use clump_shm::job::Death;
-use clump_shm::rank::{RankState, WaitReason};
+use clump_shm::rank::{PublishedWait, RankState, WaitReason};
 use std::ops::Range;
 
 impl Agent {
@@ -20,7 +20,7 @@ impl Agent {
             return Ok(self.outputs.say(&self.poller, &Frame::Event(event))?);
         }
         if matches!(event, Event::Interrupted(_)) {
-            self.set_scene();
+            self.set_scene(true);
         }
         if let Some(watch) = &mut self.watch {
             watch.handle(event, clock::now_ns());
@@ -30,7 +30,7 @@ impl Agent {
 
     /// Ends the job at once: the user asked twice.
     pub(super) fn kill_now(&mut self) {
-        self.set_scene();
+        self.set_scene(true);
         if let Some(watch) = &mut self.watch {
             watch.handle_kill();
         }
@@ -44,7 +44,7 @@ impl Agent {
             let runs = |rank| self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
             RankSupervisor::of_orphaned_node(self.spec.ranks, self.spec.on_death, runs, now_ns)
         });
-        self.set_scene();
+        self.set_scene(true);
         watch.handle_interrupt(signal::TERMINATE, now_ns);
         self.watch = Some(watch);
     }
@@ -118,8 +118,11 @@ impl Agent {
         for at in 0..self.ranks.len() {
             let number = self.number(at);
             let (rank, block) = (&mut self.ranks[at], self.node.memory.rank(number));
-            let waiting = block.and_then(|block| block.waiting()).map(|(waiting, _)| waiting);
-            if waiting == Some(WaitReason::Leave) && !rank.leaving {
+            if rank.leaving {
+                continue;
+            }
+            let leaves = |wait: PublishedWait| wait.reason == WaitReason::Leave;
+            if block.is_some_and(|block| block.waits().any(leaves)) {
                 rank.leaving = true;
                 self.tell(Event::Leaving(number))?;
             }
@@ -150,18 +153,18 @@ impl Agent {
             AgentCommand::Mirror(ends) => self.mirror(&ends),
             AgentCommand::Declare(ranks, manner) => {
                 // Recorded before any rank can react.
-                self.set_scene();
+                self.set_scene(false);
                 let how = rank_state::cause_of(manner);
                 for rank in ranks.into_iter().flat_map(|ranks| self.of_job(ranks)) {
                     self.node.memory.declare_dead(Death { rank, how });
                 }
             }
             AgentCommand::Signal(signal) => {
-                self.set_scene();
+                self.set_scene(true);
                 self.signal_ranks(signal);
             }
             AgentCommand::Kill => {
-                self.set_scene();
+                self.set_scene(true);
                 self.killing = true;
                 self.sweep_until = Some(clock::now_ns() + SWEEP_NS);
                 self.signal_ranks(signal::KILL);

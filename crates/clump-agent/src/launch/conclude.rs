@@ -6,13 +6,19 @@ use crate::frame::Stream;
 use crate::outcome::{Heartbeats, JobEnd, JobOutcome};
 use crate::report;
 use crate::spec::JobSpec;
+use crate::waits::{self, JobWaits};
 use clump_os::error::Errno;
-use clump_os::{OsError, clock};
+use clump_os::printable::printable_lines;
+use clump_os::{OsError, clock, signal};
 use clump_trace::Monitor;
 use std::path::Path;
 
 /// Exit code when the output has no reader any more: 128 + SIGPIPE.
 const UNREAD: u8 = 141;
+/// Exit code when the job's time limit ended it, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+/// Time that a rank of a job that hangs has waited at least.
+const HANGS_MS: u64 = 1000;
 
 impl Launcher {
     /// Shows the remaining output, and corrects the outcome by what only the launcher knows.
@@ -32,8 +38,13 @@ impl Launcher {
             let text = format!("clump: {hidden} further notices were not shown\n");
             self.printer.say(Stream::Errors, &text);
         }
+        if self.timed_out && matches!(outcome.ending, JobEnd::Interrupted { .. }) {
+            (outcome.code, outcome.time_limit_ms) = (TIMED_OUT, spec.time_limit_ms);
+        }
         let said = display.brief && outcome.explains_itself();
         if let Some(text) = report::explain(&spec.program_name(), outcome).filter(|_| !said) {
+            // The report comes last, where a user looks first.
+            self.say_waits(outcome);
             self.printer.say(Stream::Errors, &text);
         }
         if display.stats {
@@ -49,6 +60,21 @@ impl Launcher {
         self.await_shown()?;
         self.say_failures(outcome);
         self.await_shown()
+    }
+
+    /// Shows what the ranks waited for when a time limit ended the job: its own, or that of a batch
+    /// system or of timeout(1), which send SIGTERM. A job that did not hang is not explained.
+    fn say_waits(&self, outcome: &JobOutcome) {
+        let by_limit = match outcome.ending {
+            JobEnd::Interrupted { signal, .. } => signal == signal::TERMINATE,
+            _ => false,
+        };
+        let waits = outcome.waits.as_ref().filter(|_| by_limit);
+        let hung = |waits: &&Box<JobWaits>| self.timed_out || waits.longest_ms() >= HANGS_MS;
+        if let Some(waits) = waits.filter(hung) {
+            let lines = waits::lines(waits, true).join("\n");
+            self.printer.say(Stream::Errors, &format!("{}\n", printable_lines(&lines)));
+        }
     }
 
     /// Writes the profile of the job into a file. A job whose profile is lost fails.

@@ -131,6 +131,8 @@ impl Launcher {
     /// Sends every agent the key and its part of the job.
     fn begin(&mut self) -> anyhow::Result<()> {
         self.begun_ns = clock::now_ns();
+        let limit_ns = self.spec.time_limit_ms.map(|ms| ms.saturating_mul(1_000_000));
+        self.limit_ns = limit_ns.map(|limit| self.begun_ns.saturating_add(limit));
         let job_id = process::random()?;
         let key = (self.spec.nodes > 1).then(Key::random).transpose()?;
         let hellos = || self.agents.iter().filter_map(AgentHandle::hello);

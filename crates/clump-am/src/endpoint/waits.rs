@@ -64,6 +64,6 @@ impl<H: Ownership> WaitFor for Drained<'_, H> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        WaitReason::Requests
     }
 }

@@ -282,7 +282,8 @@ impl WaitFor for StageWait<'_> {
     fn waiting(&self) -> WaitReason {
         let call = self.call;
         let peer = self.first_missing().unwrap_or_else(|| call.group.rank(call.me()));
-        WaitReason::Collective { seq: call.seq, peer }
+        let (team, operation) = (call.team.id(), call.signature.operation());
+        WaitReason::Collective { team, seq: call.seq, peer, call: operation }
     }
 
     fn depends_on(&self) -> Option<u32> {

@@ -154,13 +154,16 @@ impl Flag {
         let Target { inner, node, name, near, .. } = &self.target;
         if near.is_some() {
             let (owner, flag) = (&self.target, self.near()?);
-            let wait = Becomes { owner, flag, comparison, value, until, from: None, seen: None };
+            let offset = self.offset;
+            let wait =
+                Becomes { owner, offset, flag, comparison, value, until, from: None, seen: None };
             return self.wait_near(wait);
         }
         let words = |cookie| [name.to_bits(), self.offset, cookie, comparison as u64, value];
         let cookie =
             inner.begin(*node, ask::WAIT, AnswerSink::Value, words, RequestPayload::Nothing)?;
-        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let reason = WaitReason::Word { segment: *name, offset: self.offset, from: None };
+        let mut wait = Granted { inner, cookie, until, cancelled: false, reason };
         let waited = inner.endpoint.block_on(&mut wait);
         debug_assert!(until.is_some() || !wait.cancelled, "only waits with a limit are cancelled");
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
@@ -180,8 +183,8 @@ impl Flag {
     pub(crate) fn wait_for(&self, value: u64, from: u32) -> Result<()> {
         debug_assert_ne!(from, self.target.inner.context.rank(), "a rank waits for others");
         let (owner, flag, comparison) = (&self.target, self.near()?, Comparison::AtLeast);
-        let wait =
-            Becomes { owner, flag, comparison, value, until: None, from: Some(from), seen: None };
+        let (offset, until, from) = (self.offset, None, Some(from));
+        let wait = Becomes { owner, offset, flag, comparison, value, until, from, seen: None };
         self.wait_near(wait).map(drop)
     }
 
@@ -206,6 +209,7 @@ impl Flag {
 
 struct Becomes<'a> {
     owner: &'a Target,
+    offset: u64,
     flag: FlagWords<'a>,
     comparison: Comparison,
     value: u64,
@@ -240,7 +244,8 @@ impl WaitFor for Becomes<'_> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        let segment = self.owner.name();
+        WaitReason::Word { segment, offset: self.offset, from: self.from }
     }
 
     fn depends_on(&self) -> Option<u32> {

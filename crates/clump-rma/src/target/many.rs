@@ -13,6 +13,7 @@ use crate::service::{
     may_be_batched, read_many,
 };
 use clump_os::clock;
+use clump_shm::rank::WaitReason;
 use std::ptr::NonNull;
 use std::time::Duration;
 use zerocopy::IntoBytes;
@@ -257,7 +258,8 @@ impl Target {
         let words = |cookie| [self.name.to_bits(), offset, cookie, comparison as u64, value];
         let load = RequestPayload::Nothing;
         let cookie = inner.begin(node, code::WHEN, AnswerSink::Value, words, load)?;
-        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let reason = WaitReason::Word { segment: self.name, offset, from: None };
+        let mut wait = Granted { inner, cookie, until, cancelled: false, reason };
         let waited = inner.endpoint.block_on(&mut wait);
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
             inner.cancel(node, cookie)?;

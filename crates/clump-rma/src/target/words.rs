@@ -403,6 +403,6 @@ impl<T: Word> WaitFor for Compared<'_, T> {
     }
 
     fn waiting(&self) -> WaitReason {
-        WaitReason::Condition
+        WaitReason::Word { segment: self.target.name, offset: self.offset, from: None }
     }
 }

@@ -2,6 +2,7 @@
 //! kind of name.
 
 use super::NodeMemory;
+use crate::cells::Cells;
 use crate::export::{Extent, SegmentName, SegmentOwner};
 use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
 use crate::region::{Pages, RegionShape, RegionTable};
@@ -44,6 +45,31 @@ impl NodeMemory {
         debug_assert_eq!(map.bytes(), len, "all that it may grow to");
         debug_assert!(map.bytes() as u64 >= extent.bytes, "what may be accessed is mapped");
         Ok(Some((map, extent)))
+    }
+
+    /// Maps, for an observer, the pages of `bytes` bytes at `offset` of the memory of that name, and
+    /// returns the place of those bytes in them. Returns `None` as [`NodeMemory::extent_of`] does,
+    /// and if they may not all be accessed.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped.
+    pub fn map_part(
+        &self,
+        name: SegmentName,
+        (offset, bytes): (u64, u64),
+    ) -> Result<Option<(Cells, u64)>> {
+        let page = PAGE as u64;
+        let Some(extent) = self.extent_of(name) else { return Ok(None) };
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= extent.bytes);
+        let first = offset - offset % page;
+        let place = offset - first;
+        let len = usize::try_from((place + bytes).next_multiple_of(page));
+        match len {
+            Ok(len) if is_inside && bytes != 0 => {
+                Ok(Some((Cells::over(self.map(extent.offset + first, len)?), place)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Maps the memory of that name at `address`, all that it may grow to. Returns `None` as
