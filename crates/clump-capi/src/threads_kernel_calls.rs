@@ -34,7 +34,7 @@ kernel_calls! {
     __wrap_access __wrap_acct __wrap_chdir __wrap_chmod __wrap_chown __wrap_chroot __wrap_creat
     __wrap_creat64 __wrap_dlopen __wrap_eaccess __wrap_euidaccess __wrap_freopen __wrap_freopen64
     __wrap_lchmod __wrap_lchown __wrap_mkdir __wrap_mkfifo __wrap_mknod __wrap_mq_open
-    __wrap_mq_unlink __wrap_open64 __wrap___open_2 __wrap___open64_2 __wrap_opendir
+    __wrap___mq_open_2     __wrap_mq_unlink __wrap_open64 __wrap___open_2 __wrap___open64_2 __wrap_opendir
     __wrap_pathconf __wrap_popen __wrap_remove __wrap_rmdir __wrap_shm_open __wrap_shm_unlink
     __wrap_system __wrap_truncate __wrap_truncate64 __wrap_umount __wrap_umount2 __wrap_unlink:
         Text(0);
@@ -163,8 +163,8 @@ kernel_calls! {
     __wrap_uname: Memory(0, Of(390));
     __wrap_sysinfo: Memory(0, Of(112));
     __wrap_getdomainname __wrap___getdomainname_chk __wrap_gethostname __wrap___gethostname_chk
-    __wrap_getlogin_r __wrap_setdomainname __wrap_sethostname: Memory(0, Argument(1));
-    __wrap_ptsname_r __wrap_ttyname_r: Memory(1, Argument(2));
+    __wrap_getlogin_r __wrap___getlogin_r_chk __wrap_setdomainname __wrap_sethostname: Memory(0, Argument(1));
+    __wrap_ptsname_r __wrap___ptsname_r_chk __wrap_ttyname_r __wrap___ttyname_r_chk: Memory(1, Argument(2));
     __wrap_getgroups __wrap___getgroups_chk __wrap_setgroups: Memory(1, Objects(0, 4));
     __wrap_getresgid __wrap_getresuid: Memory(0, Of(4)), Memory(1, Of(4)), Memory(2, Of(4));
     __wrap_sched_getaffinity __wrap_sched_setaffinity: Memory(2, Argument(1));

@@ -237,6 +237,26 @@ pub unsafe extern "C" fn __wrap_strndup(text: *const c_char, most: usize) -> *mu
     unsafe { copied(text, c::strnlen(text, most)) }
 }
 
+/// Stands in for the function by which older headers replace `strdup`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___strdup(text: *const c_char) -> *mut c_char {
+    // SAFETY: as the program has asked for.
+    unsafe { __wrap_strdup(text) }
+}
+
+/// Stands in for the function by which older headers replace `strndup`.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___strndup(text: *const c_char, most: usize) -> *mut c_char {
+    // SAFETY: as the program has asked for.
+    unsafe { __wrap_strndup(text, most) }
+}
+
 /// Stands in for `wcsdup`.
 ///
 /// # Safety
