@@ -17,8 +17,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Threads that a program creates from its beginning to its end.
 pub(crate) const MAX_THREADS: usize = 1 << 20;
-/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result; and 1 once
-/// it has ended, which is set and read under the lock.
+/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result; and 1
+/// once it has ended, which is set and read under the lock.
 const WORDS: usize = 5;
 const RESULT: usize = 3;
 const ENDED: usize = 4;

@@ -364,8 +364,8 @@ pub unsafe extern "C" fn __wrap_sem_getvalue(sem: *mut c::sem_t, value: *mut c_i
     0
 }
 
-/// Defines functions that wait until a time of a clock: the object's kind, the function for those of
-/// private memory, the attempt, and what they return, and set errno to, when the time is over.
+/// Defines functions that wait until a time of a clock: the object's kind, the attempt, and the
+/// result when the time is over.
 macro_rules! timed {
     ($($name:ident($kind:ty $(, $clock:ident)?): $attempt:ident, $over:expr;)+) => { $(
         #[doc = concat!("`", stringify!($name), "`: stands in for the function it is named after.")]

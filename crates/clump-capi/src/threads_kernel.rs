@@ -425,7 +425,7 @@ pub(crate) fn refuse_shared(name: &str) -> ! {
     end_for(name, &"clump cannot make this call with memory that ranks share")
 }
 
-/// Says that a function of the C library does not work across ranks.
+/// Prints that a function of the C library does not work across ranks.
 #[cold]
 pub(crate) fn say_refused(name: &str, why: &str) {
     console::err_at_once(&["clump: ", name, ": ", why, "\n"]);

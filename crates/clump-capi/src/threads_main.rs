@@ -34,7 +34,7 @@ thread_local! {
     static IS_SERVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Address of the word that has the address of `main` in it (`link/threads.ld`), and bytes of a page.
+/// Address of the word with the address of `main` (`link/threads.ld`), and bytes of a page.
 const MAIN: usize = 0x200_0000_0000;
 const PAGE: usize = 4096;
 /// Asks `msync` for nothing but whether memory is there.

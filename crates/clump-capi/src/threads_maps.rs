@@ -19,7 +19,7 @@ const CHUNK: usize = 1 << 20;
 /// Advice that memory has zeroes afterwards, and that nobody needs what a file has there.
 const ADVICE_REMOVE: c_int = 9;
 
-/// Says that a call is refused; it fails with ENOTSUP.
+/// Refuses a call: a line, and ENOTSUP.
 #[cold]
 fn refuse(name: &str, why: &str) {
     say_refused(name, why);

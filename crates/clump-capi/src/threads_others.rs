@@ -1,5 +1,5 @@
-//! What a program asks of threads that may run on other ranks: whether one has ended, and what only
-//! works for the calling thread. That fails with ENOTSUP for others, and says so.
+//! Questions about threads, which may run on other ranks: if one has ended, and those that only the
+//! calling thread can ask about itself. They fail with ENOTSUP, and a line, for others.
 
 use crate::threads::{
     __wrap_pthread_join, __wrap_pthread_self, MAX_THREADS, own_number, table, with_native,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn __wrap_pthread_timedjoin_np(
     unsafe { __wrap_pthread_clockjoin_np(thread, result, c::CLOCK_REALTIME, until) }
 }
 
-/// Says that a call is for the calling thread alone.
+/// Refuses a call for a thread other than the calling one.
 #[cold]
 fn for_another(name: &str) -> c_int {
     say_refused(name, "not supported for another thread, which may run on another rank");

@@ -1,10 +1,10 @@
-//! Standard output of a program whose threads run on several ranks: one stream, in the order in which
-//! locks, joins and the like put its lines.
+//! Standard output of a program whose threads run on several ranks: one stream, in the order in
+//! which locks, joins and the like put its lines.
 //!
 //! Ranks other than the first have a stream in place of theirs, whose text goes to a list in shared
-//! memory before whatever another thread may wait for. Rank 0 prints the list behind whatever it has
-//! waited for, so that its own lines come behind those that it knows of; and a thread of its prints
-//! what comes meanwhile.
+//! memory before whatever another thread may wait for. Rank 0 prints the list behind whatever it
+//! has waited for, so that its own lines come behind those that it knows of; and a thread of its
+//! prints what comes meanwhile.
 
 use crate::svm::heap;
 use crate::svm_sync::fault;

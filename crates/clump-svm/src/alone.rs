@@ -45,8 +45,8 @@ impl Svm {
         Ok(place)
     }
 
-    /// Allocates as [`Svm::alloc_alone`] does, at a multiple of `alignment`, which is a power of two.
-    /// Above a page it takes pages of which those before and behind the allocation are free again.
+    /// Allocates as [`Svm::alloc_alone`] does, at a multiple of `alignment`, a power of two. Above
+    /// a page it takes pages of which those before and behind the allocation are free again.
     ///
     /// # Errors
     /// As [`Svm::alloc_alone`].

@@ -208,7 +208,7 @@ mod tests {
         assert!(headers.trim().ends_with("/include"), "{headers}");
     }
 
-    /// Runs the wrapper with a compiler that names a linker; returns what it prints, and how it ended.
+    /// Runs the wrapper with a compiler that names a linker; returns its output, and its success.
     fn threads(linker: &str, words: &[&str]) -> (String, bool) {
         use std::os::unix::fs::PermissionsExt;
         let folder = std::env::temp_dir().join(format!("finders-{}-{linker}", std::process::id()));
