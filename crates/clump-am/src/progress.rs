@@ -9,6 +9,7 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use clump_shm::rank::{Published, RankState, WaitReason};
+use clump_os::thread_value;
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters, EventKind};
 use clump_transport::Network;
@@ -123,8 +124,11 @@ pub struct Guarded(pub(crate) Core);
 // handlers that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
 
+thread_value! {
+    static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = RefCell::new(Vec::new());
+}
+
 thread_local! {
-    static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = const { RefCell::new(Vec::new()) };
     static OTHERS: Cell<Option<&'static dyn Pollable>> = const { Cell::new(None) };
 }
 
@@ -160,7 +164,8 @@ impl PolledEndpoint<'_> {
 
 /// Adds an endpoint to the bundle of this thread.
 pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
-    BUNDLE.with_borrow_mut(|bundle| {
+    BUNDLE.with(|bundle| {
+        let mut bundle = bundle.get().borrow_mut();
         bundle.retain(|known| known.strong_count() > 0);
         let enrolled = |known: &Weak<_>| std::ptr::eq(known.as_ptr(), Rc::as_ptr(core));
         debug_assert!(!bundle.iter().any(enrolled), "an endpoint is polled once");
@@ -173,7 +178,7 @@ pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
 /// from now on are delayed by it. Endpoints in cells and of other threads read them with their next
 /// poll.
 pub fn refresh_knobs() {
-    let bundle = BUNDLE.with_borrow(Clone::clone);
+    let bundle = BUNDLE.with(|bundle| bundle.get().borrow().clone());
     for core in bundle.iter().filter_map(Weak::upgrade) {
         if let Ok(mut core) = core.try_borrow_mut() {
             core.refresh_knobs();
@@ -184,7 +189,7 @@ pub fn refresh_knobs() {
 /// Returns the number of endpoints in the bundle of this thread, those already closed included;
 /// others count as one.
 pub(crate) fn bundle_size() -> usize {
-    BUNDLE.with_borrow(Vec::len) + usize::from(OTHERS.get().is_some())
+    BUNDLE.with(|bundle| bundle.get().borrow().len()) + usize::from(OTHERS.get().is_some())
 }
 
 /// Calls `each` with every endpoint of this thread that a call blocking on `mine` polls.
@@ -193,7 +198,7 @@ fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
         return;
     }
     // Cloned, because a handler may open or close endpoints.
-    let bundle = BUNDLE.with_borrow(Clone::clone);
+    let bundle = BUNDLE.with(|bundle| bundle.get().borrow().clone());
     for core in bundle.iter().filter_map(Weak::upgrade) {
         let restricted = core.try_borrow().is_ok_and(|core| core.restricted);
         debug_assert!(!restricted, "a restricted endpoint is polled by its own calls alone");
@@ -207,7 +212,8 @@ fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
 /// Sums the activity of all endpoints of this thread.
 pub(crate) fn activity_of_bundle() -> u64 {
     let others = OTHERS.get().map_or(0, |others| others.activity());
-    BUNDLE.with_borrow(|bundle| {
+    BUNDLE.with(|bundle| {
+        let bundle = bundle.get().borrow();
         let cores = bundle.iter().filter_map(Weak::upgrade);
         cores.fold(others, |sum, core| sum.wrapping_add(Pollable::activity(&*core)))
     })

@@ -2,27 +2,28 @@
 //! is no longer polled keeps none.
 
 use clump_net::Batch;
+use clump_os::thread_value;
 use std::cell::RefCell;
 
 /// Boxed: each poll takes one and puts it back.
 type Spare = RefCell<Vec<Box<Batch>>>;
 
-thread_local! {
+thread_value! {
     /// Batches that no poll of this thread uses. More than one only where handlers have polled
     /// other endpoints.
-    static SPARE: Spare = const { RefCell::new(Vec::new()) };
+    static SPARE: Spare = RefCell::new(Vec::new());
 }
 
 /// Takes a batch for a poll of this thread: the one put back last, else a new one.
 #[inline]
 pub(crate) fn take() -> Box<Batch> {
-    SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+    SPARE.with(|spare| spare.get().borrow_mut().pop()).unwrap_or_default()
 }
 
-/// Puts a batch back for the next poll. A thread that is ending frees it instead.
+/// Puts a batch back for the next poll.
 #[inline]
 pub(crate) fn put(batch: Box<Batch>) {
-    let _ = SPARE.try_with(|spare| spare.borrow_mut().push(batch));
+    SPARE.with(|spare| spare.get().borrow_mut().push(batch));
 }
 
 #[cfg(test)]

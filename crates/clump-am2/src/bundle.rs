@@ -7,6 +7,7 @@ use crate::status::{AmFailure, Code, Result, bad, call, give, in_handler};
 use crate::token;
 use clump_am::{Pollable, this_thread};
 use clump_os::sync::Ordering;
+use clump_os::thread_value;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,10 +49,11 @@ pub(crate) fn books() -> MutexGuard<'static, ()> {
 }
 
 /// The sequential bundles of a thread. They become unowned when it ends.
+#[derive(Default)]
 struct Bound(Vec<&'static Bundle>);
 
-thread_local! {
-    static BOUND: RefCell<Bound> = const { RefCell::new(Bound(Vec::new())) };
+thread_value! {
+    static BOUND: RefCell<Bound> = RefCell::new(Bound(Vec::new()));
 }
 
 impl Drop for Bound {
@@ -100,8 +102,7 @@ impl Bundle {
         clump_am::poll_also(&All);
         if self.thread.load(Ordering::Relaxed) == 0 {
             self.thread.store(this_thread(), Ordering::Relaxed);
-            // A thread that is ending records nothing; its bundles keep it as owner.
-            let _ = BOUND.try_with(|bound| bound.borrow_mut().0.push(self));
+            BOUND.with(|bound| bound.get().borrow_mut().0.push(self));
         }
         for slot in self.members() {
             slot.cell.take()?;
@@ -333,8 +334,8 @@ fn free(bundle: &'static Bundle) -> Result<()> {
     bundle.members().try_for_each(free_endpoint)?;
     bundle.generation.fetch_add(1, Ordering::Release);
     bundle.thread.store(0, Ordering::Relaxed);
-    let _ = BOUND.try_with(|bound| {
-        bound.borrow_mut().0.retain(|known| !std::ptr::eq(*known, bundle));
+    BOUND.with(|bound| {
+        bound.get().borrow_mut().0.retain(|known| !std::ptr::eq(*known, bundle));
     });
     Ok(())
 }

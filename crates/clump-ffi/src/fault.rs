@@ -4,6 +4,7 @@ use crate::status::clump_status as S;
 use clump::pgas::{GlobalError, GlobalErrorKind as Global};
 use clump::svm::{SharedMemoryError, SharedMemoryErrorKind};
 use clump_am::ErrorKind as Am;
+use clump_os::thread_value;
 use clump_rma::{ErrorKind as Rma, Refusal};
 use std::cell::RefCell;
 use std::error::Error;
@@ -23,8 +24,8 @@ struct FaultText {
 /// Result inside this crate.
 pub type Result<T> = std::result::Result<T, Fault>;
 
-thread_local! {
-    static LAST: RefCell<Option<Fault>> = const { RefCell::new(None) };
+thread_value! {
+    static LAST: RefCell<Option<Fault>> = RefCell::new(None);
 }
 
 impl Fault {
@@ -81,9 +82,8 @@ impl Fault {
     #[cold]
     pub fn keep(self) -> i32 {
         let status = self.status() as i32;
-        // A thread that is ending keeps nothing any more, and cannot ask for it either.
-        let _ = LAST.try_with(|last| {
-            if let Ok(mut last) = last.try_borrow_mut() {
+        LAST.with(|last| {
+            if let Ok(mut last) = last.get().try_borrow_mut() {
                 *last = Some(self);
             }
         });
@@ -108,13 +108,13 @@ pub fn range(what: &str, given: impl std::fmt::Display, range: &str) -> Fault {
 
 /// Runs `look` with the last failure of this thread.
 pub fn last<T>(look: impl Fn(Option<&Fault>) -> T) -> T {
-    let seen = LAST.try_with(|last| last.try_borrow().ok().map(|last| look(last.as_ref())));
-    seen.ok().flatten().unwrap_or_else(|| look(None))
+    let seen = LAST.with(|last| last.get().try_borrow().ok().map(|last| look(last.as_ref())));
+    seen.unwrap_or_else(|| look(None))
 }
 
 /// Forgets the last failure of this thread.
 pub fn forget() {
-    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = None));
+    let _ = LAST.with(|last| last.get().try_borrow_mut().map(|mut last| *last = None));
 }
 
 fn text(said: &str) -> CString {

@@ -1,15 +1,17 @@
 //! Objects that belong to the threads of the program.
 
 use crate::slot_entry::{Close, Slot};
+use clump_os::thread_value;
 use std::cell::RefCell;
 
-thread_local! {
-    static OWNED: RefCell<Owned> = const { RefCell::new(Owned(Vec::new())) };
+thread_value! {
+    static OWNED: RefCell<Owned> = RefCell::new(Owned(Vec::new()));
 }
 
 /// Objects that belong to a thread, oldest first. They are closed when the thread ends, newest
-/// first.
-#[derive(Debug)]
+/// first. They stay open when the process ends: functions of `atexit` and destructors of static
+/// objects may use them.
+#[derive(Debug, Default)]
 struct Owned(Vec<(&'static Slot, Close)>);
 
 impl Drop for Owned {
@@ -29,10 +31,10 @@ impl Drop for Owned {
     }
 }
 
-/// Records an object of this thread. An object of a thread that is ending already is never closed.
+/// Records an object of this thread.
 pub(crate) fn own(slot: &'static Slot, close: Close) {
-    let _ = OWNED.try_with(|owned| {
-        if let Ok(mut owned) = owned.try_borrow_mut() {
+    OWNED.with(|owned| {
+        if let Ok(mut owned) = owned.get().try_borrow_mut() {
             owned.0.push((slot, close));
         }
     });
@@ -40,8 +42,8 @@ pub(crate) fn own(slot: &'static Slot, close: Close) {
 
 /// Removes an object from this thread's list.
 pub(crate) fn disown(slot: &'static Slot) {
-    let _ = OWNED.try_with(|owned| {
-        if let Ok(mut owned) = owned.try_borrow_mut()
+    OWNED.with(|owned| {
+        if let Ok(mut owned) = owned.get().try_borrow_mut()
             && let Some(at) = owned.0.iter().rposition(|(known, _)| std::ptr::eq(*known, slot))
         {
             owned.0.remove(at);
@@ -51,12 +53,12 @@ pub(crate) fn disown(slot: &'static Slot) {
 
 /// Returns the number of objects of this thread.
 pub(crate) fn count() -> usize {
-    OWNED.try_with(|owned| owned.try_borrow().map_or(0, |owned| owned.0.len())).unwrap_or(0)
+    OWNED.with(|owned| owned.get().try_borrow().map_or(0, |owned| owned.0.len()))
 }
 
 /// Closes all objects of this thread, newest first; false if one is in use.
 pub(crate) fn close_all() -> bool {
-    let taken = OWNED.try_with(|owned| owned.try_borrow().map(|owned| owned.0.clone()));
-    let all = taken.ok().and_then(std::result::Result::ok).unwrap_or_default();
+    let taken = OWNED.with(|owned| owned.get().try_borrow().map(|owned| owned.0.clone()));
+    let all = taken.unwrap_or_default();
     all.into_iter().rev().all(|(slot, close)| close(slot))
 }

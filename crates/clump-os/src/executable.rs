@@ -27,6 +27,8 @@ pub struct Executable {
     pub moved: usize,
     /// Pages of its variables, behind what the dynamic linker has made read-only.
     pub globals: Range<usize>,
+    /// Variables that its file has no contents for: zero at the start.
+    pub zeroed: Range<usize>,
     /// Objects of libraries that lie among them, by name.
     pub copied: Vec<String>,
     /// Words among them that the dynamic linker has pointed to libraries: address, and the name of
@@ -64,8 +66,8 @@ struct Symbol {
 #[derive(Debug, Default)]
 struct LoadedProgram {
     moved: usize,
-    /// Writable parts.
-    writable: Vec<Range<usize>>,
+    /// Writable parts, and where the contents of each end in the file.
+    writable: Vec<(Range<usize>, usize)>,
     /// Made read-only once the program is linked.
     read_only: Option<Range<usize>>,
     dynamic: usize,
@@ -87,12 +89,13 @@ impl Executable {
     /// The parts are those of a program that is loaded.
     unsafe fn described_by(loaded: &LoadedProgram) -> Self {
         let linked = loaded.read_only.as_ref().map_or(0, |part| part.end.next_multiple_of(PAGE));
-        let last = loaded.writable.iter().max_by_key(|part| part.end);
-        let globals = last.map_or(0..0, |part| {
+        let last = loaded.writable.iter().max_by_key(|(part, _)| part.end);
+        let zeroed = last.map_or(0..0, |(part, filled)| *filled..part.end);
+        let globals = last.map_or(0..0, |(part, _)| {
             let first = (part.start / PAGE * PAGE).max(linked);
             first..part.end.next_multiple_of(PAGE).max(first)
         });
-        let mut own = Self { moved: loaded.moved, globals, ..Self::default() };
+        let mut own = Self { moved: loaded.moved, globals, zeroed, ..Self::default() };
         let [mut strings, mut symbols, mut relocations, mut bytes] = [0_usize; 4];
         let mut at = with_exposed_provenance::<DynamicEntry>(loaded.dynamic);
         while !at.is_null() {
@@ -152,7 +155,10 @@ unsafe extern "C" fn first(
         let first = into.moved.wrapping_add(part.p_vaddr as usize);
         let place = first..first + part.p_memsz as usize;
         match part.p_type {
-            libc::PT_LOAD if part.p_flags & libc::PF_W != 0 => into.writable.push(place),
+            libc::PT_LOAD if part.p_flags & libc::PF_W != 0 => {
+                let filled = place.start + part.p_filesz as usize;
+                into.writable.push((place, filled));
+            }
             libc::PT_GNU_RELRO => into.read_only = Some(place),
             libc::PT_DYNAMIC => into.dynamic = first,
             _ => {}

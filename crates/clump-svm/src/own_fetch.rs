@@ -12,6 +12,7 @@ use crate::read_ahead::ReadAhead;
 use crate::time_record::{TIME_BYTES, TimeRecord};
 use crate::version_record::{RECORD_BYTES, VersionRecord};
 use clump_am::RankContext;
+use clump_os::thread_value;
 use clump_rma::{Rma, SegmentName};
 use clump_shm::cells::Cells;
 use std::cell::RefCell;
@@ -34,8 +35,8 @@ pub(crate) struct OwnFetch {
     ahead: ReadAhead,
 }
 
-thread_local! {
-    static OWN: RefCell<Option<OwnFetch>> = const { RefCell::new(None) };
+thread_value! {
+    static OWN: RefCell<Option<OwnFetch>> = RefCell::new(None);
 }
 
 /// Fetches of the thread that opened the heap; end when it is dropped there.
@@ -44,7 +45,7 @@ pub(crate) struct OwnFetches(());
 
 impl Drop for OwnFetches {
     fn drop(&mut self) {
-        let _ = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.take()));
+        let _ = OWN.with(|own| own.get().try_borrow_mut().map(|mut own| own.take()));
     }
 }
 
@@ -59,7 +60,8 @@ impl OwnFetches {
         if let (Some(frames), Some(twins), Some(rma)) = (mapped(heap), twins, rma) {
             let (context, ahead) = (context.clone(), ReadAhead::default());
             let answer = Box::new([0; ANSWER_BYTES]);
-            OWN.set(Some(OwnFetch { context, rma, heap, frames, twins, answer, ahead }));
+            let own = OwnFetch { context, rma, heap, frames, twins, answer, ahead };
+            OWN.with(|known| known.get().replace(Some(own)));
         }
         Self(())
     }
@@ -68,7 +70,7 @@ impl OwnFetches {
 /// Runs `work` with the fetches of this thread; none if it has none, or is at one.
 pub(crate) fn with<R>(work: impl FnOnce(&mut OwnFetch) -> R) -> Option<R> {
     let run = |own: &RefCell<Option<OwnFetch>>| Some(work(own.try_borrow_mut().ok()?.as_mut()?));
-    OWN.try_with(run).ok().flatten()
+    OWN.with(|own| own.used().and_then(run))
 }
 
 impl OwnFetch {

@@ -386,6 +386,35 @@ fn children_by_fork_are_no_ranks() {
     Job::any(&c).finish().expect_clean();
 }
 
+/// Checks that calls from what runs at the end of a process work: functions of `atexit`, destructors
+/// of static objects and of the program, after `main` has returned and after `exit`.
+#[test]
+fn calls_at_the_end_of_a_process() {
+    let Some(shop) = workshop("calls at the end of a process") else { return };
+    for linked in [Linked::Shared, Linked::Static] {
+        let program = shop.build("tests/c/exit_handlers.cpp", linked);
+        for (how, places) in [
+            ("atexit", &["atexit"][..]),
+            ("static", &["atexit", "a static object"]),
+            ("destructor", &["atexit", "a static object", "a destructor"]),
+        ] {
+            for (options, by_exit) in [("-n 1", false), ("-n 3", true), ("-n 3 --nodes 3", false)] {
+                let args = [how, "exit"];
+                let args = if by_exit { &args[..] } else { &args[..1] };
+                let done = Job::of_program(options, &program, []).with_args(args).finish();
+                done.expect_clean();
+                let last = if options == "-n 1" { 0 } else { 2 };
+                for place in places {
+                    let line = format!("rank {last}: {place} is right\n");
+                    assert!(done.out.contains(&line), "{how} {options}: {}", done.out);
+                }
+                let finished = done.out.matches("finalize is right\n").count();
+                assert_eq!(finished, last + 1, "{how} {options}: {}", done.out);
+            }
+        }
+    }
+}
+
 /// Checks that every failure is an error or an end that `clump run` explains, never a hang.
 #[test]
 fn bad_ends() {
