@@ -47,6 +47,7 @@ pub mod svm;
 pub mod svm_sync;
 pub mod svm_transfer;
 pub mod svm_workers;
+mod svm_workers_globals;
 pub mod team;
 pub mod team_bytes;
 pub mod team_collective;

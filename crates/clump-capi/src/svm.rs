@@ -129,14 +129,60 @@ pub extern "C" fn svm_init_abi(
 /// ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
 pub extern "C" fn svm_open(cl: *mut clump_t, bytes: u64) -> c_int {
+    guard(|| opening(cl, "svm_open", |job| open(job, bytes)))
+}
+
+/// Opens the heap of a job that has none yet.
+fn opening(
+    cl: *mut clump_t,
+    what: &str,
+    open: impl FnOnce(&JobHandle) -> Result<()>,
+) -> Result<c_int> {
+    outside_handlers(cl, what, |job| {
+        if job.svm.get().is_some() {
+            return Err(Fault::new(S::CLUMP_ERR_ALREADY, "the heap is open in this rank"));
+        }
+        open(job).map(|()| 0)
+    })
+}
+
+/// How a heap is opened.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct svm_options {
+    /// Bytes of address space; 0: 128 GiB.
+    pub bytes: u64,
+    /// Bytes of it for ::svm_alloc, that is for allocation by single ranks; 0: three quarters.
+    pub dynamic_bytes: u64,
+    /// Periods between barriers after which a page moves to the node that was its only writer; 0:
+    /// pages stay.
+    pub move_after: u8,
+}
+
+/// Opens the shared heap as ::svm_open does, with options. Collective: all ranks pass the same.
+///
+/// Errors: as ::svm_open; ::CLUMP_ERR_ARGUMENT (null, a part larger than the heap).
+///
+/// # Safety
+/// `options` is null or points to options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn svm_open_with(cl: *mut clump_t, options: *const svm_options) -> c_int {
     guard(|| {
-        outside_handlers(cl, "svm_open", |job| {
-            if job.svm.get().is_some() {
-                let what = "the heap is open in this rank";
-                return Err(Fault::new(S::CLUMP_ERR_ALREADY, what));
+        let options = NonNull::new(options.cast_mut()).ok_or_else(|| null("options"))?;
+        // SAFETY: the caller's options.
+        let given = unsafe { options.read() };
+        let heap_bytes = if given.bytes == 0 { HEAP.heap_bytes } else { given.bytes };
+        let dynamic_bytes = match given.dynamic_bytes {
+            0 => heap_bytes / 4 * 3,
+            some if some <= heap_bytes => some,
+            some => {
+                let least = format!("at most the {heap_bytes} bytes of the heap");
+                return Err(range("bytes for allocation by single ranks", some, &least));
             }
-            open(job, bytes).map(|()| 0)
-        })
+        };
+        let move_after = given.move_after;
+        let options = SvmOptions { heap_bytes, dynamic_bytes, move_after, globals: None };
+        opening(cl, "svm_open_with", |job| open_with(job, &options))
     })
 }
 

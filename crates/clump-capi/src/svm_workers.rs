@@ -4,20 +4,29 @@
 
 use crate::svm::{begin, heap, home_of};
 use crate::svm_sync::fault;
+use crate::svm_workers_globals::{GlobalsCopy, ProgramGlobals, name_of};
+use crate::threads_heap::end_for;
 use clump::svm::{Home, SharedArray, SharedFlags, Svm};
 use clump_ffi::border::guard;
-use clump_ffi::fault::{Fault, Result, range};
+use clump_ffi::fault::{Fault, Result, last, range};
 use clump_ffi::job::{current, leave};
 use clump_ffi::status::clump_status as S;
+use clump_os::sync::{AtomicBool, Ordering};
+use clump_os::{c_library as c, console};
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, PoisonError};
 
 /// A function that a worker runs.
 pub type svm_worker = extern "C" fn();
 
-/// Words that rank 0 leaves for each rank: its orders.
-const WORDS: usize = 3;
+/// Words of each rank: its orders, which rank 0 leaves, and behind them what it has stored in its
+/// globals.
+const WORDS: usize = ORDER + 1 + MAX_STORED;
+const ORDER: usize = 3;
+/// Variables that a rank reports at most.
+const MAX_STORED: usize = 12;
 /// Function of an order that ends a worker.
 const END: u64 = 0;
 
@@ -27,21 +36,31 @@ struct Workers {
     /// By rank: orders given, and orders carried out.
     given: SharedFlags,
     done: SharedFlags,
-    /// By rank: function, copy of globals, where they belong.
-    orders: SharedArray<u64>,
+    /// By rank: function, copy of globals, where they belong; number of variables stored since,
+    /// and their addresses.
+    words: SharedArray<u64>,
     /// By rank, at rank 0: the number of its last order.
     last: Vec<u64>,
     /// Rank that gets the next order.
     next: usize,
-    /// First and last address of the program's globals.
-    globals: (usize, usize),
+    globals: ProgramGlobals,
+    /// At rank 0: the copy of them that the last worker began with.
+    copy: Option<GlobalsCopy>,
+    /// At rank 0: variables that were reported.
+    reported: Vec<usize>,
 }
 
 static WORKERS: Mutex<Option<Workers>> = Mutex::new(None);
+/// True if the program means to have globals of its own at each rank.
+static OWN_GLOBALS: AtomicBool = AtomicBool::new(false);
+
+fn lock_workers() -> std::sync::MutexGuard<'static, Option<Workers>> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn with_workers<R>(what: &str, run: impl FnOnce(&Svm, &mut Workers) -> Result<R>) -> Result<R> {
     heap(what, |svm| {
-        let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = lock_workers();
         let missing = || Fault::new(S::CLUMP_ERR_NOT_RUNNING, "svm_workers_begin comes first");
         run(svm, workers.as_mut().ok_or_else(missing)?)
     })
@@ -64,11 +83,11 @@ fn check_globals((first, last): (usize, usize), libc_object: usize) -> Result<()
 
 /// Begins a program whose `main` creates workers: joins the job and opens the heap, as
 /// ::svm_init_abi does. Returns at rank 0. The other ranks carry out what it creates, and end with
-/// the program: there it does not return.
+/// the program: there it does not return. Once it has returned, other calls of it do nothing.
 ///
 /// The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
 /// the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
-/// `-no-pie` and with libclump.so.
+/// `-no-pie` and with libclump.so. If it ends with code 0 before ::svm_workers_end, that is called.
 ///
 /// Errors: as ::svm_init_abi; ::CLUMP_ERR_ARGUMENT (how the program was compiled or linked).
 ///
@@ -84,79 +103,123 @@ pub unsafe extern "C" fn svm_workers_begin(
     guard(|| {
         let globals = (first.expose_provenance(), last.addr());
         check_globals(globals, libc_object.addr())?;
+        if lock_workers().is_some() {
+            return Ok(0);
+        }
         begin(abi, 1)?;
         let lead = heap("svm_workers_begin", |svm| {
             let ranks = svm.nranks();
             let flags = || svm.flags(ranks).map_err(fault);
-            let orders = svm.array(ranks * WORDS, Home::Node(0)).map_err(fault)?;
-            let (last, next) = (vec![0; ranks], 1);
-            let workers = Workers { given: flags()?, done: flags()?, orders, last, next, globals };
-            *WORKERS.lock().unwrap_or_else(PoisonError::into_inner) = Some(workers);
+            let words = svm.array(ranks * WORDS, Home::Node(0)).map_err(fault)?;
+            let workers = Workers {
+                given: flags()?,
+                done: flags()?,
+                words,
+                last: vec![0; ranks],
+                next: 1,
+                globals: ProgramGlobals::new(globals.0, globals.1),
+                copy: None,
+                reported: Vec::new(),
+            };
+            *lock_workers() = Some(workers);
             Ok(svm.rank() == 0)
         })?;
         if lead {
+            // SAFETY: a function that lives as long as this library.
+            unsafe { c::on_exit(at_exit, null_mut()) };
             return Ok(0);
         }
-        let mut number = 1;
-        while let Some(run) = next_order(number)? {
-            run();
-            with_workers("a worker's end", |svm, workers| {
-                workers.done.set(svm.rank(), number).map_err(fault)
-            })?;
-            number += 1;
-        }
+        serve()?;
         end()?;
         clump_os::process::exit_at_once(0)
     })
 }
 
+/// Says that the program means each rank to have globals of its own: stores in them are not
+/// reported.
+#[unsafe(no_mangle)]
+pub extern "C" fn svm_workers_own_globals() {
+    OWN_GLOBALS.store(true, Ordering::Relaxed);
+}
+
+/// Ends the workers when rank 0 ends without having done so.
+unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
+    if status != 0 || clump_os::forked::is_child() || lock_workers().is_none() {
+        return;
+    }
+    // SAFETY: streams of the C library, which it ends with in any case.
+    unsafe { c::fflush(null_mut()) };
+    if let Err(why) = end_all() {
+        end_for("the end of the workers", &why.whole().to_string_lossy());
+    }
+}
+
+/// Carries out the orders of rank 0, until the last one.
+fn serve() -> Result<()> {
+    let mut number = 1;
+    while let Some((run, copy)) = next_order(number)? {
+        run();
+        // SAFETY: streams of the C library; the worker, which has ended, used them last.
+        unsafe { c::fflush(null_mut()) };
+        with_workers("a worker's end", |svm, workers| {
+            let rank = svm.rank();
+            let stored = stored(workers, &copy);
+            let set = |at, word| workers.words.set(rank * WORDS + ORDER + at, word);
+            set(0, stored.len().min(MAX_STORED) as u64);
+            for (at, address) in stored.into_iter().take(MAX_STORED).enumerate() {
+                set(1 + at, address as u64);
+            }
+            workers.done.set(rank, number).map_err(fault)
+        })?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// Returns the variables that this rank has stored since it took or made a copy of them.
+fn stored(workers: &Workers, copy: &GlobalsCopy) -> Vec<usize> {
+    match OWN_GLOBALS.load(Ordering::Relaxed) {
+        true => Vec::new(),
+        false => workers.globals.stored(copy),
+    }
+}
+
 /// Waits for an order, and takes the globals that it comes with.
-fn next_order(number: u64) -> Result<Option<svm_worker>> {
+fn next_order(number: u64) -> Result<Option<(svm_worker, GlobalsCopy)>> {
     with_workers("a worker's wait", |svm, workers| {
         let rank = svm.rank();
         workers.given.wait(rank, number).map_err(fault)?;
-        let word = |at: usize| workers.orders.get(rank * WORDS + at);
+        let word = |at: usize| workers.words.get(rank * WORDS + at);
         let (function, copy, place) = (word(0), word(1) as usize, word(2) as usize);
         if function == END {
             return Ok(None);
         }
-        let (first, last) = workers.globals;
-        if place != first {
+        if place != workers.globals.start() {
             let what =
                 "globals lie at other addresses than at rank 0: link the program with -no-pie";
             return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
         }
-        if last > first {
-            let from = std::ptr::with_exposed_provenance::<u8>(copy);
-            let to = std::ptr::with_exposed_provenance_mut::<u8>(first);
-            // SAFETY: the globals of the program, which it lets be overwritten; their copy is an
-            // allocation of rank 0 of the same length, and the program is the same.
-            unsafe { from.copy_to_nonoverlapping(to, last - first) };
-        }
-        if let Some(copy) = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(copy)) {
-            svm.free(copy).map_err(fault)?;
-        }
+        let copy = GlobalsCopy::at(copy);
+        workers.globals.take(&copy)?;
         let function = std::ptr::with_exposed_provenance::<()>(function as usize);
         // SAFETY: the address of a function of this program at rank 0, where it lies as here: the
         // program has fixed addresses, as its globals show.
-        Ok(Some(unsafe { std::mem::transmute::<*const (), svm_worker>(function) }))
+        let function = unsafe { std::mem::transmute::<*const (), svm_worker>(function) };
+        Ok(Some((function, copy)))
     })
 }
 
 /// Leaves an order for a rank.
 fn order(svm: &Svm, workers: &mut Workers, rank: usize, function: u64) -> Result<()> {
-    let (first, last) = workers.globals;
-    let mut copy = 0;
+    let mut address = 0;
     if function != END {
-        let bytes = last - first;
-        let place = svm.alloc_alone(bytes as u64, Home::Node(0)).map_err(fault)?;
-        let from = std::ptr::with_exposed_provenance::<u8>(first);
-        // SAFETY: the globals of the program; the copy is a fresh allocation.
-        unsafe { from.copy_to_nonoverlapping(place.as_ptr(), bytes) };
-        copy = place.as_ptr().expose_provenance() as u64;
+        let copy = workers.globals.copy(svm, workers.copy.take())?;
+        address = copy.address();
+        workers.copy = Some(copy);
     }
-    for (at, word) in [function, copy, first as u64].into_iter().enumerate() {
-        workers.orders.set(rank * WORDS + at, word);
+    let words = [function, address as u64, workers.globals.start() as u64];
+    for (at, word) in words.into_iter().enumerate() {
+        workers.words.set(rank * WORDS + at, word);
     }
     workers.last[rank] += 1;
     workers.given.set(rank, workers.last[rank]).map_err(fault)
@@ -186,19 +249,78 @@ pub extern "C" fn svm_worker_create(function: svm_worker) -> c_int {
 }
 
 /// Waits until all functions that ::svm_worker_create has handed on have returned. Rank 0 calls it.
+/// Variables of the program that a rank has stored in meanwhile are named in one line of the error
+/// stream, since no other rank sees that, unless ::svm_workers_own_globals was called.
 ///
 /// Errors: ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
 pub extern "C" fn svm_workers_wait() -> c_int {
+    guard(|| with_workers("svm_workers_wait", |svm, workers| wait(svm, workers).map(|()| 0)))
+}
+
+fn wait(svm: &Svm, workers: &mut Workers) -> Result<()> {
+    let mut by_variable: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for rank in 1..workers.next {
+        workers.done.wait(rank, workers.last[rank]).map_err(fault)?;
+        let word = |at: usize| workers.words.get(rank * WORDS + ORDER + at) as usize;
+        for at in 0..word(0).min(MAX_STORED) {
+            by_variable.entry(word(1 + at)).or_default().push(rank);
+        }
+    }
+    workers.next = 1;
+    let Some(copy) = workers.copy.take() else { return Ok(()) };
+    for address in stored(workers, &copy).into_iter().take(MAX_STORED) {
+        by_variable.entry(address).or_default().insert(0, 0);
+    }
+    by_variable.retain(|address, _| !workers.reported.contains(address));
+    report(&by_variable);
+    workers.reported.extend(by_variable.keys());
+    copy.free(svm)
+}
+
+/// Names variables that ranks have stored in, each for itself.
+fn report(by_variable: &BTreeMap<usize, Vec<usize>>) {
+    let names = by_variable.iter().take(MAX_STORED).map(|(&address, ranks)| {
+        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+        let several = if ranks.len() == 1 { "" } else { "s" };
+        format!("{} (rank{several} {})", name_of(address), ranks.join(", "))
+    });
+    let names: Vec<String> = names.collect();
+    if !names.is_empty() {
+        console::err(&format!(
+            "clump: stored in globals while workers ran: {}. No other rank sees that: each has its \
+             own. A program whose workers share globals is built by `clump-cc --clump-threads \
+             -DCLUMP_PARMACS_THREADS`; one that means this, with -DCLUMP_PARMACS_OWN_GLOBALS",
+            names.join(", ")
+        ));
+    }
+}
+
+/// Names in a line of the error stream, if the last failure of this thread was the death of a rank,
+/// what a worker may have died of: variables that point to memory of rank 0 alone. Rank 0 calls it.
+#[unsafe(no_mangle)]
+pub extern "C" fn svm_workers_explain() {
+    let died = last(|fault| fault.is_some_and(|fault| fault.status() == S::CLUMP_ERR_RANK_DIED));
     guard(|| {
-        with_workers("svm_workers_wait", |_, workers| {
-            for rank in 1..workers.next {
-                workers.done.wait(rank, workers.last[rank]).map_err(fault)?;
+        with_workers("svm_workers_explain", |svm, workers| {
+            if !died || svm.rank() != 0 {
+                return Ok(0);
             }
-            workers.next = 1;
+            let (first, behind) = svm.addresses();
+            let found = workers.globals.private_pointers(&(first..behind));
+            let names: Vec<String> = found.into_iter().take(MAX_STORED).map(name_of).collect();
+            if !names.is_empty() {
+                console::err(&format!(
+                    "clump: a worker may have died of this: globals that point to memory of rank 0 \
+                     alone, as malloc and fopen give it: {}. Memory of G_MALLOC is shared; a program \
+                     whose workers share all is built by `clump-cc --clump-threads \
+                     -DCLUMP_PARMACS_THREADS`",
+                    names.join(", ")
+                ));
+            }
             Ok(0)
         })
-    })
+    });
 }
 
 /// Ends the other ranks, and this rank's part in the job. Rank 0 calls it, when no worker runs.
@@ -206,17 +328,20 @@ pub extern "C" fn svm_workers_wait() -> c_int {
 /// Errors: as ::clump_finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn svm_workers_end() -> c_int {
-    guard(|| {
-        with_workers("svm_workers_end", |svm, workers| {
-            (1..svm.nranks()).try_for_each(|rank| order(svm, workers, rank, END))
-        })?;
-        end().map(|()| 0)
-    })
+    guard(|| end_all().map(|()| 0))
+}
+
+fn end_all() -> Result<()> {
+    with_workers("svm_workers_end", |svm, workers| {
+        wait(svm, workers)?;
+        (1..svm.nranks()).try_for_each(|rank| order(svm, workers, rank, END))
+    })?;
+    end()
 }
 
 fn end() -> Result<()> {
     heap("the end", |svm| svm.barrier().map_err(fault))?;
-    *WORKERS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *lock_workers() = None;
     leave(current())
 }
 

@@ -6,3 +6,4 @@ mod am2;
 mod c_library;
 mod c_programs;
 mod c_threads;
+mod c_workers;

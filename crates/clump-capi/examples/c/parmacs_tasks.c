@@ -6,7 +6,7 @@
  *
  * and, unchanged, on threads:
  *
- *   cc -O2 -DCLUMP_PARMACS_THREADS -include clump/parmacs.h parmacs_tasks.c -o tasks -lm -lpthread
+ *   clump-cc -O2 -DCLUMP_PARMACS_THREADS -include clump/parmacs.h parmacs_tasks.c -o tasks -lm -lpthread
  *   ./tasks 4
  */
 #include <math.h>

@@ -29,6 +29,25 @@ typedef enum svm_home {
 } svm_home;
 
 /**
+ * How a heap is opened.
+ */
+typedef struct svm_options {
+  /**
+   * Bytes of address space; 0: 128 GiB.
+   */
+  uint64_t bytes;
+  /**
+   * Bytes of it for ::svm_alloc, that is for allocation by single ranks; 0: three quarters.
+   */
+  uint64_t dynamic_bytes;
+  /**
+   * Periods between barriers after which a page moves to the node that was its only writer; 0:
+   * pages stay.
+   */
+  uint8_t move_after;
+} svm_options;
+
+/**
  * Time of this rank since it opened the heap, in ns, by what it waited for.
  */
 typedef struct svm_breakdown {
@@ -122,6 +141,16 @@ clump_t *svm_init_abi(int abi, int *argc, char ***argv, int threads);
  * ::CLUMP_ERR_RANK_DIED.
  */
 int svm_open(clump_t *cl, uint64_t bytes);
+
+/**
+ * Opens the shared heap as ::svm_open does, with options. Collective: all ranks pass the same.
+ *
+ * Errors: as ::svm_open; ::CLUMP_ERR_ARGUMENT (null, a part larger than the heap).
+ *
+ * # Safety
+ * `options` is null or points to options.
+ */
+int svm_open_with(clump_t *cl, const struct svm_options *options);
 
 /**
  * Returns the job of this process; null before it has joined one, and after it has left.
@@ -359,11 +388,11 @@ int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
 /**
  * Begins a program whose `main` creates workers: joins the job and opens the heap, as
  * ::svm_init_abi does. Returns at rank 0. The other ranks carry out what it creates, and end with
- * the program: there it does not return.
+ * the program: there it does not return. Once it has returned, other calls of it do nothing.
  *
  * The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
  * the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
- * `-no-pie` and with libclump.so.
+ * `-no-pie` and with libclump.so. If it ends with code 0 before ::svm_workers_end, that is called.
  *
  * Errors: as ::svm_init_abi; ::CLUMP_ERR_ARGUMENT (how the program was compiled or linked).
  *
@@ -371,6 +400,12 @@ int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
  * The globals may be overwritten at ranks other than 0.
  */
 int svm_workers_begin(int abi, void *first, void *last, const void *libc_object);
+
+/**
+ * Says that the program means each rank to have globals of its own: stores in them are not
+ * reported.
+ */
+void svm_workers_own_globals(void);
 
 /**
  * Has another rank run `function`, with a copy of the globals as they are now. Rank 0 calls it.
@@ -381,10 +416,18 @@ int svm_worker_create(svm_worker function);
 
 /**
  * Waits until all functions that ::svm_worker_create has handed on have returned. Rank 0 calls it.
+ * Variables of the program that a rank has stored in meanwhile are named in one line of the error
+ * stream, since no other rank sees that, unless ::svm_workers_own_globals was called.
  *
  * Errors: ::CLUMP_ERR_RANK_DIED.
  */
 int svm_workers_wait(void);
+
+/**
+ * Names in a line of the error stream, if the last failure of this thread was the death of a rank,
+ * what a worker may have died of: variables that point to memory of rank 0 alone. Rank 0 calls it.
+ */
+void svm_workers_explain(void);
 
 /**
  * Ends the other ranks, and this rank's part in the job. Rank 0 calls it, when no worker runs.
