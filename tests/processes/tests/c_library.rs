@@ -15,7 +15,10 @@ fn compile_alone(folder: &Path, header: &str, compiler: &str, standard: &str) ->
         .unwrap();
     let mut command = Command::new(compiler);
     command.args([standard, "-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror"]);
-    command.args(if c { &["-Wstrict-prototypes", "-Wmissing-prototypes"][..] } else { &[] });
+    command.args(match c {
+        true => &["-Wstrict-prototypes", "-Wmissing-prototypes"],
+        false => &["-Wold-style-cast", "-Wshadow"],
+    });
     let done = command.arg("-I").arg(capi().join("include")).arg(source).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     if done.status.success() { String::new() } else { said }
@@ -49,6 +52,31 @@ fn headers_compile_alone_without_warnings() {
             let said = compile_alone(shop.folder(), &header, compiler, standard);
             assert!(said.is_empty(), "{header} with {compiler} {standard}:\n{said}");
         }
+    }
+}
+
+/// Checks that C++ headers name what they need of the compiler, and nothing else.
+#[test]
+fn cpp_headers_say_what_they_need() {
+    let Some(shop) = workshop("what C++ headers need") else { return };
+    let needs: [(&[&str], &str); 4] = [
+        (&["-std=c++17"], "compile with -std=c++20, or by clump-c++"),
+        (&["-std=c++11"], "compile with -std=c++20, or by clump-c++"),
+        (&["-std=c++20", "-fno-exceptions"], "leave out -fno-exceptions"),
+        (&["-std=c++20", "-fno-rtti"], "leave out -fno-rtti"),
+    ];
+    for (flags, needed) in needs {
+        let source = shop.folder().join("needs.cpp");
+        let text = "#include <clump/clump.hpp>\nint main() { clump::world(); return 0; }\n";
+        std::fs::write(&source, text).unwrap();
+        let mut command = Command::new("c++");
+        command.args(flags).arg("-fsyntax-only").arg("-I").arg(capi().join("include"));
+        let done = command.arg(source).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{flags:?}");
+        assert!(said.contains(needed), "{flags:?}: {said}");
+        let errors = said.lines().filter(|line| line.contains("error: ")).count();
+        assert!(errors <= 2, "{flags:?}: {said}");
     }
 }
 

@@ -82,6 +82,8 @@ endif()
 
 /// Returns a compiler wrapper that knows the location of libclump.
 pub fn wrapper(compiler: &str, variable: &str) -> String {
+    // The headers for C++ need this standard; words of the user come behind, and may choose another.
+    let standard = if compiler == "c++" { "-std=gnu++20 " } else { "" };
     format!(
         r#"#!/bin/sh
 # `{compiler}` (or ${variable}) with what programs that use clump need.
@@ -149,7 +151,7 @@ if [ "$threads" = yes ]; then
         set -- -Wl,-T,"$prefix/lib/{SCRIPT}" -Wl,@"$prefix/lib/{REPLACED}" "$@" -no-pie
     fi
 fi
-set -- -I"$prefix/include" "$@"
+set -- {standard}-I"$prefix/include" "$@"
 if [ "$compile_only" = no ]; then
     if [ "$link" = static ]; then
         set -- "$@" "$prefix/lib/libclump.a" {UNUSED_OUT} {SYSTEM}
@@ -250,6 +252,8 @@ mod tests {
         assert!(cmake("1.2.3", "7").contains("IMPORTED_SONAME \"libclump.so.7\""));
         assert!(cmake("1.2.3", "7").contains("\"-Wl,--gc-sections;pthread;dl;m\""));
         assert!(wrapper("cc", "CLUMP_CC").contains("libclump.a\" -Wl,--gc-sections -lpthread"));
+        assert!(wrapper("c++", "CLUMP_CXX").contains("set -- -std=gnu++20 -I\"$prefix/include\""));
+        assert!(wrapper("cc", "CLUMP_CC").contains("set -- -I\"$prefix/include\""));
         assert!(cmake_version("1.2.3").contains("STREQUAL \"1.2\""));
         assert!(wrapper("cc", "CLUMP_CC").contains("compiler=${CLUMP_CC:-cc}"));
     }

@@ -8,6 +8,8 @@
 #ifndef CLUMP_AM_HPP
 #define CLUMP_AM_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/am.h"
 #include "clump/world.hpp"
 
@@ -286,11 +288,11 @@ class endpoint {
         const int status = clump_poll_until(
             get(),
             [](void *given) -> int {
-                asked &it = *static_cast<asked *>(given);
+                asked &wanted = *static_cast<asked *>(given);
                 try {
-                    return it.done() ? 1 : 0;
+                    return wanted.done() ? 1 : 0;
                 } catch (...) {
-                    it.thrown = std::current_exception();
+                    wanted.thrown = std::current_exception();
                     return 1;
                 }
             },

@@ -9,6 +9,12 @@
 #ifndef CLUMP_AM_FAST_INLINE_H
 #define CLUMP_AM_FAST_INLINE_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+/* C++ programs may ask for warnings about casts of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 /* A slot of a lane: one cache line. The header publishes it: 16 bits lap, 4 kind (1: words only), 4
  * number of words, 8 handler; behind it up to seven words. */
 typedef struct clump_layout_lane_slot {
@@ -207,5 +213,9 @@ static __inline__ int clump_try_request_inline(clump_ep *ep, int dest, int handl
     }
     return clump_try_request_words(ep, dest, handler, words, count);
 }
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* CLUMP_AM_FAST_INLINE_H */

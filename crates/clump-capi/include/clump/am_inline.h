@@ -24,6 +24,12 @@
 
 #include "clump/am_fast_inline.h"
 
+#if defined(__cplusplus) && defined(__GNUC__)
+/* C++ programs may ask for warnings about casts of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 /* Returns the context of the handler that runs (clump_ep_handler_with); `token` must be its. */
 static __inline__ void *clump_token_context(const clump_token *token) {
     return token ? ((const clump_layout_ep *)(const void *)token)->context : NULL;
@@ -162,6 +168,10 @@ int clump_defer_bulk(clump_token *token, int dest, int handler, const void *payl
     return clump_defer_bulk_words(token, dest, handler, payload, bytes, w.all, w.count);
 }
 
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 
 #endif /* CLUMP_AM_INLINE_H */

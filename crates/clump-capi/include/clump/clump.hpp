@@ -8,6 +8,8 @@
 #ifndef CLUMP_CLUMP_HPP
 #define CLUMP_CLUMP_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/am.hpp"
 #include "clump/pgas.hpp"
 #include "clump/remote.hpp"

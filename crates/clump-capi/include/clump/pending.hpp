@@ -2,6 +2,8 @@
 #ifndef CLUMP_PENDING_HPP
 #define CLUMP_PENDING_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/pending.h"
 #include "clump/result.hpp"
 

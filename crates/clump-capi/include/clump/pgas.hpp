@@ -2,6 +2,8 @@
 #ifndef CLUMP_PGAS_HPP
 #define CLUMP_PGAS_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/pgas.h"
 #include "clump/rma.hpp"
 
@@ -28,7 +30,7 @@ class pgas {
     explicit pgas(world &cl) : it_(detail::or_throw(clump_pgas_open(cl.get()))) {}
     result<void> sync() { return detail::nothing(clump_pgas_sync(get())); }
     result<void> quiet() { return detail::nothing(clump_pgas_quiet(get())); }
-    result<void> store_sync(size_t bytes) { return detail::nothing(clump_pgas_store_sync(get(), bytes)); }
+    result<void> store_sync(size_t size) { return detail::nothing(clump_pgas_store_sync(get(), size)); }
     result<void> all_store_sync() { return detail::nothing(clump_pgas_all_store_sync(get())); }
     result<void> barrier() { return detail::nothing(clump_pgas_barrier(get())); }
     result<void> flush() { return detail::nothing(clump_pgas_flush(get())); }
@@ -83,6 +85,8 @@ template <class T> class element {
     result<T> fetch_add(T operand) { return fetch(CLUMP_ADD, operand); }
     result<T> fetch_min(T operand) { return fetch(CLUMP_ATOMIC_MIN, operand); }
     result<T> fetch_max(T operand) { return fetch(CLUMP_ATOMIC_MAX, operand); }
+    result<T> fetch_and(T operand) { return fetch(CLUMP_BIT_AND, operand); }
+    result<T> fetch_or(T operand) { return fetch(CLUMP_BIT_OR, operand); }
     result<T> fetch_xor(T operand) { return fetch(CLUMP_BIT_XOR, operand); }
     result<T> swap(T value) { return fetch(CLUMP_SWAP, value); }
     result<T> compare_swap(T expected, T desired) {
@@ -171,14 +175,29 @@ class phase {
     template <class T> result<void> get(const element<T> &from, T &to) {
         return detail::nothing(clump_pgas_get(gas_->get(), &to, from.ptr().at, sizeof to));
     }
-    template <class T> result<void> get(global_ptr<T> from, std::span<T> to) {
+    template <class T> result<void> get(global_ptr<T> from, std::span<std::type_identity_t<T>> to) {
         return detail::nothing(clump_pgas_get(gas_->get(), to.data(), from.at, to.size_bytes()));
     }
-    template <class T> result<void> put(global_ptr<T> to, std::span<const T> from) {
+    template <class T> result<void> put(global_ptr<T> to, std::span<const std::type_identity_t<T>> from) {
         return detail::nothing(clump_pgas_put(gas_->get(), to.at, from.data(), from.size_bytes()));
     }
-    template <class T> result<void> store(global_ptr<T> to, std::span<const T> from) {
+    template <class T> result<void> store(global_ptr<T> to, std::span<const std::type_identity_t<T>> from) {
         return detail::nothing(clump_pgas_store(gas_->get(), to.at, from.data(), from.size_bytes()));
+    }
+    /* Writes blocks of so many elements, which lie one behind the other in `from`, to blocks whose
+     * beginnings are `stride` elements apart. */
+    template <class T>
+    result<void> put_strided(global_ptr<T> to, size_t block, size_t stride,
+                             std::span<const std::type_identity_t<T>> from) {
+        return detail::nothing(clump_pgas_put_strided(gas_->get(), to.at, block * sizeof(T), stride * sizeof(T),
+                                                      from.data(), from.size_bytes()));
+    }
+    /* Reads such blocks, at once. */
+    template <class T>
+    result<void> get_strided(global_ptr<T> from, size_t block, size_t stride,
+                             std::span<std::type_identity_t<T>> to) {
+        return detail::nothing(clump_pgas_get_strided(gas_->get(), to.data(), from.at, block * sizeof(T),
+                                                      stride * sizeof(T), to.size_bytes()));
     }
     result<void> end() { return std::exchange(gas_, nullptr)->sync(); }
 

@@ -4,6 +4,12 @@
 #ifndef CLUMP_PGAS_INLINE_H
 #define CLUMP_PGAS_INLINE_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+/* C++ programs may ask for warnings about casts of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 /* Returns the pointer `bytes` bytes further on, or back; it may point anywhere, but only be used
  * inside the memory that it was made of. */
 static __inline__ clump_gptr clump_gptr_add(clump_gptr at, int64_t bytes) {
@@ -70,5 +76,9 @@ CLUMP_PGAS_NUMBER_(double, f64, CLUMP_F64)
 #undef CLUMP_PGAS_NUMBER_
 #undef CLUMP_PGAS_WAITED_
 #undef CLUMP_PGAS_BEGUN_
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* CLUMP_PGAS_INLINE_H */

@@ -3,6 +3,13 @@
 #ifndef CLUMP_REMOTE_HPP
 #define CLUMP_REMOTE_HPP
 
+#include "clump/standard.hpp"
+
+#if !defined(__cpp_rtti)
+#error "clump/remote.hpp needs names of types: leave out -fno-rtti, or include other headers of clump"
+#include <clump/needs-rtti> /* ends the compilation here */
+#endif
+
 #include "clump/pgas.hpp"
 
 #include <cstddef>
@@ -106,12 +113,12 @@ template <class R> class future {
     /* Once. */
     result<R> wait() {
         if constexpr (std::is_void_v<R>) {
-            const int bytes = clump_future_wait(it_.release(), nullptr, 0);
-            return detail::nothing(bytes < 0 ? bytes : 0);
+            const int got = clump_future_wait(it_.release(), nullptr, 0);
+            return detail::nothing(got < 0 ? got : 0);
         } else {
             R value;
-            const int bytes = clump_future_wait(it_.release(), &value, sizeof value);
-            return detail::either(bytes < 0 ? bytes : 0, value);
+            const int got = clump_future_wait(it_.release(), &value, sizeof value);
+            return detail::either(got < 0 ? got : 0, value);
         }
     }
     clump_future *get() const noexcept { return it_.get(); }
@@ -138,8 +145,8 @@ class remote_calls {
     /* Begins to call a function at a rank. */
     template <class R, class... A>
     result<future<R>> call(remote_fn<R, A...> function, int rank, std::type_identity_t<A>... arguments) {
-        const auto bytes = packed<A...>(arguments...);
-        clump_future *begun = clump_call_begin(it_.get(), rank, function.number, bytes.data(), bytes.size());
+        const auto sent = packed<A...>(arguments...);
+        clump_future *begun = clump_call_begin(it_.get(), rank, function.number, sent.data(), sent.size());
         if (begun == nullptr) return error::last();
         return future<R>(begun);
     }
@@ -147,8 +154,8 @@ class remote_calls {
     /* Calls a function at a rank, and does not wait for it: end does. */
     template <class R, class... A>
     result<void> send(remote_fn<R, A...> function, int rank, std::type_identity_t<A>... arguments) {
-        const auto bytes = packed<A...>(arguments...);
-        return detail::nothing(clump_call_send(it_.get(), rank, function.number, bytes.data(), bytes.size()));
+        const auto sent = packed<A...>(arguments...);
+        return detail::nothing(clump_call_send(it_.get(), rank, function.number, sent.data(), sent.size()));
     }
 
     result<void> poll() { return detail::nothing(clump_calls_poll(it_.get())); }
@@ -169,9 +176,9 @@ class remote_calls {
     }
     template <class... A>
     static std::vector<std::byte> packed(const std::remove_reference_t<A> &...arguments) {
-        std::vector<std::byte> bytes;
-        (detail::append(bytes, detail::on_wire<A>::of(arguments)), ...);
-        return bytes;
+        std::vector<std::byte> sent;
+        (detail::append(sent, detail::on_wire<A>::of(arguments)), ...);
+        return sent;
     }
     std::vector<std::unique_ptr<detail::remote_body>> bodies_;
     detail::owned<clump_calls, clump_calls_close> it_;

@@ -3,6 +3,8 @@
 #ifndef CLUMP_RESULT_HPP
 #define CLUMP_RESULT_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/job.h"
 
 #include <optional>

@@ -2,6 +2,8 @@
 #ifndef CLUMP_RMA_HPP
 #define CLUMP_RMA_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/pending.hpp"
 #include "clump/rma.h"
 #include "clump/world.hpp"
@@ -95,6 +97,11 @@ class target {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_put(get(), offset, from.data(), from.size_bytes()));
     }
+    template <class T>
+        requires(!std::is_const_v<T>)
+    result<void> put(uint64_t offset, std::span<T> from) {
+        return put(offset, std::span<const T>(from));
+    }
     template <class T> result<void> get(uint64_t offset, std::span<T> to) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get(get(), offset, to.data(), to.size_bytes()));
@@ -105,6 +112,11 @@ class target {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_put_strided(get(), &to, from.data(), from.size_bytes()));
     }
+    template <class T>
+        requires(!std::is_const_v<T>)
+    result<void> put_strided(const strides &to, std::span<T> from) {
+        return put_strided(to, std::span<const T>(from));
+    }
     template <class T> result<void> get_strided(const strides &from, std::span<T> to) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get_strided(get(), &from, to.data(), to.size_bytes()));
@@ -113,6 +125,11 @@ class target {
     template <class T> result<void> put_signal(uint64_t offset, std::span<const T> from, const clump_signal &then) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_put_signal(get(), offset, from.data(), from.size_bytes(), &then));
+    }
+    template <class T>
+        requires(!std::is_const_v<T>)
+    result<void> put_signal(uint64_t offset, std::span<T> from, const clump_signal &then) {
+        return put_signal(offset, std::span<const T>(from), then);
     }
     result<void> signal(uint64_t offset, uint64_t value, bool adds = false) {
         return detail::nothing(clump_rma_signal(get(), offset, value, adds));

@@ -9,6 +9,12 @@
 #ifndef CLUMP_RMA_INLINE_H
 #define CLUMP_RMA_INLINE_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+/* C++ programs may ask for warnings about casts of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #if !defined(__GNUC__)
 #error "these headers use the atomic builtins of GCC and Clang"
 #endif
@@ -137,5 +143,9 @@ CLUMP_ALL_OPERATIONS_(uint32_t, u32, 4)
 #undef CLUMP_FETCHING_OPERATION_
 #undef CLUMP_SILENT_OPERATION_
 #undef CLUMP_CHOOSING_OPERATION_
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* CLUMP_RMA_INLINE_H */

@@ -9,6 +9,8 @@
 #ifndef CLUMP_TASK_HPP
 #define CLUMP_TASK_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/result.hpp"
 
 #include <concepts>
@@ -266,8 +268,8 @@ template <class... T> class join_awaiter : join_counter {
 
   private:
     /* The last first, because each is put before those that are ready. */
-    template <size_t... I> void begin(promise_base &parent, std::index_sequence<I...>) noexcept {
-        (parent.begin_child(std::get<sizeof...(T) - 1 - I>(works_), *this), ...);
+    template <size_t... I> void begin(promise_base &waiting, std::index_sequence<I...>) noexcept {
+        (waiting.begin_child(std::get<sizeof...(T) - 1 - I>(works_), *this), ...);
     }
     std::tuple<task<T>...> works_;
 };

@@ -8,6 +8,8 @@
 #ifndef CLUMP_TASK_GROUP_HPP
 #define CLUMP_TASK_GROUP_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/pgas.hpp"
 #include "clump/remote.hpp"
 #include "clump/task.hpp"

@@ -3,6 +3,8 @@
 #ifndef CLUMP_TEAM_HPP
 #define CLUMP_TEAM_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/pending.hpp"
 #include "clump/team.h"
 

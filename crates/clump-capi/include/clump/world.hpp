@@ -2,6 +2,8 @@
 #ifndef CLUMP_WORLD_HPP
 #define CLUMP_WORLD_HPP
 
+#include "clump/standard.hpp"
+
 #include "clump/result.hpp"
 #include "clump/team.hpp"
 

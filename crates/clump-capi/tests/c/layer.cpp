@@ -149,7 +149,7 @@ static void memory(clump::world &cl) {
     EXPECT(first.compare_swap<uint64_t>(own, 4, 5).value() == 4);
     EXPECT(first.atomic<uint64_t>(own, CLUMP_ATOMIC_MAX, 50).value() == 5);
     std::vector<int> out(16, cl.rank()), in(16, -1);
-    GOOD(all.at((cl.rank() + 1) % cl.nranks()).put(1024, std::span<const int>(out)));
+    GOOD(all.at((cl.rank() + 1) % cl.nranks()).put(1024, std::span(out)));
     GOOD(rma.quiet());
     GOOD(all.at((cl.rank() + 1) % cl.nranks()).get(1024, std::span<int>(in)));
     EXPECT(in == out);
@@ -189,7 +189,7 @@ static void more_memory(clump::world &cl) {
     std::vector<uint64_t> out(40), in(40, 0);
     std::iota(out.begin(), out.end(), 100 * uint64_t(cl.rank()));
     const clump::strides thirds{8, 8, 24};
-    GOOD(next.put_strided(thirds, std::span<const uint64_t>(out)));
+    GOOD(next.put_strided(thirds, std::span(out)));
     GOOD(rma.quiet());
     GOOD(next.get_strided(thirds, std::span<uint64_t>(in)));
     EXPECT(in == out);
@@ -228,7 +228,7 @@ static void more_memory(clump::world &cl) {
 
     // Data that was put is there when its signal is.
     const clump_signal then{next.name().value, 6000, 1, 1};
-    GOOD(next.put_signal(5000, std::span<const uint64_t>(out), then));
+    GOOD(next.put_signal(5000, std::span(out), then));
     EXPECT(own.wait_until(6000, clump::comparison::at_least, 1).value() == 1);
     EXPECT(words[625] == before && words[664] == before + 39);
     GOOD(cl.barrier());

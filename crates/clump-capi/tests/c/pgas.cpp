@@ -30,6 +30,8 @@ int main(int argc, char **argv) {
         EXPECT(!table[n].add(1).has_value() && !table[n].read().has_value());
         for (uint64_t here : table.local()) EXPECT(here == 3 * ranks);
         GOOD(gas.barrier());
+        const uint64_t last = table[n - 1].fetch_or(0).value() & table[n - 1].fetch_and(~uint64_t{0}).value();
+        EXPECT(last == 3 * ranks);
         const uint64_t ticket = table[0].fetch_add(1).value();
         EXPECT(ticket >= 3 * ranks && ticket < 4 * ranks);
         EXPECT(table.ptr(1) == table.ptr(1 + ranks) - 1);
@@ -43,9 +45,9 @@ int main(int argc, char **argv) {
         EXPECT(points.local().size() == 4 && points.owner(4 * ranks - 1).value() == cl.nranks() - 1);
         const float me = static_cast<float>(cl.rank());
         GOOD(points[static_cast<size_t>(next) * 4].put({me, 1, 2}));
-        const std::vector<point> more(3, point{me, 3, 4});
+        std::vector<point> more(3, point{me, 3, 4});
         clump::phase ph(gas);
-        GOOD(ph.put(points.on(next) + 1, std::span<const point>(more)));
+        GOOD(ph.put(points.on(next) + 1, std::span(more)));
         GOOD(ph.end());
         GOOD(gas.all_store_sync());
         const float before = static_cast<float>((cl.rank() + cl.nranks() - 1) % cl.nranks());
@@ -55,6 +57,18 @@ int main(int argc, char **argv) {
         GOOD(reads.get(points.on(next), std::span(back)));
         GOOD(reads.end());
         EXPECT(back[0].x == me && back[3].z == 4);
+        GOOD(gas.barrier());
+        // Every second element of the next rank.
+        const std::vector<point> apart(2, point{5, 6, me});
+        clump::phase strided(gas);
+        GOOD(strided.put_strided(points.on(next), 1, 2, apart));
+        GOOD(strided.end());
+        GOOD(gas.all_store_sync());
+        clump::phase reading(gas);
+        GOOD(reading.get_strided(points.on(next), 1, 2, std::span(back).first(2)));
+        GOOD(reading.end());
+        EXPECT(back[0].z == me && back[1].z == me && points.local()[0].y == 6 && points.local()[1].y == 3);
+        EXPECT(points.local()[2].y == 6 && points.local()[3].y == 3);
         GOOD(gas.barrier());
     }
     {
