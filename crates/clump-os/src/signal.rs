@@ -11,8 +11,18 @@ pub const INTERRUPT: u8 = libc::SIGINT as u8;
 pub const KILL: u8 = libc::SIGKILL as u8;
 /// The polite request to end.
 pub const TERMINATE: u8 = libc::SIGTERM as u8;
+/// Ctrl-\, the request to end and to leave a dump.
+pub const QUIT: u8 = libc::SIGQUIT as u8;
 /// Signals by which a user ends a program.
-pub const ENDS: [u8; 3] = [INTERRUPT, TERMINATE, HANGUP];
+pub const ENDS: [u8; 4] = [INTERRUPT, TERMINATE, HANGUP, QUIT];
+/// Ctrl-Z.
+pub const TERMINAL_STOP: u8 = libc::SIGTSTP as u8;
+/// A process in the background reads the terminal.
+pub const TERMINAL_INPUT: u8 = libc::SIGTTIN as u8;
+/// Signals whose meaning is the program's: batch systems send them as warnings, a terminal when its
+/// size changes.
+pub const OF_PROGRAMS: [u8; 5] =
+    [libc::SIGUSR1 as u8, libc::SIGUSR2 as u8, libc::SIGALRM as u8, CPU_TIME, libc::SIGWINCH as u8];
 /// A child ended, stopped or continued.
 pub const CHILD: u8 = libc::SIGCHLD as u8;
 /// Stops a process.
@@ -218,6 +228,9 @@ pub fn name(signal: u8) -> &'static str {
         libc::SIGABRT => "SIGABRT",
         libc::SIGSEGV => "SIGSEGV",
         libc::SIGBUS => "SIGBUS",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGALRM => "SIGALRM",
         libc::SIGXCPU => "SIGXCPU",
         libc::SIGXFSZ => "SIGXFSZ",
         _ => "",

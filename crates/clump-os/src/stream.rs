@@ -88,8 +88,12 @@ impl ByteStream {
     /// # Errors
     /// It is closed, or no more descriptors are allowed.
     pub fn standard_input() -> Result<Self> {
-        let name = "standard input".to_owned();
-        let fd = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)
+        Self::shared(&std::io::stdin(), "standard input".to_owned())
+    }
+
+    /// Opens `file` under a descriptor of its own, which shares its position.
+    pub(crate) fn shared(file: &impl AsFd, name: String) -> Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(file, 3)
             .map_err(|e| OsError::new(format!("opening {name}"), e))?;
         Ok(Self { fd, name })
     }
@@ -148,6 +152,12 @@ impl ByteStream {
     pub fn is_waited_for(&self) -> bool {
         let file = || rustix::fs::fstat(&self.fd).map(|stat| FileKind::from_stat(&stat));
         !matches!(file(), Ok(FileKind::Regular(_) | FileKind::MemoryDevice | FileKind::BlockDevice))
+    }
+
+    /// Returns true if it is a terminal that another process group reads: this one is in the
+    /// background.
+    pub fn is_in_background(&self) -> bool {
+        rustix::termios::tcgetpgrp(&self.fd).is_ok_and(|group| group != rustix::process::getpgrp())
     }
 
     fn error(&self, verb: &str, errno: Errno) -> OsError {
