@@ -90,7 +90,7 @@ impl MappedPeer {
             _ if dead => Reason::PeerLost,
             Openness::Open => Reason::BadTag,
             Openness::Closed => Reason::EndpointGone,
-            Openness::Absent => Reason::NoSuchEndpoint,
+            Openness::Awaited | Openness::WasOpen | Openness::Absent => Reason::NoSuchEndpoint,
         }
     }
 }

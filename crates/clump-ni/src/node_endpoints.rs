@@ -84,7 +84,7 @@ impl NodeEndpoints {
     ) -> Result<T, Refusal> {
         let name = Name::from_bits(to);
         self.with_entry(name, |endpoint_entry| {
-            match standing(&endpoint_entry.block, name) {
+            match state_of(&endpoint_entry.block, name) {
                 EndpointState::Open => {}
                 // An endpoint that is not open yet has no segment to write to.
                 EndpointState::Awaited => return Err(Refusal::BadOffset),
@@ -128,7 +128,7 @@ impl EndpointTable for NodeEndpoints {
         if self.memory.death_of(name.rank()).is_some() {
             return Err(Refusal::PeerLost);
         }
-        self.with_entry(name, |endpoint_entry| match standing(&endpoint_entry.block, name) {
+        self.with_entry(name, |endpoint_entry| match state_of(&endpoint_entry.block, name) {
             EndpointState::Open if tag.is_none_or(|tag| endpoint_entry.block.admits_tag(tag)) => {
                 Ok(INDEX)
             }
@@ -174,18 +174,15 @@ enum EndpointState {
     Not(Refusal),
 }
 
-fn standing(block: &EndpointBlock, name: Name) -> EndpointState {
+/// Returns the state of an endpoint of this node, of one load of its word: its rank may open it
+/// meanwhile.
+fn state_of(block: &EndpointBlock, name: Name) -> EndpointState {
     match block.openness(name.generation()) {
         Openness::Open => EndpointState::Open,
-        Openness::Closed => EndpointState::Not(Refusal::EndpointGone),
         // Only the name of the first endpoint of a rank is known before it is open.
-        Openness::Absent if name.index() == 0 && block.is_awaited_as(name.generation()) => {
-            EndpointState::Awaited
-        }
-        Openness::Absent if block.was_open_as(name.generation()) => {
-            EndpointState::Not(Refusal::EndpointGone)
-        }
-        Openness::Absent => EndpointState::Not(Refusal::NoSuchEndpoint),
+        Openness::Awaited if name.index() == 0 => EndpointState::Awaited,
+        Openness::Closed | Openness::WasOpen => EndpointState::Not(Refusal::EndpointGone),
+        Openness::Awaited | Openness::Absent => EndpointState::Not(Refusal::NoSuchEndpoint),
     }
 }
 

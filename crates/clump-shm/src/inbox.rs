@@ -77,12 +77,13 @@ impl<L> Inbox<L> {
             let offset = node.endpoint_offset(rank, index)?;
             let header = node.map(offset, ENDPOINT_HEADER)?;
             let block: Shared<EndpointBlock> = place(&header, 0)?;
-            if block.is_open() {
+            let (generation, is_open) = block.last_opened();
+            if is_open {
                 open += 1;
                 continue;
             }
             let map = node.map(offset, g.endpoint_bytes())?;
-            if block.generation() != 0 && !reuse::clear(node, &map, &block)? {
+            if generation != 0 && !reuse::clear(node, &map, &block)? {
                 continue;
             }
             return Self::take(node, rank, index, tag, map);
@@ -96,7 +97,7 @@ impl<L> Inbox<L> {
         debug_assert_eq!(map.bytes(), g.endpoint_bytes(), "all queues and lanes are mapped");
         let requests = QueueReceiver::new(queue_parts(&map, &block, 0, g)?);
         let replies = QueueReceiver::new(queue_parts(&map, &block, 1, g)?);
-        let generation = block.generation() + 1;
+        let generation = block.last_opened().0 + 1;
         let name = Name::new(rank, index as u8, generation);
         debug_assert_eq!((name.rank(), usize::from(name.index())), (rank, index), "nothing is cut");
         block.open(generation, tag);

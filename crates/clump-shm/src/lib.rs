@@ -33,6 +33,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod access;
 pub mod barrier;
 pub mod bulk;
 mod control;

@@ -359,7 +359,7 @@ impl NodeMemory {
         for index in 0..ENDPOINTS {
             let block = self.endpoint_block(rank, index)?;
             // Indices are taken from the lowest, so the first that was never used ends the list.
-            if block.generation() == 0 {
+            if block.last_opened().0 == 0 {
                 break;
             }
             blocks.push(block);

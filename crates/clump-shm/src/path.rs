@@ -3,6 +3,7 @@
 
 mod lanes;
 
+use crate::access::AccessLine;
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
 use crate::endpoint_parts::{lane_parts, queue_parts};
@@ -136,7 +137,7 @@ impl Path {
             }
             None => PathKind::Queue(queue_parts(&map, &block, queue_index, node.geometry())?, bell),
         };
-        let open_word = EndpointBlock::open_word(to.generation());
+        let open_word = AccessLine::open_word(to.generation());
         debug_assert_eq!(open_word >> 8, u64::from(to.generation()), "it is open as this one");
         let node = node.clone();
         let exports = target.part(crate::rank::RankBlock::exports);
@@ -434,7 +435,8 @@ impl Path {
     pub fn take_back(&mut self, each: impl FnMut(Header, &[u64], &[u8])) {
         // Another endpoint has the index now, or another sender the lane, because nothing of ours
         // was left there. Messages of ours to that one must stay.
-        if self.openness() == Openness::Absent || self.lost_lane() {
+        let is_target = matches!(self.openness(), Openness::Open | Openness::Closed);
+        if !is_target || self.lost_lane() {
             return;
         }
         match &mut self.way {

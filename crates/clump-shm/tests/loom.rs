@@ -4,6 +4,7 @@
 #[cfg(loom)]
 mod model;
 
+mod loom_access;
 mod loom_barrier;
 mod loom_doorbell;
 mod loom_lane;

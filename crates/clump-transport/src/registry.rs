@@ -141,11 +141,8 @@ impl EndpointTable for RankEndpoints {
         match entry.block.openness(name.generation()) {
             Openness::Open if tag.is_none_or(|tag| entry.block.admits_tag(tag)) => Ok(name.index()),
             Openness::Open => Err(Refusal::BadTag),
-            Openness::Closed => Err(Refusal::EndpointGone),
-            Openness::Absent if (1..entry.name.generation()).contains(&name.generation()) => {
-                Err(Refusal::EndpointGone)
-            }
-            Openness::Absent => Err(Refusal::NoSuchEndpoint),
+            Openness::Closed | Openness::WasOpen => Err(Refusal::EndpointGone),
+            Openness::Awaited | Openness::Absent => Err(Refusal::NoSuchEndpoint),
         }
     }
 

@@ -15,7 +15,7 @@ impl NodeMemory {
     pub fn set_knobs(&self, words: &[u64; KNOB_WORDS]) -> Result<()> {
         self.job().set_knobs(words);
         for rank in self.local_ranks() {
-            for block in self.endpoint_blocks(rank)?.iter().filter(|block| block.is_open()) {
+            for block in self.endpoint_blocks(rank)?.iter().filter(|block| block.last_opened().1) {
                 // A poll that finds the doorbell rung does more than usual; the queue may be empty.
                 block.doorbell().ring(REPLY_QUEUE);
             }

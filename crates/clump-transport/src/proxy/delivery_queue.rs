@@ -37,7 +37,18 @@ struct EndpointDelivery {
     waiting: VecDeque<Waiting>,
 }
 
+/// Returns true if a message may not enter an open endpoint.
+fn refuses(path: &Path, forward: &Forward<'_>) -> bool {
+    let is_request = !forward.reply && forward.lost.is_none();
+    is_request && path.is_open() && !path.admits(forward.route.tag)
+}
+
 impl EndpointDelivery {
+    /// Returns true if the endpoint is open, and a message may not enter it.
+    fn refuses(&self, forward: &Forward<'_>) -> bool {
+        self.path.as_ref().is_some_and(|path| refuses(path, forward))
+    }
+
     /// Delivers the waiting messages, as far as there is room, and tells `questions` of each.
     /// Requests that arrived before the endpoint was open have not shown their tags yet: those that
     /// may not enter go into `refused`.
@@ -49,10 +60,7 @@ impl EndpointDelivery {
             let decoded = Forward::decode(*header, words, payload, &mut spill);
             debug_assert!(decoded.is_some(), "what waits was encoded here");
             if let Some((forward, payload)) = decoded
-                && !forward.reply
-                && forward.lost.is_none()
-                && path.is_open()
-                && !path.admits(forward.route.tag)
+                && refuses(path, &forward)
             {
                 refused.push(forward.to_queued(payload.to_vec()));
             } else if !push(path, *header, words, payload) {
@@ -136,9 +144,13 @@ impl DeliveryQueue {
             debug_assert!(false, "packets have no more words than fit");
             return;
         };
-        let Some(delivery_queue) = endpoint_delivery(memory, *me, all, to) else {
+        let Some((delivery_queue, is_new)) = endpoint_delivery(memory, *me, all, to) else {
             return return_to_sender(wire, forward, payload, Refusal::NoSuchEndpoint);
         };
+        // A message that was admitted because its endpoint was awaited has not shown its tag.
+        if is_new && delivery_queue.refuses(forward) {
+            return return_to_sender(wire, forward, payload, Refusal::BadTag);
+        }
         let ready = match &mut delivery_queue.path {
             Some(path) if !path.is_open() => {
                 return return_to_sender(wire, forward, payload, Refusal::EndpointGone);
@@ -297,15 +309,15 @@ impl DeliveryQueue {
     }
 }
 
-/// Returns the delivery queue of the endpoint of that name; `None` if it cannot be one of this
-/// node.
+/// Returns the delivery queue of the endpoint of that name, and true if its path is new; `None` if
+/// it cannot be one of this node.
 #[inline]
 fn endpoint_delivery<'a>(
     memory: &NodeMemory,
     me: Name,
     all: &'a mut HashMap<u64, EndpointDelivery>,
     to: u64,
-) -> Option<&'a mut EndpointDelivery> {
+) -> Option<(&'a mut EndpointDelivery, bool)> {
     let delivery_queue = match all.entry(to) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(new) => {
@@ -317,18 +329,21 @@ fn endpoint_delivery<'a>(
         }
     };
     debug_assert_eq!(delivery_queue.name.to_bits(), to, "a queue is its endpoint's");
-    if delivery_queue.path.is_none() {
+    let was_open = delivery_queue.path.is_some();
+    if !was_open {
         delivery_queue.path = route_to(memory, me, delivery_queue.name);
     }
-    Some(delivery_queue)
+    let is_new = !was_open && delivery_queue.path.is_some();
+    Some((delivery_queue, is_new))
 }
 
-/// Returns the path to an endpoint, if it is open.
+/// Returns the path to an endpoint; none while it is awaited. One that closes meanwhile has a path
+/// that is not open, which is looked at before anything is sent.
 #[cold]
 fn route_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
     debug_assert!(memory.is_local(name.rank()), "only endpoints of this node have lanes here");
     let block = memory.endpoint_block(name.rank(), usize::from(name.index())).ok()?;
-    if block.is_awaited_as(name.generation()) {
+    if block.openness(name.generation()) == Openness::Awaited {
         return None;
     }
     // Nothing is answered on these lanes; they are lanes of requests all the same.
