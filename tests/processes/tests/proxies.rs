@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_process_tests::cables::stuck;
+use clump_process_tests::proxy_starts::proxy_starts;
 use clump_process_tests::{Folder, Job, program, signals};
 use std::ffi::OsString;
 
@@ -27,6 +28,11 @@ fn barriers_and_messages() {
         job(shape, "barrier 50").finish().expect_clean();
         job(shape, "talk 10").finish().expect_clean();
     }
+}
+
+#[test]
+fn starts_of_random_shapes_end_beside_load_and_pauses() {
+    proxy_starts(10, 37, |what| println!("{what}"));
 }
 
 #[test]

@@ -18,6 +18,8 @@ const UPDATE_KILLS: &str = "100";
 const AGENTS: [&str; 2] = ["200", "600"];
 /// Starts of jobs after which no shared memory may be left.
 const STARTS: &str = "1000";
+/// Starts of jobs by proxies, in random shapes, beside load and pauses.
+const PROXY_STARTS: &str = "10000";
 
 /// Runs jobs under random adverse conditions.
 ///
@@ -44,11 +46,13 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
         ("lock-storm", vec![KILLS, "1"]),
         ("update-storm", vec![UPDATE_KILLS, "1"]),
         ("start-storm", vec![STARTS]),
+        ("start-storm", vec![PROXY_STARTS, "proxies"]),
     ];
     for (program, args) in storms {
         let mut storm = Command::new(site.target.join("release").join(program));
         storm.args(args).env("TMPDIR", site.scratch()?).current_dir(&site.root);
-        let ended = command::run(&mut storm, RUN * 5)?;
+        let limit = if program == "start-storm" { RUN * 40 } else { RUN * 5 };
+        let ended = command::run(&mut storm, limit)?;
         if !ended.success {
             return Ok(plain(false, &format!("{program}: {}", ended.why)));
         }
