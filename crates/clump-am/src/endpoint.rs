@@ -14,9 +14,11 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
+use crate::kept_failures::take_kept_failure;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, Pollable, WaitFor, block_on, enroll};
+use crate::progress::{Pollable, block_on, enroll};
 use crate::region::Region;
+use crate::wait_for::{Condition, WaitFor};
 
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
@@ -357,6 +359,12 @@ impl<H: Ownership> Endpoint<H> {
     /// Returns the rank's context.
     pub fn context(&self) -> &Arc<RankContext> {
         &self.context
+    }
+
+    /// Returns a failure of another endpoint of this thread that a wait of this one has kept
+    /// ([`WaitFor::keeps_failures`]), if there is one: its next poll would report it.
+    pub fn take_kept_failure(&self) -> Option<crate::Error> {
+        take_kept_failure(self.hold.cell())
     }
 
     /// Blocks until `what` is done, polling this endpoint and all others of this thread; a

@@ -19,6 +19,12 @@ impl Error {
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
+
+    /// Returns true if a collective reports an error that is not its own: it is over, and this rank
+    /// took part in it.
+    pub fn took_part(&self) -> bool {
+        matches!(self.kind(), ErrorKind::TookPart(_))
+    }
 }
 
 impl From<ErrorKind> for Error {
@@ -175,6 +181,20 @@ pub enum ErrorKind {
     /// The network between nodes cannot be used.
     #[error("the network between nodes cannot be used: {0}")]
     Network(String),
+    /// A message of a collective came back from a rank that lives.
+    #[error(
+        "rank {rank} lives, but a message of a collective to it came back ({reason}): this rank and \
+         it cannot go on together"
+    )]
+    CollectiveReturned {
+        /// The rank it was sent to.
+        rank: u32,
+        /// Reason for the return.
+        reason: crate::Reason,
+    },
+    /// An error that does not belong to the collective that reports it.
+    #[error("this rank took part in the collective, which is over; before, or meanwhile: {0}")]
+    TookPart(Error),
     /// Ranks call different collectives, or give values of different sizes to one.
     #[error("the ranks do not execute the same collective: {0}")]
     Disagreement(String),

@@ -7,9 +7,11 @@
 
 use crate::context::RankContext;
 use crate::core::Core;
-use crate::error::{ErrorKind, Result};
-use clump_shm::rank::{Published, RankState, WaitReason};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kept_failures::{KeptFailures, note_kept};
+use crate::wait_for::WaitFor;
 use clump_os::thread_value;
+use clump_shm::rank::{Published, RankState};
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters, EventKind};
 use clump_transport::Network;
@@ -17,8 +19,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Longest sleep without a wake-up: the condition may be one that no message announces.
-pub(crate) const NAP: Duration = Duration::from_millis(10);
 /// Longest sleep while waiting for room that only the timers of the rank's own stack may announce.
 pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
@@ -61,6 +61,14 @@ pub trait Pollable {
     /// Returns true if anything has arrived. Called after the fence that follows
     /// [`Pollable::arm_notifications`].
     fn anything_waiting(&self) -> bool;
+    /// Keeps an error of a poll for a later call; returns one that cannot be kept.
+    fn keep_failure(&self, error: Error) -> Option<Error> {
+        Some(error)
+    }
+    /// Takes the oldest error that was kept.
+    fn take_kept_failure(&self) -> Option<Error> {
+        None
+    }
 }
 
 impl Pollable for RefCell<Core> {
@@ -114,6 +122,18 @@ impl Pollable for RefCell<Core> {
     fn anything_waiting(&self) -> bool {
         self.try_borrow_mut().is_ok_and(|mut core| core.anything_waiting())
     }
+
+    fn keep_failure(&self, error: Error) -> Option<Error> {
+        match self.try_borrow_mut() {
+            Ok(mut core) => core.handler_context.keep_failure(error),
+            Err(_) => return Some(error),
+        }
+        None
+    }
+
+    fn take_kept_failure(&self) -> Option<Error> {
+        self.try_borrow_mut().ok()?.handler_context.backlog.failures.next()
+    }
 }
 
 /// A core whose handlers may all move to another thread.
@@ -140,8 +160,8 @@ pub fn poll_also(others: &'static dyn Pollable) {
 }
 
 /// An endpoint, or group of endpoints, that a blocking call of this thread polls.
-enum PolledEndpoint<'a> {
-    Core(&'a RefCell<Core>),
+pub(crate) enum PolledEndpoint<'a> {
+    Core(&'a Rc<RefCell<Core>>),
     Others(&'static dyn Pollable),
 }
 
@@ -154,9 +174,9 @@ impl PolledEndpoint<'_> {
         }
     }
 
-    fn slow(&self) -> &dyn Pollable {
+    pub(crate) fn slow(&self) -> &dyn Pollable {
         match self {
-            PolledEndpoint::Core(core) => *core,
+            PolledEndpoint::Core(core) => &***core,
             PolledEndpoint::Others(others) => *others,
         }
     }
@@ -193,7 +213,7 @@ pub(crate) fn bundle_size() -> usize {
 }
 
 /// Calls `each` with every endpoint of this thread that a call blocking on `mine` polls.
-fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
+pub(crate) fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
     if !mine.polls_bundle() {
         return;
     }
@@ -217,71 +237,6 @@ pub(crate) fn activity_of_bundle() -> u64 {
         let cores = bundle.iter().filter_map(Weak::upgrade);
         cores.fold(others, |sum, core| sum.wrapping_add(Pollable::activity(&*core)))
     })
-}
-
-/// The event that a blocking call waits for.
-pub trait WaitFor {
-    /// Returns true once it has happened. Called after every poll of the endpoints.
-    fn done(&mut self) -> Result<bool>;
-    /// Returns the reason that is shown while this rank waits.
-    fn waiting(&self) -> WaitReason;
-    /// Called before this rank announces itself asleep.
-    fn before_sleep(&mut self) {}
-    /// Called once this rank has announced itself asleep, before `done` is called a last time: asks
-    /// the peers on which it depends to wake this rank.
-    fn announced(&mut self) {}
-    /// Called when it is awake again.
-    fn after_sleep(&mut self) {}
-    /// The rank that must act for this to come, when there is a single one to name.
-    fn depends_on(&self) -> Option<u32> {
-        None
-    }
-    /// Returns the longest sleep between two polls.
-    fn nap(&self) -> Duration {
-        NAP
-    }
-}
-
-/// Waits for a condition of the program; of a call, at the rank that has to answer it.
-pub(crate) struct Condition<F>(pub(crate) F, pub(crate) Option<u32>);
-
-impl<F: FnMut() -> bool> WaitFor for Condition<F> {
-    #[inline]
-    fn done(&mut self) -> Result<bool> {
-        Ok((self.0)())
-    }
-
-    fn waiting(&self) -> WaitReason {
-        self.1.map_or(WaitReason::Condition, |peer| WaitReason::Call { peer })
-    }
-}
-
-/// Waits until an attempt to send succeeds.
-pub(crate) struct Room<F, A> {
-    pub(crate) attempt: F,
-    /// Asks the target to wake this rank once there is room.
-    pub(crate) ask: A,
-    pub(crate) peer: u32,
-    /// Longest sleep between two attempts.
-    pub(crate) nap: Duration,
-}
-
-impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
-    fn done(&mut self) -> Result<bool> {
-        (self.attempt)()
-    }
-
-    fn waiting(&self) -> WaitReason {
-        WaitReason::Room { peer: self.peer }
-    }
-
-    fn announced(&mut self) {
-        (self.ask)();
-    }
-
-    fn nap(&self) -> Duration {
-        self.nap
-    }
 }
 
 /// Blocks until `what` is done, and polls `mine` and the other endpoints of this thread meanwhile;
@@ -316,8 +271,9 @@ pub fn block_on(
     let mut published: Option<Published<'_>> = None;
     let mut yields = 0;
     let mut heard = network.map_or(0, Network::packets_heard);
+    let mut kept = what.keeps_failures().then(KeptFailures::default);
     let result = loop {
-        let handled = if alone { mine.poll_once() } else { poll_all(mine) };
+        let handled = if alone { mine.poll_once() } else { poll_all(mine, kept.as_mut()) };
         let mut next = WaitStep::Look;
         match handled {
             Err(error) => break Err(error),
@@ -354,10 +310,16 @@ pub fn block_on(
             housekeeping || next == WaitStep::Look || yields > 0,
             "a sleep without a check"
         );
-        if housekeeping && let Err(error) = idle(context, mine, what, next, &mut published) {
+        if housekeeping
+            && let Err(error) =
+                idle(context, mine, (&mut *what, kept.as_mut()), next, &mut published)
+        {
             break Err(error);
         }
     };
+    if let Some(kept) = kept {
+        kept.give_back();
+    }
     if let Some(number) = waits_for {
         context.note(EventKind::WaitEnd, (0, number, 0));
     }
@@ -369,15 +331,47 @@ pub fn block_on(
     result
 }
 
-fn poll_all(mine: &impl Pollable) -> Result<usize> {
+fn poll_all(mine: &impl Pollable, mut kept: Option<&mut KeptFailures>) -> Result<usize> {
     debug_assert!(mine.polls_bundle(), "a restricted endpoint is polled alone");
     let mut handled = if mine.in_bundle() { 0 } else { mine.poll_once()? };
     let mut failure = None;
     each_beside(mine, |member| match member.poll_once() {
         Ok(n) => handled += n,
-        Err(error) => failure = Some(error),
+        Err(error) => {
+            failure = unkept(mine, &member, error, kept.as_deref_mut()).or(failure.take());
+        }
     });
     failure.map_or(Ok(handled), Err)
+}
+
+/// Keeps the failure of an endpoint other than `mine` for later; returns one that ends the wait.
+#[cold]
+fn unkept(
+    mine: &impl Pollable,
+    member: &PolledEndpoint<'_>,
+    error: Error,
+    kept: Option<&mut KeptFailures>,
+) -> Option<Error> {
+    match (member, kept) {
+        (PolledEndpoint::Core(core), Some(kept)) if !is_same(&***core, mine) => {
+            kept.keep(core, error);
+            None
+        }
+        // An interface above keeps it, if it can.
+        (PolledEndpoint::Others(others), Some(_)) => {
+            let left = others.keep_failure(error);
+            if left.is_none() {
+                note_kept();
+            }
+            left
+        }
+        _ => Some(error),
+    }
+}
+
+/// Returns true if both are one endpoint.
+fn is_same(core: &RefCell<Core>, mine: &impl Pollable) -> bool {
+    std::ptr::addr_eq(std::ptr::from_ref(core), std::ptr::from_ref(mine))
 }
 
 /// Slow part of a wait: housekeeping, deaths, sleep.
@@ -385,7 +379,7 @@ fn poll_all(mine: &impl Pollable) -> Result<usize> {
 fn idle<'a>(
     context: &'a RankContext,
     mine: &impl Pollable,
-    what: &mut impl WaitFor,
+    (what, mut kept): (&mut impl WaitFor, Option<&mut KeptFailures>),
     next: WaitStep,
     published: &mut Option<Published<'a>>,
 ) -> Result<()> {
@@ -406,7 +400,11 @@ fn idle<'a>(
     mine.housekeeping()?;
     debug_assert!(context.check_process().is_ok(), "a child works on its parent's endpoints");
     let mut failure = None;
-    each_beside(mine, |member| failure = member.slow().housekeeping().err().or(failure.take()));
+    each_beside(mine, |member| {
+        if let Err(error) = member.slow().housekeeping() {
+            failure = unkept(mine, &member, error, kept.as_deref_mut()).or(failure.take());
+        }
+    });
     failure.map_or(Ok(()), Err)?;
     if next == WaitStep::Sleep {
         let published = published.get_or_insert_with(|| Published::none(context.block()));

@@ -40,7 +40,8 @@ impl From<Refusal> for Reason {
 }
 
 impl Reason {
-    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+    /// Returns the reason of that number; `None` if there is none.
+    pub fn from_bits(bits: u8) -> Option<Self> {
         use Reason as R;
         let all = [
             R::BadArguments,

@@ -49,6 +49,9 @@ pub extern "C" fn clump_pgas_quiet(gas: *mut clump_pgas) -> c_int {
 }
 
 /// Waits until `bytes` bytes more have been stored at this rank (::clump_pgas_store), by any rank.
+/// Where two ranks store here in rounds, one that is a round ahead makes up for the other, and
+/// overwrites what this rank still reads: let all ranks meet between rounds
+/// (::clump_pgas_all_store_sync).
 ///
 /// Errors: ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
@@ -59,12 +62,14 @@ pub extern "C" fn clump_pgas_store_sync(gas: *mut clump_pgas, bytes: usize) -> c
 /// Returns when everything that any rank began before has landed, everywhere. Collective. Bytes
 /// that were not waited for by ::clump_pgas_store_sync are forgotten.
 ///
-/// Errors: as ::clump_pgas_sync and ::clump_barrier.
+/// Errors: as ::clump_pgas_sync, when all ranks have come and this one, too; as ::clump_barrier.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pgas_all_store_sync(gas: *mut clump_pgas) -> c_int {
     step(gas, |space| {
-        read_waiting(space)?;
-        Ok(space.pgas.all_store_sync()?)
+        // The others wait for this rank, whatever it has read.
+        let read = read_waiting(space);
+        space.pgas.all_store_sync()?;
+        read
     })
 }
 

@@ -37,9 +37,13 @@ impl Team {
         // All ranks know the same lengths, so all refuse, or none.
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        let mut all = zeroed(lengths.iter().sum::<usize>() as u64)?;
-        let gather = |seq| self.gather_by_messages(seq, mine, &lengths, &mut all);
-        self.together(Operation::AllGather, None, gather)?;
+        // Where a rank has no memory for it, the others are told: they are in the same collective.
+        let gather = |seq| {
+            let mut all = zeroed(lengths.iter().sum::<usize>() as u64)?;
+            self.gather_by_messages(seq, mine, &lengths, &mut all)?;
+            Ok(all)
+        };
+        let all = self.together(Operation::AllGather, None, gather)?;
         Ok(cut(&all, &lengths).into_iter().map(<[u8]>::to_vec).collect())
     }
 

@@ -49,4 +49,9 @@ impl WaitFor for AwaitedPart<'_> {
         // fails, and contributes nothing more.
         Some(self.members.first_dead(self.node).unwrap_or(self.part.from))
     }
+
+    /// Other ranks wait for this one.
+    fn keeps_failures(&self) -> bool {
+        true
+    }
 }

@@ -6,7 +6,7 @@ use crate::post::lock;
 use crate::stage::call::StagedCall;
 use crate::team::TeamState;
 use crate::{Team, step};
-use clump_am::{AsContext, Result};
+use clump_am::{AsContext, ErrorKind, Result};
 use clump_os::clock;
 use clump_os::sync::Ordering;
 use clump_trace::{Counter, EventKind, histogram};
@@ -16,8 +16,24 @@ impl Team {
     /// before may still be in flight.
     ///
     /// # Errors
-    /// Fails if a rank died or left.
+    /// Fails if a rank died or left. An error that a handler of another endpoint has given
+    /// meanwhile, or that a collective before has kept, is reported once all ranks have called it
+    /// ([`clump_am::ErrorKind::TookPart`]).
     pub fn barrier(&self) -> Result<()> {
+        self.meet_all()?;
+        match self.post().endpoint.take_kept_failure() {
+            None => Ok(()),
+            Some(error) => Err(ErrorKind::TookPart(error).into()),
+        }
+    }
+
+    /// Returns once all ranks of the team have called it, as [`Team::barrier`] does. An error that is
+    /// not the barrier's own is left to a later call: for collectives of layers above that have a
+    /// result, which this rank alone would lose.
+    ///
+    /// # Errors
+    /// Fails if a rank died or left.
+    pub fn meet_all(&self) -> Result<()> {
         let started = clock::cycles();
         let mut state = lock(&self.state);
         self.note_barrier(EventKind::Barrier, state.seq);
@@ -29,6 +45,8 @@ impl Team {
             self.count_barrier_wait(started);
             return Ok(());
         };
+        let sent = self.post().send_unsent();
+        self.heed(sent, *seq + 1)?;
         barrier.arrive();
         if !barrier.complete() {
             let node = self.context().node();

@@ -19,6 +19,11 @@
 //!    its collective and tells all others; later collectives go on.
 //! 5. Nothing depends on the order of messages: between nodes they overtake each other. A fragment
 //!    of a contribution says where it belongs, and barriers are numbered.
+//! 6. A failure that is not the collective's own (a handler of another endpoint fails meanwhile)
+//!    does not end it at one rank alone: the next barrier reports it behind its own end, or the
+//!    next call that polls.
+//! 7. A message that comes back from a rank that lives ends all collectives, at all ranks, with an
+//!    error that names it.
 #![forbid(unsafe_code)]
 
 mod all_gather;

@@ -46,4 +46,9 @@ impl WaitFor for AtBarrier<'_> {
     fn after_sleep(&mut self) {
         self.barrier.awake();
     }
+
+    /// Other ranks wait for this one.
+    fn keeps_failures(&self) -> bool {
+        true
+    }
 }

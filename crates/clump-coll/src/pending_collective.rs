@@ -95,4 +95,9 @@ impl WaitFor for ScheduleEnd<'_> {
         // The death of any member may keep it from ending.
         Some(self.team.first_dead().unwrap_or_else(|| self.team.member(self.team.rank() + 1)))
     }
+
+    /// Other ranks wait for this one.
+    fn keeps_failures(&self) -> bool {
+        true
+    }
 }

@@ -5,7 +5,8 @@ use crate::schedule::{Outgoing, Schedule};
 use crate::signature::Signature;
 use crate::stage::pool::StagePool;
 use clump_am::{
-    Dest, Endpoint, Handler, Name, RankContext, Result, SendAttempt, SharedEndpoint, Tag, Token,
+    Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Reason, Result, SendAttempt,
+    SharedEndpoint, Tag, Token,
 };
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
@@ -24,6 +25,17 @@ const BROKEN: Handler = Handler(3);
 /// The sender found that ranks do not agree about a collective; words: team, its number; payload:
 /// the reason.
 const DISAGREED: Handler = Handler(4);
+/// A message of a collective came back to the sender; words: the rank it was for, the reason.
+const CAME_BACK: Handler = Handler(5);
+
+/// A rank that lives, and from which a message of a collective came back.
+#[derive(Debug, Clone, Copy)]
+struct CameBack {
+    rank: u32,
+    reason: Reason,
+    /// True if all ranks have been told.
+    is_told: bool,
+}
 
 /// Collectives in two phases, by team and number.
 type RunningSchedules = HashMap<(u64, u64), Schedule>;
@@ -40,8 +52,12 @@ pub(crate) struct Post {
     /// Collectives in two phases that are under way, by team and number. Locked before the mailbox,
     /// and never while anything is sent.
     running: Arc<Mutex<RunningSchedules>>,
-    /// True if a handler could not send something for one of them.
+    /// True if a handler could not send something for one of them, or if `came_back` is set: the
+    /// one word that a wait reads.
     unsent: Arc<AtomicBool>,
+    /// A rank that lives and does not take messages of collectives. Collectives fail from then on:
+    /// it, or this rank, would wait for ever.
+    came_back: Arc<Mutex<Option<CameBack>>>,
     mailbox: Arc<Mutex<Mailbox>>,
     /// Numbers of teams that this rank has proposed.
     proposed: AtomicU64,
@@ -51,8 +67,13 @@ pub(crate) struct Post {
 
 impl Post {
     /// Opens the endpoint, which hands messages about barriers of all ranks to `barrier`.
+    ///
+    /// Messages may arrive as soon as it is open. They are handled in calls on this endpoint alone,
+    /// of which there is none before all handlers are set; and ranks of this node look for the
+    /// segment behind the first barrier.
     pub(crate) fn open(context: &Arc<RankContext>, barrier: &Barrier) -> Result<Self> {
         let tag = tag(context);
+        let stages = StagePool::new(context)?;
         let endpoint = Endpoint::open_shared(context, tag)?;
         let index = usize::from(endpoint.name().index());
         let block = context.node().endpoint_block(context.rank(), index)?;
@@ -95,15 +116,24 @@ impl Post {
             lock(&box_of_handler).disagree((team, seq), Disagreement { why, was_told: true });
             Ok(())
         })?;
-        // A returned message went to a rank that died or left; the call that waits for that rank
-        // reports it.
-        endpoint.on_returned(|_| ())?;
+        let came_back = Arc::new(Mutex::new(None));
+        watch_returns(&endpoint, &came_back, &unsent)?;
         let proposed = AtomicU64::new(0);
-        let stages = StagePool::new(context)?;
         // Ranks of this node look there for it.
         block.set_segment(stages.region().name());
         let stages = Mutex::new(stages);
-        Ok(Self { endpoint, block, tag, dests, running, unsent, mailbox, proposed, stages })
+        Ok(Self {
+            endpoint,
+            block,
+            tag,
+            dests,
+            running,
+            unsent,
+            came_back,
+            mailbox,
+            proposed,
+            stages,
+        })
     }
 
     /// Returns what has arrived.
@@ -154,6 +184,10 @@ impl Post {
     #[cold]
     fn send_rest(&self) -> Result<()> {
         self.unsent.store(false, Ordering::Relaxed);
+        if let Some(CameBack { rank, reason, .. }) = *lock(&self.came_back) {
+            self.unsent.store(true, Ordering::Relaxed);
+            return Err(ErrorKind::CollectiveReturned { rank, reason }.into());
+        }
         // Nothing is locked while it is sent: that may run handlers, which lock.
         let taken: Vec<_> = lock(&self.running)
             .iter_mut()
@@ -213,6 +247,23 @@ impl Post {
         self.try_send(rank, BROKEN, &[team, broken.seq, u64::from(broken.by)])
     }
 
+    /// Tells all ranks, once, that a message of a collective came back from one that lives: it may
+    /// wait for that message, and others for what it would have sent then.
+    pub(crate) fn tell_returned(&self, ranks: u32) {
+        let untold = match &mut *lock(&self.came_back) {
+            Some(found) if !found.is_told => {
+                found.is_told = true;
+                *found
+            }
+            _ => return,
+        };
+        let words = [u64::from(untold.rank), untold.reason as u64];
+        for rank in 0..ranks {
+            // One that died or left waits for nothing.
+            let _ = self.dest(rank).and_then(|dest| self.endpoint.request(dest, CAME_BACK, &words));
+        }
+    }
+
     /// Tells `rank` why ranks do not agree about a collective, given by team and number.
     pub(crate) fn tell_disagreement(
         &self,
@@ -230,6 +281,33 @@ impl Post {
         let dest = self.dest(rank)?;
         Ok(self.endpoint.try_request(dest, handler, words)? == SendAttempt::Sent)
     }
+}
+
+/// Makes collectives fail once one of their messages has come back from a rank that lives, here or
+/// at another rank.
+fn watch_returns(
+    endpoint: &SharedEndpoint,
+    came_back: &Arc<Mutex<Option<CameBack>>>,
+    attention: &Arc<AtomicBool>,
+) -> Result<()> {
+    let (found, noticed) = (came_back.clone(), attention.clone());
+    endpoint.on_returned(move |message| {
+        // What waits for a rank that died or left reports that.
+        if !matches!(message.reason, Reason::PeerLost | Reason::EndpointGone) {
+            let (rank, reason) = (message.dest.rank(), message.reason);
+            lock(&found).get_or_insert(CameBack { rank, reason, is_told: false });
+            noticed.store(true, Ordering::Relaxed);
+        }
+    })?;
+    let (found, noticed) = (came_back.clone(), attention.clone());
+    endpoint.set_handler(CAME_BACK, move |_, words, _| {
+        let &[rank, reason] = words else { return Err("a return is told in two words") };
+        let reason = u8::try_from(reason).ok().and_then(Reason::from_bits);
+        let (reason, rank) = (reason.ok_or("no such reason")?, rank as u32);
+        lock(&found).get_or_insert(CameBack { rank, reason, is_told: true });
+        noticed.store(true, Ordering::Relaxed);
+        Ok(())
+    })
 }
 
 /// Takes a collective in two phases on, in the handler that brought something for it.

@@ -278,7 +278,9 @@ impl Team {
         }
         self.count(counter, 1);
         self.signature.store(signature.word(), Ordering::Relaxed);
-        self.heed(make(state.seq), state.seq)
+        // Also where nothing would have to be waited for.
+        let made = self.post.send_unsent().and_then(|()| make(state.seq));
+        self.heed(made, state.seq)
     }
 
     /// Handles the failure of collective `seq`. A rank whose collective fails because a rank left
@@ -289,6 +291,16 @@ impl Team {
         let Err(error) = &made else { return made };
         if let ErrorKind::Disagreement(why) = error.kind() {
             self.tell_disagreement(seq, why);
+            return made;
+        }
+        if let ErrorKind::CollectiveReturned { .. } = error.kind() {
+            self.post.tell_returned(self.context.node().ranks() as u32);
+            return made;
+        }
+        if let ErrorKind::NoMemory(_) = error.kind() {
+            // The others would wait for what this rank cannot give.
+            let why = format!("rank {} could not take part: {error}", self.context.rank());
+            self.tell_disagreement(seq, &why);
             return made;
         }
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };

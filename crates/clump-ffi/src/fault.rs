@@ -157,7 +157,7 @@ impl From<clump::Error> for Fault {
             E::Engine(ref engine) => of_engine(engine),
             E::Memory(ref memory) => of_memory(memory),
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
-            E::Trace(_) => S::CLUMP_ERR_SYSTEM,
+            E::Trace(_) | E::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
         };
         Self::caused(status, &error)
     }
@@ -180,7 +180,7 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         Kind::Messages(error) => of_messages(error),
         Kind::Memory(error) => of_memory(error),
         Kind::Settings(error) => of_boot(error),
-        Kind::System(_) | Kind::NoMemory => S::CLUMP_ERR_SYSTEM,
+        Kind::System(_) | Kind::NoMemory | Kind::OtherRankFailed => S::CLUMP_ERR_SYSTEM,
         Kind::NoAddress(_) | Kind::GlobalsEnclosed | Kind::HeapFull { .. } | Kind::NoThread => {
             S::CLUMP_ERR_LIMIT
         }
@@ -200,11 +200,14 @@ fn of_global_memory(error: &GlobalError) -> S {
     match error.kind() {
         Global::OneSided(error) => of_one_sided(error),
         Global::Messages(error) => of_messages(error),
+        Global::TookPart(error) => of_global_memory(error),
+        Global::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
         Global::NoSuchElement { .. }
         | Global::BadPointer { .. }
         | Global::WrongLength { .. }
         | Global::BadArray { .. }
         | Global::DifferentArrays
+        | Global::DifferentHalos { .. }
         | Global::NoSuchRank { .. }
         | Global::DifferentFunctions { .. }
         | Global::CallTooLong { .. }
@@ -220,6 +223,7 @@ fn of_global_memory(error: &GlobalError) -> S {
 fn of_messages(error: &clump_am::Error) -> S {
     match error.kind() {
         Am::Memory(error) => of_memory(error),
+        Am::TookPart(error) => of_messages(error),
         Am::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
         Am::NoMemory(_) => S::CLUMP_ERR_SYSTEM,
@@ -243,7 +247,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::TooManyDeferred(_) | Am::TooManyRegions(_) | Am::CannotGrow { .. } => {
             S::CLUMP_ERR_LIMIT
         }
-        Am::Unclaimed { .. } => S::CLUMP_ERR_RETURNED,
+        Am::Unclaimed { .. } | Am::CollectiveReturned { .. } => S::CLUMP_ERR_RETURNED,
         Am::Corrupt(_) | Am::CorruptPacket(_) | Am::Overwritten => S::CLUMP_ERR_DAMAGED,
         Am::Network(_) => S::CLUMP_ERR_NETWORK,
         Am::HandlerFailed { .. } => S::CLUMP_ERR_HANDLER_FAILED,

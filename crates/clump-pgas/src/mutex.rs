@@ -2,8 +2,8 @@
 //! home, so a waiting rank sends nothing, and nobody is overtaken for ever.
 
 use crate::element::Element;
-use crate::error::Result;
-use crate::pgas::Pgas;
+use crate::error::{ErrorKind, Result};
+use crate::pgas::{Pgas, took_part};
 use clump_rma::{Guard, Lock, Segment, SegmentName, Target};
 use std::ops::{Deref, DerefMut};
 use zerocopy::IntoBytes;
@@ -44,17 +44,17 @@ impl Pgas {
         self.inner.mutexes.set(count + 1);
         let home = count % self.nranks();
         let mut initial = [value];
-        self.inner.wait(|| Ok(self.inner.team.broadcast(0, initial.as_mut_bytes())?))?;
-        let mut own = None;
-        let mut names = [0_u64; 2];
-        if home == self.rank() {
-            let lock = self.rma().export_locks(1)?;
-            let value = self.rma().export((size_of::<T>() as u64).next_multiple_of(8).max(8))?;
-            self.rma().target(value.name())?.put_bytes(0, initial.as_bytes())?;
-            names = [lock.name().to_bits(), value.name().to_bits()];
-            own = Some([lock, value]);
+        self.inner.together(|team| team.broadcast(0, initial.as_mut_bytes()))?;
+        let own = if home == self.rank() { self.lock_memory(&initial).map(Some) } else { Ok(None) };
+        // A home without memory says so: the others do not wait for it.
+        let mine = own.as_ref().ok().and_then(Option::as_ref);
+        let mut names =
+            mine.map_or([0; 2], |own| [own[0].name().to_bits(), own[1].name().to_bits()]);
+        self.inner.together(|team| team.broadcast(home, &mut names))?;
+        let own = took_part(own)?;
+        if names[0] == 0 {
+            return Err(ErrorKind::RankFailed { rank: home }.into());
         }
-        self.inner.wait(|| Ok(self.inner.team.broadcast(home, &mut names)?))?;
         let [lock, value] = names.map(SegmentName::from_bits);
         debug_assert_eq!(lock.rank() as usize, home, "its home exports it");
         Ok(GlobalMutex {
@@ -65,6 +65,14 @@ impl Pgas {
             _own: own,
             of: std::marker::PhantomData,
         })
+    }
+
+    /// Returns a lock and its value in this rank's memory.
+    fn lock_memory<T: Element>(&self, initial: &[T; 1]) -> Result<[Segment; 2]> {
+        let lock = self.rma().export_locks(1)?;
+        let value = self.rma().export((size_of::<T>() as u64).next_multiple_of(8).max(8))?;
+        self.rma().target(value.name())?.put_bytes(0, initial.as_bytes())?;
+        Ok([lock, value])
     }
 }
 

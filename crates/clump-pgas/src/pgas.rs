@@ -1,7 +1,7 @@
 //! A thread's access to the global address space: completion, and what all arrays share.
 
 use crate::aggregator::{Aggregation, Aggregator, PeerSegment, PgasOptions};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::stored::{COUNT_BYTES, StoreCounts};
 use clump_am::{AsContext, RankContext};
 use clump_coll::Team;
@@ -41,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) mutexes: Cell<usize>,
     /// True if a lock was given back, and its home may not know yet.
     pub(crate) releases: Cell<bool>,
+    /// First error that a collective with a result has found, and that is not its own.
+    kept: RefCell<Option<Error>>,
 }
 
 impl Pgas {
@@ -59,9 +61,16 @@ impl Pgas {
     /// # Errors
     /// Fails as [`Pgas::open`] does.
     pub fn with(rank: &impl AsContext, team: &Arc<Team>, options: &PgasOptions) -> Result<Self> {
-        let rma = Rma::open(rank)?;
-        let own = rma.export(COUNT_BYTES)?;
-        let names = team.all_gather(own.name().to_bits())?;
+        let rma = Rma::open(rank);
+        let own = rma.as_ref().map_or(Ok(None), |rma| rma.export(COUNT_BYTES).map(Some));
+        // One that has none of it says so: the others do not wait for it.
+        let name = own.as_ref().ok().and_then(Option::as_ref).map_or(0, |own| own.name().to_bits());
+        let names = team.all_gather(name)?;
+        let (rma, own) = (took_part(rma)?, took_part(own)?);
+        let missing = names.iter().position(|&name| name == 0);
+        let (None, Some(own)) = (missing, own) else {
+            return Err(ErrorKind::RankFailed { rank: missing.unwrap_or_default() }.into());
+        };
         let open = |bits: u64| rma.target(SegmentName::from_bits(bits));
         let counts: clump_rma::Result<Vec<Target>> = names.into_iter().map(open).collect();
         let aggregator = Aggregator::new(options, rma.clone(), rank.context().clone());
@@ -76,6 +85,7 @@ impl Pgas {
             options: *options,
             mutexes: Cell::new(0),
             releases: Cell::new(false),
+            kept: RefCell::default(),
             rma,
         };
         Ok(Self { inner: Rc::new(inner) })
@@ -114,9 +124,11 @@ impl Pgas {
     ///
     /// # Errors
     /// Fails with the first refusal of an operation without an answer since the last time, or if a
-    /// node or a rank is lost.
+    /// node or a rank is lost; what this thread began is over then, too. Also with an error that a
+    /// collective before has found and kept ([`Pgas::spread`]).
     pub fn sync(&self) -> Result<()> {
-        self.inner.wait(|| Ok(self.inner.rma.quiet()?))
+        let done = self.inner.wait(|| Ok(self.inner.rma.quiet()?));
+        done.and_then(|()| self.inner.report_kept())
     }
 
     /// Waits until nothing that this thread began is in flight any more, what its handlers began
@@ -125,12 +137,18 @@ impl Pgas {
     /// # Errors
     /// Fails as [`Pgas::sync`] does.
     pub fn quiet(&self) -> Result<()> {
-        self.sync()?;
+        let done = self.sync();
         // While the rank waited, handlers sent by themselves what they began.
-        self.sync()
+        let rest = self.sync();
+        done.and(rest)
     }
 
     /// Waits until `bytes` bytes more have been stored at this rank, by any rank.
+    ///
+    /// The count does not tell senders apart. Where two ranks store here in rounds, one that is a
+    /// round ahead makes up for the other, and this rank reads what is not there yet; and it
+    /// overwrites what this rank still reads. Use it where all ranks meet between rounds, or one
+    /// rank stores here; for boundaries of neighbours there is [`Pgas::halo`].
     ///
     /// # Errors
     /// Fails if a rank is lost, and survivors do not continue.
@@ -142,24 +160,28 @@ impl Pgas {
     /// A collective. Bytes that were not waited for by [`Pgas::store_sync`] are forgotten.
     ///
     /// # Errors
-    /// Fails as [`Pgas::sync`] does, or if a rank died or left.
+    /// Fails as [`Pgas::sync`] does, with an error that says that the rank took part
+    /// ([`Error::took_part`]): the other ranks go on as ever. Or if a rank died or left.
     pub fn all_store_sync(&self) -> Result<()> {
-        self.quiet()?;
+        let before = self.quiet();
         // Nothing is sent in between: a count of this epoch would arrive in the next.
-        self.inner.waiting(|| Ok(self.inner.team.barrier()?))?;
-        self.inner.stored.next_epoch()
+        let passed = self.inner.waiting(|| self.inner.pass_barrier())?;
+        self.inner.stored.next_epoch()?;
+        took_part(before.and(passed))
     }
 
     /// Returns once all ranks have called it. Sends what was collected, and does not wait for it,
     /// but for locks that were given back: behind a barrier, their homes may drop them.
     ///
     /// # Errors
-    /// Fails if a rank died or left; after a lock was given back, also as [`Pgas::sync`] does, when
-    /// all ranks have called it.
+    /// Fails if a rank died or left. If sending fails, if a handler has failed, or, after a lock was
+    /// given back, as [`Pgas::sync`] does: with an error that says that this rank took part
+    /// ([`Error::took_part`]), when all ranks have called it.
     pub fn barrier(&self) -> Result<()> {
         let released = if self.inner.releases.replace(false) { self.sync() } else { Ok(()) };
-        self.inner.wait(|| Ok(self.inner.team.barrier()?))?;
-        released
+        let sent = self.inner.flush();
+        let passed = self.inner.waiting(|| self.inner.pass_barrier())?;
+        took_part(released.and(sent).and(passed).and_then(|()| self.inner.report_kept()))
     }
 
     /// Sends what was collected.
@@ -180,8 +202,16 @@ impl Pgas {
         self.inner.aggregator.send_old(now)?;
         self.inner.each_collected(|it| it.send_old(now))?;
         self.inner.rma.poll()?;
-        Ok(())
+        self.inner.report_kept()
     }
+}
+
+/// Marks an error that a collective reports behind its end, and that is not the collective's own.
+pub(crate) fn took_part<T, E: Into<Error>>(result: std::result::Result<T, E>) -> Result<T> {
+    result.map_err(|error| {
+        let error = error.into();
+        if error.took_part() { error } else { ErrorKind::TookPart(error).into() }
+    })
 }
 
 impl Inner {
@@ -214,12 +244,44 @@ impl Inner {
     }
 
     /// Sends what was collected, and runs `wait`. What handlers begin meanwhile is not collected,
-    /// since nothing would send it.
+    /// since nothing would send it. An error of sending is reported behind the wait.
     pub(crate) fn wait<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
         self.waiting(|| {
-            self.flush()?;
-            wait()
+            let sent = self.flush();
+            let waited = wait();
+            sent.and(waited)
         })
+    }
+
+    /// Executes a collective that has a result. An error that is not its own, of sending what was
+    /// collected before, does not take the result from this rank alone: the next call that
+    /// synchronizes or polls reports it.
+    pub(crate) fn together<R>(
+        &self,
+        collective: impl FnOnce(&Team) -> clump_am::Result<R>,
+    ) -> Result<R> {
+        self.waiting(|| {
+            if let Err(error) = self.flush() {
+                self.kept.borrow_mut().get_or_insert(error);
+            }
+            Ok(collective(&self.team)?)
+        })
+    }
+
+    /// Passes a barrier of all ranks. Returns an error that is not the barrier's own apart.
+    fn pass_barrier(&self) -> Result<Result<()>> {
+        match self.team.barrier() {
+            Err(error) if error.took_part() => Ok(Err(error.into())),
+            passed => Ok(Ok(passed?)),
+        }
+    }
+
+    /// Reports an error that a collective, or a wait, has found and kept.
+    pub(crate) fn report_kept(&self) -> Result<()> {
+        if let Some(error) = self.kept.borrow_mut().take() {
+            return Err(error);
+        }
+        self.rma.take_kept_failure().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Runs `wait` while nothing is collected.

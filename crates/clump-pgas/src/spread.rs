@@ -2,12 +2,12 @@
 
 use crate::aggregator::PeerSegment;
 use crate::element::Element;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::global_ptr::GlobalPtr;
 use crate::global_ref::{FoundElement, GlobalRef};
 use crate::layout::{ElementPlace, Layout, SpreadLayout};
 use crate::local_part::LocalPart;
-use crate::pgas::Pgas;
+use crate::pgas::{Pgas, took_part};
 use clump_rma::{Segment, SegmentName};
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -30,20 +30,33 @@ impl Pgas {
     /// Spreads an array of `len` elements, whose bytes are zero, over all ranks. A collective.
     ///
     /// # Errors
-    /// Fails if no memory can hold it, if ranks ask for different arrays, or if a rank died or
-    /// left.
+    /// Fails if no memory can hold it, at all ranks if that is so at one; if ranks ask for different
+    /// arrays, or if a rank died or left. An error of something that was begun before does not take
+    /// the array from this rank: the next call that synchronizes or polls reports it.
     pub fn spread<T: Element>(&self, len: usize, layout: Layout) -> Result<Spread<T>> {
         let ranks = self.nranks();
         let block = if let Layout::BlockCyclic(block) = layout { block } else { 0 };
         let impossible = || ErrorKind::BadArray { len, bytes: size_of::<T>(), block };
-        let arithmetic = SpreadLayout::new(len, layout, ranks).ok_or_else(impossible)?;
-        let most = (0..ranks).map(|rank| arithmetic.count(rank)).max().unwrap_or(0);
-        let bytes = most.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(7));
-        let bytes = bytes.filter(|_| size_of::<T>() > 0).ok_or_else(impossible)? as u64 & !7;
+        let arithmetic = SpreadLayout::new(len, layout, ranks);
+        let part = arithmetic.and_then(|arithmetic| {
+            let most = (0..ranks).map(|rank| arithmetic.count(rank)).max().unwrap_or(0);
+            let bytes = most.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(7));
+            let bytes = bytes.filter(|_| size_of::<T>() > 0)? as u64 & !7;
+            Some((arithmetic, bytes))
+        });
         // Memory of no bytes cannot be named.
-        let own = self.rma().export(bytes.max(8))?;
-        let asked = [own.name().to_bits(), len as u64, arithmetic.block() as u64, bytes];
-        let all = self.inner.wait(|| Ok(self.inner.team.all_gather(asked)?))?;
+        let own = part.ok_or_else(|| impossible().into()).and_then(|(arithmetic, bytes)| {
+            Ok((self.rma().export(bytes.max(8))?, arithmetic, bytes))
+        });
+        // A rank without its part says so: the others do not wait for it.
+        let asked = own.as_ref().map_or([0; 4], |(own, arithmetic, bytes)| {
+            [own.name().to_bits(), len as u64, arithmetic.block() as u64, *bytes]
+        });
+        let all = self.inner.together(|team| team.all_gather(asked))?;
+        let (own, arithmetic, bytes) = took_part::<_, Error>(own)?;
+        if let Some(rank) = all.iter().position(|given| given[0] == 0) {
+            return Err(ErrorKind::RankFailed { rank }.into());
+        }
         if all.iter().any(|given| given[1..] != asked[1..]) {
             return Err(ErrorKind::DifferentArrays.into());
         }

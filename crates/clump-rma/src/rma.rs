@@ -191,6 +191,11 @@ impl Rma {
     pub fn poll(&self) -> Result<usize> {
         Ok(self.inner.endpoint.poll()?)
     }
+
+    /// Returns a failure of another endpoint of this thread that a wait has kept, if there is one.
+    pub fn take_kept_failure(&self) -> Option<clump_am::Error> {
+        self.inner.endpoint.take_kept_failure()
+    }
 }
 
 /// Sets the handlers of an endpoint.
@@ -478,6 +483,11 @@ impl WaitFor for Ended<'_> {
     #[inline]
     fn done(&mut self) -> clump_am::Result<bool> {
         Ok(self.inner.has_ended(self.cookie))
+    }
+
+    /// What is waited for happens all the same, and its value would be lost.
+    fn keeps_failures(&self) -> bool {
+        true
     }
 
     fn waiting(&self) -> WaitReason {

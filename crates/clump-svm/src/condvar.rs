@@ -33,11 +33,15 @@ impl Svm {
     /// Fails as [`Svm::alloc`] and [`Svm::sync_object`] do.
     pub fn condvar(&self) -> Result<SharedCondvar> {
         let counts = self.array(4, Home::Node(0))?;
-        if self.rank() == 0 {
+        let made = || -> Result<()> {
             counts.set(2, self.sync_object()?.number());
             counts.set(3, self.sync_object()?.number());
-        }
+            Ok(())
+        };
+        // The others wait for the rank that makes them, also where it fails: they find no numbers.
+        let made = if self.rank() == 0 { made() } else { Ok(()) };
         self.barrier()?;
+        made?;
         let (lock, flag) = (counts.get(2), counts.get(3));
         let (lock, flag) = (SyncObject::from_number(lock)?, SyncObject::from_number(flag)?);
         Ok(SharedCondvar { svm: self.clone(), lock, flag, counts })

@@ -139,23 +139,30 @@ impl Domain {
         written: &[RightsStep],
         publication: Publication<'_>,
     ) -> Result<()> {
-        let mut rest = written;
+        let (mut rest, mut told) = (written, Ok(()));
         while let Some((part, behind)) = rest.split_at_checked(MAX_STEPS) {
-            self.call_with((Call { op: op::WRITTEN, words: [0; 4] }, part), None)?;
-            rest = behind;
+            let part = self.call_with((Call { op: op::WRITTEN, words: [0; 4] }, part), None);
+            (rest, told) = (behind, told.and(part));
         }
-        self.call_with((call, rest), Some(publication))
+        // Also behind a failure: others may wait for this rank in a barrier, or for a lock.
+        let called = self.call_with((call, rest), Some(publication));
+        told.and(called)
     }
 
     /// Passes a barrier of all ranks: one of messages if no rank of any node has anything to tell.
     /// That is tried where it was so at the barrier before, which all ranks know.
     pub(crate) fn barrier(&self, team: &Team, pages_move: bool) -> Result<()> {
         if !pages_move && self.caller.period().was_last_unchanged() {
-            let changed = self.tell_changes()?;
+            // A rank that could not publish comes, too: the others wait for it. It says that it has
+            // something to tell, so that all take the barrier of the interfaces.
+            let told = self.tell_changes();
+            let changed = *told.as_ref().unwrap_or(&true);
             let reduce = || team.all_reduce(u64::from(changed), Max);
             if self.sums.time(Part::Others, reduce)? == 0 {
                 return Ok(());
             }
+            let passed = self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0]);
+            return told.and(passed);
         }
         self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0])
     }

@@ -117,6 +117,11 @@ pub enum ErrorKind {
         "ranks opened the heap, or allocated in it, with different arguments: all must pass the same"
     )]
     Different,
+    /// Another rank could not do its part of a collective.
+    #[error(
+        "another rank could not do its part of opening the shared heap: its own error says why"
+    )]
+    OtherRankFailed,
     /// The interface of the node has no memory for a page.
     #[error("the machine has no memory left for a page of the shared heap")]
     NoMemory,

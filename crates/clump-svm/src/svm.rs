@@ -23,6 +23,7 @@ use clump_coll::{Max, Min, Team};
 use clump_os::clock;
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_shm::export::SegmentName;
 use clump_trace::Counter;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -96,6 +97,77 @@ pub struct Svm {
     inner: Arc<Inner>,
 }
 
+/// Returns the keeper of consistency of one node. A collective.
+fn by_hardware(
+    context: &Arc<RankContext>,
+    team: &Team,
+    (heap, heap_bytes): (SegmentName, u64),
+    options: &SvmOptions,
+) -> Result<Coherence> {
+    let table = agreed(team, mapped(context.node(), CONTROL_REGION, table_bytes()))?;
+    let view = view(context, team, heap, (heap_bytes, options.globals))?;
+    let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
+    Ok(Coherence::Hardware { locks: NodeLocks::new(context, table), view, sums, opened_ns })
+}
+
+/// Returns the keeper of consistency of several nodes, and true if pages move. A collective.
+fn by_interface(
+    context: &Arc<RankContext>,
+    team: &Team,
+    (heap, heap_bytes): (SegmentName, u64),
+    options: &SvmOptions,
+) -> Result<(Coherence, bool)> {
+    let caller = || -> Result<Caller> {
+        let ranks = context.node().local_ranks().len() as u32;
+        region(context.node(), TWIN_REGION, heap_bytes)?;
+        let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
+        let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
+        let missing = clump_shm::Error::NotANode("it has no network interface");
+        Ok(Caller::open(context, (control, leases)).ok_or(missing)?)
+    };
+    let caller = agreed(team, caller())?;
+    let view = view(context, team, heap, (heap_bytes, options.globals))?;
+    let engine = || -> Result<_> {
+        let config = clump_boot::Config::load()?;
+        let engine = AccessEngine::open(&view, config.svm_faults, EngineLevel::MAX)?;
+        Ok((config, engine))
+    };
+    let (config, mut engine) = agreed(team, engine())?;
+    let (choice, step) = (config.svm_faults, config.svm);
+    let level = team.all_reduce(engine.level(), Min)?;
+    let lower = engine.level() > level;
+    if lower {
+        // All ranks of a node find stores alike. What this one has opened ends first.
+        drop(engine);
+    }
+    let again = || AccessEngine::open(&view, SvmFaults::Auto, level);
+    engine = agreed(team, if lower { again() } else { Ok(engine) })?;
+    let settings =
+        ProtocolSettings::chosen(&config, heap_bytes, options.move_after, engine.scans());
+    let pages_move = settings.move_after != 0;
+    let [pages, rest] = settings.pack();
+    if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
+        return Err(ErrorKind::Different.into());
+    }
+    let domain = || -> Result<&'static Domain> {
+        let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
+        // Where the interface of the node finds this rank's stores.
+        let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
+        domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
+        Ok(domain)
+    };
+    let domain = agreed(team, domain())?;
+    Ok((Coherence::Interface(domain, OwnFetches::open(context, heap)), pages_move))
+}
+
+/// Returns the result of a step of this rank, if the step has succeeded at all ranks: one that
+/// failed and went would leave the others waiting. A collective.
+fn agreed<T>(team: &Team, step: Result<T>) -> Result<T> {
+    let all = team.all_reduce(u64::from(step.is_ok()), Min)? == 1;
+    let value = step?;
+    if all { Ok(value) } else { Err(ErrorKind::OtherRankFailed.into()) }
+}
+
 impl Svm {
     /// Opens the heap. A collective: all ranks of the job call it, once, with the same options.
     ///
@@ -104,52 +176,21 @@ impl Svm {
     /// different options, or if a rank died or left.
     pub fn open(rank: &impl AsContext, team: &Arc<Team>, options: &SvmOptions) -> Result<Self> {
         let context = rank.context();
-        context.check_alive()?;
-        if OPEN.swap(true, Ordering::AcqRel) {
-            return Err(ErrorKind::AlreadyOpen.into());
-        }
         let heap_bytes = options.heap_bytes.max(1).next_multiple_of(PAGE as u64);
         let nnodes = context.node().nnodes() as usize;
-        let place = (heap_bytes, options.globals);
-        let heap = region(context.node(), HEAP_REGION, heap_bytes)?;
-        let ranks = context.node().local_ranks().len() as u32;
-        let mut pages_move = false;
-        let coherence = if nnodes == 1 {
-            let locks =
-                NodeLocks::new(context, mapped(context.node(), CONTROL_REGION, table_bytes())?);
-            let view = view(context, team, heap, place)?;
-            let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
-            Coherence::Hardware { locks, view, sums, opened_ns }
-        } else {
-            region(context.node(), TWIN_REGION, heap_bytes)?;
-            let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
-            let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
-            let missing = clump_shm::Error::NotANode("it has no network interface");
-            let caller = Caller::open(context, (control, leases)).ok_or(missing)?;
-            let view = view(context, team, heap, place)?;
-            let config = clump_boot::Config::load()?;
-            let (choice, step) = (config.svm_faults, config.svm);
-            let mut engine = AccessEngine::open(&view, choice, EngineLevel::MAX)?;
-            let level = team.all_reduce(engine.level(), Min)?;
-            if engine.level() > level {
-                // All ranks of a node find stores alike. What this one has opened ends first.
-                drop(engine);
-                engine = AccessEngine::open(&view, SvmFaults::Auto, level)?;
+        let heap = || -> Result<SegmentName> {
+            context.check_alive()?;
+            if OPEN.swap(true, Ordering::AcqRel) {
+                return Err(ErrorKind::AlreadyOpen.into());
             }
-            let settings =
-                ProtocolSettings::chosen(&config, heap_bytes, options.move_after, engine.scans());
-            pages_move = settings.move_after != 0;
-            let [pages, rest] = settings.pack();
-            if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
-                return Err(ErrorKind::Different.into());
-            }
-            let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
-            // Where the interface of the node finds this rank's stores.
-            let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
-            domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
-            Coherence::Interface(domain, OwnFetches::open(context, heap))
+            region(context.node(), HEAP_REGION, heap_bytes)
         };
-        team.barrier()?;
+        let heap = agreed(team, heap())?;
+        let (coherence, pages_move) = match nnodes {
+            1 => (by_hardware(context, team, (heap, heap_bytes), options)?, false),
+            _ => by_interface(context, team, (heap, heap_bytes), options)?,
+        };
+        team.meet_all()?;
         let base = match &coherence {
             Coherence::Hardware { view, .. } => view.base(),
             Coherence::Interface(domain, _) => domain.base(),
@@ -252,9 +293,11 @@ impl Svm {
         inner.next_page.store(first + pages, Ordering::Relaxed);
         if let Coherence::Interface(domain, _) = &inner.coherence {
             let [rule, node] = home.pack();
-            domain.call(op::PLACE, [first, pages, rule, node])?;
-            // No rank uses a page before all nodes know its home.
-            inner.team.barrier()?;
+            let placed = domain.call(op::PLACE, [first, pages, rule, node]);
+            // No rank uses a page before all nodes know its home. One that could not tell its own
+            // comes, too: the others wait for it.
+            inner.team.meet_all()?;
+            placed?;
         }
         // SAFETY: within the heap, as was just checked.
         Ok(unsafe { inner.base.add(first as usize * PAGE) })

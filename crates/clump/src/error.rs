@@ -31,6 +31,12 @@ pub enum Error {
     /// The rank's trace cannot be written.
     #[error("the trace of this rank cannot be written: {0}; choose another folder (CLUMP_TRACE)")]
     Trace(clump_os::error::OsError),
+    /// A rank that could not do its part of a collective, which it said to all others.
+    #[error("rank {rank} could not do its part of the collective: its own error says why")]
+    RankFailed {
+        /// The first such rank.
+        rank: usize,
+    },
     /// Another process joined as this rank.
     #[error(
         "process {0} has already joined as this rank; only one process of a rank may call init"

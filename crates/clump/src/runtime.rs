@@ -419,9 +419,15 @@ impl Clump {
     /// # Errors
     /// Fails if memory has run out, or if a rank died or left.
     pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
-        let mine = rma.export(bytes)?;
-        let names: Vec<SegmentName> = self.all_gather(mine.name())?;
-        let all: clump_rma::Result<_> = names.into_iter().map(|name| rma.target(name)).collect();
+        let mine = rma.export(bytes);
+        // A rank without memory says so: the others do not wait for it.
+        let names = self.all_gather(mine.as_ref().map_or(0, |mine| mine.name().to_bits()))?;
+        let mine = mine?;
+        if let Some(rank) = names.iter().position(|&name| name == 0) {
+            return Err(Error::RankFailed { rank });
+        }
+        let open = |name| rma.target(SegmentName::from_bits(name));
+        let all: clump_rma::Result<_> = names.into_iter().map(open).collect();
         Ok((mine, all?))
     }
 
@@ -433,7 +439,13 @@ impl Clump {
     /// Fails if a rank died or left, if memory cannot be mapped, and inside one of the endpoint's
     /// handlers.
     pub fn map_ranks<H: Ownership>(&self, endpoint: &Endpoint<H>) -> Result<Vec<Dest>> {
-        let all = self.all_gather([endpoint.name().to_bits(), endpoint.tag()?.0])?;
+        let tag = endpoint.tag();
+        let mine = tag.as_ref().map_or([0; 2], |tag| [endpoint.name().to_bits(), tag.0]);
+        let all = self.all_gather(mine)?;
+        tag?;
+        if let Some(rank) = all.iter().position(|&[name, _]| name == 0) {
+            return Err(Error::RankFailed { rank });
+        }
         let dests: clump_am::Result<_> = all
             .into_iter()
             .map(|[name, tag]| endpoint.map(&Name::from_bits(name), Tag(tag)))
@@ -450,14 +462,18 @@ impl Clump {
     /// Fails if the text names no knobs, or if a rank died or left.
     pub fn emulate(&self, text: &str) -> Result<()> {
         let knobs = clump_boot::machine::knobs(&Config::load()?, "emulate", text)?;
-        self.barrier()?;
-        // One rank of each node writes into its memory.
-        if self.node().local_ranks().start as usize == self.rank() {
-            self.node().set_knobs(&knobs.to_words())?;
-        }
-        self.barrier()?;
+        let team = &self.inner.team;
+        team.meet_all()?;
+        // One rank of each node writes into its memory. The others wait for it in any case.
+        let set = match self.node().local_ranks().start as usize == self.rank() {
+            true => self.node().set_knobs(&knobs.to_words()),
+            false => Ok(()),
+        };
+        team.meet_all()?;
         clump_am::refresh_knobs();
-        self.barrier()
+        team.meet_all()?;
+        set?;
+        Ok(())
     }
 
     /// Returns the number of nodes of the job.

@@ -3,7 +3,7 @@
 use super::events::Events;
 use super::ownership::Ownership;
 use crate::error::Result;
-use crate::progress::WaitFor;
+use crate::wait_for::WaitFor;
 use clump_shm::name::Name;
 use clump_shm::rank::WaitReason;
 use std::cell::Cell;

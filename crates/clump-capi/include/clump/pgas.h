@@ -190,6 +190,9 @@ int clump_pgas_quiet(struct clump_pgas *gas);
 
 /**
  * Waits until `bytes` bytes more have been stored at this rank (::clump_pgas_store), by any rank.
+ * Where two ranks store here in rounds, one that is a round ahead makes up for the other, and
+ * overwrites what this rank still reads: let all ranks meet between rounds
+ * (::clump_pgas_all_store_sync).
  *
  * Errors: ::CLUMP_ERR_RANK_DIED.
  */
@@ -199,7 +202,7 @@ int clump_pgas_store_sync(struct clump_pgas *gas, size_t bytes);
  * Returns when everything that any rank began before has landed, everywhere. Collective. Bytes
  * that were not waited for by ::clump_pgas_store_sync are forgotten.
  *
- * Errors: as ::clump_pgas_sync and ::clump_barrier.
+ * Errors: as ::clump_pgas_sync, when all ranks have come and this one, too; as ::clump_barrier.
  */
 int clump_pgas_all_store_sync(struct clump_pgas *gas);
 

@@ -302,4 +302,9 @@ impl WaitFor for StageWait<'_> {
         front.count_asleep(false);
         front.clear_awaited(self.call.me());
     }
+
+    /// Other ranks wait for this one.
+    fn keeps_failures(&self) -> bool {
+        true
+    }
 }

@@ -255,4 +255,9 @@ impl WaitFor for Becomes<'_> {
     fn nap(&self) -> Duration {
         nap(self.until)
     }
+
+    /// In a barrier other ranks wait for this one.
+    fn keeps_failures(&self) -> bool {
+        self.from.is_some()
+    }
 }
