@@ -7,9 +7,10 @@ use crate::call_record::{CallRecord, CallRecords, HEAD};
 use crate::collector::SendCause;
 use crate::error::{ErrorKind, Result};
 use crate::executed_batch::{ANSWER, CALL, execute};
-use crate::pgas::{Collected, Pgas};
+use crate::pgas::{Collected, Pgas, took_part};
 use crate::remote_context::CallTable;
 use clump_am::{Dest, Endpoint, Handler, Payload, Tag, Token};
+use clump_coll::Team;
 use clump_os::clock;
 use clump_rma::Update;
 use clump_trace::{Counter, EventKind};
@@ -96,14 +97,20 @@ impl CallSender {
     /// # Errors
     /// Fails if endpoints have run out, or if a rank died or left.
     pub(crate) fn open(pgas: &Pgas) -> Result<Rc<Self>> {
-        let endpoint = Endpoint::open(pgas.context(), Tag(TAG))?;
-        let names = pgas.inner.wait(|| Ok(pgas.team().all_gather(endpoint.name().to_bits())?))?;
+        let endpoint = Endpoint::open(pgas.context(), Tag(TAG));
+        // A rank without one says so: the others do not wait for it.
+        let name = endpoint.as_ref().map_or(0, |endpoint| endpoint.name().to_bits());
+        let names = pgas.inner.together(|team| team.all_gather(name))?;
+        let endpoint = took_part(endpoint)?;
+        if let Some(rank) = names.iter().position(|&name| name == 0) {
+            return Err(ErrorKind::RankFailed { rank }.into());
+        }
         let map = |bits: u64| endpoint.map(&clump_am::Name::from_bits(bits), Tag(TAG));
         let ranks: clump_am::Result<Rc<[Dest]>> = names.into_iter().map(map).collect();
         let (table, answers) = (Rc::new(CallTable::new(ranks?)), Rc::new(CallAnswers::default()));
         equip(&endpoint, &table, &answers)?;
         // Nobody calls before all can answer.
-        pgas.barrier()?;
+        pgas.inner.together(Team::meet_all)?;
         let options = &pgas.inner.options;
         let batch_bytes = options.batch_updates.saturating_mul(size_of::<Update>());
         let outbox = RefCell::new(CallOutbox::new(OutboxBounds {
@@ -118,9 +125,15 @@ impl CallSender {
         Ok(sender)
     }
 
-    /// Runs functions that others have called here, and sends calls that are old.
+    /// Runs functions that have been called here, by this rank too, and sends calls that are old.
     pub(crate) fn poll(&self) -> Result<()> {
-        self.endpoint.poll()?;
+        // Nothing is taken out inside a handler, which can send nothing.
+        self.endpoint.tag()?;
+        let own = self.outbox.borrow_mut().close(self.pgas.rank(), SendCause::Flushed);
+        let sent = own.map_or(Ok(()), |own| self.send(own));
+        let handled = self.endpoint.poll();
+        sent?;
+        handled?;
         self.pgas.poll()
     }
 
@@ -131,7 +144,8 @@ impl CallSender {
         self.pgas.inner.wait(|| Ok(self.endpoint.poll_until_answer(rank, answered)?))
     }
 
-    /// Calls a function at a rank: at once if that is on this node, else with others.
+    /// Calls a function at a rank: with others if that is on another node, or this rank, which runs
+    /// them at its next poll; else at once.
     pub(crate) fn begin(&self, rank: usize, call: &CallRecord<'_>) -> Result<()> {
         self.table.rank(rank)?;
         let (most, length) = (self.endpoint.max_medium() - HEAD, call.bytes.len());
@@ -139,7 +153,8 @@ impl CallSender {
             return Err(ErrorKind::CallTooLong { bytes: length, most }.into());
         }
         let node = self.endpoint.context().node();
-        let near = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
+        let is_local = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
+        let near = is_local && rank != self.pgas.rank();
         if near || !self.pgas.inner.aggregates() {
             self.table.note_sent();
             return self.send_alone(rank, call);

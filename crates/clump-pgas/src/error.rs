@@ -12,6 +12,30 @@ impl Error {
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
+
+    /// Returns true if a poll has this error of one message that it handled, or of something that
+    /// was begun before: the next poll goes on behind it.
+    pub(crate) fn is_of_a_message(&self) -> bool {
+        use clump_am::ErrorKind::{HandlerFailed, TookPart, Unclaimed};
+        let of_message = |error: &clump_am::Error| {
+            matches!(error.kind(), HandlerFailed { .. } | TookPart(_) | Unclaimed { .. })
+        };
+        match self.kind() {
+            ErrorKind::Messages(error) => of_message(error),
+            ErrorKind::OneSided(error) => error.why().is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns true if a collective reports an error that is not its own: it is over, and this rank
+    /// took part in it.
+    pub fn took_part(&self) -> bool {
+        match self.kind() {
+            ErrorKind::TookPart(_) => true,
+            ErrorKind::Messages(error) => error.took_part(),
+            _ => false,
+        }
+    }
 }
 
 impl std::fmt::Debug for Error {
@@ -50,6 +74,15 @@ pub enum ErrorKind {
     /// An error of a message or a collective.
     #[error(transparent)]
     Messages(clump_am::Error),
+    /// An error that does not belong to the collective that reports it.
+    #[error("this rank took part in the collective, which is over; before, or meanwhile: {0}")]
+    TookPart(Error),
+    /// A rank that could not do its part of a collective, which it said to all others.
+    #[error("rank {rank} could not do its part of the collective: its own error says why")]
+    RankFailed {
+        /// The first such rank.
+        rank: usize,
+    },
     /// An index beyond the end of an array.
     #[error("element {index} was accessed of an array that has {len}")]
     NoSuchElement {
@@ -95,6 +128,15 @@ pub enum ErrorKind {
     /// Ranks asked for different arrays in one collective.
     #[error("ranks ask for different arrays: all must give the same length, layout and type")]
     DifferentArrays,
+    /// Neighbours do not agree about an exchange of boundaries.
+    #[error(
+        "rank {rank} and a neighbour of it do not name each other, at these positions and with one \
+         length, in an exchange of boundaries"
+    )]
+    DifferentHalos {
+        /// The first such rank.
+        rank: usize,
+    },
     /// A rank that the job does not have.
     #[error("rank {rank} was called, which the job does not have")]
     NoSuchRank {

@@ -8,7 +8,7 @@
 //! Types to know: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
 //! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
 //! together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`] (functions called at other
-//! ranks), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation),
+//! ranks), [`Halo`] (boundaries of neighbours), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation),
 //! [`collector::Collector`] and [`NodeGrid`] (its pure parts, which simulations run, too).
 //!
 //! # Completion
@@ -17,7 +17,8 @@
 //!    that began them.
 //! 3. Gets have happened at the closing brace of [`Pgas::phase`].
 //! 4. Stores have landed at a rank when its [`Pgas::store_sync`] has counted their bytes, and
-//!    everywhere when [`Pgas::all_store_sync`] returns.
+//!    everywhere when [`Pgas::all_store_sync`] returns. A count does not tell senders apart: where
+//!    several store to a rank, round after round, a [`Halo`] does.
 //! 5. Operations between two such points have no order. Programs that need none get the same
 //!    results with aggregation and without.
 //!
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregator;
+mod borrowed_call;
 mod call_answers;
 mod call_outbox;
 mod call_record;
@@ -45,6 +47,7 @@ mod executed_batch;
 mod global_ptr;
 mod global_ref;
 mod grid;
+mod halo;
 mod layout;
 mod local_part;
 mod many;
@@ -61,6 +64,7 @@ mod stored;
 mod strided;
 
 pub use aggregator::{Aggregation, PgasOptions};
+pub use borrowed_call::BorrowedForm;
 pub use dist::Dist;
 pub use element::{AtomicElement, Bits, Element};
 pub use element_fn::ElementFn;
@@ -68,6 +72,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use global_ptr::GlobalPtr;
 pub use global_ref::GlobalRef;
 pub use grid::NodeGrid;
+pub use halo::{Halo, HaloNeighbour};
 pub use layout::{ElementPlace, Layout, SpreadLayout};
 pub use local_part::LocalPart;
 pub use mutex::{GlobalGuard, GlobalMutex};

@@ -1,7 +1,7 @@
 //! Remote calls: functions that all ranks register, called at any rank.
 //!
 //! Calls travel in requests to an endpoint of their own at the target, many in one if it is on
-//! another node; functions run in its handler, while that rank polls or waits for anything.
+//! another node, or this rank; functions run in its handler, while that rank polls or waits for anything.
 //! Arguments and results travel as `postcard` writes them.
 
 use crate::call_record::CallRecord;
@@ -10,7 +10,7 @@ use crate::dist::Dist;
 use crate::error::{ErrorKind, Result};
 use crate::executed_batch::ONE_WAY;
 use crate::pending_call::PendingCall;
-use crate::pgas::Pgas;
+use crate::pgas::{Pgas, took_part};
 use crate::remote_context::{ExecutedCall, RemoteBody, RemoteContext};
 use crate::remote_fn::{DistName, RawBytes, RemoteFn};
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl RemoteCalls {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
         let pgas = &self.sender.pgas;
-        let all = pgas.inner.wait(|| Ok(pgas.team().all_gather(hash)?))?;
+        let all = pgas.inner.together(|team| team.all_gather(hash))?;
         match all.iter().position(|other| *other != hash) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::DifferentFunctions { name: name.into(), rank }.into()),
@@ -230,33 +230,43 @@ impl RemoteCalls {
     /// if it found none; it is called again whenever functions may have left some.
     ///
     /// # Errors
-    /// Fails with the error of `work` or of a one-way call, or if a rank died or left.
+    /// Fails with the first error of `work` or of a one-way call, once no rank has work: this rank
+    /// took part, and called `work` no more after its error ([`crate::Error::took_part`]). Or if a
+    /// rank died or left.
     pub fn detect_termination(&self, mut work: impl FnMut() -> Result<bool>) -> Result<()> {
-        let mut before = None;
+        let (mut before, mut failure) = (None, Ok(()));
+        let mut may_work = true;
         loop {
             let mut worked = 0;
             loop {
-                self.poll()?;
-                if !work()? {
-                    break;
+                if let Err(error) = self.poll() {
+                    if !error.is_of_a_message() {
+                        return Err(error);
+                    }
+                    // The next poll goes on behind that message.
+                    failure = failure.and(Err(error));
+                    continue;
                 }
-                worked = 1;
+                match if may_work { work() } else { Ok(false) } {
+                    Ok(true) => worked = 1,
+                    Ok(false) => break,
+                    Err(error) => {
+                        failure = failure.and(Err(error));
+                        may_work = false;
+                    }
+                }
             }
             // Four counters (Mattern 1987): calls sent and calls executed, at all ranks, in two
             // waves. If all four are equal, nothing was under way between the waves.
             let (sent, executed) = self.sender.table.counts();
             let mut counts = [sent, executed, worked];
             let pgas = &self.sender.pgas;
-            let sum = |counts: &mut [u64]| {
-                let team = pgas.team();
-                pgas.inner.wait(|| Ok(team.all_reduce_slice(counts, clump_coll::Sum)?))
-            };
-            sum(&mut counts)?;
+            pgas.inner.together(|team| team.all_reduce_slice(&mut counts, clump_coll::Sum))?;
             let [sent, executed, worked] = counts;
             debug_assert!(before.is_none_or(|(s, e)| s <= sent && e <= executed), "counts grow");
             let idle = sent == executed && worked == 0;
             if idle && before == Some((sent, executed)) {
-                return Ok(());
+                return took_part(failure);
             }
             before = Some((sent, executed));
         }

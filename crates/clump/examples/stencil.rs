@@ -1,11 +1,11 @@
 //! Stencil with halo rows: `clump run -n 4 --nodes 2 target/release/examples/stencil [STEPS]`.
 //!
 //! Heat spreads over a plate whose upper edge is hot. Each rank has some rows, and copies of the
-//! rows next to them: its neighbours store those there before each step. Two sets of copies take
-//! turns, so one barrier a step is enough: nobody stores into copies that others still read.
+//! rows next to them, which it exchanges with its neighbours before each step. Ranks wait for their
+//! neighbours alone.
 
 use clump::Max;
-use clump::pgas::Layout;
+use clump::pgas::HaloNeighbour;
 
 /// Numbers of a row, and rows of each rank.
 const WIDTH: usize = 64;
@@ -17,33 +17,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cl = clump::init()?;
     let gas = cl.pgas()?;
     let (me, ranks) = (cl.rank(), cl.nranks());
-    // For each rank two sets of two rows: the one above its own, and the one below.
-    let copies = gas.spread::<f64>(ranks * 4 * WIDTH, Layout::Block)?;
-    let place = |rank: usize, set: usize, below: bool| {
-        copies.ptr((rank * 4 + set * 2 + usize::from(below)) * WIDTH)
-    };
+    // The neighbour above comes first, the one below second; at the edges there is none.
+    let (up, down) = (if me > 0 { WIDTH } else { 0 }, if me + 1 < ranks { WIDTH } else { 0 });
+    let neighbours = [
+        HaloNeighbour {
+            rank: if up > 0 { me - 1 } else { me },
+            entry: usize::from(up > 0),
+            len: up,
+        },
+        HaloNeighbour {
+            rank: if down > 0 { me + 1 } else { me },
+            entry: usize::from(down == 0),
+            len: down,
+        },
+    ];
+    let halo = gas.halo::<f64>(&neighbours)?;
     let mut plate = vec![[0.0_f64; WIDTH]; ROWS + 2];
     if me == 0 {
         plate[0] = [100.0; WIDTH];
     }
     let mut change = 0.0;
-    for step in 0..steps {
-        let set = step % 2;
-        if let Some(below_it) = (me > 0).then(|| place(me - 1, set, true)).flatten() {
-            gas.bulk_store(below_it, &plate[1])?;
-        }
-        if let Some(above_it) = place(me + 1, set, false) {
-            gas.bulk_store(above_it, &plate[ROWS])?;
-        }
-        gas.all_store_sync()?;
-        let got = copies.local().to_vec()?;
-        let row = |below: usize| &got[(set * 2 + below) * WIDTH..][..WIDTH];
-        if me > 0 {
-            plate[0].copy_from_slice(row(0));
-        }
-        if me + 1 < ranks {
-            plate[ROWS + 1].copy_from_slice(row(1));
-        }
+    for _ in 0..steps {
+        let (first, last) = (plate[1], plate[ROWS]);
+        let (upper, lower) = plate.split_at_mut(ROWS + 1);
+        let mut copies = [&mut upper[0][..up], &mut lower[0][..down]];
+        halo.exchange(&[&first[..up], &last[..down]], &mut copies)?;
         let old = plate.clone();
         change = 0.0_f64;
         for i in 1..=ROWS {

@@ -64,11 +64,11 @@ pub mod conn {
 /// The global address space.
 pub mod pgas {
     pub use clump_pgas::{
-        Aggregation, AtomicElement, Bits, BlockStride, Dist, DistName, Element, ElementFn,
-        ElementPlace, Error as GlobalError, ErrorKind as GlobalErrorKind, GlobalGuard, GlobalMutex,
-        GlobalPtr, GlobalRef, Layout, LocalPart, Pending as PendingElement, PendingCall, Pgas,
-        PgasOptions, Phase as GlobalPhase, RawBytes, RemoteCalls, RemoteContext, RemoteFn,
-        Result as GlobalResult, Spread, SpreadLayout,
+        Aggregation, AtomicElement, Bits, BlockStride, BorrowedForm, Dist, DistName, Element,
+        ElementFn, ElementPlace, Error as GlobalError, ErrorKind as GlobalErrorKind, GlobalGuard,
+        GlobalMutex, GlobalPtr, GlobalRef, Halo, HaloNeighbour, Layout, LocalPart,
+        Pending as PendingElement, PendingCall, Pgas, PgasOptions, Phase as GlobalPhase, RawBytes,
+        RemoteCalls, RemoteContext, RemoteFn, Result as GlobalResult, Spread, SpreadLayout,
     };
 }
 

@@ -88,10 +88,38 @@ fn calls_to_other_nodes_travel_together() {
         assert_eq!((collected, batches), (0, 0), "nothing is full, old or awaited");
         answers.into_iter().for_each(|pending| assert!(pending.wait().unwrap() > 0));
         let (collected, batches) = (counts().0 - before.0, counts().1 - before.1);
-        assert_eq!((collected, batches), (502, 2), "rank {me}: one message for each");
+        // Of this rank's own and of two of another node.
+        assert_eq!((collected, batches), (753, 3), "rank {me}: one message for each");
         calls.detect_termination(|| Ok(false)).unwrap();
         let expected: u64 = (0..1000).filter(|value| value % 4 == me as u64).sum();
         assert_eq!(sum.get(), 4 * expected);
+    });
+}
+
+#[test]
+fn calls_to_this_rank_run_at_its_next_poll() {
+    run(&Shape::of(1, 1), 9, |seat| {
+        let pgas = open(seat, &PgasOptions { delay: Duration::MAX, ..PgasOptions::default() });
+        let calls = pgas.remote_calls().unwrap();
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let here = seen.clone();
+        let note = calls
+            .register("note", move |context, text: String| {
+                here.borrow_mut().push(text.clone());
+                if text == "again" { context.again(0, &"once more".to_owned()) } else { Ok(()) }
+            })
+            .unwrap();
+        let messages = || seat.context.counters().get(Counter::PgasCollected);
+        let before = messages();
+        for text in ["one", "two", "again"] {
+            calls.send_borrowed(note, 0, text).unwrap();
+        }
+        assert!(seen.borrow().is_empty(), "no function runs inside a call that sends");
+        calls.poll().unwrap();
+        assert_eq!(seen.borrow()[..3], ["one", "two", "again"]);
+        assert_eq!(messages() - before, 3, "they were collected");
+        calls.detect_termination(|| Ok(false)).unwrap();
+        assert_eq!(*seen.borrow(), ["one", "two", "again", "once more"]);
     });
 }
 
