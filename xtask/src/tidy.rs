@@ -19,6 +19,7 @@ mod sizes;
 mod sync_pairs;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod tree;
 mod type_names;
 mod unrun;
@@ -57,6 +58,7 @@ const RULES: &[Rule] = &[
     ("front pages", front::check),
     ("links", links::check),
     ("unrun tests", unrun::check),
+    ("threads", threads::check),
 ];
 
 /// Checks the tree at `root` and prints the findings; returns true if there are none.

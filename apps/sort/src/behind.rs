@@ -5,6 +5,7 @@ use crate::budget::{Budget, Buffer};
 use crate::lanes::IO_STACK;
 use anyhow::{Context, Result, anyhow};
 use clump_os::file::{BLOCK, DiskFile};
+use clump_os::thread;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -39,18 +40,15 @@ impl WriteBehind {
         let (jobs, inbox) = channel::<Job>();
         let (outbox, done) = channel::<Result<Buffer>>();
         let spare = outbox.clone();
-        let thread = std::thread::Builder::new()
-            .name("write behind".into())
-            .stack_size(IO_STACK)
-            .spawn(move || {
-                while let Ok(Job { buffer, bytes, offset }) = inbox.recv() {
-                    let written = file.write_at(&buffer[..bytes], offset);
-                    if outbox.send(written.map(|()| buffer).map_err(Into::into)).is_err() {
-                        break;
-                    }
+        let thread = thread::spawn_with_stack("write behind", IO_STACK, move || {
+            while let Ok(Job { buffer, bytes, offset }) = inbox.recv() {
+                let written = file.write_at(&buffer[..bytes], offset);
+                if outbox.send(written.map(|()| buffer).map_err(Into::into)).is_err() {
+                    break;
                 }
-            })
-            .context("starting a thread that writes behind")?;
+            }
+        })
+        .context("starting a thread that writes behind")?;
         let current = Some(budget.buffer("writing behind", chunk)?);
         for _ in 1..DEPTH {
             let _ = spare.send(Ok(budget.buffer("writing behind", chunk)?));

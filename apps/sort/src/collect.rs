@@ -13,6 +13,7 @@ use crate::record::{RECORD, order, position};
 use anyhow::{Context, Result, anyhow};
 use clump_os::file::{BLOCK, DiskFile};
 use clump_os::memory::prefetch;
+use clump_os::thread;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -120,11 +121,10 @@ impl Collector {
         }
         let writer = WriteBehind::start(budget, scratch.clone(), chunk)?;
         let scratch = scratch.clone();
-        let thread = std::thread::Builder::new()
-            .name("sort runs".into())
-            .stack_size(SORT_STACK)
-            .spawn(move || spill_all(&inbox, &outbox, writer, &scratch))
-            .context("starting a thread that sorts")?;
+        let thread = thread::spawn_with_stack("sort runs", SORT_STACK, move || {
+            spill_all(&inbox, &outbox, writer, &scratch)
+        })
+        .context("starting a thread that sorts")?;
         Ok(Self {
             current,
             capacity,

@@ -8,6 +8,7 @@ use crate::budget::{Budget, Buffer};
 use crate::record::RECORD;
 use anyhow::{Context, Result, bail};
 use clump_os::file::{BLOCK, DiskFile};
+use clump_os::thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -90,17 +91,14 @@ impl Lanes {
         assert!(chunk >= BLOCK && chunk.is_multiple_of(BLOCK), "chunks are whole blocks");
         let (jobs, inbox) = channel::<Job>();
         let (outbox, done) = channel::<Done>();
-        let thread = std::thread::Builder::new()
-            .name("read ahead".into())
-            .stack_size(IO_STACK)
-            .spawn(move || {
-                while let Ok(Job { lane, piece, buffer }) = inbox.recv() {
-                    if outbox.send((lane, fill(&piece, buffer))).is_err() {
-                        break;
-                    }
+        let thread = thread::spawn_with_stack("read ahead", IO_STACK, move || {
+            while let Ok(Job { lane, piece, buffer }) = inbox.recv() {
+                if outbox.send((lane, fill(&piece, buffer))).is_err() {
+                    break;
                 }
-            })
-            .context("starting a thread that reads ahead")?;
+            }
+        })
+        .context("starting a thread that reads ahead")?;
         let lanes: Vec<Lane> = lanes
             .into_iter()
             .map(|pieces| Lane { pieces: pieces.into(), ..Lane::default() })

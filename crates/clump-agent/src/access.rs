@@ -5,9 +5,10 @@
 use crate::refusal::Refusal;
 use clump_boot::NetDriver;
 use clump_driver::{Attached, Direct, DriverError, Opened};
+use clump_os::{OsError, thread};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::thread;
+use std::thread::{ScopedJoinHandle, scope};
 
 /// Packet sockets that may listen on a loopback interface before `auto` stays with UDP there: the
 /// kernel shows each of them every frame. A round trip through packet sockets is as long as one by
@@ -115,10 +116,10 @@ impl Drop for DriverAccess {
     fn drop(&mut self) {
         while !self.direct.is_empty() {
             let some = self.direct.split_off(self.direct.len().saturating_sub(AT_ONCE));
-            thread::scope(|scope| {
+            scope(|scope| {
                 for one in some {
                     // If no thread can be started, they are closed here, one by one.
-                    let _ = thread::Builder::new().spawn_scoped(scope, move || drop(one));
+                    let _ = thread::spawn_scoped(scope, "closer", move || drop(one));
                 }
             });
         }
@@ -132,19 +133,17 @@ fn open_all(mechanism: Direct, place: &[SocketAddr]) -> Result<Vec<Opened>, Driv
 /// Opens packet sockets for each of these places, each in a thread of its own, which mostly waits.
 fn open_at_once(places: &[Vec<SocketAddr>]) -> Vec<Result<Vec<Opened>, DriverError>> {
     let open = |place: &[SocketAddr]| open_all(Direct::Packet, place);
-    thread::scope(|scope| {
+    scope(|scope| {
         let start = |place: &'_ Vec<SocketAddr>| {
             let place = place.clone();
-            thread::Builder::new().spawn_scoped(scope, move || open(&place))
+            thread::spawn_scoped(scope, "opener", move || open(&place))
         };
         let started: Vec<_> = places.iter().map(start).collect();
         let failed = || Err(DriverError::Socket("the thread that opened it failed"));
         let finish =
-            |(thread, place): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, &Vec<_>)| {
-                match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
-                    Err(_) => open(place),
-                }
+            |(thread, place): (Result<ScopedJoinHandle<'_, _>, OsError>, &Vec<_>)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
+                Err(_) => open(place),
             };
         started.into_iter().zip(places).map(finish).collect()
     })

@@ -18,7 +18,7 @@ use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, ChildEvent, ChildEvents, Exit, Program};
-use clump_os::{clock, signal, socket, standard_streams};
+use clump_os::{clock, signal, socket, standard_streams, thread};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -89,9 +89,7 @@ pub(crate) fn relay(staged: bool) -> anyhow::Result<u8> {
     });
     relay.poller.add(&relay.gone, token::GONE, Interest::Read)?;
     let listener = relay.clone();
-    std::thread::Builder::new().name("launcher".into()).spawn(move || {
-        listener.listen(input.into());
-    })?;
+    thread::spawn("launcher", move || listener.listen(input.into()))?;
     let done = relay.collect();
     sweep::sweep(&[], SWEEP_NS);
     if staged {
@@ -159,7 +157,7 @@ impl Relay {
         }
         let (input, pieces) = channel();
         let relay = self.clone();
-        std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+        thread::spawn_with_stack("feeder", 64 << 10, move || {
             relay.feed(number, stdin, &pieces);
         })?;
         let (output, input) = (Some(output), Some(input));

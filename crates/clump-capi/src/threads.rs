@@ -9,6 +9,7 @@ use crate::threads_output;
 use clump::svm::{Home, SharedArray, SharedFlags, SharedLocks, Svm};
 use clump_ffi::fault::Result;
 use clump_os::c_library::{self as c, ThreadFunction};
+use clump_os::signal::SignalMask;
 use clump_os::{console, thread};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -17,11 +18,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Threads that a program creates from its beginning to its end.
 pub(crate) const MAX_THREADS: usize = 1 << 20;
-/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result; and 1
-/// once it has ended, which is set and read under the lock.
-const WORDS: usize = 5;
+/// Words of a thread: function (0: none), argument, bytes of stack (0: as usual), result; 1 once it
+/// has ended, which is set and read under the lock; signals that it blocks.
+const WORDS: usize = 6;
 const RESULT: usize = 3;
 const ENDED: usize = 4;
+const BLOCKED: usize = 5;
 /// Orders of a rank once the program ends.
 const ALL_ORDERS: u64 = 1 << 40;
 /// Mark of threads that the program has not created by `pthread_create`.
@@ -119,7 +121,8 @@ pub(crate) fn serve() {
         if function == 0 {
             return;
         }
-        let begun = BegunThread { number: number as u64, function, argument, stack };
+        let blocked = SignalMask::from_bits(table.words.get(number * WORDS + BLOCKED));
+        let begun = BegunThread { number: number as u64, function, argument, stack, blocked };
         let table = table.clone();
         let started = thread::spawn("clump-thread", move || {
             let result = begun.run();
@@ -149,6 +152,8 @@ struct BegunThread {
     function: u64,
     argument: u64,
     stack: u64,
+    /// As in the thread that created it.
+    blocked: SignalMask,
 }
 
 impl BegunThread {
@@ -182,9 +187,11 @@ impl BegunThread {
 /// Begins a thread of the program. Has nothing to drop when it is unwound by `pthread_exit`.
 unsafe extern "C-unwind" fn begin_thread(argument: *mut c_void) -> *mut c_void {
     // SAFETY: what `BegunThread::run` has passed.
-    let BegunThread { number, function, argument, .. } =
+    let BegunThread { number, function, argument, blocked, .. } =
         *unsafe { Box::from_raw(argument.cast::<BegunThread>()) };
     NUMBER.set(Some(number));
+    // Clump's own thread, which has created this one, blocks all.
+    blocked.set();
     let function = std::ptr::with_exposed_provenance::<()>(function as usize);
     // SAFETY: a function of the program, which has the same addresses at all ranks.
     let function = unsafe { std::mem::transmute::<*const (), ThreadFunction>(function) };
@@ -247,6 +254,7 @@ pub unsafe extern "C" fn __wrap_pthread_create(
             for (at, word) in words.into_iter().enumerate() {
                 table.words.set(number * WORDS + at, word as u64);
             }
+            table.words.set(number * WORDS + BLOCKED, SignalMask::current().to_bits());
             table.next.set(0, number as u64 + 1);
             let (rank, order) = (number % table.ranks, number / table.ranks);
             table.given.set(rank, order as u64 + 1).map_err(fault)?;

@@ -15,6 +15,7 @@ use clump_boot::{Config, SvmShare};
 use clump_ffi::fault::{Fault, Result};
 use clump_ffi::job::{current, join, with};
 use clump_ffi::status::clump_status as S;
+use clump_os::signal::SignalMask;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_os::{c_library as c, process, thread};
 use std::cell::Cell;
@@ -133,10 +134,13 @@ pub unsafe extern "C" fn __wrap_main(
         leave_job();
         process::exit_at_once(0);
     }
-    let server = thread::spawn("clump-threads", || {
+    let blocked = SignalMask::current();
+    let server = thread::spawn("clump-threads", move || {
         IS_SERVER.set(true);
         threads::serve();
         if !ENDING.load(Ordering::Acquire) {
+            // What the program has registered for its end runs here.
+            blocked.set();
             // Another rank has ended the program.
             // SAFETY: ends the process as the C library does.
             unsafe { c::exit(0) }

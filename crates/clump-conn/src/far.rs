@@ -23,7 +23,7 @@ use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
-use clump_os::{clock, udp};
+use clump_os::{clock, thread, udp};
 use clump_trace::{Counter, Counters};
 use handshake_socket::{HandshakeSocket, Invitation};
 use link::FarLink;
@@ -93,8 +93,7 @@ impl Far {
             ending: AtomicBool::new(false),
         });
         let mine = shared.clone();
-        let thread = std::thread::Builder::new().name("clump-far".into());
-        let thread = thread.spawn(move || mine.watch());
+        let thread = thread::spawn("clump-far", move || mine.watch());
         let thread = thread.map_err(|e| Error::Between(format!("no thread for them: {e}")))?;
         *watch = Some(FarThread { shared: shared.clone(), thread: Some(thread) });
         Ok(shared)

@@ -12,8 +12,8 @@ use crate::flow::FlowId;
 use crate::outbox::Progress;
 use crate::queued_message::Batch;
 use crate::stack::{Request, Stack};
-use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_os::{clock, thread};
 use clump_proto::Nanos;
 use clump_wire::frame::FrameKind;
 use spin::Yield;
@@ -350,9 +350,8 @@ impl Backstop {
             return;
         }
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("clump-net".into());
         // Without the thread, a rank that computes merely makes its peers wait.
-        let thread = thread.spawn(move || shared.watch()).ok();
+        let thread = thread::spawn("clump-net", move || shared.watch()).ok();
         *self.backstop.lock().unwrap_or_else(PoisonError::into_inner) = thread;
     }
 }

@@ -9,8 +9,8 @@ use crate::idle_yields::IdleYields;
 use crate::server::Server;
 use clump_net::Batch;
 use clump_os::alarm::Alarm;
-use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_os::{clock, thread};
 use clump_rma::service::Services;
 use clump_shm::node::NodeMemory;
 use clump_shm::waiter::CROWDED_SPIN_NS;
@@ -61,13 +61,11 @@ impl NetworkInterface {
         let spin_policy = (spin_ns, yields);
         let ending = Arc::new(AtomicBool::new(false));
         let (over, bell) = (ending.clone(), alarm.clone());
-        let thread = std::thread::Builder::new().name(format!("clump-ni-{which}"));
-        let thread = thread
-            .spawn(move || {
-                let _whole = OnPanic(|| std::process::abort());
-                serve(server, spin_policy, &bell, &over);
-            })
-            .map_err(|e| refused(&format!("no thread for it: {e}")))?;
+        let thread = thread::spawn(&format!("clump-ni-{which}"), move || {
+            let _whole = OnPanic(|| std::process::abort());
+            serve(server, spin_policy, &bell, &over);
+        })
+        .map_err(|e| refused(&format!("no thread for it: {e}")))?;
         Ok(Self { ending, alarm, thread: Some(thread) })
     }
 }

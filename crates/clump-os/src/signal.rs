@@ -207,13 +207,93 @@ pub fn holds_ends_back() -> bool {
     }
 }
 
-/// Blocks all signals in this thread: other threads of its process take them.
-pub(crate) fn block_all() {
-    // SAFETY: sigset_t is plain memory that sigfillset fills; pointers are to a local.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+/// Signals of a thread's own faults: blocked, they would end the process without their handler.
+const FAULTS: [libc::c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Signals that a thread blocks.
+#[derive(Clone, Copy)]
+pub struct SignalMask(libc::sigset_t);
+
+impl std::fmt::Debug for SignalMask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SignalMask({:#x})", self.to_bits())
+    }
+}
+
+impl SignalMask {
+    /// Returns the mask of the calling thread.
+    pub fn current() -> Self {
+        // SAFETY: asks for the mask only, into a local that is plain memory.
+        unsafe {
+            let mut now: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut now);
+            Self(now)
+        }
+    }
+
+    /// Returns the mask that blocks all signals but those of a thread's own faults.
+    pub fn all() -> Self {
+        // SAFETY: sigset_t is plain memory that sigfillset fills; pointers are to a local.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            for signal in FAULTS {
+                libc::sigdelset(&raw mut all, signal);
+            }
+            Self(all)
+        }
+    }
+
+    /// Makes it the mask of the calling thread; returns the one before.
+    pub fn set(self) -> Self {
+        // SAFETY: a mask that the kernel or a function above has filled, and a local that is plain
+        // memory.
+        unsafe {
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, &raw mut before);
+            Self(before)
+        }
+    }
+
+    /// Returns the mask as a word: bit `n - 1` is that of signal `n`.
+    pub fn to_bits(self) -> u64 {
+        // SAFETY: asks a mask that is filled.
+        let blocks = |signal| unsafe { libc::sigismember(&raw const self.0, signal) } == 1;
+        (1..=64).filter(|&signal| blocks(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
+    }
+
+    /// Returns the mask that [`SignalMask::to_bits`] has made a word.
+    pub fn from_bits(bits: u64) -> Self {
+        // SAFETY: sigset_t is plain memory that sigemptyset fills; pointers are to a local. Signals
+        // that the C library keeps for itself are refused by it.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 != 0) {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            Self(set)
+        }
+    }
+}
+
+/// Mask of the calling thread that is restored when this is dropped.
+#[derive(Debug)]
+pub(crate) struct AllBlocked {
+    before: SignalMask,
+}
+
+impl AllBlocked {
+    /// Blocks all signals in the calling thread, and in threads that it starts meanwhile.
+    pub(crate) fn new() -> Self {
+        Self { before: SignalMask::all().set() }
+    }
+}
+
+impl Drop for AllBlocked {
+    fn drop(&mut self) {
+        self.before.set();
     }
 }
 
@@ -256,6 +336,20 @@ mod tests {
         assert!(is_ignored(libc::SIGPIPE as u8) && is_ignored(FILE_SIZE) && !is_ignored(CHILD));
         unset_own();
         assert!(!is_ignored(FILE_SIZE));
+    }
+
+    #[test]
+    fn a_mask_is_a_word_and_is_restored() {
+        let before = SignalMask::current().to_bits();
+        let bits = 1 << (libc::SIGUSR1 - 1) | 1 << (libc::SIGALRM - 1) | 1 << 63;
+        assert_eq!(SignalMask::from_bits(bits).to_bits(), bits);
+        let blocked = AllBlocked::new();
+        let now = SignalMask::current().to_bits();
+        let blocks = |signal: libc::c_int| now >> (signal - 1) & 1 != 0;
+        assert!([libc::SIGALRM, libc::SIGUSR1, libc::SIGTERM].into_iter().all(blocks));
+        assert!(!FAULTS.into_iter().any(blocks), "{now:#x}");
+        drop(blocked);
+        assert_eq!(SignalMask::current().to_bits(), before);
     }
 
     #[test]

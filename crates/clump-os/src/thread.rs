@@ -1,7 +1,12 @@
 //! Identity of the current thread, in one instruction; and threads whose start may be refused.
+//!
+//! Threads that are started here are clump's own: they block all signals but those of their own
+//! faults, so that a handler of the program runs on threads of the program alone. A handler may
+//! leave by `siglongjmp`, or ask which thread it is on.
 
 use crate::error::{OsError, Result};
 use crate::refusal;
+use crate::signal::AllBlocked;
 use rustix::io::Errno;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
@@ -13,19 +18,28 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
-    spawn_with(Builder::new().name(name.into()), name, work)
+    start(Builder::new(), name, work)
 }
 
-/// Starts a thread as `builder` says.
+/// Starts a thread with so many bytes of stack.
 ///
 /// # Errors
 /// A limit is in the way; the error names it and the remedy.
-pub fn spawn_with<T: Send + 'static>(
+pub fn spawn_with_stack<T: Send + 'static>(
+    name: &str,
+    stack_bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    start(Builder::new().stack_size(stack_bytes), name, work)
+}
+
+fn start<T: Send + 'static>(
     builder: Builder,
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
-    builder.spawn(work).map_err(|e| refused(name, &e))
+    let _blocked = AllBlocked::new();
+    builder.name(name.into()).spawn(work).map_err(|e| refused(name, &e))
 }
 
 /// Starts a thread of `scope`.
@@ -37,6 +51,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>> {
+    let _blocked = AllBlocked::new();
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|e| refused(name, &e))
 }
 
@@ -78,6 +93,7 @@ pub fn pointer() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signal::SignalMask;
 
     #[test]
     fn a_thread_that_is_refused_names_the_limit() {
@@ -85,6 +101,18 @@ mod tests {
         let said = refused("clump-x", &why).to_string();
         assert!(said.contains("`clump-x`") && said.contains("ulimit -u"), "{said}");
         assert!(spawn("clump-y", || 7).unwrap().join().is_ok_and(|seven| seven == 7));
+    }
+
+    #[test]
+    fn signals_are_left_to_other_threads() {
+        let before = SignalMask::current().to_bits();
+        let mask = || SignalMask::current().to_bits();
+        let all = SignalMask::all().to_bits();
+        assert_eq!(spawn("clump-z", mask).unwrap().join().unwrap(), all);
+        assert_eq!(spawn_with_stack("clump-z", 1 << 16, mask).unwrap().join().unwrap(), all);
+        let scoped = |scope| spawn_scoped(scope, "clump-z", mask).unwrap().join().unwrap();
+        assert_eq!(std::thread::scope(|scope| scoped(scope)), all);
+        assert_eq!(mask(), before, "the thread that starts them keeps its own");
     }
 
     #[test]

@@ -10,13 +10,13 @@
 
 use crate::alarm::Alarm;
 use crate::error::{OsError, Result};
-use crate::{signal, thread};
+use crate::thread;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Most bytes of one call of `write`, and of one chunk of the queue.
@@ -73,12 +73,7 @@ impl Writer {
         let (state, more) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { targets, few, bell, state, more });
         let mine = shared.clone();
-        let builder = Builder::new().name("clump-writer".into()).stack_size(STACK);
-        let work = move || {
-            signal::block_all();
-            mine.work();
-        };
-        let thread = thread::spawn_with(builder, "clump-writer", work)?;
+        let thread = thread::spawn_with_stack("clump-writer", STACK, move || mine.work())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

@@ -129,6 +129,17 @@ fn no_test_stands_where_the_harness_is_off() {
 }
 
 #[test]
+fn a_thread_that_takes_signals_is_found() {
+    let tree = Planted::clean("threads");
+    let path = "crates/high/src/starts.rs";
+    let starts = "fn start() {\n    drop(std::thread::spawn(|| ()));\n}\n";
+    tree.file(path, &format!("//! Starts.\n{starts}")).finds(path, "clump_os::thread");
+    let test = format!("#[cfg(test)]\nmod tests {{\n{starts}}}\n");
+    tree.file(path, &format!("//! Starts.\n{test}"));
+    assert_eq!(tree.findings(), [""; 0], "a test may start what it likes");
+}
+
+#[test]
 fn siblings_do_not_know_each_other() {
     let tree = Planted::clean("siblings");
     tree.file("crates/low/Cargo.toml", &manifest("low", Some(1), ""));

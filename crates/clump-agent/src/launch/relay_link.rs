@@ -12,7 +12,7 @@ use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::Exit;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
-use clump_os::{clock, socket};
+use clump_os::{clock, socket, thread};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -113,12 +113,11 @@ impl RelayLink {
         let stream = UnixStream::from(stream);
         let (sender, listener) = (shared.clone(), shared.clone());
         let (output, own) = (stream.try_clone()?, stream.try_clone()?);
-        let thread = |name: &str| std::thread::Builder::new().name(name.into());
-        thread("to relay").spawn(move || sender.send(output, uploads))?;
-        thread("from relay").spawn(move || listener.listen(stream))?;
+        thread::spawn("to relay", move || sender.send(output, uploads))?;
+        thread::spawn("from relay", move || listener.listen(stream))?;
         if let Some(errors) = errors {
             let said = shared.clone();
-            thread("relay errors").spawn(move || said.pass_client_errors(errors))?;
+            thread::spawn("relay errors", move || said.pass_client_errors(errors))?;
         }
         Ok((Self { client, stream: own, shared }, ends))
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,34 @@ static void timed_waits(void) {
     EXPECT(pthread_mutex_unlock(&plain) == 0);
 }
 
+static void *blocked(void *signals) {
+    sigset_t now;
+    int number;
+    long all = 0;
+    (void)signals;
+    pthread_sigmask(SIG_SETMASK, NULL, &now);
+    for (number = 1; number < 32; number++) all |= (long)(sigismember(&now, number) == 1) << number;
+    return (void *)all;
+}
+
+/* A thread blocks the signals of the one that has created it, and no others. */
+static void masks(void) {
+    sigset_t some, before;
+    pthread_t ids[8];
+    void *result;
+    int at;
+    const long wanted = 1L << SIGUSR2 | 1L << SIGALRM;
+    sigemptyset(&some);
+    EXPECT(pthread_sigmask(SIG_SETMASK, &some, &before) == 0);
+    EXPECT(pthread_create(&ids[0], NULL, blocked, NULL) == 0);
+    EXPECT(pthread_join(ids[0], &result) == 0 && (long)result == 0);
+    sigaddset(&some, SIGUSR2), sigaddset(&some, SIGALRM);
+    EXPECT(pthread_sigmask(SIG_SETMASK, &some, NULL) == 0);
+    for (at = 0; at < threads; at++) EXPECT(pthread_create(&ids[at], NULL, blocked, NULL) == 0);
+    for (at = 0; at < threads; at++) EXPECT(pthread_join(ids[at], &result) == 0 && (long)result == wanted);
+    EXPECT(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
 int main(int argc, char **argv) {
     pthread_t ids[64];
     pthread_attr_t attributes;
@@ -226,6 +255,7 @@ int main(int argc, char **argv) {
     }
     EXPECT(sem_getvalue(&places, &places_now) == 0 && places_now == 4);
     timed_waits();
+    masks();
     EXPECT(own == 0);
     printf("pthreads: %ld %ld %ld %ld\n", under_plain, written, under_nested, sent);
     fflush(stdout);
