@@ -82,13 +82,13 @@ impl Region {
         if bytes > *reserved {
             return Err(ErrorKind::CannotGrow { asked: bytes, reserved: *reserved }.into());
         }
-        let space = context.segment_space();
+        let mut space = context.segment_space();
         let exports = context.block().exports();
         // Exported as long as it lives; but others can write the table.
         let known = exports.bytes_of(name.index(), name.generation()).ok_or_else(overwritten)?;
         if known < bytes {
             debug_assert!(bytes <= *reserved, "more is refused");
-            space.commit(*offset, bytes)?;
+            space.commit(*offset, known, bytes)?;
             exports.grow(name.index(), bytes);
         }
         Ok(())

@@ -88,8 +88,8 @@ pub(crate) fn begin(abi: c_int, threads: c_int) -> Result<*mut clump_t> {
         let what = "this program was compiled with headers of another version; compile it again";
         return Err(Fault::new(S::CLUMP_ERR_VERSION, what));
     }
-    if threads != 1 {
-        return Err(range("threads of a rank", threads, "1: start more ranks instead"));
+    if threads < 1 {
+        return Err(range("threads of a rank", threads, "1 or more"));
     }
     let cl = join()?;
     with(cl, |job| open(job, 0))?;
@@ -107,7 +107,8 @@ pub(crate) fn home_of(home: c_int) -> Result<Home> {
 }
 
 /// Joins the job as ::clump_init_abi does, and opens a shared heap of 128 GiB of address space, at
-/// the same address in all ranks. `threads` of a rank use it: 1. `argc` and `argv` may be null.
+/// the same address in all ranks. So many `threads` of a rank use it, at least 1; each may call
+/// what is no collective. `argc` and `argv` may be null.
 ///
 /// Returns null on failure: as ::clump_init_abi and ::svm_open; ::CLUMP_ERR_ARGUMENT (`threads`).
 /// Programs call it as `svm_init(&argc, &argv, 1)`, and ::clump_finalize at the end.
@@ -286,6 +287,9 @@ pub extern "C" fn svm_fence(cl: *mut clump_t) -> c_int {
 /// it: such a call fails with EFAULT on pages that are not here. It stays ready until the next call
 /// of this interface. Other memory is left alone.
 ///
+/// Errors: ::CLUMP_ERR_ARGUMENT (null; memory of the heap that was not allocated: nothing is
+/// fetched).
+///
 /// # Safety
 /// The caller may read the memory, and write it if `stores` is not 0.
 #[unsafe(no_mangle)]
@@ -293,7 +297,7 @@ pub unsafe extern "C" fn svm_touch(memory: *const c_void, bytes: usize, stores: 
     guard(|| {
         let place = NonNull::new(memory.cast_mut().cast::<u8>()).ok_or_else(|| null("memory"))?;
         heap("svm_touch", |svm| {
-            svm.touch(place, bytes, stores != 0);
+            svm.touch(place, bytes, stores != 0).map_err(clump::Error::from)?;
             Ok(0)
         })
     })

@@ -45,7 +45,8 @@ fn part(memory: *const c_void, bytes: usize) -> TransferPart {
 
 /// Reads as `read` does, into memory of the heap or other memory. The call alone fails with EFAULT
 /// on pages that are not here; this makes them ready before, and again when other threads have
-/// taken some away.
+/// taken some away. Memory of the heap that was not allocated is an error (EFAULT), whatever the
+/// call would have moved.
 ///
 /// Returns the bytes moved, which may be fewer, or -1: `errno` is that of `read`, and
 /// ::clump_error_text says why.

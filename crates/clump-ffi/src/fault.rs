@@ -156,6 +156,7 @@ impl From<clump::Error> for Fault {
             E::Boot(ref boot) => of_boot(boot),
             E::Engine(ref engine) => of_engine(engine),
             E::Memory(ref memory) => of_memory(memory),
+            E::NoMemoryAt { .. } => S::CLUMP_ERR_LIMIT,
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
             E::Trace(_) | E::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
         };
@@ -190,6 +191,7 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         | Kind::Different
         | Kind::Misuse
         | Kind::NotAllocated(_)
+        | Kind::BeyondAllocated { .. }
         | Kind::NotDynamic
         | Kind::NoObject(_) => S::CLUMP_ERR_ARGUMENT,
         Kind::BadMessage => S::CLUMP_ERR_NETWORK,
@@ -202,6 +204,7 @@ fn of_global_memory(error: &GlobalError) -> S {
         Global::Messages(error) => of_messages(error),
         Global::TookPart(error) => of_global_memory(error),
         Global::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
+        Global::NoMemoryAt { .. } => S::CLUMP_ERR_LIMIT,
         Global::NoSuchElement { .. }
         | Global::BadPointer { .. }
         | Global::WrongLength { .. }
@@ -281,6 +284,7 @@ fn of_memory(error: &clump_shm::Error) -> S {
         E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
         E::NoFreeEndpoint { .. }
         | E::SegmentSpace { .. }
+        | E::NoMemory { .. }
         | E::Region { .. }
         | E::RankCount { .. }
         | E::LocalRankCount { .. }

@@ -77,6 +77,18 @@ pub fn install(server: FaultServer) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if faults no longer arrive here, since the process has installed another handler of
+/// SIGBUS, if `bus`, or else of SIGSEGV.
+pub fn is_replaced(bus: bool) -> bool {
+    let signal = SIGNALS[usize::from(bus)];
+    // SAFETY: asks for the disposition only, into a local that is plain memory.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0;
+        known && now.sa_sigaction != on_signal as *const () as usize
+    }
+}
+
 /// Serves a signal, or hands it on.
 extern "C" fn on_signal(
     signal: libc::c_int,

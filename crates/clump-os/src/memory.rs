@@ -83,6 +83,18 @@ impl Drop for Mapped {
     }
 }
 
+/// Maps `bytes` of zeroed memory, rounded up to whole pages, that is never given back: nothing
+/// besides is allocated, which a search for leaks would report. Pages cost memory once touched.
+///
+/// # Errors
+/// Address space has run out.
+pub fn zeroed_for_ever(bytes: usize) -> Result<NonNull<u8>> {
+    let mapped = Mapped::new(bytes.max(1).next_multiple_of(BLOCK))?;
+    let base = mapped.base;
+    std::mem::forget(mapped);
+    Ok(base)
+}
+
 #[derive(Debug)]
 struct Shared {
     mapped: Mapped,

@@ -39,6 +39,27 @@ impl TransferCall {
         matches!(self, Self::Read | Self::ReadAt(_) | Self::Receive(_))
     }
 
+    /// Returns the call for what follows `moved` bytes.
+    #[must_use]
+    pub fn behind(self, moved: usize) -> Self {
+        match self {
+            Self::ReadAt(at) => Self::ReadAt(at.saturating_add(moved as u64)),
+            Self::WriteAt(at) => Self::WriteAt(at.saturating_add(moved as u64)),
+            other => other,
+        }
+    }
+
+    /// Returns true if a call may be made in pieces: if the next one, after a whole piece was
+    /// moved, neither waits where one call would have returned nor finds other bytes.
+    pub fn goes_on(self, fd: BorrowedFd<'_>) -> bool {
+        match self {
+            Self::ReadAt(_) | Self::WriteAt(_) | Self::Write | Self::Send(_) => true,
+            Self::Receive(flags) => flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0,
+            Self::Read => rustix::fs::fstat(fd)
+                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file()),
+        }
+    }
+
     /// Makes the call once. Returns the bytes that were moved.
     ///
     /// # Errors

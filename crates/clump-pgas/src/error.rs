@@ -125,6 +125,14 @@ pub enum ErrorKind {
         /// Elements of a block.
         block: usize,
     },
+    /// A rank that has no memory for its part of an array.
+    #[error("rank {rank} has no memory for its {bytes} bytes of an array, and says why itself")]
+    NoMemoryAt {
+        /// The rank.
+        rank: usize,
+        /// Bytes of its part.
+        bytes: u64,
+    },
     /// Ranks asked for different arrays in one collective.
     #[error("ranks ask for different arrays: all must give the same length, layout and type")]
     DifferentArrays,

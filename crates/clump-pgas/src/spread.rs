@@ -44,18 +44,22 @@ impl Pgas {
             let bytes = bytes.filter(|_| size_of::<T>() > 0)? as u64 & !7;
             Some((arithmetic, bytes))
         });
+        let lacks = part.as_ref().map_or(0, |(_, bytes)| *bytes);
         // Memory of no bytes cannot be named.
-        let own = part.ok_or_else(|| impossible().into()).and_then(|(arithmetic, bytes)| {
+        let part = part.ok_or_else(|| impossible().into());
+        let own = part.and_then(|(arithmetic, bytes)| {
             Ok((self.rma().export(bytes.max(8))?, arithmetic, bytes))
         });
-        // A rank without its part says so: the others do not wait for it.
-        let asked = own.as_ref().map_or([0; 4], |(own, arithmetic, bytes)| {
+        // A rank without its part says so, and why: the others do not wait for it.
+        let asked = own.as_ref().map_or([0, 0, 0, lacks], |(own, arithmetic, bytes)| {
             [own.name().to_bits(), len as u64, arithmetic.block() as u64, *bytes]
         });
         let all = self.inner.together(|team| team.all_gather(asked))?;
         let (own, arithmetic, bytes) = took_part::<_, Error>(own)?;
         if let Some(rank) = all.iter().position(|given| given[0] == 0) {
-            return Err(ErrorKind::RankFailed { rank }.into());
+            let lacking = ErrorKind::NoMemoryAt { rank, bytes: all[rank][3] };
+            let failed = ErrorKind::RankFailed { rank };
+            return Err(if all[rank][3] > 0 { lacking } else { failed }.into());
         }
         if all.iter().any(|given| given[1..] != asked[1..]) {
             return Err(ErrorKind::DifferentArrays.into());

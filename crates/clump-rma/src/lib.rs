@@ -58,7 +58,7 @@ pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use barrier::Barrier;
 pub use error::{Error, ErrorKind, Refusal, Result};
 pub use lock::{Flag, FlagWords, Guard, Lock, LockTurn, TurnStatus};
-pub use memory::{Memory, MemorySupply, NodeSegments};
+pub use memory::{Memory, MemorySupply, NodeSegments, Shortage};
 pub use node_region::{NodeRegion, RegionOptions, RegionView};
 pub use phase::{OpenPhase, Phase};
 pub use requester::{Completion, EncodedRequest, Requester, Successor};

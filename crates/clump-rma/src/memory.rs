@@ -6,8 +6,7 @@ mod lost_deposits;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use committed::MachineSupply;
-pub use committed::MemorySupply;
+pub use clump_shm::supply::{MemorySupply, Shortage};
 
 use crate::error::Refusal;
 use crate::protocol::{DepositPlace, GENERATION_MASK};
@@ -16,6 +15,7 @@ use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
+use clump_shm::supply::MachineSupply;
 use committed::Committed;
 use lost_deposits::LostDeposits;
 use std::cell::RefCell;
@@ -88,7 +88,8 @@ impl NodeSegments {
     /// Creates the table of the registered memory of `node`, with all the memory that the machine
     /// can give.
     pub fn new(node: NodeMemory) -> Self {
-        Self::with_supply(node, Box::new(MachineSupply::default()))
+        let supply = Box::new(MachineSupply::new(node.ranks()));
+        Self::with_supply(node, supply)
     }
 
     /// Creates the table of the registered memory of `node`; `supply` decides which memory can be

@@ -1,7 +1,6 @@
 //! Memory that a node owns, and that outlives the ranks that use it.
 
 use crate::error::{Refusal, Result, refused};
-use crate::memory::{MachineSupply, MemorySupply};
 use crate::rma::Rma;
 use crate::target::Target;
 use clump_os::map::{Mapping, PAGE};
@@ -10,6 +9,7 @@ use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::geometry::REGION_SPACE;
 use clump_shm::region::Pages;
+use clump_shm::supply::MachineSupply;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -115,10 +115,15 @@ impl NodeRegion {
         let (start, end) = (offset & !(page - 1), (offset + bytes).next_multiple_of(page));
         debug_assert!(start <= offset && end >= offset + bytes, "all of it");
         if bytes != 0 {
-            if !MachineSupply::default().grant(end - start) {
-                return Err(refused(self.name(), offset, Refusal::NoMemory));
-            }
-            self.target.inner.context.node().commit(self.target.name(), start, end - start)?;
+            let node = self.target.inner.context.node();
+            let mut supply = MachineSupply::new(node.ranks());
+            let committed = node.commit(self.target.name(), (start, end - start), &mut supply);
+            committed.map_err(|error| match error {
+                clump_shm::Error::NoMemory { .. } => {
+                    refused(self.name(), offset, Refusal::NoMemory)
+                }
+                error => error.into(),
+            })?;
         }
         Ok(())
     }

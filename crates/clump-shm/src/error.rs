@@ -76,6 +76,18 @@ pub enum Error {
         /// Bytes left.
         free: u64,
     },
+    /// The machine has not so much memory, or a limit of the process's memory group is in the way.
+    #[error(
+        "{asked} bytes of memory cannot be had: {available} bytes may still be taken of what this \
+         machine has free, or the limit of its memory group (cgroup) leaves to it; ask for less, or \
+         spread it over more machines"
+    )]
+    NoMemory {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes that could have been had.
+        available: u64,
+    },
     /// A region of the node cannot be made or become that long.
     #[error(
         "region {number} of this node cannot have {reserved} bytes: {}",

@@ -86,6 +86,8 @@ mod reuse;
 #[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]
+pub mod supply;
+#[cfg(not(loom))]
 pub mod traffic;
 #[cfg(not(loom))]
 pub mod waiter;

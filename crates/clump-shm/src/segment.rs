@@ -3,6 +3,7 @@
 use crate::bulk::SharedBytes;
 use crate::export::{Extent, SegmentName};
 use crate::node::NodeMemory;
+use crate::supply::{self, MachineSupply, MemorySupply};
 use crate::{Error, Result};
 use clump_os::map::{self, Mapping, PAGE};
 use std::ptr::NonNull;
@@ -111,6 +112,7 @@ pub struct SegmentSpace {
     next: u64,
     /// Memory that was given back and not taken again: offset and bytes.
     free: Vec<(u64, u64)>,
+    supply: Box<dyn MemorySupply>,
 }
 
 impl SegmentSpace {
@@ -119,13 +121,26 @@ impl SegmentSpace {
     /// # Errors
     /// The rank is of another node.
     pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
+        Self::with_supply(node, rank, Box::new(MachineSupply::new(node.ranks())))
+    }
+
+    /// Creates the allocator of all of the space of `rank`; `supply` decides which memory can be
+    /// had for it.
+    ///
+    /// # Errors
+    /// The rank is of another node.
+    pub fn with_supply(
+        node: &NodeMemory,
+        rank: u32,
+        supply: Box<dyn MemorySupply>,
+    ) -> Result<Self> {
         let (g, here) = (node.geometry(), node.is_local(rank));
         let slot = g.slot_of(rank).filter(|_| here);
         let slot = slot.ok_or(Error::NotANode("this rank has no segments in it"))?;
         let (start, end) = (g.segments(slot), g.segments(slot + 1));
         debug_assert!((start | end).is_multiple_of(PAGE as u64), "memory is taken in pages");
         debug_assert!(start < end && end <= g.total_bytes(), "the space lies in the file");
-        Ok(Self { node: node.clone(), start, end, next: start, free: Vec::new() })
+        Ok(Self { node: node.clone(), start, end, next: start, free: Vec::new(), supply })
     }
 
     /// Takes `bytes` bytes of committed memory; returns their offset in the node's memory.
@@ -160,9 +175,9 @@ impl SegmentSpace {
             return Err(Error::SegmentSpace { asked: whole, free: self.end - self.next });
         };
         let now = bytes.next_multiple_of(page).max(page);
-        if let Err(error) = map::commit(self.node.fd(), offset, now) {
+        if let Err(error) = self.commit_range(offset, now) {
             self.free.push((offset, whole));
-            return Err(error.into());
+            return Err(error);
         }
         debug_assert!(now <= whole, "no more is committed than was reserved");
         self.check_is_taken(offset, whole);
@@ -202,14 +217,29 @@ impl SegmentSpace {
         }
     }
 
-    /// Commits more of what was reserved at `offset`: all up to `bytes`.
+    /// Commits more of what was reserved at `offset`: all up to `bytes`, of which the first
+    /// `before` are committed.
     ///
     /// # Errors
     /// The system has no memory left.
-    pub fn commit(&self, offset: u64, bytes: u64) -> Result<()> {
-        let whole = bytes.next_multiple_of(PAGE as u64);
-        self.check_is_taken(offset, whole);
-        Ok(map::commit(self.node.fd(), offset, whole)?)
+    pub fn commit(&mut self, offset: u64, before: u64, bytes: u64) -> Result<()> {
+        let page = PAGE as u64;
+        let (start, end) = (before.next_multiple_of(page), bytes.next_multiple_of(page));
+        self.check_is_taken(offset, end);
+        self.commit_range(offset + start, end.saturating_sub(start))
+    }
+
+    /// Commits pages that hold nothing yet; none if not all can be had.
+    fn commit_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        debug_assert!(offset >= self.start && offset + bytes <= self.end, "this rank's space");
+        let (fd, supply) = (self.node.fd(), &mut *self.supply);
+        supply::commit(fd, supply, (offset, bytes)).map_err(|(error, done)| {
+            if done > 0 {
+                // Failing to punch the hole only means that the memory stays.
+                let _ = map::release(fd, offset, done);
+            }
+            error
+        })
     }
 
     /// Gives memory back that was taken here.

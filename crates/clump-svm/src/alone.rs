@@ -181,7 +181,39 @@ impl Svm {
     /// Makes bytes of the heap ready for a system call that reads them, or, if `stores`, writes
     /// them: such a call fails with EFAULT on pages that the rank has no right on. They stay ready
     /// until the next call of shared virtual memory. Other memory is left alone.
-    pub fn touch(&self, address: NonNull<u8>, bytes: usize, stores: bool) {
+    ///
+    /// # Errors
+    /// Fails, and fetches nothing, if bytes of the heap among them were not allocated.
+    pub fn touch(&self, address: NonNull<u8>, bytes: usize, stores: bool) -> Result<()> {
+        self.check_allocated((address.addr().get(), bytes))?;
+        self.touch_all(address, bytes, stores);
+        Ok(())
+    }
+
+    /// Checks that those of `bytes` bytes from an address on that lie in the heap were allocated,
+    /// as far as this rank knows: what is handed to it by a lock, a flag or a barrier, it does.
+    pub(crate) fn check_allocated(&self, (address, bytes): (usize, usize)) -> Result<()> {
+        let (begin, end) = self.addresses();
+        let behind = address.saturating_add(bytes);
+        if bytes == 0 || address >= end || behind <= begin {
+            return Ok(());
+        }
+        let (first, last) = (address.max(begin) - begin, behind - begin);
+        let within =
+            |from: usize, pages: u64| first >= from && last <= from + pages as usize * PAGE;
+        let in_dynamic = |part: &DynamicPart| {
+            let from = part.pages.0 as usize * PAGE;
+            // That word may have to be fetched.
+            within(from, part.pages.1) && within(from, part.state.get(0).min(part.pages.1))
+        };
+        if within(0, self.allocated_pages()) || self.dynamic().is_ok_and(in_dynamic) {
+            return Ok(());
+        }
+        Err(ErrorKind::BeyondAllocated { address, bytes }.into())
+    }
+
+    /// Touches bytes of the heap, which were allocated.
+    pub(crate) fn touch_all(&self, address: NonNull<u8>, bytes: usize, stores: bool) {
         let (begin, end) = self.addresses();
         let first = address.addr().get().max(begin);
         let last = address.addr().get().saturating_add(bytes).min(end);

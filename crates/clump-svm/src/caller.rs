@@ -21,7 +21,7 @@ use crate::written_log::WrittenLog;
 use clump_am::RankContext;
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use clump_os::{clock, futex, thread};
+use clump_os::{clock, console, futex, process, thread};
 use clump_shm::cells::Cells;
 use clump_shm::job::Death;
 use clump_shm::rank::{HeapWait, Published, RankBlock, WaitReason};
@@ -30,44 +30,74 @@ use clump_shm::waiter::{WaitStep, Waiter};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Exit code of a rank whose access cannot be served.
+pub(crate) const UNSERVED: i32 = 1;
 /// Longest sleep before a rank checks for deaths again.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Lock of this process alone, which may be taken in a signal handler: one rank, some threads.
 #[derive(Debug, Default)]
-pub(crate) struct HandlerLock(AtomicU32);
+pub(crate) struct HandlerLock {
+    word: AtomicU32,
+    /// The thread that has it, as [`thread::pointer`] distinguishes them; 0 if none is known.
+    holder: AtomicUsize,
+}
 
 /// A [`HandlerLock`] that is held.
 #[derive(Debug)]
-pub(crate) struct Held<'a>(&'a AtomicU32);
+pub(crate) struct Held<'a>(&'a HandlerLock);
 
 impl HandlerLock {
     /// Takes the lock, if it is free.
     fn try_lock(&self) -> Option<Held<'_>> {
         // SYNC 27: pairs with drop of Held
-        let free = self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        free.is_ok().then(|| Held(&self.0))
+        let free = self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        free.is_ok().then(|| self.held())
     }
 
     pub(crate) fn lock(&self) -> Held<'_> {
         // SYNC 27: pairs with drop of Held
-        let free = |new| self.0.compare_exchange(0, new, Ordering::Acquire, Ordering::Relaxed);
+        let free = |new| self.word.compare_exchange(0, new, Ordering::Acquire, Ordering::Relaxed);
         if free(1).is_err() {
-            while self.0.swap(2, Ordering::Acquire) != 0 {
-                futex::wait(&self.0, 2, Some(NAP));
+            if self.is_own() {
+                end_of_own_wait();
+            }
+            while self.word.swap(2, Ordering::Acquire) != 0 {
+                futex::wait(&self.word, 2, Some(NAP));
             }
         }
-        Held(&self.0)
+        self.held()
+    }
+
+    fn held(&self) -> Held<'_> {
+        self.holder.store(thread::pointer(), Ordering::Relaxed);
+        Held(self)
+    }
+
+    /// Returns true if the calling thread has the lock: a handler of a signal has interrupted it.
+    fn is_own(&self) -> bool {
+        let me = thread::pointer();
+        me != 0 && self.holder.load(Ordering::Relaxed) == me
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        self.0.holder.store(0, Ordering::Relaxed);
         // SYNC 27: pairs with lock
-        if self.0.swap(0, Ordering::Release) == 2 {
-            futex::wake_all(self.0);
+        if self.0.word.swap(0, Ordering::Release) == 2 {
+            futex::wake_all(&self.0.word);
         }
     }
+}
+
+/// Ends this rank, a handler of which would wait for the thread that it has interrupted.
+fn end_of_own_wait() -> ! {
+    let text = "clump: a signal handler used the shared heap while the thread that it interrupted \
+                was inside a call of shared virtual memory, and would wait for that thread for \
+                ever: block the signal around such calls, or let the handler only set a flag\n";
+    console::err_at_once(&[text]);
+    process::exit_at_once(UNSERVED)
 }
 
 /// Turn of this rank at the scans of its stores, where the interface of its node scans, too.

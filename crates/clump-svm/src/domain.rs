@@ -8,7 +8,7 @@
 
 use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
-use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
+use crate::caller::{CallFailure, Caller, HandlerLock, Publication, UNSERVED, checked};
 use crate::error::{ErrorKind, Result};
 use crate::fetch_log::FetchNote;
 use crate::kept_locks::KeptState;
@@ -22,18 +22,16 @@ use clump_hlrc::PageAccess;
 use clump_os::access_fault::{self, AccessFault};
 use clump_os::error::Errno;
 use clump_os::map::{Mapping, PAGE, Rights};
-use clump_os::sync::{AtomicPtr, Ordering};
+use clump_os::sync::{AtomicBool, AtomicPtr, Ordering};
 use clump_os::{OsError, clock, console, process};
 use clump_rma::SegmentName;
+use clump_shm::supply::MachineSupply;
 use std::io::Write;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// The heap that faults concern; lives as long as the process once it is set.
 static ACTIVE: AtomicPtr<Domain> = AtomicPtr::new(null_mut());
-
-/// Exit code of a rank whose access cannot be served.
-const UNSERVED: i32 = 1;
 
 /// The heap of a rank on a job of several nodes.
 #[derive(Debug)]
@@ -43,6 +41,7 @@ pub(crate) struct Domain {
     engine: AccessEngine,
     pub(crate) step: SvmProtocol,
     heap: SegmentName,
+    supply: MachineSupply,
     caller: Caller,
     rights: RightsTable,
     /// Held while rights change.
@@ -52,6 +51,8 @@ pub(crate) struct Domain {
     /// that the interface takes for published, and a thread that releases tells of all that it has
     /// written, whichever thread found it.
     publishing: HandlerLock,
+    /// True once it was said that the program handles faults itself.
+    said_replaced: AtomicBool,
     pub(crate) sums: Sums,
     pub(crate) opened_ns: u64,
 }
@@ -71,7 +72,7 @@ impl Domain {
         let rights = RightsTable::new(view.bytes() / PAGE)?;
         let context = context.clone();
         let (changing, publishing) = (HandlerLock::default(), HandlerLock::default());
-        let sums = Sums::of(&context);
+        let (sums, supply) = (Sums::of(&context), MachineSupply::new(context.node().ranks()));
         let opened_ns = clock::now_ns();
         let domain = Self {
             context,
@@ -79,10 +80,12 @@ impl Domain {
             engine,
             step,
             heap,
+            supply,
             caller,
             rights,
             changing,
             publishing,
+            said_replaced: AtomicBool::new(false),
             sums,
             opened_ns,
         };
@@ -222,11 +225,26 @@ impl Domain {
         })
     }
 
+    /// Says, once, that faults no longer arrive here, if the program has installed a handler.
+    fn check_handler(&self) {
+        let bus = self.engine.serves_bus();
+        if access_fault::is_replaced(bus) && !self.said_replaced.swap(true, Ordering::Relaxed) {
+            let signal = if bus { "SIGBUS" } else { "SIGSEGV" };
+            console::err(&format!(
+                "clump: rank {}: the program has installed a handler of {signal} after it opened \
+                 the shared heap, and takes the faults by which pages are fetched: install it \
+                 before, and clump hands on to it what does not concern the heap",
+                self.context.rank()
+            ));
+        }
+    }
+
     fn call_with(
         &self,
         told: (Call, &[RightsStep]),
         publication: Option<Publication<'_>>,
     ) -> Result<()> {
+        self.check_handler();
         let is_barrier = told.0.op == op::BARRIER;
         let done = self.caller.call(told, publication, |step| self.change(step));
         if let (Ok(waited_ns), true) = (&done, is_barrier) {
@@ -324,7 +342,8 @@ impl Domain {
     fn grant(&self, pages: (u32, u32), rights: Rights) {
         let commit = |page: u32| {
             let offset = u64::from(page) * PAGE as u64;
-            self.context.node().commit(self.heap, offset, PAGE as u64).is_ok()
+            let node = self.context.node();
+            node.commit(self.heap, (offset, PAGE as u64), &mut &self.supply).is_ok()
         };
         self.protected(pages.0, || self.engine.set(&self.view, pages, rights, commit));
     }

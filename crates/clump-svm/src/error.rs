@@ -106,6 +106,17 @@ pub enum ErrorKind {
     /// The heap was opened without a part for allocations of single ranks.
     #[error("the heap has no dynamic part: open it with SvmOptions::dynamic_bytes")]
     NotDynamic,
+    /// Memory was to be made ready that was not allocated, or not all of it.
+    #[error(
+        "{bytes} bytes of the shared heap at {address:#x} were named, and not all of them were \
+         allocated"
+    )]
+    BeyondAllocated {
+        /// The first of them.
+        address: usize,
+        /// Their number.
+        bytes: usize,
+    },
     /// An address was given back that is no allocation of a single rank.
     #[error("{0:#x} was given back, and is no memory that a rank has allocated alone")]
     NotAllocated(usize),

@@ -106,6 +106,13 @@ impl NodePages {
         Self { heap, twins, places: HashMap::new(), free: Vec::new() }
     }
 
+    /// Returns true if a page of the heap has no memory, and none can be had for it.
+    pub(crate) fn lacks_memory(&self, context: &mut dyn NodeRegions, page: u64) -> bool {
+        let place = page.saturating_mul(PAGE as u64);
+        let found = context.segment(self.heap, place, PAGE as u64);
+        matches!(found, Err(Refusal::NoMemory))
+    }
+
     /// Returns the bytes of a page.
     pub(crate) fn page(
         &self,

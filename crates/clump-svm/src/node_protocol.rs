@@ -179,6 +179,9 @@ impl NodeProtocol {
             Some(why) => Some(why),
             None => local.contradicts(slot, call).then_some(result::MISUSE),
         };
+        let faults = call.op == op::FAULT;
+        let lacks = faults && self.pages.lacks_memory(context, call.words[0]);
+        let refusal = refusal.or(lacks.then_some(result::NO_MEMORY));
         let refusal = refusal.or_else(|| {
             self.note_written(rank, mailbox.written(), context);
             let begun = self.begin((rank, slot), call);

@@ -15,6 +15,7 @@ use clump_am::RankContext;
 use clump_os::thread_value;
 use clump_rma::{Rma, SegmentName};
 use clump_shm::cells::Cells;
+use clump_shm::supply::MachineSupply;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(crate) struct OwnFetch {
     context: Arc<RankContext>,
     rma: Rma,
     heap: SegmentName,
+    supply: MachineSupply,
     /// The node's pages, which no right concerns, and their twins.
     frames: Cells,
     twins: Cells,
@@ -60,7 +62,8 @@ impl OwnFetches {
         if let (Some(frames), Some(twins), Some(rma)) = (mapped(heap), twins, rma) {
             let (context, ahead) = (context.clone(), ReadAhead::default());
             let answer = Box::new([0; ANSWER_BYTES]);
-            let own = OwnFetch { context, rma, heap, frames, twins, answer, ahead };
+            let supply = MachineSupply::new(node.ranks());
+            let own = OwnFetch { context, rma, heap, supply, frames, twins, answer, ahead };
             OWN.with(|known| known.get().replace(Some(own)));
         }
         Self(())
@@ -106,8 +109,9 @@ impl OwnFetch {
     pub(crate) fn store(&self, page: u32, terms: &LeaseTerms) -> bool {
         let offset = u64::from(page) * PAGE as u64;
         let Some(place) = terms.twin else {
-            let committed = self.context.node().commit(self.heap, offset, PAGE as u64).is_ok();
-            return committed && self.frames.write(offset, self.bytes());
+            let (node, supply) = (self.context.node(), &mut &self.supply);
+            let committed = node.commit(self.heap, (offset, PAGE as u64), supply);
+            return committed.is_ok() && self.frames.write(offset, self.bytes());
         };
         let mut twin = [0; PAGE];
         let of_twin = u64::from(place) * PAGE as u64;

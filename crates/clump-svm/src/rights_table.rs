@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use clump_os::map::Rights;
-use clump_os::memory::Aligned;
+use clump_os::memory::zeroed_for_ever;
 use clump_os::sync::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 /// Table of a heap of a fixed number of pages. Costs memory only for pages that are used.
@@ -29,10 +29,7 @@ const CHUNK: u32 = 512;
 
 /// Returns `count` zeroes that are never given back.
 fn zeroes<T>(count: usize, of: fn(*mut u8, usize) -> &'static [T]) -> Result<&'static [T]> {
-    let mut memory = Aligned::new(count * size_of::<T>())?;
-    let base = memory.as_mut_ptr();
-    std::mem::forget(memory);
-    Ok(of(base, count))
+    Ok(of(zeroed_for_ever(count * size_of::<T>())?.as_ptr(), count))
 }
 
 /// Appends to a list. One that is full has every page of the heap.

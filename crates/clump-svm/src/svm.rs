@@ -269,6 +269,11 @@ impl Svm {
         self.inner.base
     }
 
+    /// Returns the number of pages, from the first on, that collectives have allocated.
+    pub(crate) fn allocated_pages(&self) -> u64 {
+        self.inner.next_page.load(Ordering::Relaxed)
+    }
+
     /// Returns the bytes of the heap that are not allocated.
     pub fn bytes_left(&self) -> u64 {
         let used = self.inner.next_page.load(Ordering::Relaxed) * PAGE as u64;

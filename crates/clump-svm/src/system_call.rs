@@ -44,7 +44,7 @@ impl Svm {
     ///
     /// # Errors
     /// Fails as the call does, but for EFAULT: that is [`io::ErrorKind::InvalidInput`], and says
-    /// why.
+    /// why. So does memory of the heap that was not allocated.
     pub fn transfer(
         &self,
         fd: impl AsFd,
@@ -58,7 +58,8 @@ impl Svm {
     }
 
     /// Makes a system call as [`Svm::transfer`] does, on any memory: of the heap, or the program's
-    /// own.
+    /// own. More than 16 MiB are moved by several calls where that makes no difference, and else by
+    /// one that moves no more.
     ///
     /// # Errors
     /// As [`Svm::transfer`].
@@ -71,17 +72,60 @@ impl Svm {
         how: TransferCall,
         parts: &[TransferPart],
     ) -> io::Result<usize> {
-        let ready = || {
-            for part in parts {
-                if let Some(first) = NonNull::new(part.first) {
-                    self.touch(first, part.bytes, how.stores());
-                }
-            }
-        };
+        for part in parts {
+            self.check_allocated((part.first.addr(), part.bytes))
+                .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))?;
+        }
         let fd = fd.as_fd();
-        // SAFETY: the caller vouches for the memory.
-        made_again(ready, || unsafe { how.make(fd, parts) })
+        let all = parts.iter().map(|part| part.bytes).sum::<usize>();
+        let mut done = 0;
+        loop {
+            let piece = piece_of(parts, done, PIECE);
+            let bytes = piece.iter().map(|part| part.bytes).sum::<usize>();
+            let ready = || {
+                for part in &piece {
+                    if let Some(first) = NonNull::new(part.first) {
+                        self.touch_all(first, part.bytes, how.stores());
+                    }
+                }
+            };
+            // SAFETY: the caller vouches for the memory.
+            match made_again(ready, || unsafe { how.behind(done).make(fd, &piece) }) {
+                Ok(moved) => {
+                    done += moved;
+                    if moved < bytes || done >= all || !how.goes_on(fd) {
+                        return Ok(done);
+                    }
+                }
+                // What was moved before the failure was moved.
+                Err(_) if done > 0 => return Ok(done),
+                Err(error) => return Err(error),
+            }
+        }
     }
+}
+
+/// Bytes that are made ready at once: a transfer fetches no more pages before it moves any.
+const PIECE: usize = 16 << 20;
+
+/// Returns the parts of at most `most` bytes that follow the first `done`.
+fn piece_of(parts: &[TransferPart], done: usize, most: usize) -> Vec<TransferPart> {
+    let (mut skipped, mut left) = (done, most);
+    let mut piece = Vec::new();
+    for part in parts {
+        let skips = skipped.min(part.bytes);
+        skipped -= skips;
+        let bytes = (part.bytes - skips).min(left);
+        // A part of no bytes is left as it is.
+        if skipped == 0 && (bytes > 0 || part.bytes == 0) {
+            piece.push(TransferPart { first: part.first.wrapping_add(skips), bytes });
+            left -= bytes;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    piece
 }
 
 /// Makes a call behind each `ready`, until it fails for another reason than unmapped memory.
@@ -107,6 +151,26 @@ fn made_again<R>(
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[test]
+    fn pieces_are_all_of_the_parts_in_order() {
+        let base = std::ptr::without_provenance_mut::<u8>(1 << 20);
+        let part = |at: usize, bytes| TransferPart { first: base.wrapping_add(at), bytes };
+        let parts = [part(0, 10), part(100, 0), part(200, 25), part(300, 1)];
+        let byte = |part: &TransferPart| (0..part.bytes).map(|at| part.first.addr() + at).collect();
+        let bytes = |parts: &[TransferPart]| parts.iter().flat_map(byte).collect::<Vec<usize>>();
+        for most in [1, 7, 10, 11, 36, 100] {
+            let (mut all, mut done) = (Vec::new(), 0);
+            while done < 36 {
+                let piece = bytes(&piece_of(&parts, done, most));
+                assert_eq!(piece.len(), most.min(36 - done), "{done} of pieces of {most}");
+                done += piece.len();
+                all.extend(piece);
+            }
+            assert_eq!(all, bytes(&parts));
+        }
+        assert_eq!(piece_of(&[part(5, 0)], 0, 8), [part(5, 0)]);
+    }
 
     #[test]
     fn a_call_is_made_until_its_memory_is_there() {

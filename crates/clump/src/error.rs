@@ -28,6 +28,12 @@ pub enum Error {
     /// The job's memory.
     #[error(transparent)]
     Memory(#[from] clump_shm::Error),
+    /// A rank that has no memory for what all ranks allocate.
+    #[error("rank {rank} has no memory for what all ranks allocate, and says why itself")]
+    NoMemoryAt {
+        /// The rank.
+        rank: usize,
+    },
     /// The rank's trace cannot be written.
     #[error("the trace of this rank cannot be written: {0}; choose another folder (CLUMP_TRACE)")]
     Trace(clump_os::error::OsError),

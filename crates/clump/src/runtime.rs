@@ -417,14 +417,14 @@ impl Clump {
     /// ranks' targets, by rank.
     ///
     /// # Errors
-    /// Fails if memory has run out, or if a rank died or left.
+    /// Fails if memory has run out, at all ranks if one has not enough; or if a rank died or left.
     pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
         let mine = rma.export(bytes);
         // A rank without memory says so: the others do not wait for it.
         let names = self.all_gather(mine.as_ref().map_or(0, |mine| mine.name().to_bits()))?;
         let mine = mine?;
         if let Some(rank) = names.iter().position(|&name| name == 0) {
-            return Err(Error::RankFailed { rank });
+            return Err(Error::NoMemoryAt { rank });
         }
         let open = |name| rma.target(SegmentName::from_bits(name));
         let all: clump_rma::Result<_> = names.into_iter().map(open).collect();

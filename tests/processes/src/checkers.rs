@@ -38,6 +38,24 @@ pub fn under_sanitizers(shop: &Workshop, programs: &[&str], am2: &[&str]) {
     }
 }
 
+/// Runs a program of the C interface under the sanitizer for addresses as it comes, which searches
+/// for leaks at the end, on two nodes; skips where it may not search.
+///
+/// # Panics
+/// Panics if it finds something.
+pub fn under_search_for_leaks(shop: &Workshop, source: &str) {
+    let empty = shop.folder().join("empty");
+    if !has_sanitizers(shop) || Job::any(empty).finish().code != 0 {
+        let why = "this compiler has no sanitizers, or may not search for leaks (ptrace) here";
+        println!("SKIPPED {source} under a search for leaks: {why}");
+        eprintln!("SKIPPED {source} under a search for leaks: {why}");
+        return;
+    }
+    let program = shop.build_with(&format!("tests/c/{source}"), Linked::Shared, &SANE);
+    let done = Job::of_program("-n 2 --nodes 2", &program, []).finish();
+    assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
+}
+
 /// Valgrind checks leaks: the sanitizer's leak search needs rights that are not available
 /// everywhere.
 fn sane(job: Job) -> Job {

@@ -185,6 +185,13 @@ fn every_function_is_tested() {
     assert!(missing.is_empty(), "no test calls {missing:?}");
 }
 
+/// Checks that what shared memory keeps for ever is no leak.
+#[test]
+fn a_search_for_leaks_finds_nothing_of_shared_memory() {
+    let Some(shop) = workshop("shared memory under a search for leaks") else { return };
+    checkers::under_search_for_leaks(&shop, "svm.c");
+}
+
 /// Checks that sanitizers and valgrind find nothing in two small programs; `tests/memory.rs` has
 /// all.
 #[test]

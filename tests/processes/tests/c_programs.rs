@@ -216,6 +216,43 @@ fn children_and_crashes_beside_shared_memory() {
     }
 }
 
+/// Checks that handlers which take the faults of the heap, or wait for the thread that they have
+/// interrupted, are named.
+#[test]
+fn handlers_in_the_way_of_shared_memory_are_named() {
+    let Some(shop) = workshop("handlers beside shared memory") else { return };
+    let program = shop.build("tests/c/svm_handlers.c", Linked::Shared);
+    let job = |words: &[&str]| {
+        let words = words.iter().map(OsString::from);
+        Job::of_program("-n 2 --nodes 2", &program, words).with(|command| {
+            command.env("CLUMP_SVM_FAULTS", "protect");
+        })
+    };
+    job(&[]).finish().expect_clean();
+    let late = job(&["late"]).finish();
+    let says = "the program has installed a handler of SIGSEGV after it opened the shared heap";
+    assert_eq!(late.err.matches(says).count(), 2, "each rank says it once: {}", late.err);
+    let within = job(&["within"]).finish();
+    assert_eq!(within.code, 1, "{}", within.err);
+    let says = "a signal handler used the shared heap while the thread that it interrupted";
+    assert!(within.err.contains(says), "{}", within.err);
+}
+
+/// Checks that handlers of signals run on the program's threads, on nodes with threads of clump.
+#[test]
+fn signals_are_handled_on_threads_of_the_program() {
+    let Some(shop) = workshop("signals of C programs") else { return };
+    let program = shop.build("tests/c/signals.c", Linked::Shared);
+    for (options, beside) in [("-n 2", ""), ("-n 2 --nodes 2 --ni direct", ", beside threads")] {
+        let done = Job::of_program(options, &program, []).finish();
+        done.expect_clean();
+        for rank in 0..2 {
+            let says = format!("rank {rank}: signals are right{beside}");
+            assert!(done.out.contains(&says), "{options}: {}", done.out);
+        }
+    }
+}
+
 /// Checks that the examples on shared virtual memory give the results of one process.
 #[test]
 fn examples_on_shared_memory() {

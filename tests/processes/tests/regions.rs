@@ -1,9 +1,9 @@
 //! Regions that nodes own, in whole jobs: they outlive ranks, and a full machine is an error.
 
+use clump_process_tests::memory_group::MemoryGroup;
 use clump_process_tests::start_storm::{growth_kib, start_storm};
 use clump_process_tests::{Job, program};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 fn regions(options: &str, what: &str) -> Job {
     Job::of_program(options, program("regions"), [OsString::from(what)])
@@ -19,45 +19,37 @@ fn the_memory_of_a_node_outlives_the_rank_that_made_it() {
     }
 }
 
-/// A group of processes with a limit of memory, removed when dropped.
-struct Group(PathBuf);
-
-impl Group {
-    /// Makes a group with a limit, if this process may.
-    fn new(bytes: u64) -> Option<Self> {
-        let name = format!("clump-test-{}", std::process::id());
-        let kinds =
-            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        kinds.into_iter().find_map(|(root, limit)| {
-            let group = Self(PathBuf::from(root).join(&name));
-            std::fs::create_dir(&group.0).ok()?;
-            std::fs::write(group.0.join(limit), bytes.to_string()).ok()?;
-            Some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
 #[test]
 fn a_full_machine_gives_errors_and_nobody_dies() {
-    let Some(group) = Group::new(300 << 20) else {
-        println!("SKIPPED: no group with a limit of memory can be made here");
-        return;
-    };
+    let Some(group) = MemoryGroup::make(300) else { return };
     for ni in ["direct", "proxy"] {
         let clump = program("clump-under-test").display().to_string();
         let regions = program("regions").display().to_string();
-        let enter = format!("echo $$ > {}/cgroup.procs", group.0.display());
+        let enter = group.enter();
         let job = format!("{clump} run -n 2 --nodes 2 --ni {ni} {regions} full");
         let ended = Job::any("sh").with_args(&["-c", &format!("{enter} && exec {job}")]).finish();
         ended.expect_clean();
         assert!(ended.out.contains("MiB, and nobody died"), "{}\n{}", ended.out, ended.err);
     }
+}
+
+#[test]
+fn arrays_larger_than_memory_are_errors_and_nobody_dies() {
+    let Some(group) = MemoryGroup::make(300) else { return };
+    let clump = program("clump-under-test").display().to_string();
+    let regions = program("regions").display().to_string();
+    for options in ["-n 1", "-n 4", "-n 4 --nodes 2", "-n 2 --nodes 2 --ni proxy"] {
+        let job = format!("{} && exec {clump} run {options} {regions} arrays", group.enter());
+        let ended = Job::any("sh").with_args(&["-c", &job]).finish();
+        ended.expect_clean();
+        assert!(
+            ended.out.contains("bytes of memory cannot be had"),
+            "{}\n{}",
+            ended.out,
+            ended.err
+        );
+    }
+    assert_eq!(group.kills(), 0, "the kernel killed nobody");
 }
 
 #[test]

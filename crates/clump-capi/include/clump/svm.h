@@ -126,7 +126,8 @@ extern "C" {
 
 /**
  * Joins the job as ::clump_init_abi does, and opens a shared heap of 128 GiB of address space, at
- * the same address in all ranks. `threads` of a rank use it: 1. `argc` and `argv` may be null.
+ * the same address in all ranks. So many `threads` of a rank use it, at least 1; each may call
+ * what is no collective. `argc` and `argv` may be null.
  *
  * Returns null on failure: as ::clump_init_abi and ::svm_open; ::CLUMP_ERR_ARGUMENT (`threads`).
  * Programs call it as `svm_init(&argc, &argv, 1)`, and ::clump_finalize at the end.
@@ -216,6 +217,9 @@ int svm_fence(clump_t *cl);
  * Makes memory of the heap ready for a system call that reads it, or, if `stores` is not 0, writes
  * it: such a call fails with EFAULT on pages that are not here. It stays ready until the next call
  * of this interface. Other memory is left alone.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (null; memory of the heap that was not allocated: nothing is
+ * fetched).
  *
  * # Safety
  * The caller may read the memory, and write it if `stores` is not 0.
@@ -335,7 +339,8 @@ int svm_cond_broadcast(const struct svm_cond *cond);
 /**
  * Reads as `read` does, into memory of the heap or other memory. The call alone fails with EFAULT
  * on pages that are not here; this makes them ready before, and again when other threads have
- * taken some away.
+ * taken some away. Memory of the heap that was not allocated is an error (EFAULT), whatever the
+ * call would have moved.
  *
  * Returns the bytes moved, which may be fewer, or -1: `errno` is that of `read`, and
  * ::clump_error_text says why.

@@ -98,8 +98,44 @@ static void system_calls(clump_t *cl, shared *g) {
     EXPECT(write(ends[1], page + 4096 * from, 8) == 8 && read(ends[0], text, 8) == 8);
     EXPECT(strcmp(text, "through") == 0);
     FAILS(CLUMP_ERR_ARGUMENT, svm_touch(NULL, 8, 0));
+    /* Whatever length is believed, only what was allocated is. */
+    FAILS(CLUMP_ERR_ARGUMENT, svm_touch(page, (size_t)1 << 40, 0));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_touch(page, SIZE_MAX, 1));
+    FAILS(CLUMP_ERR_ARGUMENT, svm_touch(page + 4096 * all, 1, 0));
+    OK(svm_touch(text, sizeof text, 1));
     close(ends[0]);
     close(ends[1]);
+}
+
+/* A call longer than a piece: a file is written and read whole, a pipe gives what it has. */
+static void long_calls(clump_t *cl, int file) {
+    const size_t bytes = ((size_t)16 << 20) + 4097;
+    unsigned char *long_one = svm_alloc_all(cl, bytes, SVM_HOME_CYCLIC);
+    int ends[2];
+    size_t at;
+    EXPECT(long_one != NULL);
+    if (me == 0) {
+        for (at = 0; at < bytes; at += 4095) long_one[at] = (unsigned char)(at / 4095 * 7 + 1);
+    }
+    OK(svm_barrier(cl));
+    if (me == all - 1) {
+        EXPECT(lseek(file, 0, SEEK_SET) == 0);
+        EXPECT(svm_write(file, long_one, bytes) == (int64_t)bytes);
+        EXPECT(svm_pwrite(file, long_one, bytes, 7) == (int64_t)bytes);
+        memset(long_one, 0, bytes);
+        EXPECT(lseek(file, 7, SEEK_SET) == 7);
+        EXPECT(svm_read(file, long_one, bytes) == (int64_t)bytes);
+        EXPECT(svm_read(file, long_one, bytes) == 0);
+        OK(pipe(ends));
+        EXPECT(write(ends[1], "few", 3) == 3);
+        EXPECT(svm_read(ends[0], long_one + bytes - 4097, 4097) == 3);
+        EXPECT(memcmp(long_one + bytes - 4097, "few", 3) == 0);
+        EXPECT(svm_pread(file, long_one, bytes, 7) == (int64_t)bytes);
+        close(ends[0]), close(ends[1]);
+    }
+    OK(svm_barrier(cl));
+    for (at = 0; at < bytes; at += 4095) EXPECT(long_one[at] == (unsigned char)(at / 4095 * 7 + 1));
+    OK(svm_barrier(cl));
 }
 
 /* The same by calls that touch the pages themselves: each over the end of a page that is elsewhere. */
@@ -133,6 +169,11 @@ static void calls_that_touch(clump_t *cl) {
     errno = 0;
     EXPECT(svm_write(ends[1], (void *)16, 8) == -1 && errno == EFAULT);
     EXPECT(strstr(clump_error_text(), "outside of the shared heap") != NULL);
+    errno = 0;
+    EXPECT(svm_read(ends[0], mine, (size_t)1 << 40) == -1 && errno == EFAULT);
+    EXPECT(strstr(clump_error_text(), "allocated") != NULL);
+    EXPECT(svm_write(fileno(file), mine, SIZE_MAX) == -1 && errno == EFAULT);
+    long_calls(cl, fileno(file));
     fclose(file);
     close(ends[0]), close(ends[1]), close(pair[0]), close(pair[1]);
 }
@@ -145,7 +186,7 @@ int main(int argc, char **argv) {
     FAILS(CLUMP_ERR_NOT_RUNNING, svm_barrier(cl));
     OK(svm_open(cl, (uint64_t)16 << 30));
     FAILS(CLUMP_ERR_ALREADY, svm_open(cl, 0));
-    EXPECT(svm_init(&argc, &argv, 2) == NULL && clump_error() == CLUMP_ERR_ARGUMENT);
+    EXPECT(svm_init(&argc, &argv, 0) == NULL && clump_error() == CLUMP_ERR_ARGUMENT);
     EXPECT(svm_init(&argc, &argv, 1) == NULL && clump_error() == CLUMP_ERR_ALREADY);
     me = svm_proc_id(cl);
     all = svm_nprocs(cl);

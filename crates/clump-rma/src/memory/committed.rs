@@ -8,43 +8,12 @@ use crate::error::Refusal;
 use clump_shm::export::SegmentName;
 use clump_shm::geometry::NODE_REGIONS;
 use clump_shm::node::NodeMemory;
-use std::fmt::Debug;
+use clump_shm::supply::{MemorySupply, STEP_MIN};
 
 /// Bytes that are committed together.
 pub(super) const CHUNK: u64 = 64 << 10;
-/// Memory that is left to others: when less is available, nothing more is committed. A machine, or
-/// a group of processes with a limit, that has used all ends one of them.
-const LEFT_TO_OTHERS: u64 = 32 << 20;
-/// Bytes committed between two looks at how much is available.
-const LOOK_EACH: u64 = 4 << 20;
-
-/// Memory that a machine has for the regions of a node.
-pub trait MemorySupply: Debug + Send {
-    /// Returns true if `bytes` more bytes may be committed.
-    fn grant(&mut self, bytes: u64) -> bool;
-}
-
-/// The machine's own memory, as far as this process may use it.
-#[derive(Debug, Default)]
-pub(crate) struct MachineSupply {
-    /// Bytes that may be committed before the next look.
-    granted: u64,
-}
-
-impl MemorySupply for MachineSupply {
-    fn grant(&mut self, bytes: u64) -> bool {
-        if self.granted < bytes {
-            let available = clump_os::available::memory_bytes();
-            let more = bytes.max(LOOK_EACH);
-            if available.is_some_and(|available| available < more + LEFT_TO_OTHERS) {
-                return false;
-            }
-            self.granted = more;
-        }
-        self.granted -= bytes;
-        true
-    }
-}
+// The supply grants a chunk or refuses it.
+const _: () = assert!(CHUNK <= STEP_MIN);
 
 /// Chunks of each region that are known to be committed.
 #[derive(Debug)]
@@ -95,7 +64,7 @@ impl Committed {
         let start = chunk * CHUNK;
         debug_assert!(start < reserved, "a chunk of the region");
         let bytes = CHUNK.min(reserved - start);
-        if !self.supply.grant(bytes) || node.commit(name, start, bytes).is_err() {
+        if node.commit(name, (start, bytes), &mut *self.supply).is_err() {
             return Err(Refusal::NoMemory);
         }
         let Some(chunks) = self.chunks.get_mut(usize::from(name.index())) else {

@@ -34,9 +34,11 @@ impl Small {
 }
 
 impl MemorySupply for Small {
-    fn grant(&mut self, bytes: u64) -> bool {
-        let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
-        left.inspect(|&left| self.set(left)).is_some()
+    fn grant(&mut self, bytes: u64) -> Result<u64, Shortage> {
+        let available = self.0.load(Ordering::Relaxed);
+        let left = available.checked_sub(bytes).ok_or(Shortage { available })?;
+        self.set(left);
+        Ok(bytes)
     }
 }
 

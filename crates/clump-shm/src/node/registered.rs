@@ -7,8 +7,9 @@ use crate::export::{Extent, SegmentName, SegmentOwner};
 use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
 use crate::region::{Pages, RegionShape, RegionTable};
 use crate::shared::Shared;
+use crate::supply::{self, MemorySupply};
 use crate::{Error, Result};
-use clump_os::map::{self, Mapping};
+use clump_os::map::Mapping;
 use std::ops::Range;
 
 impl NodeMemory {
@@ -176,12 +177,18 @@ impl NodeMemory {
         Err(Error::Region { number, reserved: bytes, found })
     }
 
-    /// Allocates memory for `[offset, offset + bytes)` of what is registered under `name`, so that
-    /// a full machine is an error here and not a signal at a store.
+    /// Allocates memory for `bytes` bytes at an offset of what is registered under `name`, as far
+    /// as the supply grants it, so that a full machine is an error here and not the end of a
+    /// process at a store.
     ///
     /// # Errors
     /// The system has no memory left.
-    pub fn commit(&self, name: SegmentName, offset: u64, bytes: u64) -> Result<()> {
+    pub fn commit(
+        &self,
+        name: SegmentName,
+        (offset, bytes): (u64, u64),
+        supply: &mut dyn MemorySupply,
+    ) -> Result<()> {
         let whole = |extent: &Extent| {
             offset.checked_add(bytes).is_some_and(|end| end <= extent.reserved) && bytes != 0
         };
@@ -190,7 +197,8 @@ impl NodeMemory {
         };
         debug_assert!((offset | bytes).is_multiple_of(PAGE as u64), "memory is committed in pages");
         debug_assert!(extent.offset + offset + bytes <= self.geometry.total_bytes(), "of the file");
-        Ok(map::commit(self.fd(), extent.offset + offset, bytes)?)
+        let range = (extent.offset + offset, bytes);
+        supply::commit(self.fd(), supply, range).map_err(|(error, _)| error)
     }
 
     fn regions(&self) -> Result<Shared<RegionTable>> {

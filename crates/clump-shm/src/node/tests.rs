@@ -2,6 +2,7 @@ use super::*;
 use crate::job::{Death, DeathCause};
 use crate::rank::{ProcessAddress, RankState};
 use crate::region::Pages;
+use crate::supply::MachineSupply;
 
 fn node(ranks: usize) -> NodeMemory {
     on_nodes(ranks, 0, &[]).unwrap()
@@ -253,5 +254,6 @@ fn regions_are_mapped_where_asked_show_the_same_bytes_and_keep_apart() {
         assert!(node.open_region(number, reserved, Pages::Base).is_err());
     }
     assert!(node.grow_region(0, huge + 1).is_err() && node.grow_region(2, 1).is_err());
-    assert!(node.commit(second, 0, 2 * huge).is_err() && node.commit(second, 4096, 4096).is_ok());
+    let commit = |range| node.commit(second, range, &mut MachineSupply::new(1));
+    assert!(commit((0, 2 * huge)).is_err() && commit((4096, 4096)).is_ok());
 }

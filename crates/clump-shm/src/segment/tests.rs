@@ -3,6 +3,7 @@
 use super::*;
 use crate::geometry::SEGMENT_SPACE;
 use crate::node::NodeConfig;
+use crate::supply::Shortage;
 use proptest::prelude::*;
 
 fn node(node_of: &[u32]) -> NodeMemory {
@@ -52,7 +53,7 @@ proptest! {
                 }
                 Step::Commit(at) if !taken.is_empty() => {
                     let (offset, bytes) = taken[at % taken.len()];
-                    space.commit(offset, bytes).unwrap();
+                    space.commit(offset, 0, bytes).unwrap();
                 }
                 Step::GiveBack(at) if !taken.is_empty() => {
                     let (offset, bytes) = taken.swap_remove(at % taken.len());
@@ -78,6 +79,50 @@ fn a_space_that_is_used_up_says_how_much_is_left() {
     assert!(space.take(1).unwrap() > first);
     space.give_back(first, SEGMENT_SPACE - PAGE as u64);
     assert_eq!(space.take_reserved(SEGMENT_SPACE - PAGE as u64, 1).unwrap(), first);
+}
+
+/// A machine with so many bytes, granted in steps of a page and a bit.
+#[derive(Debug, Clone)]
+struct Small(std::sync::Arc<std::sync::Mutex<u64>>);
+
+impl MemorySupply for Small {
+    fn grant(&mut self, bytes: u64) -> std::result::Result<u64, Shortage> {
+        let mut left = self.0.lock().unwrap();
+        let step = bytes.min(PAGE as u64 + 1);
+        *left = left.checked_sub(bytes.min(step)).ok_or(Shortage { available: *left })?;
+        Ok(step)
+    }
+}
+
+#[test]
+fn a_machine_without_memory_refuses_and_keeps_nothing_of_what_was_refused() {
+    let node = node(&[]);
+    let resident = || resident_pages(&node);
+    let before = resident();
+    let left = Small(std::sync::Arc::new(std::sync::Mutex::new(10 * PAGE as u64)));
+    let mut space = SegmentSpace::with_supply(&node, 0, Box::new(left.clone())).unwrap();
+    let bytes = 64 * PAGE as u64;
+    let error = space.take(bytes).unwrap_err();
+    assert!(matches!(error, Error::NoMemory { asked, available }
+        if asked == bytes && available > 5 * PAGE as u64 && available <= 10 * PAGE as u64));
+    assert!(error.to_string().contains("cgroup"), "{error}");
+    assert_eq!(resident(), before, "what was committed before the refusal is given back");
+    *left.0.lock().unwrap() = 100 * PAGE as u64;
+    let offset = space.take_reserved(bytes, 2 * PAGE as u64).unwrap();
+    assert_eq!(resident(), before + 2);
+    // To grow takes what is new, and fails whole.
+    *left.0.lock().unwrap() = 8 * PAGE as u64;
+    space.commit(offset, 2 * PAGE as u64, 5 * PAGE as u64).unwrap();
+    assert_eq!(resident(), before + 5);
+    assert!(space.commit(offset, 5 * PAGE as u64, 40 * PAGE as u64).is_err());
+    assert_eq!(resident(), before + 5, "what was there before stays");
+}
+
+/// Pages of the node's file that have memory.
+fn resident_pages(node: &NodeMemory) -> u64 {
+    let fd = node.fd().try_clone_to_owned().unwrap();
+    std::os::unix::fs::MetadataExt::blocks(&std::fs::File::from(fd).metadata().unwrap())
+        / (PAGE as u64 / 512)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A program of regions that nodes own, for tests: `regions WHAT`.
 
+use clump::pgas::Layout;
 use clump::rma::{Comparison, NodeRegion, Refusal, RegionOptions, Rma, Target};
 use clump_os::sync::Ordering;
 use clump_os::{clock, process, signal};
@@ -21,6 +22,7 @@ fn main() -> Result<()> {
         "heirs" => heirs(&cl),
         "full" => full(&cl),
         "fill" => fill(&cl),
+        "arrays" => arrays(&cl),
         other => Err(format!("`{other}` is nothing to do").into()),
     }
 }
@@ -157,6 +159,54 @@ fn full(cl: &clump::Clump) -> Result<()> {
         println!("full after {stored} MiB, and nobody died");
     }
     drop(region);
+    cl.barrier()?;
+    Ok(())
+}
+
+/// Asks for more memory than the limit of the job, in every way that a rank can: each time all
+/// ranks get an error, and go on.
+fn arrays(cl: &clump::Clump) -> Result<()> {
+    const LIMIT: u64 = 300 * MIB;
+    let rma = Rma::open(cl)?;
+    let pgas = cl.pgas()?;
+    let too_much = [LIMIT * 11 / 10, 4 * LIMIT, 48 << 30];
+    for whole in too_much {
+        let each = whole / cl.nranks() as u64;
+        let refused = cl.allocate(&rma, each).map(drop).map_err(|e| e.to_string());
+        let Err(why) = refused else { return Err("it has no such memory".into()) };
+        assert!(why.contains("memory"), "{why}");
+        let spread = pgas.spread::<u64>((whole / 8) as usize, Layout::Block);
+        let Err(why) = spread.map(drop).map_err(|e| e.to_string()) else {
+            return Err("no memory holds such an array".into());
+        };
+        assert!(why.contains("memory"), "{why}");
+        cl.barrier()?;
+    }
+    if cl.rank() == 0 {
+        let grows = rma.export_growing(MIB, 2 * LIMIT)?;
+        let mut refused = None;
+        for step in 2..2 * LIMIT / MIB {
+            refused = grows.grow(step * MIB).err().map(|e| e.to_string());
+            if refused.is_some() {
+                break;
+            }
+        }
+        let why = refused.ok_or("it grew beyond the limit")?;
+        assert!(why.contains("cgroup"), "{why}");
+        // What it has can be used to the end.
+        let last = grows.near_end() - 8;
+        grows.put(last, 7_u64)?;
+        assert_eq!(grows.get::<u64>(last)?, 7);
+        println!("{why}");
+    }
+    cl.barrier()?;
+    let (mine, all) = cl.allocate(&rma, 8 * MIB)?;
+    all[(cl.rank() + 1) % cl.nranks()].put_bytes(0, &bytes(8 * MIB as usize))?;
+    rma.quiet()?;
+    cl.barrier()?;
+    let mut got = vec![0; 8 * MIB as usize];
+    mine.get_bytes(0, &mut got)?;
+    assert!(got == bytes(got.len()));
     cl.barrier()?;
     Ok(())
 }
