@@ -9,7 +9,7 @@
 //!
 //! An endpoint lies in a [`clump_am::EndpointCell`], because it may change its bundle and with that
 //! its threads. The header's functions for 0 to 16 arguments are inline and call the seven
-//! functions of `send` and `reply`. docs/am2.md maps call by call.
+//! functions of `send` and `reply`. docs/design/am2.md maps call by call.
 //!
 //! # Invariants
 //! 1. An `ep_t` or `eb_t` holds an index and a generation, never an address. Both are compared

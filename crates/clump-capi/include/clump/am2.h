@@ -3,7 +3,7 @@
  * arguments.
  *
  * A program that keeps to these names compiles unchanged. Names of clump's own begin with
- * clump_am_. docs/am2.md maps each call to the layer below, and has an example.
+ * clump_am_. docs/am2.md has an example; docs/design/am2.md maps each call.
  *
  * Results. Every function that returns int and is not a limit returns AM_OK (0) or one of AM_ERR_*;
  * clump_error_text() of <clump/job.h> describes the failure. Misuse (a null pointer, a freed
