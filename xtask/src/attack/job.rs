@@ -63,6 +63,8 @@ impl Job {
     pub fn shown(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.variables {
+            let own = Path::new(value).strip_prefix(self.folder.work());
+            let value = own.map_or(value.as_os_str(), Path::as_os_str);
             let _ = write!(line, "{}={} ", escaped(name), escaped(value));
         }
         for word in &self.conditions {
