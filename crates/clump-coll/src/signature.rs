@@ -68,6 +68,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn observers_know_each_operation_by_its_place() {
+        for (operation, name) in Operation::ALL.into_iter().zip(clump_shm::rank::COLLECTIVES) {
+            let place = usize::from(Signature::of(operation, None).operation());
+            assert_eq!((operation.name(), clump_shm::rank::COLLECTIVES[place - 1]), (name, name));
+        }
+        assert_eq!(Operation::ALL.len(), clump_shm::rank::COLLECTIVES.len());
+    }
+
+    #[test]
     fn a_signature_tells_operations_and_sizes_apart() {
         let sized = Signature::of(Operation::AllToAll, Some(16));
         assert_eq!(sized.to_string(), "all-to-all of 16 bytes");

@@ -5,7 +5,7 @@ use clump_shm::rank::HeapWait;
 
 fn node(ranks: u32) -> NodeMemory {
     let config = NodeConfig {
-        ranks,
+        ranks: ranks as usize,
         node: 0,
         node_of: &[],
         proxies: 0,
