@@ -320,7 +320,14 @@ pub fn block_on(
     if let Some(kept) = kept {
         kept.give_back();
     }
-    if let Some(number) = waits_for {
+    drop(published);
+    end_wait(context, waits_for, yields);
+    result
+}
+
+/// Records the end of a wait, for observers.
+fn end_wait(context: &RankContext, waited_for: Option<u8>, yields: u64) {
+    if let Some(number) = waited_for {
         context.note(EventKind::WaitEnd, (0, number, 0));
     }
     let counters = Counters::over(context.block().counters());
@@ -328,7 +335,6 @@ pub fn block_on(
     if yields > 0 {
         counters.add(Counter::Yields, yields);
     }
-    result
 }
 
 fn poll_all(mine: &impl Pollable, mut kept: Option<&mut KeptFailures>) -> Result<usize> {

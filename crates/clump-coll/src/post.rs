@@ -249,7 +249,7 @@ impl Post {
 
     /// Tells all ranks, once, that a message of a collective came back from one that lives: it may
     /// wait for that message, and others for what it would have sent then.
-    pub(crate) fn tell_returned(&self, ranks: u32) {
+    pub(crate) fn tell_returned(&self) {
         let untold = match &mut *lock(&self.came_back) {
             Some(found) if !found.is_told => {
                 found.is_told = true;
@@ -258,7 +258,7 @@ impl Post {
             _ => return,
         };
         let words = [u64::from(untold.rank), untold.reason as u64];
-        for rank in 0..ranks {
+        for rank in 0..self.endpoint.context().node().ranks() as u32 {
             // One that died or left waits for nothing.
             let _ = self.dest(rank).and_then(|dest| self.endpoint.request(dest, CAME_BACK, &words));
         }

@@ -293,15 +293,11 @@ impl Team {
             self.tell_disagreement(seq, why);
             return made;
         }
-        if let ErrorKind::CollectiveReturned { .. } = error.kind() {
-            self.post.tell_returned(self.context.node().ranks() as u32);
-            return made;
-        }
-        if let ErrorKind::NoMemory(_) = error.kind() {
+        match error.kind() {
+            ErrorKind::CollectiveReturned { .. } => self.post.tell_returned(),
             // The others would wait for what this rank cannot give.
-            let why = format!("rank {} could not take part: {error}", self.context.rank());
-            self.tell_disagreement(seq, &why);
-            return made;
+            ErrorKind::NoMemory(_) => self.tell_disagreement(seq, &error.to_string()),
+            _ => {}
         }
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
         if let Some(death) = self.context.node().job().first_death() {

@@ -51,6 +51,7 @@ mod node_pages;
 mod node_protocol;
 mod node_regions;
 mod node_word;
+mod opening;
 mod own_fetch;
 mod page_fault;
 mod page_leases;

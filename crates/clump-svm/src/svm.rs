@@ -1,25 +1,23 @@
 //! Shared virtual memory as a rank uses it: the heap, its allocations, and synchronisation.
 
-use crate::access_engine::{AccessEngine, EngineLevel};
 use crate::breakdown::{Breakdown, Part, SentMessages, Sums, WokenRequests};
-use crate::caller::{CallFailure, Caller, checked};
+use crate::caller::{CallFailure, checked};
 use crate::domain::Domain;
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
 use crate::error::{ErrorKind, Result};
-use crate::heap_view::{mapped, region, view};
+use crate::heap_view::region;
 use crate::kept_locks::FIRST_ALONE;
-use crate::mailbox::{CONTROL_REGION, HEAP_REGION, TWIN_REGION, op};
-use crate::node_locks::{MAX_ENTRIES, NodeLocks, table_bytes};
+use crate::mailbox::{HEAP_REGION, op};
+use crate::node_locks::{MAX_ENTRIES, NodeLocks};
 use crate::node_pages::PAGE;
+use crate::opening::{agreed, by_hardware, by_interface};
 use crate::own_fetch::OwnFetches;
-use crate::page_leases::LeaseTable;
 use crate::program_globals::ProgramGlobals;
-use crate::settings::{Home, ProtocolSettings};
+use crate::settings::Home;
 use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
-use clump_boot::SvmFaults;
-use clump_coll::{Max, Min, Team};
+use clump_coll::Team;
 use clump_os::clock;
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
@@ -52,7 +50,7 @@ impl Default for SvmOptions {
 
 /// Keeper of consistency.
 #[derive(Debug)]
-enum Coherence {
+pub(crate) enum Coherence {
     /// The hardware, on one node.
     Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
     /// The interfaces of several nodes.
@@ -95,77 +93,6 @@ unsafe impl Sync for Inner {}
 #[derive(Debug, Clone)]
 pub struct Svm {
     inner: Arc<Inner>,
-}
-
-/// Returns the keeper of consistency of one node. A collective.
-fn by_hardware(
-    context: &Arc<RankContext>,
-    team: &Team,
-    (heap, heap_bytes): (SegmentName, u64),
-    options: &SvmOptions,
-) -> Result<Coherence> {
-    let table = agreed(team, mapped(context.node(), CONTROL_REGION, table_bytes()))?;
-    let view = view(context, team, heap, (heap_bytes, options.globals))?;
-    let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
-    Ok(Coherence::Hardware { locks: NodeLocks::new(context, table), view, sums, opened_ns })
-}
-
-/// Returns the keeper of consistency of several nodes, and true if pages move. A collective.
-fn by_interface(
-    context: &Arc<RankContext>,
-    team: &Team,
-    (heap, heap_bytes): (SegmentName, u64),
-    options: &SvmOptions,
-) -> Result<(Coherence, bool)> {
-    let caller = || -> Result<Caller> {
-        let ranks = context.node().local_ranks().len() as u32;
-        region(context.node(), TWIN_REGION, heap_bytes)?;
-        let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
-        let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
-        let missing = clump_shm::Error::NotANode("it has no network interface");
-        Ok(Caller::open(context, (control, leases)).ok_or(missing)?)
-    };
-    let caller = agreed(team, caller())?;
-    let view = view(context, team, heap, (heap_bytes, options.globals))?;
-    let engine = || -> Result<_> {
-        let config = clump_boot::Config::load()?;
-        let engine = AccessEngine::open(&view, config.svm_faults, EngineLevel::MAX)?;
-        Ok((config, engine))
-    };
-    let (config, mut engine) = agreed(team, engine())?;
-    let (choice, step) = (config.svm_faults, config.svm);
-    let level = team.all_reduce(engine.level(), Min)?;
-    let lower = engine.level() > level;
-    if lower {
-        // All ranks of a node find stores alike. What this one has opened ends first.
-        drop(engine);
-    }
-    let again = || AccessEngine::open(&view, SvmFaults::Auto, level);
-    engine = agreed(team, if lower { again() } else { Ok(engine) })?;
-    let settings =
-        ProtocolSettings::chosen(&config, heap_bytes, options.move_after, engine.scans());
-    let pages_move = settings.move_after != 0;
-    let [pages, rest] = settings.pack();
-    if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
-        return Err(ErrorKind::Different.into());
-    }
-    let domain = || -> Result<&'static Domain> {
-        let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
-        // Where the interface of the node finds this rank's stores.
-        let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
-        domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
-        Ok(domain)
-    };
-    let domain = agreed(team, domain())?;
-    Ok((Coherence::Interface(domain, OwnFetches::open(context, heap)), pages_move))
-}
-
-/// Returns the result of a step of this rank, if the step has succeeded at all ranks: one that
-/// failed and went would leave the others waiting. A collective.
-fn agreed<T>(team: &Team, step: Result<T>) -> Result<T> {
-    let all = team.all_reduce(u64::from(step.is_ok()), Min)? == 1;
-    let value = step?;
-    if all { Ok(value) } else { Err(ErrorKind::OtherRankFailed.into()) }
 }
 
 impl Svm {

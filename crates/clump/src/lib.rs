@@ -30,6 +30,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod error;
 mod leave;
 mod runtime;

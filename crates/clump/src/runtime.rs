@@ -2,14 +2,13 @@
 
 use crate::leave::Leave;
 use crate::{Error, Result};
-use clump_am::{AsContext, Dest, Endpoint, Name, Ownership, RankContext, Settings, Tag};
+use clump_am::{AsContext, RankContext, Settings};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_pgas::{Pgas, PgasOptions};
-use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_svm::{Svm, SvmOptions};
 use clump_trace::Recorder;
@@ -411,46 +410,6 @@ impl Clump {
     /// Fails as [`Clump::svm`] does.
     pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
         Ok(Svm::open(self, &self.inner.team, options)?)
-    }
-
-    /// Exports `bytes` bytes of zeroed memory on each rank; returns this rank's segment, and all
-    /// ranks' targets, by rank.
-    ///
-    /// # Errors
-    /// Fails if memory has run out, at all ranks if one has not enough; or if a rank died or left.
-    pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
-        let mine = rma.export(bytes);
-        // A rank without memory says so: the others do not wait for it.
-        let names = self.all_gather(mine.as_ref().map_or(0, |mine| mine.name().to_bits()))?;
-        let mine = mine?;
-        if let Some(rank) = names.iter().position(|&name| name == 0) {
-            return Err(Error::NoMemoryAt { rank });
-        }
-        let open = |name| rma.target(SegmentName::from_bits(name));
-        let all: clump_rma::Result<_> = names.into_iter().map(open).collect();
-        Ok((mine, all?))
-    }
-
-    /// Maps the endpoints of all ranks into the translation table of `endpoint`; returns the
-    /// destinations by rank. A collective: each rank passes one endpoint, and gives the right to
-    /// send to it to all ranks of the job.
-    ///
-    /// # Errors
-    /// Fails if a rank died or left, if memory cannot be mapped, and inside one of the endpoint's
-    /// handlers.
-    pub fn map_ranks<H: Ownership>(&self, endpoint: &Endpoint<H>) -> Result<Vec<Dest>> {
-        let tag = endpoint.tag();
-        let mine = tag.as_ref().map_or([0; 2], |tag| [endpoint.name().to_bits(), tag.0]);
-        let all = self.all_gather(mine)?;
-        tag?;
-        if let Some(rank) = all.iter().position(|&[name, _]| name == 0) {
-            return Err(Error::RankFailed { rank });
-        }
-        let dests: clump_am::Result<_> = all
-            .into_iter()
-            .map(|[name, tag]| endpoint.map(&Name::from_bits(name), Tag(tag)))
-            .collect();
-        Ok(dests?)
     }
 
     /// Lets the network seem slower than it is from now on, as the variable CLUMP_EMU does from

@@ -1,0 +1,93 @@
+//! Opening the heap: steps of each rank, between which all agree that they have succeeded.
+
+use crate::access_engine::{AccessEngine, EngineLevel};
+use crate::breakdown::Sums;
+use crate::caller::Caller;
+use crate::domain::Domain;
+use crate::error::{ErrorKind, Result};
+use crate::heap_view::{mapped, region, view};
+use crate::mailbox::{CONTROL_REGION, TWIN_REGION, op};
+use crate::node_locks::{NodeLocks, table_bytes};
+use crate::node_pages::PAGE;
+use crate::own_fetch::OwnFetches;
+use crate::page_leases::LeaseTable;
+use crate::settings::ProtocolSettings;
+use crate::svm::{Coherence, SvmOptions};
+use clump_am::RankContext;
+use clump_boot::SvmFaults;
+use clump_coll::{Max, Min, Team};
+use clump_os::clock;
+use clump_shm::export::SegmentName;
+use std::sync::Arc;
+
+/// Returns the keeper of consistency of one node. A collective.
+pub(crate) fn by_hardware(
+    context: &Arc<RankContext>,
+    team: &Team,
+    (heap, heap_bytes): (SegmentName, u64),
+    options: &SvmOptions,
+) -> Result<Coherence> {
+    let table = agreed(team, mapped(context.node(), CONTROL_REGION, table_bytes()))?;
+    let view = view(context, team, heap, (heap_bytes, options.globals))?;
+    let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
+    Ok(Coherence::Hardware { locks: NodeLocks::new(context, table), view, sums, opened_ns })
+}
+
+/// Returns the keeper of consistency of several nodes, and true if pages move. A collective.
+pub(crate) fn by_interface(
+    context: &Arc<RankContext>,
+    team: &Team,
+    (heap, heap_bytes): (SegmentName, u64),
+    options: &SvmOptions,
+) -> Result<(Coherence, bool)> {
+    let caller = || -> Result<Caller> {
+        let ranks = context.node().local_ranks().len() as u32;
+        region(context.node(), TWIN_REGION, heap_bytes)?;
+        let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
+        let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
+        let missing = clump_shm::Error::NotANode("it has no network interface");
+        Ok(Caller::open(context, (control, leases)).ok_or(missing)?)
+    };
+    let caller = agreed(team, caller())?;
+    let view = view(context, team, heap, (heap_bytes, options.globals))?;
+    let engine = || -> Result<_> {
+        let config = clump_boot::Config::load()?;
+        let engine = AccessEngine::open(&view, config.svm_faults, EngineLevel::MAX)?;
+        Ok((config, engine))
+    };
+    let (config, engine) = agreed(team, engine())?;
+    let (choice, step) = (config.svm_faults, config.svm);
+    let level = team.all_reduce(engine.level(), Min)?;
+    let engine = if engine.level() > level {
+        // All ranks of a node find stores alike. What this one has opened ends first.
+        drop(engine);
+        AccessEngine::open(&view, SvmFaults::Auto, level)
+    } else {
+        Ok(engine)
+    };
+    let engine = agreed(team, engine)?;
+    let settings =
+        ProtocolSettings::chosen(&config, heap_bytes, options.move_after, engine.scans());
+    let pages_move = settings.move_after != 0;
+    let [pages, rest] = settings.pack();
+    if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
+        return Err(ErrorKind::Different.into());
+    }
+    let domain = || -> Result<&'static Domain> {
+        let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
+        // Where the interface of the node finds this rank's stores.
+        let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
+        domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
+        Ok(domain)
+    };
+    let domain = agreed(team, domain())?;
+    Ok((Coherence::Interface(domain, OwnFetches::open(context, heap)), pages_move))
+}
+
+/// Returns the result of a step of this rank, if the step has succeeded at all ranks: one that
+/// failed and went would leave the others waiting. A collective.
+pub(crate) fn agreed<T>(team: &Team, step: Result<T>) -> Result<T> {
+    let all = team.all_reduce(u64::from(step.is_ok()), Min)? == 1;
+    let value = step?;
+    if all { Ok(value) } else { Err(ErrorKind::OtherRankFailed.into()) }
+}
