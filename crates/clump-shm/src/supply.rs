@@ -57,7 +57,8 @@ pub(crate) fn commit(
         let granted = supply.grant(rest).map_err(|why| {
             (Error::NoMemory { asked: bytes, available: why.available + done }, done)
         })?;
-        let step = granted.max(1).next_multiple_of(page).min(rest);
+        // No more pages than were granted, but for one.
+        let step = (granted / page * page).max(page).min(rest);
         debug_assert!(step.is_multiple_of(page) && step > 0, "whole pages, at least one");
         map::commit(fd, offset + done, step).map_err(|error| (error.into(), done))?;
         done += step;
