@@ -194,7 +194,6 @@ kernel_calls! {
         Private(1);
     __wrap_name_to_handle_at __wrap_scandirat __wrap_scandirat64: Private(2);
     __wrap_msgctl __wrap_shmctl: Private(2);
-    __wrap_ptrace __wrap_quotactl: Private(3);
+    __wrap_quotactl: Private(3);
     __wrap_fanotify_mark: Private(4);
-    __wrap_semctl: Private(3);
 }

@@ -15,6 +15,8 @@ const WITH_POINTER: [usize; 12] = [5, 6, 7, 15, 16, 36, 37, 38, 1035, 1036, 1037
 const FCNTL_BYTES: usize = 32;
 /// Bytes of objects of `ioctl` whose request does not say how many they are.
 const IOCTL_BYTES: usize = 256;
+/// Commands of `semctl` whose argument is a pointer.
+const SEMCTL_WITH_POINTER: [c_int; 7] = [1, 2, 3, 13, 17, 18, 19];
 /// Numbers of system calls that have memory of their own, or wait on it: `mmap`, `shmat`, `futex`.
 const OF_MEMORY: [usize; 3] = [9, 30, 202];
 /// Modes of buffers of streams.
@@ -67,6 +69,26 @@ pub unsafe extern "C" fn __wrap_ioctl(file: usize, request: usize, argument: usi
     let call = if bytes > IOCTL_BYTES { &SAID } else { &SMALL };
     // SAFETY: as the program has asked for; the kernel does not look at the fourth word.
     unsafe { call.run([file, request, argument, bytes, 0, 0]) }
+}
+
+/// Stands in for `semctl`, whose last argument is there only for some commands.
+///
+/// # Safety
+/// As for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_semctl(
+    id: usize,
+    number: usize,
+    command: c_int,
+    argument: usize,
+) -> usize {
+    static CALL: KernelCall = KernelCall::new("semctl", &[]);
+    let memory = with_exposed_provenance::<u8>(argument);
+    if SEMCTL_WITH_POINTER.contains(&command) && is_shared(memory) {
+        refuse_shared("semctl");
+    }
+    // SAFETY: as the program has asked for.
+    unsafe { CALL.run([id, number, command as usize, argument, 0, 0]) }
 }
 
 type Syscall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> isize;
