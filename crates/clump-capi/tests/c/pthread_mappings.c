@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define BYTES (50 * PAGE + 123)
+#define BYTES (300 * PAGE + 123) /* more than are read at once */
 #define THREADS 3
 
 #define EXPECT(what)                                                                                \
