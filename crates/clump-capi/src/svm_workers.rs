@@ -87,7 +87,8 @@ fn check_globals((first, last): (usize, usize), libc_object: usize) -> Result<()
 ///
 /// The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
 /// the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
-/// `-no-pie` and with libclump.so. If it ends with code 0 before ::svm_workers_end, that is called.
+/// `-no-pie` and with libclump.so. If it ends with code 0 when no worker runs, ::svm_workers_end is
+/// called.
 ///
 /// Errors: as ::svm_init_abi; ::CLUMP_ERR_ARGUMENT (how the program was compiled or linked).
 ///
@@ -144,7 +145,9 @@ pub extern "C" fn svm_workers_own_globals() {
 
 /// Ends the workers when rank 0 ends without having done so.
 unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
-    if status != 0 || clump_os::forked::is_child() || lock_workers().is_none() {
+    // Workers that run may wait for this rank: its end is reported then, as that of any other.
+    let none_runs = lock_workers().as_ref().is_some_and(|workers| workers.next == 1);
+    if status != 0 || clump_os::forked::is_child() || !none_runs {
         return;
     }
     // SAFETY: streams of the C library, which it ends with in any case.

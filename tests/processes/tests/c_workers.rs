@@ -80,6 +80,9 @@ fn stores_in_globals_that_nobody_else_sees_are_named() {
             assert!(!named[0].contains(absent), "{options}: {absent} in {}", done.err);
         }
         Job::of_program(options, &meant, [OsString::from("3")]).finish().expect_clean();
+        // A worker that waits for main, which has ended, is reported.
+        let left = Job::of_program(options, &meant, [OsString::from("leaves")]).finish();
+        left.expect(1, &["rank 0", "without finalizing"]);
         // A worker that follows a pointer of main dies; pointers that main has are named.
         let died = Job::of_program(options, &noticed, [OsString::from("private")]).finish();
         died.expect(

@@ -52,7 +52,7 @@ fn in_folder(site: &Site, folder: &Path) -> Result<Option<String>> {
     let mut builds = vec![
         ("ping_pong", format!("{cc} -std=c11 {strict} ping_pong.c -o ping_pong")),
         ("ring", format!("{cc} --clump-static -std=c11 {strict} ring.c -o ring")),
-        ("ping_pong_cpp", format!("{cxx} -std=c++20 {strict} ping_pong.cpp -o ping_pong_cpp")),
+        ("ping_pong_cpp", format!("{cxx} {strict} ping_pong.cpp -o ping_pong_cpp")),
         (
             "counter_cpp",
             format!("{cxx} --clump-static -std=c++20 {strict} counter.cpp -o counter_cpp"),

@@ -397,7 +397,8 @@ int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
  *
  * The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
  * the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
- * `-no-pie` and with libclump.so. If it ends with code 0 before ::svm_workers_end, that is called.
+ * `-no-pie` and with libclump.so. If it ends with code 0 when no worker runs, ::svm_workers_end is
+ * called.
  *
  * Errors: as ::svm_init_abi; ::CLUMP_ERR_ARGUMENT (how the program was compiled or linked).
  *
