@@ -147,7 +147,7 @@ fn opening(
     })
 }
 
-/// How a heap is opened.
+/// Options of a heap.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct svm_options {

@@ -136,7 +136,7 @@ pub unsafe extern "C" fn svm_workers_begin(
     })
 }
 
-/// Says that the program means each rank to have globals of its own: stores in them are not
+/// Declares that the program means each rank to have globals of its own: stores in them are not
 /// reported.
 #[unsafe(no_mangle)]
 pub extern "C" fn svm_workers_own_globals() {

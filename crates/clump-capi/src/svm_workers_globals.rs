@@ -24,7 +24,7 @@ const POINTER: usize = 4;
 /// Variables that are found to differ at most.
 const MAX_FOUND: usize = 64;
 
-/// Where the globals of the program lie.
+/// The places of the program's globals.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramGlobals {
     place: Range<usize>,
@@ -128,8 +128,8 @@ impl ProgramGlobals {
         found
     }
 
-    /// Returns the variables that point to memory of this process alone, as `malloc` and `fopen` give
-    /// it; `shared` is the heap.
+    /// Returns the variables that point to memory of this process alone, as `malloc` and `fopen`
+    /// give it; `shared` is the heap.
     pub(crate) fn private_pointers(&self, shared: &Range<usize>) -> Vec<usize> {
         let own = own_memory();
         let names = Variables::of_this_process().unwrap_or_default();

@@ -74,7 +74,7 @@ impl<T: Default> ThreadValue<T> {
         if list.is_null() {
             list = Box::into_raw(Box::default());
             NOTED.set(list);
-            // SAFETY: a key of this process. It fails without memory: then the thread's values stay.
+            // SAFETY: a key of this process. Fails without memory: then the thread's values stay.
             unsafe { libc::pthread_setspecific(key, list.cast()) };
         }
         // SAFETY: the list of this thread, which nothing else uses meanwhile.

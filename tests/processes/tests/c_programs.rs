@@ -423,8 +423,8 @@ fn children_by_fork_are_no_ranks() {
     Job::any(&c).finish().expect_clean();
 }
 
-/// Checks that calls from what runs at the end of a process work: functions of `atexit`, destructors
-/// of static objects and of the program, after `main` has returned and after `exit`.
+/// Checks that calls from what runs at the end of a process work: functions of `atexit`,
+/// destructors of static objects and of the program, after `main` has returned and after `exit`.
 #[test]
 fn calls_at_the_end_of_a_process() {
     let Some(shop) = workshop("calls at the end of a process") else { return };

@@ -82,7 +82,7 @@ endif()
 
 /// Returns a compiler wrapper that knows the location of libclump.
 pub fn wrapper(compiler: &str, variable: &str) -> String {
-    // The headers for C++ need this standard; words of the user come behind, and may choose another.
+    // The headers for C++ need this standard; words of the user come behind it, and may differ.
     let standard = if compiler == "c++" { "-std=gnu++20 " } else { "" };
     format!(
         r#"#!/bin/sh

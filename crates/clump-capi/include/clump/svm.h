@@ -29,7 +29,7 @@ typedef enum svm_home {
 } svm_home;
 
 /**
- * How a heap is opened.
+ * Options of a heap.
  */
 typedef struct svm_options {
   /**
@@ -408,7 +408,7 @@ int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
 int svm_workers_begin(int abi, void *first, void *last, const void *libc_object);
 
 /**
- * Says that the program means each rank to have globals of its own: stores in them are not
+ * Declares that the program means each rank to have globals of its own: stores in them are not
  * reported.
  */
 void svm_workers_own_globals(void);
