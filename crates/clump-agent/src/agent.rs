@@ -135,7 +135,7 @@ struct Agent {
     ended_ns: u64,
     /// Activity of every rank when the job was told to end.
     scene: Option<Vec<RankActivity>>,
-    /// What they waited for when the job was interrupted.
+    /// Waits of its ranks when the job was interrupted.
     waits: Option<JobWaits>,
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,

@@ -51,6 +51,7 @@ mod placement;
 mod print;
 mod program_file;
 mod rank;
+mod rank_activity;
 mod rank_input;
 mod rank_state;
 mod reach;

@@ -1,5 +1,6 @@
 //! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
+pub use crate::rank_activity::RankActivity;
 use crate::waits::JobWaits;
 use clump_control::{DeathManner, ProcessEnd};
 use clump_trace::{Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
@@ -15,17 +16,6 @@ pub struct RankOutcome {
     pub end: ProcessEnd,
     /// True if it ended as a rank should.
     pub clean: bool,
-}
-
-/// The activity of a rank when a death, or the user, ended the job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RankActivity {
-    /// The rank.
-    pub rank: u32,
-    /// In words, as follows "was ": `in barrier 3, for rank 2 to arrive`, `computing`, `stopped`.
-    pub what: String,
-    /// Duration in ms; zero when unknown.
-    pub for_ms: u64,
 }
 
 /// The first death of a job.
@@ -91,7 +81,7 @@ pub struct NodeOutcome {
     pub pids: Vec<u32>,
     /// Activity of its ranks when the job was told to end.
     pub doing: Vec<RankActivity>,
-    /// What its ranks waited for when the job was interrupted.
+    /// Waits of its ranks when the job was interrupted.
     #[serde(default)]
     pub waits: Option<JobWaits>,
     /// Counters of its ranks, in order.
@@ -220,7 +210,7 @@ pub struct JobOutcome {
     /// The time limit at which the job was ended, in ms; none if it was not.
     #[serde(default)]
     pub time_limit_ms: Option<u64>,
-    /// What the ranks waited for when the job was interrupted.
+    /// Waits of the ranks when the job was interrupted.
     #[serde(default)]
     pub waits: Option<Box<JobWaits>>,
     /// Every rank, in order.

@@ -1,6 +1,6 @@
 //! Activity of all ranks of a node at one moment, read from the node's memory.
 
-use crate::outcome::RankActivity;
+use crate::rank_activity::RankActivity;
 use crate::silence;
 use clump_os::clock;
 use clump_shm::node::NodeMemory;

@@ -1,4 +1,4 @@
-//! What the ranks of a job wait for, read from outside while they hang: for `clump stats --where`,
+//! Waits of the ranks of a job, read from outside while they hang: for `clump stats --where`,
 //! `clump top`, and the end of a job by a time limit.
 //!
 //! Ranks publish a wait when they begin to sleep for it (`clump_shm::rank::RankBlock::waits`). All
@@ -14,7 +14,7 @@ mod text;
 pub use locks::LockState;
 pub use text::lines;
 
-use crate::outcome::RankActivity;
+use crate::rank_activity::RankActivity;
 use crate::scene;
 use clump_os::thread_state::{self, ThreadState};
 use clump_os::{clock, procfs};
@@ -31,7 +31,7 @@ pub struct Wait {
     pub thread: u32,
     /// The kind of wait, in a word.
     pub kind: String,
-    /// What it is for, in words.
+    /// Its aim, in words.
     pub what: String,
     /// Duration in ms.
     pub for_ms: u64,
@@ -95,7 +95,7 @@ pub struct RankWaits {
     pub threads: Vec<RankThread>,
 }
 
-/// What the ranks of a job wait for.
+/// Waits of the ranks of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobWaits {
     /// The ranks, in order.
@@ -278,7 +278,7 @@ fn collectives(ranks: &[RankWaits]) -> Vec<CollectiveState> {
     let state = |(call, (mut at, mut awaited)): (CollectiveCall, (Vec<u32>, Vec<u32>))| {
         at.dedup();
         if call.barrier {
-            // Whoever arrived at a later one has passed it.
+            // A rank that arrived at a later one has passed it.
             let missing = ranks.iter().filter(|rank| rank.last_barrier < call.number);
             awaited = missing.map(|rank| rank.rank).collect();
         }

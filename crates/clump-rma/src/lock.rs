@@ -381,7 +381,7 @@ pub(crate) struct Granted<'a> {
     pub(crate) cookie: u64,
     pub(crate) until: Option<u64>,
     pub(crate) cancelled: bool,
-    /// What it is, for observers.
+    /// The wait, for observers.
     pub(crate) reason: WaitReason,
 }
 

@@ -245,6 +245,7 @@ impl<'a> QueueLock<'a> {
     /// Returns the rank that has the lock, for observers.
     pub fn holder(&self) -> Option<u32> {
         let head = self.head();
+        debug_assert!(head & BROKEN == 0, "the position alone");
         let slot = self.slot(head).load(Ordering::SeqCst);
         let is_held = slot >> LAP_SHIFT == self.lap(head) && state_of(slot) == HELD;
         is_held.then(|| rank_of(slot))

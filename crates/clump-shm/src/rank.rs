@@ -3,7 +3,7 @@
 #[cfg(not(loom))]
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 pub use crate::wait_reason::{COLLECTIVES, HeapWait, WaitReason};
-pub use crate::wait_table::{Published, PublishedWait, WAIT_RECORDS, WaitRecord};
+pub use crate::wait_table::{PublishedWait, WAIT_RECORDS, WaitRecord};
 
 use crate::export::{ExportTable, SegmentName, watch_bit};
 use crate::geometry::{COUNTERS, RANK_BLOCK};
@@ -96,6 +96,37 @@ const _: () = assert!(size_of::<RankBlock>() <= RANK_BLOCK);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for RankBlock {}
+
+/// The wait of this thread, published from its first sleep until this value is dropped.
+#[derive(Debug)]
+pub struct Published<'a> {
+    block: &'a RankBlock,
+    record: Option<WaitRecord>,
+}
+
+impl<'a> Published<'a> {
+    /// Creates a wait that is not published yet.
+    #[inline]
+    pub fn none(block: &'a RankBlock) -> Self {
+        Self { block, record: None }
+    }
+
+    /// Publishes what the thread waits for now.
+    pub fn publish(&mut self, reason: WaitReason) {
+        match &self.record {
+            Some(record) => self.block.update_wait(record, reason),
+            None => self.record = Some(self.block.begin_wait(reason)),
+        }
+    }
+}
+
+impl Drop for Published<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            self.block.end_wait(record);
+        }
+    }
+}
 
 impl RankBlock {
     /// For an interface: announces that words of that bit are watched, or no longer.

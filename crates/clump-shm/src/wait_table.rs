@@ -2,10 +2,9 @@
 //!
 //! A thread publishes its wait when it leaves the spin phase: a wait that ends before costs
 //! nothing. Its record is guarded by a version, odd while the record is written, so that an
-//! observer gets all of one wait or nothing. Whoever maps the memory may write anything there:
-//! each word is checked when it is read.
+//! observer gets all of one wait or nothing. A process that maps the memory may write anything
+//! there: each word is checked when it is read.
 
-use crate::rank::RankBlock;
 use crate::wait_reason::WaitReason;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use clump_os::{clock, thread};
@@ -20,7 +19,7 @@ const TRIES: u32 = 8;
 pub struct PublishedWait {
     /// The thread, by its number in the kernel, as the rank's process has it.
     pub thread: u32,
-    /// What it waits for.
+    /// The reason.
     pub reason: WaitReason,
     /// Time when it began to sleep for it ([`clump_os::clock::now_ns`]).
     pub since_ns: u64,
@@ -30,37 +29,6 @@ pub struct PublishedWait {
 #[derive(Debug)]
 #[must_use = "a wait that has begun is ended"]
 pub struct WaitRecord(Option<u8>);
-
-/// The wait of this thread, published from its first sleep until this value is dropped.
-#[derive(Debug)]
-pub struct Published<'a> {
-    block: &'a RankBlock,
-    record: Option<WaitRecord>,
-}
-
-impl<'a> Published<'a> {
-    /// Creates a wait that is not published yet.
-    #[inline]
-    pub fn none(block: &'a RankBlock) -> Self {
-        Self { block, record: None }
-    }
-
-    /// Publishes what the thread waits for now.
-    pub fn publish(&mut self, reason: WaitReason) {
-        match &self.record {
-            Some(record) => self.block.update_wait(record, reason),
-            None => self.record = Some(self.block.begin_wait(reason)),
-        }
-    }
-}
-
-impl Drop for Published<'_> {
-    fn drop(&mut self) {
-        if let Some(record) = self.record.take() {
-            self.block.end_wait(record);
-        }
-    }
-}
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -96,11 +64,13 @@ impl WaitTable {
         if let Some(line) = index.and_then(|index| self.lines.get(usize::from(index))) {
             line.write(reason, Some((thread::number(), clock::now_ns())));
         }
+        debug_assert!(index.is_none_or(|index| usize::from(index) < WAIT_RECORDS));
         WaitRecord(index)
     }
 
     /// Publishes what the thread waits for now, in the same wait.
     pub(crate) fn update(&self, record: &WaitRecord, reason: WaitReason) {
+        debug_assert!(record.0.is_none_or(|index| usize::from(index) < WAIT_RECORDS));
         if let Some(line) = record.0.and_then(|index| self.lines.get(usize::from(index))) {
             line.write(reason, None);
         }
@@ -130,6 +100,7 @@ impl WaitLine {
     fn write(&self, reason: WaitReason, began: Option<(u32, u64)>) {
         // Only the owner writes; other processes may have written anything.
         let odd = self.version.load(Ordering::Relaxed) | 1;
+        debug_assert!(odd & 1 == 1, "observers see that it is being written");
         self.version.store(odd, Ordering::Relaxed);
         // SYNC 45: pairs with read
         fence(Ordering::Release);

@@ -1,4 +1,4 @@
-//! What ranks of a job that hangs wait for, read from outside, and at a time limit.
+//! Waits of ranks of a job that hangs, read from outside, and at a time limit.
 
 use clump_process_tests::{Folder, Job, Running, program, signals, until};
 use serde_json::Value;

@@ -72,7 +72,8 @@ impl AttackPlace {
         self.groups.as_deref()
     }
 
-    /// Returns the control group in which groups with a limit of memory can be made, if there is one.
+    /// Returns the control group in which groups with a limit of memory can be made, if there is
+    /// one.
     pub fn memory_groups(&self) -> Option<&Path> {
         self.memory_groups.as_deref()
     }

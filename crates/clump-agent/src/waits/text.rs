@@ -1,4 +1,4 @@
-//! What ranks wait for, as text.
+//! Waits of ranks, as text.
 
 use super::{CollectiveState, JobWaits, LockState, RankThread, RankWaits};
 use crate::report::rank_list;

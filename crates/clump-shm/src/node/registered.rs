@@ -48,9 +48,9 @@ impl NodeMemory {
         Ok(Some((map, extent)))
     }
 
-    /// Maps, for an observer, the pages of `bytes` bytes at `offset` of the memory of that name, and
-    /// returns the place of those bytes in them. Returns `None` as [`NodeMemory::extent_of`] does,
-    /// and if they may not all be accessed.
+    /// Maps, for an observer, the pages of `bytes` bytes at `offset` of the memory of that name,
+    /// and returns the place of those bytes in them. Returns `None` as [`NodeMemory::extent_of`]
+    /// does, and if they may not all be accessed.
     ///
     /// # Errors
     /// The memory cannot be mapped.
@@ -64,6 +64,7 @@ impl NodeMemory {
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= extent.bytes);
         let first = offset - offset % page;
         let place = offset - first;
+        debug_assert!(place < page, "a place in the first page");
         let len = usize::try_from((place + bytes).next_multiple_of(page));
         match len {
             Ok(len) if is_inside && bytes != 0 => {

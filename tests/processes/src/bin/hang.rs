@@ -1,9 +1,9 @@
-//! Jobs that hang in a known way until they are ended: `hang WHAT FOLDER`. Rank 0 computes for ever,
-//! where nothing else is said; each rank makes `ready-RANK` in the folder before it hangs.
+//! Jobs that hang in a known way until they are ended: `hang WHAT FOLDER`. Rank 0 computes for
+//! ever, where nothing else is said; each rank makes `ready-RANK` in the folder before it hangs.
 //!
-//! `barrier`, `collective`: rank 0 does not take part. `lock`, `heap-lock`: rank 0 holds a lock that
-//! the others want. `reply`: rank 0 answers no request. `circle`: each rank holds a lock that the
-//! one before it wants.
+//! `barrier`, `collective`: rank 0 does not take part. `lock`, `heap-lock`: rank 0 holds a lock
+//! that the others want. `reply`: rank 0 answers no request. `circle`: each rank holds a lock that
+//! the one before it wants.
 
 use clump::am::{Endpoint, Handler, Tag};
 use clump::rma::Rma;
