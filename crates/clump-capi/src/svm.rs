@@ -32,7 +32,7 @@ pub(crate) const HEAP: SvmOptions =
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct svm_breakdown {
-    /// All time.
+    /// All time, of all threads that use the heap.
     pub elapsed_ns: u64,
     /// The rank's own computation.
     pub compute_ns: u64,
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn svm_times(cl: *const clump_t, out: *mut svm_breakdown) 
         with(cl, |job| {
             let times = opened(job)?.breakdown();
             let found = svm_breakdown {
-                elapsed_ns: times.elapsed_ns,
+                elapsed_ns: times.threads_ns,
                 compute_ns: times.compute_ns(),
                 data_ns: times.data.ns,
                 lock_ns: times.lock.ns,

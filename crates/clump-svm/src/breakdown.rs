@@ -1,5 +1,6 @@
 //! Counters and times of one rank: what it waited for (paper 003, figure 3).
 
+use crate::thread_time::ThreadTime;
 use clump_am::RankContext;
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub(crate) struct Sums {
     ns: [AtomicU64; PARTS],
     stores: AtomicU64,
     own_fetches: AtomicU64,
+    threads: ThreadTime,
     /// Its rank, for the trace; `None` in tests.
     context: Option<Arc<RankContext>>,
 }
@@ -62,8 +64,12 @@ impl Sums {
     pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
         self.note(part, false);
         let began = clock::ticked_ns();
+        self.threads.used_at(began);
         let outcome = work();
-        self.add(part, clock::ticked_ns().saturating_sub(began));
+        let ended = clock::ticked_ns();
+        // Before the sum, so that no report has more waits than time.
+        self.threads.used_at(ended);
+        self.add(part, ended.saturating_sub(began));
         self.note(part, true);
         outcome
     }
@@ -102,7 +108,7 @@ impl Sums {
         let others = self.ns[Part::Others as usize].load(Ordering::Relaxed);
         counters.set(C::SvmBarrierOthers, others);
         counters.set(C::SvmStoreFaults, self.stores.load(Ordering::Relaxed));
-        counters.set(C::SvmOpen, elapsed_ns);
+        counters.set(C::SvmOpen, elapsed_ns + self.threads.others_ns());
     }
 
     /// Returns the sums so far.
@@ -113,6 +119,7 @@ impl Sums {
         };
         Breakdown {
             elapsed_ns,
+            threads_ns: elapsed_ns.saturating_add(self.threads.others_ns()),
             data: of(Part::Data),
             lock: of(Part::Lock),
             release: of(Part::Release),
@@ -172,6 +179,9 @@ pub struct SentMessages {
 pub struct Breakdown {
     /// Time since the heap was opened, in ns.
     pub elapsed_ns: u64,
+    /// That time of all threads of this rank, in ns: of further threads from their first use of
+    /// the heap to their last. What follows are sums over them.
+    pub threads_ns: u64,
     /// Page faults: waits for data, what follows them included.
     pub data: PartSum,
     /// Acquires of locks, and waits for flags.
@@ -198,10 +208,10 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// Returns the time outside of all of these, in ns: the rank's own computation.
+    /// Returns the time of all threads outside of all of these, in ns: the rank's own computation.
     pub fn compute_ns(&self) -> u64 {
         let parts = [self.data, self.lock, self.release, self.barrier];
-        self.elapsed_ns.saturating_sub(parts.iter().map(|part| part.ns).sum())
+        self.threads_ns.saturating_sub(parts.iter().map(|part| part.ns).sum())
     }
 }
 
@@ -217,5 +227,20 @@ mod tests {
         let read = sums.read(u64::MAX);
         assert_eq!((read.lock.count, read.data.count, read.store_faults), (1, 0, 1));
         assert_eq!(read.compute_ns(), u64::MAX - read.lock.ns);
+    }
+
+    #[test]
+    fn waits_of_threads_are_no_more_than_their_time() {
+        let sums = Sums::default();
+        let wait = || {
+            sums.time(Part::Lock, || {
+                let began = clock::ticked_ns();
+                while clock::ticked_ns() == began {}
+            });
+        };
+        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(wait))));
+        let read = sums.read(1);
+        assert!(read.lock.ns >= 3, "{read:?}");
+        assert_eq!(read.compute_ns(), read.elapsed_ns, "the opener has waited for nothing");
     }
 }

@@ -72,6 +72,7 @@ mod sync_object;
 mod system_call;
 mod thread_barrier;
 mod thread_locks;
+mod thread_time;
 mod time_record;
 mod told_time;
 mod version_record;

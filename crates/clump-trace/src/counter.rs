@@ -216,7 +216,7 @@ counters! {
     Reduces          "coll.reduces"         Count "Reduces taken part in.";
     Scans            "coll.scans"           Count "Scans taken part in.";
 
-    SvmOpen          "svm.open_ns"          Nanoseconds "Time since this rank opened the shared heap, at its last synchronisation.";
+    SvmOpen          "svm.open_ns"          Nanoseconds "Time since this rank opened the shared heap, at its last synchronisation; of further threads, from their first use of it to their last.";
     SvmFaults        "svm.faults"           Count "Page faults of the shared heap.";
     SvmStoreFaults   "svm.faults.stores"    Count "Page faults that were stores.";
     SvmFaultWait     "svm.faults_ns"        Nanoseconds "Time in page faults.";

@@ -328,6 +328,18 @@ fn random_programs_of_several_threads_a_rank_give_the_serial_result() {
 }
 
 #[test]
+fn waits_of_threads_are_shares_of_the_time_of_all_threads() {
+    for options in ["-n 2 --nodes 2", "-n 2"] {
+        let ended = svm(&format!("{options} --json"), "threads 400 8 4").finish();
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        let times = &ended.json()["summary"]["shared_memory"];
+        let parts = ["compute", "data", "lock", "release", "barrier"];
+        let shares = parts.map(|part| times[format!("{part}_percent")].as_f64().unwrap());
+        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.01, "{options}: {shares:?}");
+    }
+}
+
+#[test]
 fn a_page_that_several_threads_read_is_fetched_once() {
     for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
         let job = svm("-n 2 --nodes 2", "fetch-once").with(|command| {

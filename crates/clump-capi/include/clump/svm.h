@@ -52,7 +52,7 @@ typedef struct svm_options {
  */
 typedef struct svm_breakdown {
   /**
-   * All time.
+   * All time, of all threads that use the heap.
    */
   uint64_t elapsed_ns;
   /**
