@@ -88,10 +88,7 @@ impl Installation<'_> {
         self.write("lib/cmake/clump/clump-config-version.cmake", &versions)?;
         self.program("bin/clump-cc", &finders::wrapper("cc", "CLUMP_CC"))?;
         self.program("bin/clump-c++", &finders::wrapper("c++", "CLUMP_CXX"))?;
-        fs::remove_file(self.prefix.join("bin/clump")).ok();
-        let launcher = host::target(self.root).join("release/clump");
-        fs::copy(launcher, self.prefix.join("bin/clump")).context("copying clump")?;
-        Ok(())
+        launcher(&host::target(self.root).join("release/clump"), &self.prefix.join("bin/clump"))
     }
 
     fn libraries(&self, from: &Path, version: &str, abi: &str) -> Result<()> {
@@ -173,6 +170,32 @@ impl Installation<'_> {
     }
 }
 
+/// Installs the launcher without line tables, which are most of it; they lie in `.debug` beside it,
+/// where backtraces and debuggers look for them.
+fn launcher(from: &Path, to: &Path) -> Result<()> {
+    let folder = to.parent().context("a program lies in a folder")?;
+    let tables = folder.join(".debug").join("clump.debug");
+    fs::create_dir_all(folder.join(".debug"))?;
+    fs::remove_file(to).ok();
+    fs::remove_file(&tables).ok();
+    let mut apart = Command::new("objcopy");
+    apart.arg("--only-keep-debug").arg(from).arg(&tables);
+    let mut strip = Command::new("objcopy");
+    let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
+    link.push(&tables);
+    strip.arg("--strip-debug").arg(link).arg(from).arg(to);
+    let done = [apart, strip].iter_mut().try_for_each(|step| {
+        let ended = command::run(step, QUICK)?;
+        if ended.success { Ok(()) } else { bail!("{}: {}", command::shown(step), ended.why) }
+    });
+    if let Err(why) = done {
+        println!("SKIPPED taking line tables out of clump: {why:#}; install binutils");
+        fs::remove_dir_all(folder.join(".debug")).ok();
+        fs::copy(from, to).context("copying clump")?;
+    }
+    Ok(())
+}
+
 fn copy_headers(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
@@ -185,4 +208,33 @@ fn copy_headers(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::launcher;
+    use std::process::Command;
+
+    #[test]
+    fn the_launcher_is_installed_without_its_line_tables() {
+        let folder = std::env::temp_dir().join(format!("clump-install-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // This program has line tables, too.
+        let (from, to) = (std::env::current_exe().unwrap(), folder.join("clump"));
+        for _ in 0..2 {
+            launcher(&from, &to).unwrap();
+        }
+        let bytes = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
+        let tables = folder.join(".debug/clump.debug");
+        match Command::new("objcopy").arg("--version").output() {
+            Err(why) => println!("SKIPPED: no objcopy ({why}); install binutils"),
+            Ok(_) => {
+                assert!(bytes(&to) < bytes(&from) / 4 * 3, "{} of {}", bytes(&to), bytes(&from));
+                assert!(bytes(&tables) > bytes(&from) / 4);
+            }
+        }
+        let help = Command::new(&to).arg("--help").output().unwrap();
+        assert!(help.status.success(), "it still runs");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

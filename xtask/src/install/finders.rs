@@ -111,7 +111,7 @@ for word in "$@"; do
             echo "  --clump-static   link libclump.a instead of libclump.so"
             echo "  --clump-threads  compile and link a program for pthreads that runs on several ranks"
             echo "  --clump-show     print the command instead of running it"
-            echo "  ${variable}      the compiler, if it is not {compiler}"
+            echo "  {variable:<15}  the compiler, if it is not {compiler}"
             exit 0
             ;;
     esac
@@ -245,6 +245,22 @@ mod tests {
         // Compiling asks for no linker.
         let (text, done) = threads("LLD", &["-c", "x.c"]);
         assert!(done && text.contains("x.c -U_FORTIFY_SOURCE -fPIC"), "{text}");
+    }
+
+    #[test]
+    fn the_help_of_a_wrapper_names_its_variable() {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        for (compiler, variable) in [("cc", "CLUMP_CC"), ("c++", "CLUMP_CXX")] {
+            let mut shell = Command::new("sh");
+            shell.args(["-s", "--", "--help"]).env(variable, "");
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut shell = shell.spawn().unwrap();
+            let script = wrapper(compiler, variable);
+            shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+            let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+            assert!(said.contains(&format!("\n  {variable} ")), "{said}");
+        }
     }
 
     #[test]
