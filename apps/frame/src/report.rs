@@ -3,6 +3,7 @@
 use crate::options::InputSize;
 use anyhow::{Context, Result};
 use clump_os::console;
+use clump_os::printable::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +78,8 @@ impl AppReport {
 impl fmt::Display for AppReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { app, size, ranks, nodes, .. } = self;
-        writeln!(f, "{app}: size {size}, {ranks} ranks on {nodes} nodes")?;
+        let (ranks, nodes) = (counted(*ranks as u64, "rank"), counted(*nodes as u64, "node"));
+        writeln!(f, "{app}: size {size}, {ranks} on {nodes}")?;
         for (name, choice) in &self.choices {
             writeln!(f, "  {name:<34}{choice:>16}")?;
         }

@@ -2,7 +2,7 @@
 
 use crate::outcome::{DeathReport, JobEnd, JobOutcome, LossReport, RankActivity};
 use clump_control::{DeathManner, NOTICE_NS, RanksLeft};
-use clump_os::printable::{printable, printable_lines};
+use clump_os::printable::{counted, printable, printable_lines};
 use clump_os::{limit, signal};
 use std::fmt::Write;
 
@@ -23,7 +23,10 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         JobEnd::Death(death) => of_death(program, death),
         JobEnd::NodeLost(loss) => of_loss(program, loss),
         JobEnd::Interrupted { signal, doing, killed } => {
-            let ranks = outcome.ranks.len();
+            let ended = match outcome.ranks.len() {
+                1 => "its rank has ended".to_owned(),
+                ranks => format!("all {ranks} ranks have ended"),
+            };
             let how = match outcome.time_limit_ms {
                 Some(ms) => {
                     format!("was ended at its time limit of {} (--time-limit)", seconds(ms))
@@ -31,15 +34,16 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
                 None => format!("was interrupted ({})", signal::name(*signal)),
             };
             let mut lines = vec![format!(
-                "`{program}` {how}; all {ranks} ranks have ended, {killed} of them had to be killed"
+                "`{program}` {how}; {ended}, {killed} of them had to be killed"
             )];
             lines.extend(groups("were", doing));
             lines
         }
         JobEnd::TakenOver { signal, ranks, killed } => vec![
             format!(
-                "`{program}` was interrupted ({}), and its agents did not end its {ranks} ranks in time",
-                signal::name(*signal)
+                "`{program}` was interrupted ({}), and its agents did not end its {} in time",
+                signal::name(*signal),
+                counted(*ranks, "rank")
             ),
             format!("  {killed} processes were still there and have been killed"),
             "  next: look for processes in state D (waiting for a disk or a server), and for what \
@@ -48,7 +52,8 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         ],
         JobEnd::AgentLost { pid, how, signal, out_of_memory, ranks, killed } => vec![
             format!(
-                "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"
+                "the agent of node 0 (pid {pid}) {how}, and with it the {} of `{program}`",
+                counted(*ranks, "rank")
             ),
             format!("  {killed} processes were still there and have been killed; nothing is left"),
             format!("  next: {}", remedy_of_agent(*signal, *out_of_memory)),

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::{report, scene};
-use clump_os::printable::{printable, printable_json, printable_lines};
+use clump_os::printable::{counted, printable, printable_json, printable_lines};
 use clump_os::{clock, console, process, procfs};
 use clump_shm::node::{MEMORY_LABEL, NodeMemory};
 use clump_trace::text::Table;
@@ -97,6 +97,18 @@ pub(crate) fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
     nodes.into_values().collect()
 }
 
+/// Returns true if process `pid` has a part in a job: its agent, or a rank.
+pub(crate) fn has_part(pid: u32, job: u64) -> bool {
+    let opened = procfs::open_memory(pid, MEMORY_LABEL);
+    let node = opened.and_then(|memory| NodeMemory::observe(memory).ok());
+    node.is_some_and(|node| node.job().id() == job)
+}
+
+/// Returns a process that has a part in a job; `None` if there is none here any more.
+pub(crate) fn part_of(job: u64) -> Option<u32> {
+    procfs::processes().into_iter().map(|process| process.pid).find(|&pid| has_part(pid, job))
+}
+
 fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let by_node: Vec<_> = nodes.iter().map(scene::counters).collect();
     let drivers = nodes.iter().zip(&by_node).flat_map(|(node, ranks)| scene::stacks(node, ranks));
@@ -123,8 +135,7 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     }
     let (seen, all) = (nodes.len(), node.nnodes());
     let mut text = match (seen as u32, all) {
-        (_, 1) => format!("job {id}: {} ranks\n", ranks.len()),
-        (seen, all) if seen == all => format!("job {id}: {} ranks on {all} nodes\n", ranks.len()),
+        (seen, all) if seen == all => format!("{}\n", title(node.job().id(), ranks.len(), seen)),
         // Its agent is gone, or it is on another machine.
         (seen, all) => format!(
             "job {id}: {} of its {} ranks, on {seen} of {all} nodes\n",
@@ -146,6 +157,13 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
         text += &format!("\n{}", Table { what: "interface", all: &stacks });
     }
     Ok(text)
+}
+
+/// Returns the line that names a job.
+pub(crate) fn title(job: u64, ranks: usize, nodes: u32) -> String {
+    let ranks = counted(ranks as u64, "rank");
+    let on = if nodes == 1 { String::new() } else { format!(" on {nodes} nodes") };
+    format!("job {job:016x}: {ranks}{on}")
 }
 
 /// One job of this user, as its agent shows it.

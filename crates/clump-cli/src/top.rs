@@ -2,7 +2,7 @@
 
 mod rates;
 
-use crate::stats::{all_nodes, memory_of, only_job};
+use crate::stats::{all_nodes, has_part, memory_of, only_job, part_of, title};
 use anyhow::bail;
 use clap::Args;
 use clump_agent::scene;
@@ -101,6 +101,7 @@ fn show(
     let mut before = look(nodes);
     let keyboard = screen.then(Keyboard::open).flatten();
     let mut waits = false;
+    let mut part = None;
     loop {
         let until = before.at_ns + Duration::from_secs_f64(args.interval).as_nanos() as u64;
         while clock::now_ns() < until {
@@ -119,7 +120,7 @@ fn show(
         }
         let after = look(nodes);
         let rates = JobRates::between(&before, &after);
-        let title = format!("job {job:016x}: {} ranks on {} nodes", rates.ranks.len(), nodes.len());
+        let title = title(job, rates.ranks.len(), nodes.len() as u32);
         if args.json {
             let all = serde_json::json!({ "job": format!("{job:016x}"), "rates": rates });
             console::out(&format!("{}\n", printable_json(&all.to_string())))?;
@@ -144,6 +145,12 @@ fn show(
             console::out(&text)?;
         }
         if args.once || has_ended(nodes) {
+            return Ok(true);
+        }
+        // Ranks of a killed job say nothing of their end: it is over when no process has a part
+        // in it.
+        part = part.filter(|&pid| has_part(pid, job)).or_else(|| part_of(job));
+        if part.is_none() {
             return Ok(true);
         }
         before = after;

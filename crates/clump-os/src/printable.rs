@@ -69,6 +69,14 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
+/// Returns a number of things: "1 node", "2 nodes".
+pub fn counted(number: impl Into<u128>, noun: &str) -> String {
+    match number.into() {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +95,11 @@ mod tests {
         assert_eq!(shown("\u{202e}txt\u{2066}".as_bytes()), r"\u{202e}txt\u{2066}");
         assert_eq!(printable_json("{\n\"\u{9b}a\u{7f}\"}"), "{\n\"\\u009ba\\u007f\"}");
         assert_eq!(printable_lines("one\n\x1btwo\n"), "one\n\\x1btwo\n");
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!([0_u32, 1, 2].map(|n| counted(n, "node")), ["0 nodes", "1 node", "2 nodes"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str;
 
@@ -126,14 +127,20 @@ pub fn descendants(ancestor: u32) -> Vec<Process> {
     found
 }
 
-/// Opens, read-only, the first memory file named `label` that process `pid` has open; returns
-/// `None` when it has none or may not be inspected.
+/// Opens, read-only, the first memory file named `label` that process `pid` has open for writing;
+/// returns `None` when it has none or may not be inspected. One that has opened it as this does is
+/// an observer, and has no part in it.
 pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     let wanted = format!("/memfd:{label}");
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         let is_it = fs::read_link(entry.path())
             .is_ok_and(|target| target.as_os_str().as_bytes().starts_with(wanted.as_bytes()));
-        if is_it && let Ok(file) = fs::File::open(entry.path()) {
+        // The kernel shows the access of a descriptor as the permissions of its link (proc(5)).
+        let writes = || entry.metadata().is_ok_and(|link| link.mode() & 0o200 != 0);
+        if is_it
+            && writes()
+            && let Ok(file) = fs::File::open(entry.path())
+        {
             return Some(file.into());
         }
     }

@@ -267,6 +267,11 @@ impl Running {
         process::signal(pid, number).expect("sending a signal");
     }
 
+    /// Returns what it has written to its standard output so far.
+    pub fn so_far(&self) -> String {
+        self.out.so_far()
+    }
+
     /// Waits for the end of the launcher, and checks that no process of the job is left.
     pub fn finish(mut self) -> Finished {
         let start = clock::instant();

@@ -2,7 +2,7 @@
 //! which are counted elsewhere.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_process_tests::{Folder, Job, signals};
+use clump_process_tests::{Folder, Job, Running, signals, until};
 use clump_trace::{Counter, Profile};
 
 /// Messages and bytes that a rank's counters say it sent, by size.
@@ -90,6 +90,32 @@ fn a_profile_that_cannot_be_written_fails_the_job() {
     let job = Job::of("-n 1 --profile /nonexistent/p.json", "barrier 1");
     let ended = job.finish();
     assert!(ended.code != 0 && ended.err.contains("/nonexistent/p.json"), "{}", ended.err);
+}
+
+#[test]
+fn views_of_a_killed_job_end() {
+    for whole in [false, true] {
+        let folder = Folder::new();
+        let job = Job::of("-n 2", &format!("talk 0 --ready {}", folder.path().display())).start();
+        job.await_ready(folder.path(), 0..2);
+        // Of two views, neither may take the other for a part of the job.
+        let view = || {
+            let words = format!("top --pid {} --json --interval 0.02", job.launcher());
+            Job::command(&words).start()
+        };
+        let views = [view(), view()];
+        let shown = |view: &Running| view.so_far().lines().count() > 1;
+        until("two views", || views.iter().all(shown).then_some(()));
+        let killed = if whole { job.processes() } else { Vec::new() };
+        for pid in killed.into_iter().map(|process| process.pid).chain([job.launcher()]) {
+            // One may have ended with another.
+            let _ = clump_os::process::signal(pid, clump_os::signal::KILL);
+        }
+        for view in views {
+            view.finish().expect(0, &["the job has ended"]);
+        }
+        assert_eq!(job.finish().code, -9);
+    }
 }
 
 #[test]

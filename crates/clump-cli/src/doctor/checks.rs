@@ -5,6 +5,7 @@ use super::facts::{Attempt, Facts};
 use super::finding::{Finding, Verdict, ok};
 use super::limits;
 use clump_agent::MAX_LISTENERS;
+use clump_os::printable::counted;
 use clump_os::probe;
 
 /// Oldest kernel with everything that the agent relies on: pidfd_open is of 5.3, and waiting on one
@@ -37,7 +38,7 @@ fn processor(facts: &Facts) -> Finding {
         format!(", L{} cache {} shared by {} CPUs", c.level, bytes(c.bytes), c.cpus.len())
     });
     let nodes = facts.machine.nodes();
-    let found = format!("{name}, {}{cache}", counted(nodes, "memory node"));
+    let found = format!("{name}, {}{cache}", counted(nodes as u64, "memory node"));
     ok("processor", found, "Messages between ranks that share a cache are the cheapest.")
 }
 
@@ -86,7 +87,7 @@ fn siblings(facts: &Facts) -> Finding {
         .filter(|cpu| cpu.siblings.len() > 1 && cpu.siblings.first() == Some(&cpu.id))
         .map(|cpu| cpu.siblings.iter().map(usize::to_string).collect::<Vec<_>>().join("+"))
         .collect();
-    let cores = counted(machine.cores(), "physical core");
+    let cores = counted(machine.cores() as u64, "physical core");
     if pairs.is_empty() {
         let found = format!("none; {cores}");
         return ok("sibling threads", found, "No two ranks share the units of one core.");
@@ -376,8 +377,4 @@ fn companion(
         Some(said) => ok(name, said, meaning),
         None => ok(name, "not installed", meaning).but(Verdict::Missing, meaning, remedy),
     }
-}
-
-fn counted(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
