@@ -1,6 +1,7 @@
 //! A progress bar on rank 0, for people at a terminal.
 
 use crate::job::Progress;
+use clump_os::console;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows one rank's progress as that of all ranks: shares are nearly even.
@@ -41,7 +42,7 @@ impl Progress for Bar {
     }
 
     fn note(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("clump: {text}"));
+        self.bar.suspend(|| console::err(&format!("clump: {text}")));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::output::{MANIFEST, publish_bytes, shown};
 use anyhow::{Context, Result, bail};
+use clump_os::text_file;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -10,6 +11,8 @@ use std::path::Path;
 pub const NAME: &str = MANIFEST;
 /// Value of [`Manifest::format`].
 pub const FORMAT: &str = "clump-sort-1";
+/// Most bytes of a manifest.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// One sorted file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +50,7 @@ impl Manifest {
     /// # Errors
     /// Fails if the file cannot be read or is no manifest of this format.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
+        let text = text_file::read(path, MAX_BYTES)
             .with_context(|| format!("the manifest {} cannot be read", shown(path)))?;
         let manifest: Self = serde_json::from_str(&text)
             .with_context(|| format!("{} is not a manifest of a sort", shown(path)))?;

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clump_os::console;
+use clump_os::{console, text_file};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Read;
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const RECORD: usize = 100;
+/// Most bytes of a manifest.
+const MAX_MANIFEST: u64 = 1 << 30;
 const KEY: usize = 10;
 /// Records read at a time.
 const STRIDE: usize = 10_000;
@@ -161,7 +163,7 @@ fn resolve(outputs: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<Listed>)> {
         [only] if only.extension().is_some_and(|e| e == "json") => only.clone(),
         files => return Ok((files.to_vec(), None)),
     };
-    let text = std::fs::read_to_string(&manifest).with_context(|| {
+    let text = text_file::read(&manifest, MAX_MANIFEST).with_context(|| {
         format!("no manifest at '{}': the sort has not finished, or has failed", manifest.display())
     })?;
     let listed: Listed = serde_json::from_str(&text)

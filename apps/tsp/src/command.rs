@@ -13,6 +13,9 @@ use clump_app_frame::{AppReport, InputSize, SharedRun};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Most bytes of a file of cities.
+const MAX_BYTES: u64 = 1 << 24;
+
 /// Options of `clump app tsp`.
 #[derive(Debug, Args)]
 pub struct TspArgs {
@@ -67,7 +70,7 @@ impl TspInput {
     fn chosen(args: &TspArgs) -> Result<Self> {
         if let Some(path) = &args.file {
             let named = || format!("reading {}", path.display());
-            let text = std::fs::read_to_string(path).with_context(named)?;
+            let text = clump_os::text_file::read(path, MAX_BYTES).with_context(named)?;
             let distances = tsplib::read(&text).with_context(named)?;
             return Ok(Self { distances, name: "file", optimum: None });
         }

@@ -15,15 +15,18 @@ use crate::svm_protocol::SvmProtocol;
 use crate::svm_share::SvmShare;
 use crate::{Error, Result};
 use clump_os::printable::printable;
+use clump_os::text_file;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Variable with the path of the configuration file, a TOML table of the keys below.
 pub const FILE_VARIABLE: &str = "CLUMP_CONFIG";
+/// Most bytes of that file.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Beginning of the names of clump's variables.
-const PREFIX: &[u8] = b"CLUMP_";
+pub(crate) const PREFIX: &[u8] = b"CLUMP_";
 
 /// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -456,7 +459,7 @@ fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -
 
 fn read_file(path: &OsStr) -> Result<toml::Table> {
     let bad = |why: String| Error::BadFile { path: printable(path).to_string(), why };
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let text = text_file::read(Path::new(path), MAX_BYTES).map_err(|e| bad(e.to_string()))?;
     text.parse::<toml::Table>().map_err(|e| bad(e.to_string()))
 }
 

@@ -4,11 +4,14 @@
 use crate::config::Config;
 use crate::error::{Error, Result};
 use clump_loggp::{BaseParameters, KnobTable};
+use clump_os::text_file;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Number of the file's format.
 pub const FORMAT: u32 = 1;
+/// Most bytes of a file.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The file of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +33,7 @@ impl MachineFile {
     /// The file cannot be read, or is of another format.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |why: String| Error::BadMachine { path: path.display().to_string(), why };
-        let text = match std::fs::read_to_string(path) {
+        let text = match text_file::read(path, MAX_BYTES) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(e) => return Err(bad(e.to_string())),

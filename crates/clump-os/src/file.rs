@@ -24,6 +24,25 @@ pub struct DiskFile {
     name: String,
 }
 
+/// Checks that a file can be written before there is what to write: one that is there is opened
+/// and left as it is, one that is not there is created and removed again.
+///
+/// # Errors
+/// The file cannot be opened for writing, or cannot be created.
+pub fn check_writable(path: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind;
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::File::create_new(path)?;
+            std::fs::remove_file(path)
+        }
+        Err(error) => Err(error),
+        // The opening of a pipe would wait for its reader; that of a link would create its target.
+        Ok(found) if !found.is_file() && !path.is_dir() => Ok(()),
+        Ok(_) => std::fs::OpenOptions::new().write(true).open(path).map(drop),
+    }
+}
+
 impl DiskFile {
     /// Opens an existing file for reading.
     ///

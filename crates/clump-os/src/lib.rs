@@ -69,6 +69,7 @@ pub mod stream;
 pub mod symbols;
 pub mod sync;
 pub mod tcp;
+pub mod text_file;
 pub mod thread;
 pub mod thread_state;
 pub mod thread_value;

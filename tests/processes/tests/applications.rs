@@ -85,10 +85,18 @@ fn components_of_lattices_and_lists() {
     let chain: String = (1..40).map(|n| format!("{} {}\n", 2 * n, 2 * n - 2)).collect();
     std::fs::write(&list, format!("# comment\n{chain}\n5 9\n9 77\n77 5\n")).unwrap();
     verified(&format!("connect --edges {}", list.display()));
-    std::fs::write(&list, "1 2\n3 x\n").unwrap();
-    let wrong = Job::command(&format!("app connect -n 2 --edges {}", list.display())).finish();
-    assert_eq!(wrong.code, 1, "{}", wrong.err);
-    assert!(wrong.err.contains("line 2: an edge is two numbers of vertices"), "{}", wrong.err);
+    // Numbers without end take no memory.
+    std::fs::write(&list, "0 4294967296\n7 18446744073709551615\n4294967296 7\n").unwrap();
+    verified(&format!("connect --edges {}", list.display()));
+    for (text, why) in [
+        ("1 2\n3 x\n", "line 2: an edge is two numbers of vertices"),
+        ("5 3\n0 1\n1 2\n3 4\n", "line 1: `5 3` is a head line"),
+    ] {
+        std::fs::write(&list, text).unwrap();
+        let wrong = Job::command(&format!("app connect -n 2 --edges {}", list.display())).finish();
+        assert_eq!(wrong.code, 1, "{}", wrong.err);
+        assert!(wrong.err.contains(why), "{}", wrong.err);
+    }
 }
 
 #[test]
