@@ -27,6 +27,7 @@ use crate::print::Printer;
 use crate::spec::JobSpec;
 use crate::sweep;
 use agent_handle::AgentHandle;
+use anyhow::Context;
 use clump_boot::Config;
 use clump_boot::boot::VARIABLES;
 use clump_control::{EndRequest, EndRequests};
@@ -34,7 +35,7 @@ use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::Networks;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
-use clump_os::{OsError, clock, procfs};
+use clump_os::{OsError, clock, console, procfs};
 use input::InputReader;
 use relay_link::RelayLink;
 pub use start_tree::{StartCommand, commands};
@@ -74,11 +75,18 @@ const OWN_FAILURE: u8 = 125;
 /// happens to the job after that is an outcome, not an error.
 pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
     let config = Config::load()?;
+    for line in clump_boot::unknown_variables() {
+        console::err(&format!("clump: warning: {line}"));
+    }
     let mut spec = spec.clone();
     spec.settings = config.settings();
     let of_rank = |(name, _): &(OsString, OsString)| VARIABLES.iter().any(|known| name == known);
     let ours = config.variables().into_iter().filter(|variable| !of_rank(variable));
     spec.variables.splice(0..0, ours);
+    if let Some(path) = &display.profile {
+        let named = || format!("the profile {} cannot be written", path.display());
+        clump_os::file::check_writable(path).with_context(named)?;
+    }
     let mut launcher = Launcher::start(&spec, &config, display)?;
     let mut outcome = launcher.run()?;
     launcher.conclude(&mut outcome, &spec, display)?;

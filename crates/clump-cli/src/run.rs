@@ -1,10 +1,10 @@
 //! `clump run`.
 
 use crate::layout::{self, Layout};
-use crate::wrong_command::WrongCommand;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
+use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable;
 use std::ffi::{OsStr, OsString};
@@ -34,6 +34,11 @@ pub enum AfterDeath {
     Continue,
 }
 
+/// Headings of the help.
+const RANKS: &str = "Ranks";
+const OUTPUT: &str = "Output";
+const MEASUREMENTS: &str = "Measurements";
+
 /// Options of `clump run`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
@@ -53,50 +58,50 @@ pub struct RunArgs {
     pub layout: Layout,
     /// Binding of ranks to CPUs; cores that share least come first, and more ranks than cores are
     /// not spread
-    #[arg(long, value_enum, default_value = "spread")]
+    #[arg(long, value_enum, default_value = "spread", help_heading = RANKS)]
     pub bind: BindTo,
     /// Put `[rank] ` in front of every line of output
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output", help_heading = OUTPUT)]
     pub label: bool,
     /// Write output into files of this folder, one per rank and stream, instead of showing it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub output: Option<PathBuf>,
     /// Policy for the other ranks when a rank dies
-    #[arg(long, value_enum, default_value = "end")]
+    #[arg(long, value_enum, default_value = "end", help_heading = RANKS)]
     pub on_death: AfterDeath,
     /// Time that ranks may run on after others have ended cleanly [default: no limit]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = RANKS)]
     pub linger: Option<f64>,
     /// Time after which the job is ended, with exit code 124 and a report of what each rank waits
     /// for [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_limit: Option<f64>,
     /// Print a summary of the ranks' communication at the end
-    #[arg(long)]
+    #[arg(long, help_heading = MEASUREMENTS)]
     pub stats: bool,
     /// Write what is known of the ranks' communication into this file, for `clump lab report`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = MEASUREMENTS)]
     pub profile: Option<PathBuf>,
     /// Write a trace of each rank's messages, waits and barriers into this folder, for
     /// `clump lab trace`; CLUMP_TRACE_EVENTS is the number of events that each has room for
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = MEASUREMENTS)]
     pub trace: Option<PathBuf>,
     /// Offer the ranks' counters to collectors (OpenMetrics) while the job runs, at this port of
     /// this machine or of an address; each further virtual node has the next port
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address, help_heading = MEASUREMENTS)]
     pub metrics: Option<SocketAddr>,
     /// Say by which addresses the nodes of the job reach each other
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = OUTPUT)]
     pub verbose: bool,
     /// Give every rank this variable, wherever it runs: with this value, or with that of this
     /// process
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = RANKS)]
     pub env: Vec<OsString>,
     /// Print the commands that would start agents on the machines, and start nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print the job's outcome as JSON, in the last line of standard output
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
     /// The program and its arguments
     #[arg(
@@ -234,9 +239,16 @@ fn variables(all: &[OsString]) -> Result<Vec<(OsString, OsString)>, WrongCommand
 fn strange(program: &OsStr) -> Result<(), WrongCommand> {
     let name = printable(program);
     if program.as_bytes().starts_with(b"-") {
+        let run = RunArgs::augment_args(clap::Command::new("run"));
+        let options = run.get_arguments().flat_map(|option| option.get_long_and_visible_aliases());
+        let options: Vec<&str> = options.flatten().collect();
+        let word = name.to_string();
+        let word = word.trim_start_matches('-').split('=').next().unwrap_or_default().to_owned();
+        let meant = clump_boot::nearest(&word, options.iter().copied());
+        let meant = meant.map_or(";".to_owned(), |meant| format!("; did you mean `--{meant}`?"));
         return Err(WrongCommand::new(format!(
-            "unknown option `{name}`; `clump run --help` lists them all (a program of that name would \
-             be `./{name}`)"
+            "unknown option `{name}`{meant} `clump run --help` lists them all (a program of that \
+             name would be `./{name}`)"
         )));
     }
     Ok(())

@@ -1,0 +1,73 @@
+//! Variables of the environment that look like settings and are none.
+
+use crate::boot::VARIABLES;
+use crate::config::{FILE_VARIABLE, KEYS, PREFIX, TEXT_KEYS};
+use crate::nearest::nearest;
+use clump_os::printable::printable;
+use std::ffi::OsString;
+
+/// Variables that other programs of clump read: the wrappers of compilers.
+const OF_WRAPPERS: [&str; 2] = ["CLUMP_CC", "CLUMP_CXX"];
+/// Beginnings of the names that tests and the tasks of this tree have.
+const FREE: [&[u8]; 3] = [b"CLUMP_TEST_", b"CLUMP_XTASK_", b"CLUMP_GOLDEN"];
+
+/// Returns a sentence about each variable of this process's environment that begins with `CLUMP_`
+/// and that nothing reads, by name.
+pub fn unknown_variables() -> Vec<String> {
+    unknown(std::env::vars_os().map(|(name, _)| name))
+}
+
+fn unknown(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let settings = KEYS.iter().chain(&TEXT_KEYS).map(|key| key.variable);
+    let known: Vec<&'static str> =
+        settings.chain(VARIABLES).chain(OF_WRAPPERS).chain([FILE_VARIABLE]).collect();
+    let is_unknown = |name: &OsString| {
+        let bytes = name.as_encoded_bytes();
+        bytes.starts_with(PREFIX)
+            && !FREE.iter().any(|free| bytes.starts_with(free))
+            && !known.iter().any(|known| *name == **known)
+    };
+    let mut unknown: Vec<OsString> = names.filter(is_unknown).collect();
+    unknown.sort_unstable();
+    let sentence = |name: OsString| {
+        let shown = printable(&name).to_string();
+        let bare = |name: &'static str| name.get(PREFIX.len()..);
+        let meant = nearest(
+            shown.get(PREFIX.len()..).unwrap_or_default(),
+            known.iter().copied().filter_map(bare),
+        );
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean CLUMP_{meant}?"));
+        format!("the variable {shown} is no setting, and is ignored{meant}")
+    };
+    unknown.into_iter().map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown;
+
+    #[test]
+    fn unknown_variables_are_named_with_the_nearest_setting() {
+        let names = [
+            "CLUMP_NET_LOS_PPM",
+            "CLUMP_RANK",
+            "CLUMP_SVM",
+            "CLUMP_SPIN",
+            "CLUMP_TEST_MARK",
+            "CLUMP_COLOURS",
+            "CLUMPS",
+            "HOME",
+        ];
+        let found = unknown(names.into_iter().map(Into::into));
+        assert_eq!(
+            found,
+            [
+                "the variable CLUMP_COLOURS is no setting, and is ignored",
+                "the variable CLUMP_NET_LOS_PPM is no setting, and is ignored; did you mean \
+                 CLUMP_NET_LOSS_PPM?",
+                "the variable CLUMP_SPIN is no setting, and is ignored; did you mean \
+                 CLUMP_SPIN_NS?",
+            ]
+        );
+    }
+}
