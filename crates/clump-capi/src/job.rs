@@ -68,7 +68,7 @@ pub unsafe extern "C" fn clump_abort(cl: *mut clump_t, code: c_int, why: *const 
         if !why.is_null() {
             // SAFETY: the caller gave a string.
             let why = unsafe { std::ffi::CStr::from_ptr(why) }.to_string_lossy();
-            eprintln!("{who} aborts: {why}");
+            clump_os::console::err(&format!("{who} aborts: {why}"));
         }
         Ok(0)
     });

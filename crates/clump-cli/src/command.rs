@@ -35,7 +35,7 @@ enum Command {
     Top(top::TopArgs),
     /// Say what this machine offers, what is missing, and how to get it
     #[command(
-        after_help = "Example:\n  clump doctor --json | jq '.[] | select(.verdict != \"ok\")'"
+        after_help = "Example:\n  clump doctor --json | jq '.findings[] | select(.verdict != \"ok\")'"
     )]
     Doctor(doctor::DoctorArgs),
     /// Make records, sort them on several ranks, check the result, measure messages

@@ -2,12 +2,13 @@
 
 use crate::job::launch_self;
 use crate::layout::Layout;
-use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
+use clump_lab::wrong_command::WrongCommand;
 use clump_os::bound_child::BoundChild;
 use clump_os::console;
+use clump_os::printable::counted;
 use clump_os::scratch::Scratch;
 use clump_os::signal;
 use clump_sort::gensort::{self, GensortArgs};
@@ -75,6 +76,7 @@ what to try next
   clump app sort -n 2 -i records -o sorted    sort them, and
   clump app valsort sorted --input records    check the result
   clump run -n 4 --nodes 2 ./your-program     the same ranks on two nodes, as on two machines
+  clump lab logp --scope both                 what a message costs, step by step
   clump lab compare                           the same messages on other systems installed here";
 
 fn heading(text: &str) -> Result<()> {
@@ -99,8 +101,9 @@ fn make(args: &DemoArgs, folder: &Path) -> Result<u8> {
 
 fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
     let (ranks, nodes) = (args.ranks, args.nodes.min(args.ranks));
+    let (on, of) = (counted(ranks, "rank"), counted(nodes, "node"));
     heading(&format!(
-        "2. sort them on {ranks} ranks of {nodes} nodes: clump app sort -n {ranks} --nodes {nodes} \
+        "2. sort them on {on} of {of}: clump app sort -n {ranks} --nodes {nodes} \
          -i records -o sorted"
     ))?;
     let path = |name: &str| folder.join(name).into_os_string();
@@ -130,12 +133,9 @@ fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
 }
 
 fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
-    heading(
-        "4. what messages cost here, on a node and between two: clump lab logp --scope both --quick \
-         --table",
-    )?;
+    heading("4. what messages cost here, on a node and between two: clump lab logp --brief")?;
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-    let words = ["lab", "logp", "--scope", "both", "--quick", "--table"];
+    let words = ["lab", "logp", "--brief"];
     // In a group of its own, which may not read from the terminal.
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());

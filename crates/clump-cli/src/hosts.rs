@@ -8,8 +8,8 @@
 //! # a comment            also behind a machine
 //! ```
 
-use crate::wrong_command::WrongCommand;
 use clump_agent::spec::Machine;
+use clump_lab::wrong_command::WrongCommand;
 use std::str::FromStr;
 
 /// Most machines of a job.

@@ -1,10 +1,10 @@
 //! The layout of a job's ranks: the options that every command with ranks shares.
 
 use crate::machines::Machines;
-use crate::wrong_command::WrongCommand;
 use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
+use clump_lab::wrong_command::WrongCommand;
 use clump_loggp::KnobTable;
 use clump_wire::Security;
 use std::io::ErrorKind;
@@ -30,6 +30,7 @@ pub enum Protection {
 
 /// Nodes of a job, and the network between them.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Nodes and their network")]
 pub struct Layout {
     /// Number of virtual nodes: ranks of different nodes communicate over the network, as
     /// different machines do
@@ -185,7 +186,8 @@ impl Layout {
         let (ranks, nodes) = (spec.ranks, spec.nodes);
         if nodes > ranks {
             return Err(WrongCommand::new(format!(
-                "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
+                "{} not fill {nodes} nodes: every node needs one (-n, --nodes)",
+                if ranks == 1 { "1 rank does".to_owned() } else { format!("{ranks} ranks do") }
             )));
         }
         if self.netns && !(2..=MAX_NAMESPACES).contains(&nodes) {

@@ -30,8 +30,8 @@ mod stacks;
 pub mod stats;
 pub mod top;
 mod waits;
-pub mod wrong_command;
 
+use clump_lab::wrong_command::WrongCommand;
 use clump_os::printable::printable_lines;
 use clump_os::{OsError, console, limit, signal};
 use std::io::Write;
@@ -99,13 +99,12 @@ fn code_of(error: &anyhow::Error) -> u8 {
     if clump_engines::started_as_rank() {
         return 1; // a rank's failure is its program's, not clump's
     }
-    if error.is::<wrong_command::WrongCommand>() {
-        return WRONG_COMMAND;
-    }
-    match error.downcast_ref::<clump_boot::Error>() {
-        Some(clump_boot::Error::BadValue { .. } | clump_boot::Error::BadFile { .. }) => {
-            WRONG_COMMAND
-        }
-        _ => job::OWN_FAILURE,
-    }
+    use clump_boot::Error as Settings;
+    let is_the_users = |cause: &(dyn std::error::Error + 'static)| {
+        let setting = cause.downcast_ref::<Settings>();
+        cause.is::<WrongCommand>()
+            || cause.is::<clump_loggp::KnobError>()
+            || matches!(setting, Some(Settings::BadValue { .. } | Settings::BadFile { .. }))
+    };
+    if error.chain().any(is_the_users) { WRONG_COMMAND } else { job::OWN_FAILURE }
 }

@@ -2,16 +2,21 @@
 
 use crate::allocation::Allocation;
 use crate::hosts::Hosts;
-use crate::wrong_command::WrongCommand;
 use clap::Args;
 use clump_agent::JobSpec;
 use clump_agent::spec::RemoteStart;
+use clump_lab::wrong_command::WrongCommand;
+use clump_os::text_file;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+/// Most bytes of a file of machines.
+const MAX_BYTES: u64 = 1 << 26;
+
 /// Machines of a job.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Machines")]
 pub struct Machines {
     /// Machines of the job and how many ranks each may have, with commas between them; ssh starts
     /// an agent on each
@@ -63,7 +68,7 @@ impl Machines {
         let named = |why: &dyn std::fmt::Display| {
             WrongCommand::new(format!("{} (--hostfile): {why}", path.display()))
         };
-        let text = std::fs::read_to_string(path).map_err(|e| named(&e))?;
+        let text = text_file::read(path, MAX_BYTES).map_err(|e| named(&e))?;
         Hosts::from_file_text(&text).map(Some).map_err(|e| named(&e))
     }
 

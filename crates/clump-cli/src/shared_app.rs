@@ -1,6 +1,7 @@
 //! `clump app`: the applications in shared virtual memory.
 
 use crate::ranks::Ranks;
+use anyhow::Context;
 use clap::Subcommand;
 use clump_barnes_svm::command::BarnesArgs;
 use clump_fft::command::FftArgs;
@@ -16,6 +17,7 @@ use clump_unstructured::command::UnstructuredArgs;
 use clump_volrend::command::VolrendArgs;
 use clump_water::nsq_command::WaterArgs;
 use clump_water::spatial_command::WaterSpatialArgs;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Applications in shared virtual memory.
@@ -155,13 +157,26 @@ impl SharedApp {
             Self::WaterSpatial { ranks, args } => {
                 ranks.job(|| clump_water::spatial_command::run(args))
             }
-            Self::Raytrace { ranks, args } => ranks.job(|| clump_raytrace::command::run(args)),
+            Self::Raytrace { ranks, args } => {
+                check_picture(args.picture.as_deref())?;
+                ranks.job(|| clump_raytrace::command::run(args))
+            }
             Self::BarnesSvm { ranks, args } => ranks.job(|| clump_barnes_svm::command::run(args)),
-            Self::Volrend { ranks, args } => ranks.job(|| clump_volrend::command::run(args)),
+            Self::Volrend { ranks, args } => {
+                check_picture(args.picture.as_deref())?;
+                ranks.job(|| clump_volrend::command::run(args))
+            }
             Self::Tsp { ranks, args } => ranks.job(|| clump_tsp::command::run(args)),
             Self::Unstructured { ranks, args } => {
                 ranks.job(|| clump_unstructured::command::run(args))
             }
         }
     }
+}
+
+/// Fails if a picture cannot be written, before ranks have made it.
+fn check_picture(file: Option<&Path>) -> anyhow::Result<()> {
+    let Some(file) = file.filter(|_| !clump_engines::started_as_rank()) else { return Ok(()) };
+    let named = || format!("{} (--picture) cannot be written", file.display());
+    clump_os::file::check_writable(file).with_context(named)
 }

@@ -19,7 +19,7 @@ use crate::pair::meeting::{self, PairRole, meet};
 use crate::pair::{BulkPath, Pair, Scope};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
-use clump_os::clock;
+use clump_os::{clock, console};
 use clump_wire::Security;
 use implementation::Implementation;
 use peer::Peer;
@@ -79,7 +79,7 @@ pub fn rank_main(field: &Venue) -> Result<()> {
     }
     score.barrier_ns.insert(cl.nranks(), barrier_ns(&cl)?);
     if rank == 0 {
-        print!("{}", score.lines());
+        console::out(&score.lines())?;
     }
     cl.barrier()?;
     Ok(())
@@ -120,7 +120,7 @@ pub fn peer_main(peer: Peer, program: &Path, field: &Venue) -> Result<()> {
         }
         cl.barrier()?;
     }
-    print!("{}", score.lines());
+    console::out(&score.lines())?;
     cl.barrier()?;
     Ok(())
 }

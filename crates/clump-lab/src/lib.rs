@@ -23,6 +23,7 @@
 pub mod applications;
 pub mod bare;
 pub mod baseline;
+pub mod brief;
 pub mod calibrate;
 pub mod change;
 pub mod collectives;
@@ -62,5 +63,6 @@ pub mod traces;
 pub mod urgent;
 pub mod verify;
 pub mod wire;
+pub mod wrong_command;
 
 pub use command::{Command, main};

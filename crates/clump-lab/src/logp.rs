@@ -68,6 +68,7 @@ pub fn run<P: Pair>(
         breakdown,
         measurement,
         crowd: crowd(),
+        queued_percent: None,
         elapsed_s: pair.ns(ended.wrapping_sub(begun)) / 1e9,
     })
 }

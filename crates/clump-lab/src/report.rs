@@ -42,6 +42,9 @@ pub struct LogpReport {
     /// Number of processes that wanted to run beside this one (load average of the last minute),
     /// where that is more than the machine has processors for: the figures then say little.
     pub crowd: Option<f64>,
+    /// Share of its time that the rank that did so longer waited for a processor, in percent; none
+    /// where the kernel does not tell.
+    pub queued_percent: Option<f64>,
     /// Duration of the whole run, seconds.
     pub elapsed_s: f64,
 }

@@ -6,6 +6,7 @@
 //! polls for them ([`Scratch::interrupted`]); programs that it starts receive them by
 //! [`crate::bound_child`].
 
+use crate::console;
 use crate::error::{OsError, Result};
 use crate::process;
 use crate::signal::{self, Signals};
@@ -78,7 +79,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("clump: {} is left behind: {error}", self.path.display());
+            console::err(&format!("clump: {} is left behind: {error}", self.path.display()));
         }
         // The owner has seen it: it must not arrive again when signals are unblocked.
         while self.signals.next().is_some() {}

@@ -6,6 +6,7 @@ mod built_in;
 mod c_errors;
 mod c_job;
 mod cables;
+mod command_lines;
 mod connections;
 mod contention;
 mod death;

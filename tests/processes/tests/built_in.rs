@@ -70,6 +70,44 @@ fn an_interrupted_demonstration_leaves_nothing() {
 }
 
 #[test]
+fn a_demonstration_ends_with_five_figures_or_none() {
+    let folder = Folder::new();
+    let words = format!("demo --records 1000 -n 2 --folder {}", folder.path().display());
+    let ended = Job::command(&words).finish();
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    let (_, measured) = ended.out.split_once("== 4. ").unwrap();
+    let (measured, _) = measured.split_once("what to try next").unwrap();
+    let lines: Vec<&str> = measured.lines().skip(1).collect();
+    let lines = lines
+        .strip_suffix(&["  (this program was built without optimization: they say nothing)"])
+        .unwrap_or(&lines);
+    match lines {
+        [why] => assert!(why.starts_with("  no figures: "), "{measured}"),
+        _ => assert_eq!(lines.len(), 5, "{measured}"),
+    }
+    assert!(!measured.contains("missed"), "{measured}");
+}
+
+#[test]
+fn the_line_for_jq_in_the_help_fits_what_is_printed() {
+    let printed = Job::command("doctor --json").finish().out;
+    let findings: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let is_finding = |one: &serde_json::Value| one["verdict"].is_string();
+    assert!(findings["findings"].as_array().unwrap().iter().all(is_finding), "{findings}");
+    let help = Job::command("doctor --help").finish().out;
+    let line = help.lines().find(|line| line.contains("| jq ")).unwrap().trim();
+    assert!(line.starts_with("clump doctor --json | jq '.findings[]"), "{line}");
+    let clump = clump_process_tests::program("clump-under-test").display().to_string();
+    let line =
+        format!("command -v jq >/dev/null || exit 77; {}", line.replacen("clump", &clump, 1));
+    let filtered = Job::any("sh").with_args(&["-c", &line]).finish();
+    match filtered.code {
+        77 => println!("SKIPPED in part: jq is not installed"),
+        code => assert_eq!((code, filtered.err.as_str()), (0, ""), "{}", filtered.out),
+    }
+}
+
+#[test]
 fn every_command_has_help_with_an_example() {
     for words in
         ["run", "app", "app sort", "app gensort", "app valsort", "lab", "stats", "doctor", "demo"]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clump_coll::choice::{Algorithm, Operation};
 use clump_coll::{Max, Sum, Team};
 use clump_loggp::Median;
-use clump_os::clock;
+use clump_os::{clock, console};
 use std::cell::RefCell;
 
 /// Most calls of a slice, as in `peers/mpi_collectives.c`.
@@ -33,10 +33,8 @@ pub fn rank_main(extent: &CollectiveExtent) -> Result<()> {
                 team.prefer(None);
                 team.barrier()?;
                 if cl.rank() == 0 {
-                    print!(
-                        "{}",
-                        cell(operation, bytes, (algorithm, algorithm == chosen), ns).line()
-                    );
+                    let cell = cell(operation, bytes, (algorithm, algorithm == chosen), ns);
+                    console::out(&cell.line())?;
                 }
             }
         }

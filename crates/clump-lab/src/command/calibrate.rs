@@ -10,6 +10,7 @@ use crate::schema::Machine;
 use anyhow::{Context, Result};
 use clump_boot::Config;
 use clump_boot::machine::{FORMAT, MachineFile};
+use clump_os::console;
 use clump_os::topology::usable_cores;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,12 @@ pub fn save(
     security: Security,
     scope: Option<Scope>,
 ) -> Result<Vec<(String, PathCalibration)>> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
+    }
+    let named = || format!("the machine file {} cannot be written", path.display());
+    clump_os::file::check_writable(path).with_context(named)?;
     let mut file = MachineFile::read(path).unwrap_or_default();
     let mut paths = Vec::new();
     let scopes = scopes(scope);
@@ -127,7 +134,7 @@ fn run_rank(args: &CalibrateArgs) -> Result<u8> {
         PairRole::Issuer(issuer) => {
             let figures = PathFigures::measure(&mut **issuer)?;
             issuer.finish()?;
-            println!("{}", serde_json::to_string(&figures)?);
+            console::out(&format!("{}\n", serde_json::to_string(&figures)?))?;
         }
         PairRole::Server(server) => server.serve()?,
         PairRole::Onlooker => {}

@@ -6,8 +6,9 @@ use crate::compare::table::ComparisonTable;
 use crate::compare::{self, Venue, implementation};
 use crate::pair::Scope;
 use crate::schema::InstrumentReport;
+use crate::study::input::MAX_BYTES;
 use anyhow::{Context, Result};
-use clump_os::console;
+use clump_os::{console, text_file};
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
 
 fn compare_files(before: &Path, after: &Path, args: &CompareArgs) -> Result<u8> {
     let read = |file: &Path| -> Result<InstrumentReport> {
-        let text = std::fs::read_to_string(file)?;
+        let text = text_file::read(file, MAX_BYTES)?;
         serde_json::from_str(&text).context("it is no result of an instrument (--json)")
     };
     let of = |file: &Path| read(file).with_context(|| format!("the file {}", file.display()));

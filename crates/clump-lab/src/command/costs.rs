@@ -11,6 +11,7 @@ use crate::scratch_run;
 use anyhow::{Context, Result};
 use clump::Clump;
 use clump_loggp::Median;
+use clump_os::console;
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 use std::path::Path;
@@ -97,7 +98,7 @@ fn run_rank(args: &CostsArgs) -> Result<u8> {
         PairRole::Issuer(issuer) => {
             let run = trips(&mut **issuer, || counted(&cl))?;
             issuer.finish()?;
-            println!("{}", serde_json::to_string(&run)?);
+            console::out(&format!("{}\n", serde_json::to_string(&run)?))?;
         }
         PairRole::Server(server) => server.serve()?,
         PairRole::Onlooker => {}

@@ -4,6 +4,7 @@ use crate::compare::process;
 use crate::flood::{FloodReport, FloodedJob, live, price};
 use crate::launch::{self, JobShape};
 use anyhow::{Context, Result};
+use clump_os::console;
 use clump_wire::Security;
 
 /// Options of `clump lab flood`.
@@ -27,7 +28,7 @@ pub struct FloodArgs {
 pub fn run(args: &FloodArgs) -> Result<u8> {
     if launch::is_rank() {
         if let Some(said) = live::play(args.security, args.rate)? {
-            println!("{said}");
+            console::out(&format!("{said}\n"))?;
         }
         return Ok(0);
     }

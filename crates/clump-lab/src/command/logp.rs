@@ -1,5 +1,6 @@
 //! `clump lab logp`: options, jobs, the ranks' work, output.
 
+use crate::brief;
 use crate::columns::{Column, Columns};
 use crate::compare::process;
 use crate::contrast::Contrast;
@@ -12,8 +13,15 @@ use crate::pair::meeting::{PairRole, meet};
 use crate::plan::MeasurementPlan;
 use crate::progress::JobProgress;
 use crate::report::LogpReport;
+use crate::schema::Machine;
 use crate::steps;
-use anyhow::{Context, Result, bail, ensure};
+use crate::wrong_command::WrongCommand;
+use anyhow::{Context, Result, bail};
+use clump::Max;
+use clump_os::file::check_writable;
+use clump_os::process::own_pid as process_id;
+use clump_os::procfs::waited_ns;
+use clump_os::{clock, console};
 use clump_wire::Security;
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,6 +59,10 @@ pub struct LogpArgs {
     /// Only the table and the comparisons
     #[arg(long)]
     pub table: bool,
+    /// Only five figures, on a node and between two, with their meaning; none where other programs
+    /// have the processors
+    #[arg(long, conflicts_with_all = ["table", "json", "svg", "scope", "security"])]
+    pub brief: bool,
     /// Everything measured, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -70,20 +82,24 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
     if launch::is_rank() {
         return run_rank(args);
     }
-    let folder = args.svg.as_deref().and_then(|file| file.parent());
-    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        bail!("there is no folder {} (--svg); make it, or name another", folder.display());
+    if args.brief {
+        return in_brief(args);
+    }
+    if let Some(file) = &args.svg {
+        let named = || format!("{} (--svg) cannot be written", file.display());
+        check_writable(file).with_context(named)?;
     }
     if args.scope == Paths::Shm {
         return JobProgress::new("logp", 1).run("shm", &mut launch::as_pair()?);
     }
     let workloads = workloads(args);
-    ensure!(
-        args.svg.is_none() || workloads.len() == 1,
-        "--svg draws one signature, but {} are measured here: choose with --scope and --security",
-        workloads.len()
-    );
+    if args.svg.is_some() && workloads.len() != 1 {
+        return Err(WrongCommand::new(format!(
+            "--svg draws one signature, but {} are measured here: choose with --scope and --security",
+            workloads.len()
+        ))
+        .into());
+    }
     if args.scope == Paths::All {
         return all(args);
     }
@@ -94,12 +110,12 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
             progress.next(workload.title());
             reports.insert(workload.name().to_owned(), report_of(&workload, args)?);
         }
-        println!("{}", serde_json::Value::Object(reports));
+        console::out(&format!("{}\n", serde_json::Value::Object(reports)))?;
         return Ok(0);
     }
     for (at, workload) in workloads.iter().enumerate() {
         if at > 0 {
-            println!();
+            console::out("\n")?;
         }
         let code = progress.run(workload.title(), &mut workload.command(args)?)?;
         if code != 0 {
@@ -175,6 +191,47 @@ fn workloads(args: &LogpArgs) -> Vec<LogpJob> {
     workloads
 }
 
+/// Prints five figures, or why there are none.
+fn in_brief(args: &LogpArgs) -> Result<u8> {
+    /// Time that shows if this process gets a processor when it wants one.
+    const TRIED_NS: u64 = 200_000_000;
+    let begun = (clock::now_ns(), waited_ns(process_id()));
+    while clock::now_ns() < begun.0 + TRIED_NS {
+        std::hint::spin_loop();
+    }
+    let queued = queued_percent(queued_permille(begun));
+    if let Some(why) = brief::crowd(&serde_json::json!({ "queued_percent": queued })) {
+        return say_brief(Err(why));
+    }
+    let args = LogpArgs { brief: false, quick: true, ..args.clone() };
+    let aead = Security::default();
+    let jobs =
+        [LogpJob::new(Scope::Shm, 2, 1, aead, &args), LogpJob::new(Scope::Net, 1, 2, aead, &args)];
+    let mut progress = JobProgress::new("logp", jobs.len());
+    let mut data = Vec::new();
+    for job in jobs {
+        progress.next(job.title());
+        data.push(report_of(&job, &args)?["data"].take());
+    }
+    let [node, network] = &data[..] else { bail!("two jobs have two reports") };
+    say_brief(brief::lines(node, network))
+}
+
+/// Prints the figures, or why there are none.
+fn say_brief(figures: Result<Vec<String>, String>) -> Result<u8> {
+    let text = match figures {
+        Ok(lines) => lines.join("\n"),
+        Err(why) => {
+            format!("  no figures: {why}; on a quiet machine `clump lab logp --brief` has some")
+        }
+    };
+    console::out(&format!("{text}\n"))?;
+    if !Machine::this().optimized {
+        console::out("  (this program was built without optimization: they say nothing)\n")?;
+    }
+    Ok(0)
+}
+
 /// Runs a job for its report.
 fn report_of(workload: &LogpJob, args: &LogpArgs) -> Result<serde_json::Value> {
     let wanted = LogpArgs { json: true, table: false, svg: None, ..args.clone() };
@@ -226,10 +283,12 @@ fn run_rank(args: &LogpArgs) -> Result<u8> {
         }
     };
     let cl = clump::init()?;
+    let begun = (clock::now_ns(), waited_ns(process_id()));
     let mut part = meet(&cl, scope, args.security.unwrap_or_default())?;
+    let mut report = None;
     match &mut part {
         PairRole::Issuer(issuer) if args.trips => {
-            println!("{}", logp::trip(&mut **issuer)?);
+            console::out(&format!("{}\n", logp::trip(&mut **issuer)?))?;
             issuer.finish()?;
         }
         PairRole::Issuer(issuer) => {
@@ -238,15 +297,34 @@ fn run_rank(args: &LogpArgs) -> Result<u8> {
                 Scope::Shm => steps::measure()?,
                 Scope::Net => steps::Breakdown::unknown(),
             };
-            let report = logp::run(&mut **issuer, &plan.over(scope), breakdown)?;
+            report = Some(logp::run(&mut **issuer, &plan.over(scope), breakdown)?);
             issuer.finish()?;
-            show(&report, args)?;
         }
         PairRole::Server(server) => server.serve()?,
         PairRole::Onlooker => {}
     }
+    // Both sides are measured, so the one that waited longer counts.
+    let queued = cl.all_reduce(queued_permille(begun), Max)?;
+    if let Some(mut report) = report {
+        report.queued_percent = queued_percent(queued);
+        show(&report, args)?;
+    }
     cl.barrier()?;
     Ok(0)
+}
+
+/// Returns percent of what [`queued_permille`] has returned.
+fn queued_percent(permille: u64) -> Option<f64> {
+    let permille = u32::try_from(permille.checked_sub(1)?).unwrap_or(u32::MAX);
+    Some(f64::from(permille) / 10.0)
+}
+
+/// Returns the share of the time since `begun` that this process's first thread could have run but
+/// waited for a processor, in thousandths and from 1; 0 where the kernel does not tell.
+fn queued_permille((begun_ns, waited): (u64, Option<u64>)) -> u64 {
+    let span = clock::now_ns().saturating_sub(begun_ns).max(1);
+    let queued = waited_ns(process_id()).zip(waited).map(|(now, then)| now.saturating_sub(then));
+    queued.map_or(0, |queued| 1 + queued.saturating_mul(1000) / span)
 }
 
 /// Prints the report in the form of the options.

@@ -9,6 +9,7 @@ use crate::loss::{
 };
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use clump_os::console;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
 
@@ -47,7 +48,7 @@ pub struct LossArgs {
 pub fn run(args: &LossArgs) -> Result<u8> {
     if let Some(workload) = args.workload {
         if let Some(said) = live::play(workload, args.security)? {
-            println!("{said}");
+            console::out(&format!("{said}\n"))?;
         }
         return Ok(0);
     }

@@ -3,8 +3,10 @@
 use crate::command::calibrate;
 use crate::command::sweep;
 use crate::study::{Study, tables};
+use crate::wrong_command::WrongCommand;
 use crate::{csv, launch, page, render};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use clump_os::console;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
 
@@ -74,13 +76,13 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("{}", args.out.display()))?;
     let machine = args.out.join("machine.json");
     if !args.uncalibrated && !machine.is_file() {
-        eprintln!("study: calibrating");
+        console::err("study: calibrating");
         calibrate::save(&machine, Security::default(), None)?;
     }
     let mut files: Vec<PathBuf> = machine.is_file().then_some(machine).into_iter().collect();
     for (name, words) in chosen {
         let journal = args.out.join(format!("{name}.jsonl"));
-        eprintln!("study: {name}");
+        console::err(&format!("study: {name}"));
         if sweep::fill(&sweep_of(args, &journal, words)?)?.is_none() {
             return Ok(130);
         }
@@ -94,7 +96,10 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
 fn chosen(only: &[String]) -> Result<Vec<(&'static str, &'static [&'static str])>> {
     for name in only {
         let known = APPLICATIONS.map(|(known, _)| known);
-        ensure!(known.contains(&name.as_str()), "no application {name}; {}", known.join(", "));
+        if !known.contains(&name.as_str()) {
+            let why = format!("no application {name} (--only); there are {}", known.join(", "));
+            return Err(WrongCommand::new(why).into());
+        }
     }
     let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
     Ok(APPLICATIONS.into_iter().filter(|(name, _)| wanted(name)).collect())
@@ -146,7 +151,7 @@ fn write_all(args: &StudyArgs, files: &[PathBuf]) -> Result<()> {
     for figure in &figures {
         write(&format!("{}.svg", figure.name), &figure.svg)?;
     }
-    eprintln!("study: report.html and more in {}", args.out.display());
+    console::err(&format!("study: report.html and more in {}", args.out.display()));
     render::show(&report, false)
 }
 

@@ -1,14 +1,15 @@
 //! `clump lab sweep`: options, runs, journal.
 
-use crate::study::input::profile_beside;
+use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
 use crate::sweep::{LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun};
 use crate::sweep_job::SweepJob;
-use anyhow::{Context, Result, ensure};
+use crate::wrong_command::WrongCommand;
+use anyhow::{Context, Result};
 use clump_boot::Config;
 use clump_loggp::knobs::settings;
-use clump_os::clock;
 use clump_os::scratch::Scratch;
+use clump_os::{clock, console, text_file};
 use clump_trace::Profile;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -83,7 +84,7 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
             break;
         }
         let Some((end, locks)) = one(args, (setting, &journal.plan.settings[setting]))? else {
-            eprintln!("sweep: interrupted; the same command goes on with it");
+            console::err("sweep: interrupted; the same command goes on with it");
             return Ok(None);
         };
         let run = SweepRun { turn, setting, end, locks };
@@ -92,15 +93,12 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
         let done = (journal.len() - before) as u64;
         let took_s = (clock::now_ns() - begun) / 1_000_000_000;
         let left = journal.left();
-        eprintln!(
-            "sweep: {} runs, {left} left at most, {} s",
-            journal.len(),
-            took_s * left as u64 / done
-        );
+        let (runs, left_s) = (journal.len(), took_s * left as u64 / done);
+        console::err(&format!("sweep: {runs} runs, {left} left at most, {left_s} s"));
     }
     // Only a program that ends by itself is traced.
     if journal.time(0).is_some() && replay(args, &journal.plan)?.is_none() {
-        eprintln!("sweep: interrupted; the same command goes on with it");
+        console::err("sweep: interrupted; the same command goes on with it");
         return Ok(None);
     }
     Ok(Some(journal))
@@ -122,7 +120,7 @@ fn one(
         trace: None,
     };
     let end = job.run()?;
-    let text = std::fs::read_to_string(&part).ok();
+    let text = text_file::read(&part, MAX_BYTES).ok();
     let profile = text.and_then(|text| serde_json::from_str::<Profile>(&text).ok());
     let locks = profile.map(|profile| LockCounts::of(&profile));
     // Only a run that ended cleanly leaves its profile: others say too little.
@@ -138,7 +136,7 @@ fn one(
 /// beside the journal, unless it is there; `None` if the user interrupts.
 fn replay(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
     let file = replay_beside(&args.out);
-    let known = std::fs::read_to_string(&file).ok();
+    let known = text_file::read(&file, MAX_BYTES).ok();
     let known = known.and_then(|text| serde_json::from_str::<SweepReplay>(&text).ok());
     if known.is_some_and(|known| known.is_of(plan)) {
         return Ok(Some(()));
@@ -160,7 +158,7 @@ fn traced(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
     // Beside the journal: traces are large, and many folders for temporary files are memory.
     let beside = args.out.parent().filter(|folder| !folder.as_os_str().is_empty());
     let scratch = Scratch::new(beside.unwrap_or(Path::new(".")), "sweep")?;
-    eprintln!("sweep: a traced run, for M5");
+    console::err("sweep: a traced run, for M5");
     let folder = scratch.path().join("traces");
     let job = SweepJob {
         command: &args.command,
@@ -204,8 +202,10 @@ fn texts(args: &SweepArgs) -> Result<Vec<String>> {
 
 /// Opens the journal at its end, and reads what is there.
 fn open(path: &Path, plan: SweepPlan, precision: f64) -> Result<(SweepJournal, File)> {
-    ensure!((0.0..=1.0).contains(&precision), "--precision is a percentage from 0 to 100");
-    let text = match std::fs::read_to_string(path) {
+    if !(0.0..=1.0).contains(&precision) {
+        return Err(WrongCommand::new("--precision is a percentage from 0 to 100").into());
+    }
+    let text = match text_file::read(path, MAX_BYTES) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(e) => return Err(e.into()),

@@ -6,6 +6,7 @@ use crate::urgent::live::{self, UrgentWorkload};
 use crate::urgent::{OperationRow, UrgentJob, UrgentReport};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use clump_os::console;
 use clump_wire::Security;
 
 /// Variable that puts control ahead of data.
@@ -38,7 +39,7 @@ pub struct UrgentArgs {
 pub fn run(args: &UrgentArgs) -> Result<u8> {
     if let Some(workload) = args.workload {
         if let Some(said) = live::play(workload)? {
-            println!("{}", serde_json::to_string(&said)?);
+            console::out(&format!("{}\n", serde_json::to_string(&said)?))?;
         }
         return Ok(0);
     }

@@ -5,7 +5,7 @@ use crate::calibrate::{NOTHING, PathFigures};
 use crate::pair::Scope;
 use crate::verify::{STILL_NS, VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
-use clump_os::clock;
+use clump_os::{clock, console};
 use clump_wire::Security;
 
 /// Options of `clump lab verify`.
@@ -112,7 +112,7 @@ fn verified(
 /// Writes to the error stream how far the measurement is, and how long it will take.
 fn progress(name: &str, (done, all): (usize, usize), took_ns: u64) {
     let left_s = took_ns / 1_000_000_000 * (all - done) as u64 / done.max(1) as u64;
-    eprintln!("verify {name}: {done} of {all} settings, {left_s} s left");
+    console::err(&format!("verify {name}: {done} of {all} settings, {left_s} s left"));
 }
 
 #[cfg(test)]

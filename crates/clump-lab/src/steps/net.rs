@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clump_driver::{Direct, Driver, Inbound, Outgoing, Udp, UdpOptions};
 use clump_loggp::Median;
 use clump_net::seal::{JobKey, Opener, Sealer};
-use clump_os::{clock, raw_udp};
+use clump_os::{clock, console, raw_udp};
 use clump_proto::{Channel, Config, SackBuf};
 use clump_wire::frame::{FrameHead, FrameKind, Frames, MAX_WORDS, Route, append};
 use clump_wire::{HEADER_BYTES, Header, Packet, Security};
@@ -429,10 +429,8 @@ fn calls(bytes: [usize; 2]) -> Result<Vec<Calls>> {
         [Ok(small), Ok(large)] => add("driver packet, one a call".to_owned(), [small, large]),
         [small, large] => {
             let why = small.err().or(large.err());
-            eprintln!(
-                "no row for the driver packet: {}",
-                why.map_or_else(String::new, |e| e.to_string())
-            );
+            let why = why.map_or_else(String::new, |e| e.to_string());
+            console::err(&format!("no row for the driver packet: {why}"));
         }
     }
     for call in [Call::ReadWrite, Call::Each, Call::Many, Call::Segments] {

@@ -10,7 +10,7 @@ pub(crate) fn open(page: &str) {
         Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success())
     };
     let Some(browser) = names.into_iter().find(works) else {
-        println!("SKIPPED: opening the page in a browser: apt-get install chromium");
+        clump_os::console::err("SKIPPED: opening the page in a browser: apt-get install chromium");
         return;
     };
     let folder = clump_os::scratch::Scratch::new(&std::env::temp_dir(), "page").unwrap();

@@ -5,8 +5,12 @@ use crate::study::replays::{self, SweepReplay, replay_beside};
 use crate::sweep::{SweepJournal, SweepPlan};
 use anyhow::{Context, Result, bail, ensure};
 use clump_boot::machine::{FORMAT, MachineFile};
+use clump_os::text_file;
 use clump_trace::Profile;
 use std::path::Path;
+
+/// Most bytes of a file that belongs to a study, or is the result of an instrument.
+pub const MAX_BYTES: u64 = 1 << 30;
 
 /// One program: its profile and its sweeps.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +56,7 @@ impl Study {
     }
 
     fn read_file(&mut self, file: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(file)?;
+        let text = text_file::read(file, MAX_BYTES)?;
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         self.add(name.split('.').next().unwrap_or_default(), &text)
