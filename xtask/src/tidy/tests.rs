@@ -232,6 +232,25 @@ fn a_unit_test_that_sleeps_is_found_and_other_code_may_wait() {
 }
 
 #[test]
+fn prints_that_panic_are_found_in_what_users_run() {
+    let tree = Planted::clean("prints");
+    let path = "crates/high/src/a.rs";
+    let print = |what: &str| format!("{what}{}(\"\")", "ln!");
+    tree.file(
+        path,
+        &format!(
+            "//! A.\nfn a() {{ {} }}\nfn b() {{ {} }}\n#[cfg(test)]\nmod tests {{\n fn c() {{ {} }}\n}}\n",
+            print("print"),
+            print("eprint"),
+            print("print")
+        ),
+    );
+    tree.finds(&format!("{path}:2"), "full or closed");
+    tree.finds(&format!("{path}:3"), "full or closed");
+    assert_eq!(tree.findings().len(), 2, "tests may print");
+}
+
+#[test]
 fn atomics_that_loom_cannot_see_are_found() {
     let tree = Planted::clean("atomics");
     let path = "crates/high/src/a.rs";

@@ -1,5 +1,5 @@
 //! Words that do not belong in a finished tree: reminders, one user's paths, tests that test
-//! nothing, tests that sleep, and atomics that a model checker cannot see.
+//! nothing, tests that sleep, prints that panic, and atomics that a model checker cannot see.
 
 use super::finding::Finding;
 use super::tree::{Tree, is_test_file};
@@ -27,6 +27,9 @@ const IN_CODE: &[(&str, &str)] = &[
     ),
     (concat!("assert!(", "true"), "an assertion that cannot fail tests nothing; delete it"),
 ];
+
+/// Macros that panic where the stream cannot be written, banned in what users run.
+const PRINTING: [&str; 2] = ["println!(", "print!("];
 
 /// The one module that may name the standard library's atomics.
 const ATOMICS_HOME: &str = "crates/clump-os/src/sync.rs";
@@ -66,6 +69,16 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
             let banned = IN_CODE.iter().chain(IN_TESTS.iter().filter(|_| in_test));
             for (_, remedy) in banned.filter(|(word, _)| line.code.contains(word)) {
                 findings.push(Finding::at(&file.path, number, *remedy));
+            }
+            let is_run =
+                !in_test && ATOMICS_BANNED_BELOW.iter().any(|dir| file.path.starts_with(dir));
+            let is_run = is_run && file.path.contains("/src/");
+            if is_run && PRINTING.iter().any(|print| line.code.contains(print)) {
+                findings.push(Finding::at(
+                    &file.path,
+                    number,
+                    "it panics where the stream is full or closed; use clump_os::console",
+                ));
             }
             if names_std_atomics(&file.path, &line.code) {
                 findings.push(Finding::at(
