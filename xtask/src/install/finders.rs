@@ -148,7 +148,14 @@ if [ "$threads" = yes ]; then
                 exit 1
                 ;;
         esac
-        set -- -Wl,-T,"$prefix/lib/{SCRIPT}" -Wl,@"$prefix/lib/{REPLACED}" "$@" -no-pie
+        set -- -Xlinker -T -Xlinker "$prefix/lib/{SCRIPT}" "$@" -no-pie
+        case $prefix in
+            # A comma would end an argument of -Wl.
+            *,*) while read -r line; do
+                for word in $line; do set -- "$@" -Xlinker "$word"; done
+            done < "$prefix/lib/{REPLACED}" ;;
+            *) set -- -Wl,@"$prefix/lib/{REPLACED}" "$@" ;;
+        esac
     fi
 fi
 set -- {standard}-I"$prefix/include" "$@"
@@ -156,11 +163,24 @@ if [ "$compile_only" = no ]; then
     if [ "$link" = static ]; then
         set -- "$@" "$prefix/lib/libclump.a" {UNUSED_OUT} {SYSTEM}
     else
-        set -- "$@" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lclump
+        case $prefix in *:*)
+            echo "clump-{compiler}: a program would look for libclump.so in two folders, since the name of $prefix has a colon: use --clump-static, or move it" >&2
+            exit 1 ;;
+        esac
+        set -- "$@" -L"$prefix/lib" -Xlinker -rpath -Xlinker "$prefix/lib" -lclump
     fi
 fi
 if [ "${{link_show:-no}}" = yes ]; then
-    echo "$compiler" "$@"
+    # As it can be typed into a shell.
+    printf %s "$compiler"
+    for word in "$@"; do
+        case $word in
+            "" | *[!A-Za-z0-9/._+:@,=-]*)
+                printf " '%s'" "$(printf %s "$word" | sed "s/'/'\\\\''/g")" ;;
+            *) printf " %s" "$word" ;;
+        esac
+    done
+    echo
     exit 0
 fi
 exec "$compiler" "$@"
@@ -261,6 +281,49 @@ mod tests {
             let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
             assert!(said.contains(&format!("\n  {variable} ")), "{said}");
         }
+    }
+
+    /// Returns what a wrapper in a folder of that name does with these words.
+    fn wrapped(name: &str, words: &[&str]) -> (bool, String) {
+        let base = std::env::temp_dir().join(format!("wrapper-{}", std::process::id()));
+        let prefix = base.join(name);
+        for (file, text) in [
+            ("bin/clump-cc", wrapper("cc", "CLUMP_CC")),
+            ("lib/clump-threads.args", "-z relro\n--wrap=open\n".into()),
+        ] {
+            let path = prefix.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let mut sh = std::process::Command::new("sh");
+        let done = sh.arg(prefix.join("bin/clump-cc")).args(words).output().unwrap();
+        let said = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
+        let at = prefix.canonicalize().unwrap().display().to_string();
+        std::fs::remove_dir_all(base).unwrap();
+        (done.status.success(), said.replace(&at, "PREFIX"))
+    }
+
+    #[test]
+    fn a_wrapper_works_in_a_folder_of_any_name_that_the_linker_takes() {
+        let show = ["--clump-show", "it's.c"];
+        for name in ["plain", "with blank", "with,comma", "it's", "$(x);*"] {
+            let (done, said) = wrapped(name, &show);
+            assert!(done, "{said}");
+            let rest = said.split("-L").nth(1).unwrap();
+            assert!(
+                rest.contains("-Xlinker -rpath -Xlinker") && !said.contains("-Wl,-rpath"),
+                "{said}"
+            );
+            assert!(said.contains(r"'it'\''s.c'"), "{said}");
+            let (done, said) = wrapped(name, &[&show[..], &["--clump-threads"]].concat());
+            assert!(done, "{said}");
+            let each = "-Xlinker -z -Xlinker relro -Xlinker --wrap=open";
+            assert_eq!(said.contains(each), name.contains(','), "{said}");
+            assert_eq!(said.contains("-Wl,@"), !name.contains(','), "{said}");
+        }
+        let (done, said) = wrapped("with:colon", &show);
+        assert!(!done && said.contains("colon: use --clump-static"), "{said}");
+        assert!(wrapped("with:colon", &[&show[..], &["--clump-static"]].concat()).0);
     }
 
     #[test]
