@@ -8,6 +8,7 @@ mod adopting;
 mod begin;
 mod close;
 mod decide;
+mod launcher_stream;
 mod opening;
 mod reaching;
 mod token;
@@ -44,7 +45,6 @@ use clump_os::{clock, process};
 use clump_shm::node::MEMORY_LABEL;
 use clump_shm::rank::RankState;
 use opening::{AgentSetup, OpenedNode};
-use std::io::ErrorKind;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -147,6 +147,8 @@ struct Agent {
     killing: bool,
     finished: bool,
     launcher_lost: bool,
+    /// True while the user has suspended the job.
+    suspended: bool,
 }
 
 impl Agent {
@@ -158,11 +160,16 @@ impl Agent {
                 self.outputs.say(&self.poller, &Frame::Offered(offer))?;
             }
         }
+        // What came right behind the job is not told of by the poller.
+        self.handle_frames()?;
         while self.refusal.is_none() && !self.finished {
             self.turn(None)?;
         }
         self.ended_ns = clock::now_ns();
         self.sweep_rest()?;
+        if self.input.is_some() {
+            self.feed_input(None)?;
+        }
         // No rank writes any more: what is left in the pipes is all there will be.
         while !self.outputs.all_ended() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
@@ -323,68 +330,14 @@ impl Agent {
 
     fn read_signals(&mut self) -> Result<()> {
         while let Some(signal) = self.signals.next() {
-            if signal == signal::CHILD {
-                self.reap()?;
-            } else {
-                self.tell(Event::Interrupted(signal))?;
+            match signal {
+                signal::CHILD => self.reap()?,
+                // Batch systems send them to all processes of a job, ranks among them.
+                signal if signal::OF_PROGRAMS.contains(&signal) => {}
+                signal => self.tell(Event::Interrupted(signal))?,
             }
         }
         Ok(())
-    }
-
-    fn handle_launcher(&mut self) -> Result<()> {
-        let mut piece = [0; 4096];
-        let lost = match self.outputs.read_launcher(&mut piece) {
-            Ok(0) => true,
-            Ok(bytes) => {
-                if let Some(life) = &mut self.life {
-                    life.on_heard(clock::now_ns());
-                }
-                self.assembler.handle_bytes(&piece[..bytes]);
-                false
-            }
-            Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-        };
-        while let Some(frame) = self.assembler.poll_frame()? {
-            match frame {
-                Frame::Room(bytes) => self.outputs.on_room(&self.poller, bytes)?,
-                Frame::Interrupt(signal) => self.tell(Event::Interrupted(signal))?,
-                Frame::Kill => self.kill_now(),
-                Frame::Probe(offers) => self.probe_paths(&offers)?,
-                Frame::Go(table) => self.go(&table)?,
-                Frame::Input(bytes) => self.feed_input(Some(&bytes))?,
-                Frame::Order(order) => self.obey(order),
-                _ => {}
-            }
-        }
-        if lost { self.lose_launcher() } else { Ok(()) }
-    }
-
-    /// Goes on without a launcher, to an end.
-    fn lose_launcher(&mut self) -> Result<()> {
-        if !self.launcher_lost {
-            self.launcher_lost = true;
-            self.outputs.on_launcher_lost(&self.poller)?;
-            self.on_launcher_lost();
-        }
-        Ok(())
-    }
-
-    /// Gives the launcher a sign of life if one is due; takes it for lost if it gives none.
-    fn watch_stream(&mut self) -> Result<()> {
-        let now_ns = clock::now_ns();
-        let Some(life) = self.life.as_mut().filter(|_| !self.launcher_lost) else { return Ok(()) };
-        if !life.handle_timeout(now_ns) {
-            return Ok(());
-        }
-        if life.is_dead(now_ns) {
-            return self.lose_launcher();
-        }
-        if self.outputs.all_sent() {
-            Ok(self.outputs.say(&self.poller, &Frame::Alive)?)
-        } else {
-            Ok(())
-        }
     }
 
     fn handle_boot_socket(&mut self, rank: u32) -> Result<()> {
@@ -436,7 +389,9 @@ impl Agent {
                 ChildEvent::Ended(_) => {}
                 ChildEvent::Stopped => {
                     self.ranks[at].stopped = true;
-                    self.tell(Event::Stopped(rank))?;
+                    if !self.suspended {
+                        self.tell(Event::Stopped(rank))?;
+                    }
                 }
                 ChildEvent::Continued => {
                     self.ranks[at].stopped = false;

@@ -164,6 +164,11 @@ impl Coordinator {
         }
     }
 
+    /// Records that the launcher was stopped for so long: the limit for the start is later.
+    pub fn handle_resumed(&mut self, stopped_ns: u64) {
+        self.start_by_ns = self.start_by_ns.map(|at| at.saturating_add(stopped_ns));
+    }
+
     /// Ends the job: a node has not got ready in time.
     fn refuse_late(&mut self, now_ns: u64) {
         let mut late = (0..).zip(&self.nodes).filter(|(_, node)| node.bound.is_none());

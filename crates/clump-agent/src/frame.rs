@@ -37,6 +37,14 @@ pub enum Frame {
     Interrupt(u8),
     /// To an agent that decides by itself: end the job at once.
     Kill,
+    /// To the agent: send the ranks this signal, whose meaning is theirs.
+    Signal(u8),
+    /// To the agent: stop the ranks, and expect nothing of the launcher until [`Frame::Resume`].
+    Suspend,
+    /// To the launcher: the ranks of the node have been stopped.
+    Suspended,
+    /// To the agent: continue the ranks.
+    Resume,
     /// To the launcher: a rank wrote something.
     Wrote(u32, Stream, Vec<u8>),
     /// To the launcher: a text that the user should read now.
@@ -105,6 +113,10 @@ impl Frame {
             Frame::InputRoom(bytes) => raw(out, 18, &[&bytes.to_le_bytes()]),
             Frame::Alive => raw(out, 19, &[]),
             Frame::Routes(text) => raw(out, 20, &[text.as_bytes()]),
+            Frame::Signal(signal) => raw(out, 21, &[&[*signal]]),
+            Frame::Suspend => raw(out, 22, &[]),
+            Frame::Suspended => raw(out, 23, &[]),
+            Frame::Resume => raw(out, 24, &[]),
         }
     }
 
@@ -146,6 +158,10 @@ impl Frame {
             (17, _) => Frame::Input(body.to_vec()),
             (18, &[a, b, c, d]) => Frame::InputRoom(u32::from_le_bytes([a, b, c, d])),
             (19, []) => Frame::Alive,
+            (21, [signal]) => Frame::Signal(*signal),
+            (22, []) => Frame::Suspend,
+            (23, []) => Frame::Suspended,
+            (24, []) => Frame::Resume,
             _ => return Err(bad("unknown, or of a wrong length")),
         })
     }
@@ -258,6 +274,10 @@ mod tests {
             Frame::Start(Box::new((spec, plan))),
             Frame::Interrupt(2),
             Frame::Kill,
+            Frame::Signal(10),
+            Frame::Suspend,
+            Frame::Suspended,
+            Frame::Resume,
             Frame::Wrote(77, Stream::Errors, vec![0, 255, 10]),
             Frame::Wrote(0, Stream::Output, vec![]),
             Frame::Notice("note".into()),

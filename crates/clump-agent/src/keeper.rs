@@ -6,13 +6,14 @@
 //! the keeper is killed, the remote shell ends the streams, and with them the agent its ranks.
 
 use crate::{rank_state, sweep};
+use clump_boot::config::inherited_variable;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::oom::OomCounters;
 use clump_os::process::{self, ChildEvent, ChildEvents, Exit, Program};
-use clump_os::signal;
+use clump_os::signal::{self, Signals};
 use clump_os::standard_streams;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The hidden subcommand with which the launcher starts itself as an agent.
 pub(crate) const AGENT_COMMAND: &str = "agent";
@@ -28,6 +29,8 @@ const SWEEP_NS: u64 = 2_000_000_000;
 /// Starts the agent, waits for its end, and kills what it has left. Returns the code to exit with.
 pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
     signal::set_own()?;
+    // Batch systems send them to all processes of a job.
+    let _blocked = Signals::block(&signal::OF_PROGRAMS)?;
     process::adopt_orphans()?;
     let own = own_path();
     let program = Program::new(&own, [AGENT_COMMAND, KEPT].map(OsString::from));
@@ -63,6 +66,21 @@ pub(crate) fn keep(staged: bool) -> anyhow::Result<u8> {
 /// Returns the path of this program.
 pub(crate) fn own_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into())
+}
+
+/// Returns the path by which this program was called, if that is a symbolic link to it, or leads
+/// through one.
+pub(crate) fn invoked_path() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let called = PathBuf::from(std::env::args_os().next()?);
+    let path = inherited_variable(OsStr::new("PATH")).unwrap_or_default();
+    let all: Vec<PathBuf> = match called.components().nth(1) {
+        Some(_) => vec![called],
+        None => std::env::split_paths(&path).map(|folder| folder.join(&called)).collect(),
+    };
+    let found = all.iter().find(|path| path.canonicalize().is_ok_and(|path| path == own))?;
+    let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
+    std::path::absolute(found).ok().filter(|path| *path != own && is_plain(path))
 }
 
 /// Removes the folder of a staged clump, as the shell that made it does unless it was killed.

@@ -8,14 +8,17 @@ mod backlog;
 mod conclude;
 mod fork_starter;
 mod input;
+mod late_names;
 mod meeting;
 mod processor_waits;
 mod relay_link;
 mod relayed_process;
-mod ssh_starter;
+pub(crate) mod ssh_starter;
 pub(crate) mod staged;
 mod start_tree;
+mod this_machine;
 mod unreached;
+mod user_signals;
 mod wired;
 
 use crate::coordinator::{Coordinator, Effect};
@@ -30,19 +33,21 @@ use agent_handle::AgentHandle;
 use anyhow::Context;
 use clump_boot::Config;
 use clump_boot::boot::VARIABLES;
-use clump_control::{EndRequest, EndRequests};
+use clump_control::EndRequests;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::Networks;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, console, procfs};
 use input::InputReader;
+use late_names::LateNames;
 use relay_link::RelayLink;
 pub use start_tree::{StartCommand, commands};
 use start_tree::{StartedAgents, fan_out_of, start_agents};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::time::Duration;
+use user_signals::Suspension;
 
 /// Meanings of tokens in the poller; the lower half is a node.
 mod token {
@@ -98,6 +103,7 @@ struct Launcher {
     node_timeout_ms: u64,
     start_timeout_ms: u64,
     agents: Vec<AgentHandle>,
+    late_names: LateNames,
     /// Relays that start agents on further machines.
     relays: Vec<RelayLink>,
     /// Decides about a job with several nodes; on one node, its agent does.
@@ -112,6 +118,8 @@ struct Launcher {
     outcome: Option<JobOutcome>,
     /// Requests to end the job, and the launcher's deadline.
     requests: EndRequests,
+    /// Set while agents stop their ranks because the user suspends the job.
+    suspension: Option<Suspension>,
     /// Reason why nothing more can be shown, if so.
     unwritten: Option<OsError>,
     /// True once the job is over and only the remaining output is shown.
@@ -131,10 +139,7 @@ struct Launcher {
 impl Launcher {
     fn start(spec: &JobSpec, config: &Config, display: &Display) -> anyhow::Result<Self> {
         signal::set_own()?;
-        // Signals that nohup or a shell had this process ignore stay ignored.
-        let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
-        ends.retain(|&signal| !signal::is_ignored(signal));
-        let signals = Signals::block(&ends)?;
+        let signals = Signals::block(&user_signals::taken())?;
         let printer = Printer::new(display, spec.ranks)?;
         process::adopt_orphans()?;
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();
@@ -149,6 +154,7 @@ impl Launcher {
             start_timeout_ms: config.start_timeout_ms,
             coordinator: None,
             agents,
+            late_names: LateNames::default(),
             relays,
             poller,
             signals,
@@ -158,6 +164,7 @@ impl Launcher {
             spared,
             outcome: None,
             requests: EndRequests::default(),
+            suspension: None,
             unwritten: None,
             concluding: false,
             clear: None,
@@ -204,14 +211,14 @@ impl Launcher {
         let read_ns = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
         let clearing = self.clear.map(|(at, _)| at);
-        let reads =
-            self.input.as_ref().and_then(|input| input.is_always_ready().then_some(read_ns));
+        let reads = self.input.as_ref().and_then(|input| input.next_deadline_ns(read_ns));
         let life = self.agents.iter().filter_map(AgentHandle::next_deadline_ns).min();
-        let due =
-            [reads, life, self.requests.next_deadline_ns(), decision, clearing, self.limit_ns]
-                .into_iter()
-                .flatten()
-                .min();
+        let stops = self.suspension.as_ref().map(Suspension::deadline_ns);
+        let asked = self.requests.next_deadline_ns();
+        let due = [reads, life, asked, decision, clearing, stops, self.limit_ns]
+            .into_iter()
+            .flatten()
+            .min();
         let left = due.map(|at| Duration::from_nanos(at.saturating_sub(read_ns)));
         for ready in self.poller.wait(left)? {
             let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
@@ -256,6 +263,7 @@ impl Launcher {
         }
         self.act()?;
         self.clear_up();
+        self.finish_suspension()?;
         if !self.printer.is_full() {
             self.agents.iter_mut().try_for_each(|link| link.on_output_drained(&self.poller))?;
         }
@@ -278,7 +286,12 @@ impl Launcher {
                 Frame::Routes(text) => self.printer.say(Stream::Errors, &text),
                 Frame::InputRoom(bytes) => {
                     if let Some(input) = &mut self.input {
-                        input.on_room(&self.poller, bytes)?;
+                        input.on_taken(&self.poller, bytes)?;
+                    }
+                }
+                Frame::Suspended => {
+                    if let Some(suspension) = &mut self.suspension {
+                        suspension.note_suspended(node);
                     }
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
@@ -297,7 +310,7 @@ impl Launcher {
     /// Sends the agent of rank 0 what standard input has, if it is `ready` or a file.
     fn forward_input(&mut self, ready: bool) -> anyhow::Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
-        if !ready && !input.is_always_ready() {
+        if !ready && input.next_deadline_ns(clock::now_ns()).is_none_or(|at| at > clock::now_ns()) {
             return Ok(());
         }
         let frame = input.read(&self.poller)?;
@@ -387,14 +400,6 @@ impl Launcher {
         let _ = self.reap();
     }
 
-    fn handle_user_signal(&mut self) -> anyhow::Result<()> {
-        while let Some(signal) = self.signals.next() {
-            let request = self.requests.handle_signal(signal, clock::now_ns());
-            self.end_job(signal, request)?;
-        }
-        Ok(())
-    }
-
     /// Ends a job whose time limit is over.
     fn handle_time_limit(&mut self, now_ns: u64) -> anyhow::Result<()> {
         if self.limit_ns.is_none_or(|at| now_ns < at) {
@@ -407,19 +412,6 @@ impl Launcher {
         self.timed_out = true;
         let request = self.requests.handle_request(signal::TERMINATE, now_ns);
         self.end_job(signal::TERMINATE, request)
-    }
-
-    /// Passes a request to end the job on. Agents that do not obey run into the deadline.
-    fn end_job(&mut self, signal: u8, request: EndRequest) -> anyhow::Result<()> {
-        let frame = match request {
-            EndRequest::Interrupt(signal) => Frame::Interrupt(signal),
-            EndRequest::Kill => Frame::Kill,
-        };
-        match &mut self.coordinator {
-            Some(coordinator) => coordinator.handle_interrupt(signal, clock::now_ns()),
-            None => self.agents.iter_mut().try_for_each(|link| link.say(&self.poller, &frame))?,
-        }
-        self.act()
     }
 
     /// Ends the job in place of agents that did not in time.

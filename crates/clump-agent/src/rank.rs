@@ -104,7 +104,8 @@ impl<'a> RankEnvironment<'a> {
             .variable(NODE_VARIABLE, self.plan.node.to_string())
             .variable(NNODES_VARIABLE, spec.nodes.to_string());
         program.directory = spec.directory.as_ref().map(Into::into);
-        program.input = match (rank == 0 && spec.input, self.plan.elsewhere) {
+        let by_frames = self.plan.elsewhere || spec.keyboard;
+        program.input = match (rank == 0 && spec.input, by_frames) {
             (true, true) => Input::Piped,
             (true, false) => Input::Inherited,
             (false, _) => Input::Empty,

@@ -11,6 +11,7 @@
 
 use crate::hello::Hello;
 use crate::keeper::{self, AGENT_COMMAND};
+use crate::launch::ssh_starter::with_session;
 use crate::relay_frame::{MAX_PIECE, RelayFrame};
 use crate::sweep;
 use anyhow::Context;
@@ -18,7 +19,8 @@ use clump_os::alarm::Alarm;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, ChildEvent, ChildEvents, Exit, Program};
-use clump_os::{clock, signal, socket, standard_streams, thread};
+use clump_os::signal::{self, Signals};
+use clump_os::{clock, socket, standard_streams, thread};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -76,11 +78,15 @@ struct Relay {
 /// Relays until the launcher is gone or all clients have ended. Returns the code to exit with.
 pub(crate) fn relay(staged: bool) -> anyhow::Result<u8> {
     signal::set_own()?;
+    // Batch systems send them to all processes of a job.
+    let _blocked = Signals::block(&signal::OF_PROGRAMS)?;
     process::adopt_orphans()?;
     process::forbid_dumps()?;
     let (input, output) = standard_streams::take()?;
     let mut output = File::from(output);
     output.write_all(&Hello::own().encode()).context("the launcher is gone")?;
+    // While no other thread collects children. The words of most relays begin so.
+    let _ = with_session(vec!["ssh".into()]);
     let relay = Arc::new(Relay {
         poller: Poller::new()?,
         clients: Mutex::default(),
@@ -135,7 +141,7 @@ impl Relay {
 
     /// Starts a client.
     fn start(self: &Arc<Self>, number: u32, words: Vec<OsString>) -> anyhow::Result<()> {
-        let mut words = words.into_iter();
+        let mut words = with_session(words).into_iter();
         let mut program = match words.next() {
             Some(file) => Program::new(file, words),
             None => Program::new(keeper::own_path(), [AGENT_COMMAND.into()]),

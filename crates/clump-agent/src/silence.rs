@@ -17,11 +17,18 @@ const MIN_REFUSED: u64 = 4;
 pub(crate) struct UnresponsivePeers {
     limit_ns: u64,
     told: Vec<(u32, u32)>,
+    /// Time when the job went on after its user had suspended it.
+    resumed_ns: u64,
 }
 
 impl UnresponsivePeers {
     pub(crate) fn new(node_timeout_ms: u64) -> Self {
-        Self { limit_ns: TIMEOUTS * node_timeout_ms * 1_000_000, told: Vec::new() }
+        Self { limit_ns: TIMEOUTS * node_timeout_ms * 1_000_000, told: Vec::new(), resumed_ns: 0 }
+    }
+
+    /// Records that all ranks were stopped until now.
+    pub(crate) fn on_resumed(&mut self, now_ns: u64) {
+        self.resumed_ns = now_ns;
     }
 
     /// Checks the ranks and interfaces of the node; returns notices, each once until the peer has
@@ -39,7 +46,7 @@ impl UnresponsivePeers {
     fn long(&self, node: &NodeMemory, id: u32, now_ns: u64) -> Option<((u32, u32), u64)> {
         let block = node.rank(id)?;
         let (peer, since_ns) = block.unanswered().filter(|_| is_fresh(node, id, &block))?;
-        let silent_ns = now_ns.saturating_sub(since_ns);
+        let silent_ns = now_ns.saturating_sub(since_ns.max(self.resumed_ns));
         (silent_ns >= self.limit_ns).then_some(((id, peer), silent_ns))
     }
 }

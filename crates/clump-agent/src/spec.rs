@@ -77,8 +77,11 @@ pub struct JobSpec {
     /// Time after which the job is ended, in ms; no limit when absent.
     #[serde(default)]
     pub time_limit_ms: Option<u64>,
-    /// True if rank 0 inherits the launcher's standard input.
+    /// True if rank 0 reads the launcher's standard input.
     pub input: bool,
+    /// True if that is a terminal, which the launcher reads for it: ranks are in process groups of
+    /// their own, which the kernel stops when they read a terminal.
+    pub keyboard: bool,
     /// True if rank 0 writes errors straight to the launcher's error stream, so that it can draw
     /// on a terminal.
     pub direct_errors: bool,
@@ -120,6 +123,7 @@ impl JobSpec {
             linger_ms: None,
             time_limit_ms: None,
             input: false,
+            keyboard: false,
             direct_errors: false,
             stats: false,
             terminal: false,
@@ -207,7 +211,9 @@ impl RemoteStart {
     /// its own beside others, which ends with that command.
     pub fn by_slurm(job: u32) -> Vec<OsString> {
         let job = job.to_string();
-        let words = ["srun", "--jobid", &job, "--nodes=1", "--ntasks=1", "--overlap", "--mpi=none"];
+        // The agent is for all processors of its machine, whatever the user's step is bound to.
+        let words = ["srun", "--jobid", &job, "--nodes=1", "--ntasks=1", "--ntasks-per-node=1"];
+        let words = [&words[..], &["--cpu-bind=none", "--overlap", "--mpi=none"]].concat();
         let more = ["--unbuffered", "--quiet", "--kill-on-bad-exit=1", "--nodelist"];
         words.iter().chain(&more).map(OsString::from).collect()
     }
@@ -243,8 +249,8 @@ pub struct NodePlan {
     pub addresses: Vec<IpAddr>,
     /// Time without a sign of a node after which it counts as lost.
     pub node_timeout_ms: u64,
-    /// True if the launcher is on another machine: then input of rank 0 comes as frames, which its
-    /// agent else inherits, and both ends of the stream give signs of life.
+    /// True if the launcher is on another machine: then input of rank 0 comes as frames, and both
+    /// ends of the stream give signs of life.
     pub elsewhere: bool,
     /// The namespaces to enter, if the node has some of its own.
     pub namespaces: Option<Namespaces>,

@@ -57,8 +57,10 @@ pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Resul
 
 /// Sets the fields that only the launcher's process knows.
 fn surroundings(spec: &mut JobSpec) {
+    let is_terminal = std::io::stdin().is_terminal();
+    spec.keyboard &= is_terminal;
     // A rank that reads a terminal from another process group would be stopped by the kernel.
-    spec.input = !std::io::stdin().is_terminal();
+    spec.input = !is_terminal || spec.keyboard;
     spec.terminal = std::io::stderr().is_terminal();
     spec.directory = std::env::current_dir().ok().map(Into::into);
 }

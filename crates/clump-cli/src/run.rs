@@ -7,6 +7,7 @@ use clump_agent::{Bind, Display, JobSpec, OnDeath};
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable;
+use clump_os::shell_text::typed;
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
@@ -47,7 +48,9 @@ const MEASUREMENTS: &str = "Measurements";
     clump run -n 2 --bind cores --stats ./program      on cores of their own; say how they communicated\n  \
     clump run -n 4 --output logs ./program      logs/rank-0.out, logs/rank-0.err, ...\n  \
     clump run -n 4 --nodes 2 ./program      two nodes on this machine that talk over UDP\n\n\
-    Rank 0 reads standard input unless that is a terminal; the others read nothing.\n\
+    Rank 0 reads standard input, also from a terminal; the others read nothing.\n\
+    Ctrl-C and Ctrl-\\ end the job, Ctrl-Z suspends it on all its machines; SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU and \
+    SIGWINCH reach the ranks.\n\
     When a rank dies the job ends and the report says who, how, and what the others waited for.")]
 pub struct RunArgs {
     /// Number of ranks [default: 1, or as many as all machines may have]
@@ -131,6 +134,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         spec.variables.push(("CLUMP_TRACE".into(), prepared(folder)?.into()));
     }
     spec.verbose = args.verbose;
+    spec.keyboard = true;
     spec.metrics = args.metrics;
     if args.dry_run {
         return show_commands(&spec);
@@ -190,23 +194,12 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 fn show_commands(spec: &JobSpec) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
     for clump_agent::StartCommand { words, ranks, on } in clump_agent::commands(spec)? {
-        let words: Vec<String> = words.iter().map(|word| shown(word)).collect();
         let (first, last) = (ranks.start, ranks.end.saturating_sub(1));
         let on = on.map_or(String::new(), |machine| format!(", on {machine}"));
-        text += &format!("{} # ranks {first} to {last}{on}\n", words.join(" "));
+        text += &format!("{} # ranks {first} to {last}{on}\n", typed(&words));
     }
     console::out(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns a word as one types it into a shell.
-fn shown(word: &OsStr) -> String {
-    let text = printable(word).to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Returns the variables that `--env` names. One without a value that this process does not have

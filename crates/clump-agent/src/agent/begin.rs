@@ -42,6 +42,7 @@ impl Agent {
             killing: false,
             finished: false,
             launcher_lost: false,
+            suspended: false,
         }
     }
 }

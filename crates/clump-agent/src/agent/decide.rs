@@ -50,7 +50,8 @@ impl Agent {
     }
 
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let decision = self.watch.as_ref().and_then(RankSupervisor::next_deadline_ns);
+        let decides = self.watch.as_ref().filter(|_| !self.suspended);
+        let decision = decides.and_then(RankSupervisor::next_deadline_ns);
         let beat = self.heartbeats.as_ref().map(HeartbeatSocket::next_deadline_ns);
         let poll_notices = self.node.placement.next_deadline_ns();
         let sign = self.life.filter(|_| !self.launcher_lost);
@@ -63,7 +64,7 @@ impl Agent {
         let now_ns = clock::now_ns();
         self.node.placement.handle_timeout(now_ns);
         self.check_adoption()?;
-        if let Some(watch) = &mut self.watch {
+        if let Some(watch) = self.watch.as_mut().filter(|_| !self.suspended) {
             watch.handle_timeout(now_ns);
         }
         let said = self
@@ -85,7 +86,10 @@ impl Agent {
         if let Some(why) = self.receiving.poll_notices(&self.node.memory, own) {
             self.outputs.say(&self.poller, &Frame::Refused(why, CODE))?;
         }
-        for text in self.silence.poll_notices(&self.node.memory, now_ns) {
+        // Ranks that are stopped with all others are not missed.
+        let asked = !self.suspended;
+        let silent = asked.then(|| self.silence.poll_notices(&self.node.memory, now_ns));
+        for text in silent.unwrap_or_default() {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
         for text in self.narrow.poll_notices(&self.node.memory) {

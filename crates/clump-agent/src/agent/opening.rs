@@ -67,6 +67,7 @@ impl AgentSetup {
         let mut ends = signal::ENDS.to_vec();
         ends.retain(|&signal| !signal::is_ignored(signal));
         ends.push(signal::CHILD);
+        ends.extend(signal::OF_PROGRAMS);
         let signals = Signals::block(&ends)?;
         let launcher = ControlStreams::inherited(control)?;
         process::adopt_orphans()?;

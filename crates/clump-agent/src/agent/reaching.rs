@@ -161,8 +161,9 @@ impl Agent {
             };
             format!("{} ({}{more})", offer.host, all.join(", "))
         };
-        let others = nodes.iter().filter_map(|&node| self.offers.get(node as usize));
-        let others: Vec<String> = others.map(list).collect();
+        let far: Vec<&AgentOffer> =
+            nodes.iter().filter_map(|&node| self.offers.get(node as usize)).collect();
+        let others: Vec<String> = far.iter().copied().map(list).collect();
         let first = others.first().map_or("", String::as_str);
         let more = match others.len() {
             0 | 1 => String::new(),
@@ -173,10 +174,49 @@ impl Agent {
             .flat_map(|own| &own.addresses)
             .map(|address| address.ip().to_string())
             .collect();
+        if let Some(lonely) = own.iter().chain(&far).copied().find(|offer| is_lonely(offer)) {
+            return explain_lonely(lonely);
+        }
         format!(
             "node {node} ({here}) has no answer by UDP from {first}{more}, asked from {}\n  \
              next:   a firewall between them drops UDP, or no network joins them: let UDP pass between the machines",
             from.join(", ")
         )
+    }
+}
+
+/// Returns true if a machine has offered no address that leads to it from elsewhere.
+fn is_lonely(offer: &AgentOffer) -> bool {
+    offer.addresses.iter().all(|address| address.ip().is_loopback())
+}
+
+/// Returns the words for a machine that has no network.
+fn explain_lonely(offer: &AgentOffer) -> String {
+    let ips: Vec<String> = offer.addresses.iter().map(|address| address.ip().to_string()).collect();
+    format!(
+        "machine {} offers no address but those of loopback ({}): its links are down, or have no address\n  \
+         next:   `ip -brief address` there shows them; `ip link set NAME up` sets a link up",
+        offer.host,
+        ips.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_network_is_told_from_one_behind_a_firewall() {
+        let offer = |all: &[&str]| AgentOffer {
+            host: "b".into(),
+            program: String::new(),
+            addresses: all.iter().map(|one| one.parse().unwrap()).collect(),
+            epoch: 0,
+        };
+        let alone = offer(&["127.0.0.1:9", "[::1]:9"]);
+        assert!(is_lonely(&alone) && !is_lonely(&offer(&["127.0.0.1:9", "10.0.0.1:9"])));
+        let text = explain_lonely(&alone);
+        assert!(text.starts_with("machine b offers no address but those of loopback"), "{text}");
+        assert!(text.contains("127.0.0.1, ::1") && text.contains("ip link set"), "{text}");
     }
 }

@@ -158,6 +158,13 @@ impl AgentHandle {
         if self.backlog.is_empty() { self.say(poller, &Frame::Alive) } else { Ok(()) }
     }
 
+    /// Records that this process was stopped until now, and could hear nothing.
+    pub(super) fn on_resumed(&mut self, now_ns: u64) {
+        if let Some(life) = &mut self.life {
+            life.on_heard(now_ns);
+        }
+    }
+
     /// Returns the name of its machine; none if it is this one.
     pub(super) fn machine(&self) -> Option<&str> {
         self.machine.as_deref()
@@ -226,6 +233,10 @@ impl AgentHandle {
 
     /// Reads the frames that have arrived.
     pub(super) fn receive(&mut self, poller: &Poller) -> anyhow::Result<Vec<Frame>> {
+        if self.heard_all {
+            // The poller may have told of both directions at once.
+            return Ok(Vec::new());
+        }
         let mut piece = vec![0; 64 << 10];
         match self.streams.read(&mut piece) {
             Ok(0) => self.heard_all = true,

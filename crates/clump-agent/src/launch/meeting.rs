@@ -5,7 +5,7 @@ use super::agent_handle::AgentHandle;
 use super::input::InputReader;
 use super::ssh_starter::SshStarter;
 use super::unreached::{self, Attempt};
-use super::{Launcher, OWN_FAILURE, SWEEP_NS, token, wired};
+use super::{Launcher, OWN_FAILURE, SWEEP_NS, token, user_signals, wired};
 use crate::coordinator::Coordinator;
 use crate::frame::{Frame, Key};
 use crate::hello::Hello;
@@ -16,7 +16,7 @@ use crate::stream_watch::StreamWatch;
 use crate::sweep;
 use clump_os::printable::printable;
 use clump_os::process::{self, Exit};
-use clump_os::{clock, netns};
+use clump_os::{clock, netns, signal};
 use std::time::Duration;
 
 /// Node timeouts without a sign of an agent on another machine, after which it counts as lost:
@@ -30,20 +30,27 @@ impl Launcher {
     /// that cannot begin.
     pub(super) fn meet(&mut self) -> anyhow::Result<Option<JobOutcome>> {
         let timeout_ns = self.start_timeout_ms * 1_000_000;
-        let begin_ns = clock::now_ns();
+        let mut begin_ns = clock::now_ns();
         while self.agents.iter().any(|link| link.hello().is_none()) {
             // A machine that still takes files is not late.
             let waits = self.agents.iter().filter(|link| link.hello().is_none());
             let since_ns = waits.map(|link| link.uploaded_ns().max(begin_ns)).min();
             let give_up_ns = since_ns.unwrap_or(begin_ns).saturating_add(timeout_ns);
+            self.retry_late_names()?;
             if let Some((why, code)) = self.failure(clock::now_ns() >= give_up_ns) {
                 return Ok(Some(self.abandon(code, JobEnd::Refused { why, code })));
             }
-            if let Some(signal) = self.signals.next() {
-                let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed: 0 };
-                return Ok(Some(self.abandon(128_u8.saturating_add(signal), ending)));
+            match self.signals.next() {
+                Some(signal::TERMINAL_STOP) => begin_ns += user_signals::stop_self(),
+                Some(signal) if signal::ENDS.contains(&signal) => {
+                    let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed: 0 };
+                    return Ok(Some(self.abandon(128_u8.saturating_add(signal), ending)));
+                }
+                // There is no rank yet that it could mean something to.
+                _ => {}
             }
-            self.meet_for(Duration::from_nanos(give_up_ns.saturating_sub(clock::now_ns())))?;
+            let next_ns = self.late_names.next_deadline_ns().unwrap_or(u64::MAX).min(give_up_ns);
+            self.meet_for(Duration::from_nanos(next_ns.saturating_sub(clock::now_ns())))?;
         }
         let ours = Hello::own();
         let differs = |link: &AgentHandle| {
@@ -54,6 +61,8 @@ impl Launcher {
             return Ok(Some(self.abandon(code, JobEnd::Refused { why, code })));
         }
         self.begin()?;
+        // The end of an agent that was noticed among the hellos is not noticed again.
+        self.note_losses(0..self.agents.len());
         Ok(None)
     }
 
@@ -79,10 +88,11 @@ impl Launcher {
     /// Returns why the job cannot begin, and the exit code, if that is known: an agent is gone, is
     /// none, or does not come though it is `late`.
     fn failure(&self, late: bool) -> Option<(String, u8)> {
-        let failed = |link: &&AgentHandle| {
-            link.hello().is_none() && (late || link.exit().is_some() || link.is_other())
+        let failed = |(node, link): &(usize, &AgentHandle)| {
+            let is_over = link.exit().is_some() && !self.late_names.awaits(*node);
+            link.hello().is_none() && (late || is_over || link.is_other())
         };
-        let mut all = self.agents.iter().filter(failed);
+        let mut all = self.agents.iter().enumerate().filter(failed).map(|(_, link)| link);
         let link = all.next()?;
         let Some(machine) = link.machine() else {
             let how = link.end().unwrap_or("gave no sign of itself in time");
@@ -95,11 +105,13 @@ impl Launcher {
             Exit::Code(code) => code,
             Exit::Signal(signal) => 128_u8.saturating_add(signal),
         });
+        let starter = SshStarter::new(&self.spec.remote, None);
         let attempt = Attempt {
             machine,
             starter: link.starter(),
             shell: &shell,
-            clump: &printable(&SshStarter::new(&self.spec.remote, None).clump()).to_string(),
+            trial: &starter.trial(machine),
+            clump: &printable(&starter.clump()).to_string(),
             code,
             errors: &errors,
             output: &output,
@@ -162,7 +174,7 @@ impl Launcher {
             link.start(&self.poller, key.as_ref(), &job, life)?;
         }
         let elsewhere = self.agents.first().is_some_and(|link| link.machine().is_some());
-        if self.spec.input && elsewhere {
+        if self.spec.input && (elsewhere || self.spec.keyboard) {
             self.input = Some(InputReader::start(&self.poller, token::INPUT)?);
         }
         Ok(())

@@ -7,18 +7,26 @@ use crate::program_file;
 use crate::spec::JobSpec;
 use anyhow::Context;
 use clump_os::printable::printable;
-use std::ffi::OsString;
+use clump_os::shell_text::quoted;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::PathBuf;
 
 /// Name of the program in that folder, beside `clump`.
 pub(crate) const PROGRAM: &str = "program";
 
+/// What the shell says of a folder in which it cannot start programs.
+pub(super) const NOEXEC: &str = "runs no programs (noexec)";
+/// Variable with the folder for temporary files.
+const TEMPORARY: &str = "TMPDIR";
+
 /// The files, and their lengths.
 #[derive(Debug)]
 pub(super) struct StagedFiles {
     clump: (PathBuf, u64),
     program: (PathBuf, u64),
+    /// The folder for temporary files on all machines, if the user names one; else each machine's.
+    temporary: Option<OsString>,
 }
 
 impl StagedFiles {
@@ -35,7 +43,9 @@ impl StagedFiles {
             anyhow::ensure!(data.is_file(), "{}: it is no file", named());
             Ok((path, data.len()))
         };
-        Ok(Self { clump: length(own)?, program: length(program)? })
+        let named = spec.variables.iter().rev().find(|(name, _)| name == TEMPORARY);
+        let temporary = named.map(|(_, folder)| folder.clone());
+        Ok(Self { clump: length(own)?, program: length(program)?, temporary })
     }
 
     /// Opens them, in the order in which the shell expects them.
@@ -52,14 +62,35 @@ impl StagedFiles {
     /// Returns the command that takes them and starts the agent, with these `options` and a space
     /// before them, for any login shell.
     pub(super) fn command(&self, options: &str) -> OsString {
-        let ((_, clump), (_, program)) = (&self.clump, &self.program);
-        let script = format!(
-            "d=$(mktemp -d \"${{TMPDIR:-/tmp}}/clump.XXXXXXXXXX\") || exit 1; trap \"rm -rf $d\" EXIT; \
-             head -c {clump} > \"$d/clump\" && head -c {program} > \"$d/{PROGRAM}\" && \
-             chmod 700 \"$d/clump\" \"$d/{PROGRAM}\" && \"$d/clump\" {AGENT_COMMAND}{options} {STAGED}"
-        );
-        format!("sh -c '{script}'").into()
+        let mut command = OsString::from("sh -c ");
+        command.push(quoted(self.script(options)));
+        command
     }
+
+    /// Returns the text that `sh` runs there. The folder's name may have any bytes in it, and is
+    /// expanded where it is used, inside quotes.
+    fn script(&self, options: &str) -> OsString {
+        let ((_, clump), (_, program)) = (&self.clump, &self.program);
+        let mut script = OsString::from("t=");
+        match &self.temporary {
+            Some(folder) => script.push(quoted(folder)),
+            None => script.push(format!("${{{TEMPORARY}:-/tmp}}")),
+        }
+        script.push(format!(
+            "; d=$(mktemp -d -- \"$t/clump.XXXXXXXXXX\") || exit 1; trap {} EXIT; \
+             head -c {clump} > \"$d/clump\" && head -c {program} > \"$d/{PROGRAM}\" && \
+             chmod 700 -- \"$d/clump\" \"$d/{PROGRAM}\" || exit 1; \
+             [ -x \"$d/clump\" ] || {{ printf \"%s {NOEXEC}\" \"$t\" >&2; exit 126; }}; \
+             \"$d/clump\" {AGENT_COMMAND}{options} {STAGED}",
+            quoted_text("rm -rf -- \"$d\"")
+        ));
+        script
+    }
+}
+
+/// Quotes a text of this file.
+fn quoted_text(text: &str) -> String {
+    quoted(OsStr::new(text)).to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use super::agent_handle::AgentHandle;
 use super::agent_starter::ProcessEnds;
 use super::fork_starter;
 use super::relay_link::{RelayLink, RelayedStart};
-use super::ssh_starter::{Role, SshStarter};
+use super::ssh_starter::{self, Role, SshStarter};
 use super::staged::StagedFiles;
-use crate::spec::JobSpec;
+use super::this_machine::ThisMachine;
+use crate::spec::{JobSpec, Machine};
 use clump_boot::boot::VARIABLES;
-use clump_os::process;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
@@ -50,7 +50,8 @@ pub(super) fn start_agents(spec: &JobSpec, fan_out: usize) -> anyhow::Result<Sta
     };
     let (mut agents, mut relays) = (BTreeMap::new(), Vec::new());
     for node in plan.here() {
-        let started = fork_starter::start_agent(node, node == 0, &without)?.into_agent()?;
+        let reads_input = node == 0 && !spec.keyboard;
+        let started = fork_starter::start_agent(node, reads_input, &without)?.into_agent()?;
         agents.insert(node, AgentHandle::new(started, None, Vec::new())?);
     }
     // This process starts those without ends, and relays the others.
@@ -96,7 +97,8 @@ pub fn commands(spec: &JobSpec) -> anyhow::Result<Vec<StartCommand>> {
     let mut left: Vec<(&Group, Option<&str>)> = plan.groups.iter().map(|of| (of, None)).collect();
     while let Some((group, on)) = left.pop() {
         let machine = plan.machine(group.node).unwrap_or_default();
-        let command = (shell.words(machine, group.role()), on.map(str::to_owned));
+        let words = ssh_starter::with_session(shell.words(machine, group.role()));
+        let command = (words, on.map(str::to_owned));
         all.insert(group.node, command);
         left.extend(group.behind.iter().map(|of| (of, Some(machine))));
     }
@@ -114,6 +116,8 @@ pub(super) fn fan_out_of(config: &clump_boot::Config) -> usize {
 struct StartPlan<'a> {
     spec: &'a JobSpec,
     staged: Option<StagedFiles>,
+    /// The names of the machines of nodes; none: this one.
+    machines: Vec<Option<&'a str>>,
     /// Nodes on other machines, by what the launcher starts.
     groups: Vec<Group>,
 }
@@ -136,7 +140,10 @@ impl<'a> StartPlan<'a> {
     fn new(spec: &'a JobSpec, fan_out: usize) -> anyhow::Result<Self> {
         let stages = spec.remote.stage && !spec.machines.is_empty();
         let staged = stages.then(|| StagedFiles::find(spec)).transpose()?;
-        let mut plan = Self { spec, staged, groups: Vec::new() };
+        let here = ThisMachine::new(&spec.remote);
+        let name = |machine: &'a Machine| Some(&*machine.name).filter(|name| !here.is(name));
+        let machines = spec.machines.iter().map(name).collect();
+        let mut plan = Self { spec, staged, machines, groups: Vec::new() };
         let far: Vec<u32> = plan.nodes().filter(|&node| plan.machine(node).is_some()).collect();
         let can_relay = SshStarter::new(&spec.remote, None).can_relay();
         plan.groups = groups(&far, if can_relay { fan_out } else { far.len() });
@@ -154,8 +161,7 @@ impl<'a> StartPlan<'a> {
 
     /// Returns the name of a node's machine, unless it is this one.
     fn machine(&self, node: u32) -> Option<&'a str> {
-        let machine = self.spec.machines.get(node as usize).map(|machine| machine.name.as_str());
-        machine.filter(|name| *name != "localhost" && *name != process::host_name())
+        self.machines.get(node as usize).copied().flatten()
     }
 }
 
@@ -176,7 +182,6 @@ fn groups(nodes: &[u32], most: usize) -> Vec<Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Machine;
 
     /// Returns the nodes of groups, the most that a process starts, and the steps to the last one.
     fn shape(groups: &[Group]) -> (Vec<u32>, usize, usize) {

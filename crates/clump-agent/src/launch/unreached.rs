@@ -1,6 +1,7 @@
 //! Words for a machine on which no agent came to life: what happened, on which machine, and the
 //! remedy. Pure.
 
+use super::staged::NOEXEC;
 use clump_os::printable::printable_lines;
 
 /// Facts about the attempt.
@@ -12,6 +13,8 @@ pub(super) struct Attempt<'a> {
     pub(super) starter: Option<&'a str>,
     /// The name of the program that was to reach it.
     pub(super) shell: &'a str,
+    /// The command by which the user sees what clump says there.
+    pub(super) trial: &'a str,
     /// The path of clump there.
     pub(super) clump: &'a str,
     /// The code with which that program ended, if it did.
@@ -28,7 +31,7 @@ pub(super) struct Attempt<'a> {
 const MAX_LINES: usize = 4;
 
 /// Parts of what OpenSSH says, in lower case, and the remedy for each.
-const REMEDIES: [(&str, &str); 9] = [
+const REMEDIES: [(&str, &str); 10] = [
     (
         "remote host identification has changed",
         "another machine answers by that name, or it was set up anew: if it was, `ssh-keygen -R MACHINE`",
@@ -53,15 +56,21 @@ const REMEDIES: [(&str, &str); 9] = [
     ("network is unreachable", "no network of this machine leads there"),
     ("timed out", "that machine is down, or a firewall swallows what goes to its sshd"),
     ("no space left", "make room on that machine's disk"),
+    ("mktemp:", TEMPORARY),
 ];
+
+/// The remedy for a folder of temporary files that does not do.
+const TEMPORARY: &str = "name another folder for temporary files: TMPDIR on that machine, or `--env TMPDIR=DIR` for all";
 
 /// Explains it, and returns the code to exit with.
 pub(super) fn explain(attempt: &Attempt<'_>) -> (String, u8) {
-    let Attempt { machine, starter, shell, clump, code, errors, output, waited_s } = attempt;
+    let Attempt { machine, starter, shell, trial, clump, code, errors, output, waited_s } = attempt;
     let said = errors.to_lowercase();
-    let known = REMEDIES.iter().find(|(part, _)| said.contains(part));
+    // With these codes it is the machine's shell that speaks.
+    let known = REMEDIES.iter().filter(|_| !matches!(code, Some(126 | 127)));
+    let known = known.clone().find(|(part, _)| said.contains(part));
     let from = starter.map_or(String::new(), |starter| format!(" from machine {starter}"));
-    let mut on_there = format!("`{shell} {machine} {clump} --version` shows what happens there");
+    let mut on_there = format!("`{trial}` shows what happens there");
     if let Some(starter) = starter {
         on_there.push_str(&format!(
             "; {starter} starts it, unless this machine does (CLUMP_START_FAN_OUT)"
@@ -85,9 +94,14 @@ pub(super) fn explain(attempt: &Attempt<'_>) -> (String, u8) {
             "install the same build there; `--agent PATH` says where it is, and `--stage` copies it there".into(),
             127,
         ),
+        (_, _, Some(126)) if errors.contains(NOEXEC) => (
+            format!("machine {machine} starts no programs in its folder for temporary files (--stage)"),
+            TEMPORARY.into(),
+            126,
+        ),
         (_, _, Some(126)) => (
             format!("machine {machine} cannot run `{clump}`"),
-            "it is no program for that machine, or not executable there (chmod +x)".into(),
+            "it is no program for that machine, or not executable there (chmod +x, or a file system mounted noexec)".into(),
             126,
         ),
         (_, _, Some(code)) => (
@@ -129,7 +143,8 @@ mod tests {
     fn of(code: Option<u8>, errors: &str, output: &str) -> (String, u8) {
         let (machine, shell, clump) = ("b", "ssh", "/usr/bin/clump");
         let starter = None;
-        explain(&Attempt { machine, starter, shell, clump, code, errors, output, waited_s: None })
+        let (trial, waited_s) = ("ssh b /usr/bin/clump --version", None);
+        explain(&Attempt { machine, starter, shell, trial, clump, code, errors, output, waited_s })
     }
 
     #[test]
@@ -148,6 +163,9 @@ mod tests {
             (1, "mkdir: cannot create: No space left on device", "room"),
             (127, "sh: 1: /usr/bin/clump: not found", "install the same build there"),
             (126, "sh: 1: /usr/bin/clump: Exec format error", "no program for that machine"),
+            (126, "sh: 1: /usr/bin/clump: Permission denied", "chmod +x"),
+            (126, "/tmp runs no programs (noexec)", "--env TMPDIR=DIR"),
+            (1, "mktemp: failed to create directory: No such file or directory", "TMPDIR"),
             (1, "", "ssh b /usr/bin/clump --version"),
         ] {
             let (text, exit) = of(Some(code), errors, "");
