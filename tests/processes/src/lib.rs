@@ -443,4 +443,8 @@ pub mod signals {
     pub const QUIT: u8 = 3;
     /// Stops a process.
     pub const STOP: u8 = 19;
+    /// The signal of Ctrl-Z.
+    pub const TERMINAL_STOP: u8 = 20;
+    /// A signal whose meaning is the program's.
+    pub const USER_1: u8 = 10;
 }

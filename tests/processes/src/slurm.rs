@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 /// Programs that it takes, and the packages that have them.
 const PROGRAMS: [&str; 4] = ["slurmctld", "slurmd", "munged", "srun"];
 const PACKAGES: &str = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge";
+/// Processors of each node, unless they are this machine's.
+const CPUS: usize = 4;
 /// Bytes of the key.
 const KEY_BYTES: usize = 1024;
 
@@ -32,6 +34,21 @@ impl SlurmCluster {
     /// # Panics
     /// Panics if it is possible, and fails.
     pub fn start() -> Result<Self, String> {
+        Self::with(("task/none", CPUS))
+    }
+
+    /// Starts one that binds tasks to processors, of which its nodes have those of this machine.
+    ///
+    /// # Errors
+    /// As [`SlurmCluster::start`].
+    ///
+    /// # Panics
+    /// As [`SlurmCluster::start`].
+    pub fn with_affinity() -> Result<Self, String> {
+        Self::with(("task/affinity", clump_os::topology::usable_cores()))
+    }
+
+    fn with(tasks: (&str, usize)) -> Result<Self, String> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if !status.lines().any(|line| line.starts_with("Uid:\t0\t")) {
             return Err("Slurm's daemons want root".into());
@@ -68,7 +85,7 @@ impl SlurmCluster {
             return Err("there is no user munge, which Debian's package makes".into());
         }
         let conf = folder.path().join("slurm.conf");
-        std::fs::write(&conf, configuration(folder.path())).expect("a configuration");
+        std::fs::write(&conf, configuration(folder.path(), tasks)).expect("a configuration");
         let at = |name: &str, option: &str| format!("--{option}={}", munge.join(name).display());
         let mut keys = Command::new("setpriv");
         keys.args(["--reuid=munge", "--clear-groups", "munged", "--foreground", "--force"]);
@@ -103,7 +120,7 @@ impl SlurmCluster {
     }
 }
 
-fn configuration(folder: &Path) -> String {
+fn configuration(folder: &Path, (plugin, cpus): (&str, usize)) -> String {
     let ports: Vec<TcpListener> =
         (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
     let ports: Vec<u16> =
@@ -124,7 +141,7 @@ SlurmdPidFile={at}/%n.pid
 SlurmctldLogFile={at}/ctld.log
 SlurmdLogFile={at}/%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin={plugin}
 JobAcctGatherType=jobacct_gather/none
 SchedulerType=sched/builtin
 SelectType=select/cons_tres
@@ -133,8 +150,8 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
 TmpFS={at}/tmp-%n
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.11 Port={} CPUs=4 State=UNKNOWN
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.12 Port={} CPUs=4 State=UNKNOWN
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.11 Port={} CPUs={cpus} State=UNKNOWN
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.12 Port={} CPUs={cpus} State=UNKNOWN
 PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 ",
         ports[0], ports[1], ports[2]

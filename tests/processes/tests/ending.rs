@@ -1,5 +1,6 @@
 //! Jobs that are told to end, and the deaths of their watchers.
 
+use clump_os::procfs::Process;
 use clump_process_tests::{Folder, Job, Running, signals, until};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,7 @@ fn one_interrupt_ends_the_job() {
         (signals::INTERRUPT, 130, "SIGINT"),
         (signals::TERMINATE, 143, "SIGTERM"),
         (signals::HANGUP, 129, "SIGHUP"),
+        (signals::QUIT, 131, "SIGQUIT"),
     ] {
         let folder = Folder::new();
         let job = stuck(&folder, "");
@@ -158,6 +160,78 @@ fn what_a_caller_ignores_for_good_ends_nothing() {
     let masks: Vec<u64> = masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect();
     let hangup = 1_u64 << (signals::HANGUP - 1);
     assert!(masks.len() == 2 && masks.iter().all(|mask| mask & hangup != 0), "{}", ended.out);
+}
+
+#[test]
+fn signals_whose_meaning_is_the_programs_reach_every_rank() {
+    let user_2 = 12;
+    for options in ["-n 3", "-n 3 --nodes 2"] {
+        for (signal, name) in [(signals::USER_1, "USR1"), (user_2, "USR2"), (24, "XCPU")] {
+            let folder = Folder::new();
+            let script = format!(
+                "trap 'echo got {name}; exit 0' {name}; : > $0/ready-$CLUMP_RANK; while :; do sleep 0.01; done"
+            );
+            let words = ["-c".into(), script.into(), folder.path().into()];
+            let job = Job::of_program(options, "sh", words).start();
+            job.await_ready(folder.path(), 0..3);
+            job.signal(job.launcher(), signal);
+            let ended = job.finish();
+            ended.expect(0, &[]);
+            assert_eq!(ended.out, format!("got {name}\n").repeat(3), "{options}: {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn agents_outlive_signals_that_are_sent_to_all_processes_of_a_job() {
+    let folder = Folder::new();
+    let until_file = folder.path().join("end");
+    let args =
+        format!("talk 0 --ready {} --until {}", folder.path().display(), until_file.display());
+    let job = Job::of("-n 4 --nodes 2", &args).start();
+    job.await_ready(folder.path(), 0..4);
+    job.agents(2).into_iter().for_each(|agent| job.signal(agent, signals::USER_1));
+    std::fs::write(until_file, "").unwrap();
+    job.finish().expect_clean();
+}
+
+#[test]
+fn ctrl_z_stops_ranks_and_launcher_until_they_are_continued() {
+    for options in ["-n 4", "-n 4 --nodes 2"] {
+        let folder = Folder::new();
+        let until_file = folder.path().join("end");
+        let args =
+            format!("talk 0 --ready {} --until {}", folder.path().display(), until_file.display());
+        let job = Job::of(options, &args).start();
+        job.await_ready(folder.path(), 0..4);
+        let all = || job.ranks().into_iter().map(|(_, pid)| pid).chain([job.launcher()]);
+        let is_stopped = |pid| Process::read(pid).is_some_and(|process| process.state == 'T');
+        for _ in 0..2 {
+            job.signal(job.launcher(), signals::TERMINAL_STOP);
+            until("all to be stopped", || {
+                (all().count() == 5 && all().all(is_stopped)).then_some(())
+            });
+            job.signal(job.launcher(), signals::CONTINUE);
+            until("all to go on", || (!all().any(is_stopped)).then_some(()));
+        }
+        std::fs::write(until_file, "").unwrap();
+        job.finish().expect_clean();
+    }
+}
+
+#[test]
+fn a_suspended_job_that_is_told_to_end_leaves_nothing() {
+    for (signal, code) in [(signals::TERMINATE, 143), (signals::KILL, -9)] {
+        let folder = Folder::new();
+        let job = stuck(&folder, "");
+        job.signal(job.launcher(), signals::TERMINAL_STOP);
+        until("the launcher to be stopped", || {
+            Process::read(job.launcher()).filter(|launcher| launcher.state == 'T')
+        });
+        job.signal(job.launcher(), signal);
+        job.signal(job.launcher(), signals::CONTINUE);
+        assert_eq!(job.finish().code, code);
+    }
 }
 
 /// Runs a copy of `sleep` under a name that is no text, also where the kernel cuts it, and one

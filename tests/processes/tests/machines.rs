@@ -1,7 +1,7 @@
 //! Jobs on several machines, by a program that stands for `ssh`.
 
 use clump_process_tests::far::{FakeShell, agents_on};
-use clump_process_tests::{Folder, Job, signals, until};
+use clump_process_tests::{Folder, Job, MARK, signals, until};
 use std::time::Duration;
 
 /// Longest time until a job that cannot begin has ended.
@@ -227,7 +227,7 @@ fn rank_0_reads_the_input_of_the_launcher_from_a_pipe_and_from_a_file() {
 }
 
 #[test]
-fn input_that_rank_0_does_not_read_is_hardly_consumed_and_delays_nothing() {
+fn input_that_rank_0_does_not_read_is_left_and_delays_nothing() {
     let far = FakeShell::new();
     let file = far.folder().join("input");
     std::fs::write(&file, vec![b'x'; 3_000_000]).unwrap();
@@ -241,7 +241,217 @@ fn input_that_rank_0_does_not_read_is_hardly_consumed_and_delays_nothing() {
     );
     let ended = Job::any("sh").with_args(&["-c", &line]).finish();
     let left: usize = ended.out.trim().parse().unwrap();
-    assert!(left >= 3_000_000 - 2 * (256 << 10), "{left} bytes are left: {}", ended.err);
+    assert_eq!(left, 3_000_000, "{}", ended.err);
+}
+
+#[test]
+fn a_loop_over_the_lines_of_its_input_starts_a_job_for_each() {
+    let far = FakeShell::new();
+    let file = far.folder().join("list");
+    std::fs::write(&file, "one\ntwo\nthree\n").unwrap();
+    let clump = clump_process_tests::program("clump-under-test").display().to_string();
+    let shell = far.folder().join("fake-ssh").display().to_string();
+    let list = file.display();
+    let job = |words: &str| format!("{clump} run --ssh {shell} --hosts a:1,b:1 {words}");
+    let each =
+        format!("while read x; do {}; done", job("sh -c \"[ $CLUMP_RANK = 1 ] || echo $x\""));
+    let each = each.replace("$CLUMP_RANK", "\\$CLUMP_RANK");
+    for line in [format!("{each} < {list}"), format!("cat {list} | {each}")] {
+        let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+        assert_eq!(ended.out, "one\ntwo\nthree\n", "{line}: {}", ended.err);
+    }
+    // A rank that takes a part leaves the rest.
+    let takes = job("sh -c \"[ \\$CLUMP_RANK = 1 ] || { read x; echo got \\$x; }\"");
+    for line in
+        [format!("{{ {takes}; cat; }} < {list}"), format!("cat {list} | {{ {takes}; cat; }}")]
+    {
+        let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+        assert_eq!(ended.out, "got one\ntwo\nthree\n", "{line}: {}", ended.err);
+    }
+}
+
+/// Bytes that a shell takes for more than themselves, in a folder's name. The clean-up of a name
+/// cut at its blank would remove its neighbour `keep`.
+const HARD_NAMES: [&[u8]; 9] = [
+    b"keep me",
+    b"keep\nme",
+    b"keep; rm -rf keep",
+    b"$(rm -rf keep)",
+    b"`rm -rf keep`",
+    b"it's \"quoted\"",
+    b"*",
+    b"-rf",
+    b"keep\xff me",
+];
+
+#[test]
+fn staging_creates_and_removes_its_own_folder_whatever_the_folder_for_temporary_files_is_called() {
+    use std::os::unix::ffi::OsStrExt;
+    let script = format!(
+        "cd $(dirname \"$0\")/far; \
+         exec env -i PATH=/usr/bin:/bin {MARK}=\"${MARK}\" MACHINE=\"$machine\" \
+         TMPDIR=\"$(cat name)\" sh -c \"$command\""
+    );
+    let far = FakeShell::with_script(&script);
+    let folder = far.folder().join("far");
+    std::fs::create_dir_all(folder.join("keep")).unwrap();
+    std::fs::write(folder.join("keep/me"), "precious").unwrap();
+    for (at, name) in HARD_NAMES.iter().enumerate() {
+        let name = std::ffi::OsStr::from_bytes(name);
+        let own = folder.join(name);
+        std::fs::create_dir(&own).unwrap();
+        // From the root, and from where the shell is.
+        let named = if at % 2 == 0 { own.clone() } else { name.into() };
+        std::fs::write(folder.join("name"), named.as_os_str().as_bytes()).unwrap();
+        // As the machine has it, or as the user names it for all.
+        let job = far.job_of("--hosts b:1 --stage", &["true"]);
+        let ended = job.finish();
+        ended.expect_clean();
+        assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0, "{name:?}");
+        std::fs::write(folder.join("name"), "/no/such/folder").unwrap();
+        let mut given = std::ffi::OsString::from("TMPDIR=");
+        given.push(&own);
+        let job = far.command("run --hosts b:1 --stage").with(|command| {
+            command.arg("--env").arg(given).arg("true");
+        });
+        job.finish().expect_clean();
+        assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0, "{name:?}");
+        std::fs::remove_dir(&own).unwrap();
+        assert_eq!(std::fs::read(folder.join("keep/me")).unwrap(), b"precious", "{name:?}");
+    }
+    let ended = far.job_of("--hosts b:1 --stage", &["true"]).finish();
+    ended.expect(125, &["machine b", "mktemp", "--env TMPDIR=DIR"]);
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_runs_no_programs_is_named() {
+    let script = "mkdir -p $0.tmp; exec unshare --user --map-root-user --mount sh -c \
+         'mount -t tmpfs -o noexec none \"$1\" && TMPDIR=\"$1\" exec sh -c \"$2\"' sh $0.tmp \"$command\"";
+    let far = FakeShell::with_script(script);
+    let tried = Job::any("unshare").with_args(&["--user", "--map-root-user", "--mount", "true"]);
+    let tried = tried.finish();
+    if tried.code != 0 {
+        println!("SKIPPED: no mount namespace without privileges here: {}", tried.err);
+        return;
+    }
+    let ended = far.job_of("--hosts b:1 --stage", &["true"]).finish();
+    ended.expect(126, &["machine b starts no programs", "runs no programs (noexec)", "TMPDIR=DIR"]);
+    assert!(!ended.err.contains("ssh-copy-id"), "{}", ended.err);
+}
+
+#[test]
+fn an_agent_that_dies_before_it_has_a_job_is_noticed_at_once_and_named() {
+    let far =
+        FakeShell::with_script("[ $machine = a ] && while [ ! -e $0.go ]; do sleep 0.01; done");
+    let job = far.job("--hosts a:2,b:2", "barrier 1").start();
+    let agent = until("the agent", || agents_on(&job, "b").first().copied());
+    let client = until("the client", || {
+        let is_it = |p: &clump_os::procfs::Process| {
+            let machine = clump_os::procfs::variable(p.pid, "MACHINE");
+            p.parent == job.launcher() && machine.is_some_and(|name| name == "b")
+        };
+        job.processes().iter().find(|p| is_it(p)).map(|p| p.pid)
+    });
+    until("its hello", || {
+        let io = std::fs::read_to_string(format!("/proc/{agent}/io")).unwrap();
+        (!io.contains("wchar: 0\n")).then_some(())
+    });
+    job.signal(agent, signals::KILL);
+    until("its client to be gone", || {
+        clump_os::procfs::Process::read(client).is_none().then_some(())
+    });
+    std::fs::write(far.folder().join("fake-ssh.go"), "").unwrap();
+    let ended = job.finish();
+    ended.expect(125, &["b", "signal 9"]);
+    assert!(!ended.err.contains("hangs"), "{}", ended.err);
+    assert!(ended.took < Duration::from_secs(7), "{:?}", ended.took);
+}
+
+#[test]
+fn ctrl_z_holds_a_job_over_machines_for_as_long_as_the_user_likes() {
+    let far = FakeShell::new();
+    let folder = Folder::new();
+    let end = folder.path().join("end");
+    let args = format!("talk 0 --ready {} --until {}", folder.path().display(), end.display());
+    let job = far.job("--hosts a:2,b:2", &args).with(|command| {
+        command.env("CLUMP_NODE_TIMEOUT_MS", "300");
+    });
+    let job = job.start();
+    job.await_ready(folder.path(), 0..4);
+    let start = clump_os::clock::instant();
+    job.signal(job.launcher(), signals::TERMINAL_STOP);
+    let is_stopped = |p: &clump_os::procfs::Process| p.state == 'T';
+    let stopped = || job.processes().into_iter().filter(is_stopped).count();
+    until("ranks and launcher to be stopped", || (stopped() == 5).then_some(()));
+    // Agents that miss their launcher end their ranks after 15 timeouts.
+    until("20 timeouts", || (start.elapsed() > Duration::from_secs(6)).then_some(()));
+    assert_eq!(stopped(), 5);
+    job.signal(job.launcher(), signals::CONTINUE);
+    until("all to go on", || (stopped() == 0).then_some(()));
+    std::fs::write(end, "").unwrap();
+    job.finish().expect_clean();
+}
+
+#[test]
+fn a_machine_whose_links_are_down_is_named_and_no_firewall() {
+    let far = FakeShell::with_script(
+        "[ $machine = b ] && exec unshare --user --map-root-user --net sh -c \
+         'ip link set lo up; exec sh -c \"$1\"' sh \"$command\"",
+    );
+    let tried =
+        Job::any("unshare").with_args(&["--user", "--map-root-user", "--net", "ip", "link"]);
+    let tried = tried.finish();
+    if tried.code != 0 {
+        println!("SKIPPED: no network namespace without privileges here: {}", tried.err);
+        return;
+    }
+    let ended = far.job("--hosts a:1,b:1", "barrier 1").finish();
+    ended.expect(125, &["offers no address but those of loopback", "ip link set NAME up"]);
+    assert!(!ended.err.contains("firewall"), "{}", ended.err);
+}
+
+#[test]
+fn a_name_that_resolves_late_is_tried_again() {
+    let why = "ssh: Could not resolve hostname b: Name or service not known";
+    let far = FakeShell::with_script(&format!(
+        "[ $machine = b ] && [ ! -e $0.2 ] && {{ [ -e $0.1 ] && : > $0.2; : > $0.1; echo '{why}' >&2; exit 255; }}"
+    ));
+    far.job("--hosts a:2,b:2", "barrier 3").finish().expect_clean();
+    let never = FakeShell::with_script(&format!(
+        "[ $machine = b ] && {{ echo x >> $0.tries; echo '{why}' >&2; exit 255; }}"
+    ));
+    let ended = never.job("--hosts a:2,b:2", "barrier 3").finish();
+    ended.expect(125, &["machine b cannot be reached", "no machine has that name"]);
+    let tries = std::fs::read_to_string(never.folder().join("fake-ssh.tries")).unwrap();
+    assert_eq!(tries.lines().count(), 4);
+}
+
+#[test]
+fn this_machine_takes_no_shell_by_whatever_name() {
+    let far = FakeShell::with_script("[ $machine = b ] || exit 9");
+    let own = clump_os::interface_address::all().into_iter().map(|one| one.address);
+    let address = own.filter(|address| address.is_ipv4() && !address.is_loopback()).min();
+    let Some(address) = address else {
+        println!("SKIPPED: this machine has no address but loopback's");
+        return;
+    };
+    far.job(&format!("--hosts {address}:2,b:2"), "barrier 3").finish().expect_clean();
+}
+
+#[test]
+fn clump_is_found_by_the_link_that_called_it_where_its_own_path_is_not_there() {
+    let clump = clump_process_tests::program("clump-under-test");
+    let far = FakeShell::with_script(&format!(
+        "command=$(printf %s \"$command\" | sed 's,{},/no/such/clump,')",
+        clump.display()
+    ));
+    let link = far.folder().join("clump of today");
+    std::os::unix::fs::symlink(&clump, &link).unwrap();
+    let prog = clump_process_tests::program("prog").display().to_string();
+    let shell = far.folder().join("fake-ssh").display().to_string();
+    let words = ["run", "--ssh", &shell, "--hosts", "b:2", &prog, "barrier", "3"];
+    Job::any(&link).with_args(&words).finish().expect_clean();
+    Job::any(&clump).with_args(&words).finish().expect(127, &["machine b has no clump at"]);
 }
 
 #[test]

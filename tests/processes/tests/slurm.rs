@@ -83,3 +83,33 @@ fn an_allocation_gives_the_machines() {
     job.signal(launcher.expect("the launcher"), signal::KILL);
     job.finish();
 }
+
+#[test]
+fn ranks_get_all_processors_of_their_node_whatever_tasks_are_bound_to() {
+    let cluster = match SlurmCluster::with_affinity() {
+        Ok(cluster) => cluster,
+        Err(why) => return println!("SKIPPED: {why}"),
+    };
+    let all = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        lines.map(|list| list.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let own = allowed(&all);
+    if clump_os::topology::usable_cores() < 2 {
+        return println!("SKIPPED: one processor, to which all is bound");
+    }
+    let clump = program("clump-under-test").display().to_string();
+    for options in ["-N2 --ntasks-per-node=1 --cpus-per-task=2", "-N2 --ntasks-per-node=2"] {
+        let more = ["--exclusive", "--quiet", &clump, "run"];
+        let words: Vec<&str> = options.split(' ').chain(more).collect();
+        let job = cluster.job("salloc", &words).with_args(&["grep", "Cpus_", "/proc/self/status"]);
+        let ended = job.with(|command| {
+            command.env("SLURM_CPU_BIND", "cores");
+        });
+        let ended = ended.finish();
+        assert_eq!(ended.code, 0, "{options}: {}", ended.err);
+        let ranks = allowed(&ended.out);
+        assert!(ranks.len() >= 2 && ranks.iter().all(|one| *one == own[0]), "{options}: {ranks:?}");
+    }
+}

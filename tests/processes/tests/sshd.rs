@@ -249,6 +249,24 @@ fn what_ssh_cannot_do_is_said_with_the_machine_and_a_remedy() {
 }
 
 #[test]
+fn settings_of_the_user_for_other_sessions_do_not_reach_the_agents() {
+    let Some(machines) = Machines::here(&MachinePlan::alike(2)) else { return };
+    let own = std::fs::read_to_string(machines.shared().join("../ssh_config")).unwrap();
+    let prog = program("prog").display().to_string();
+    for setting in [
+        "RemoteCommand echo mine",
+        "RequestTTY force",
+        "StdinNull yes",
+        "ForkAfterAuthentication yes",
+        "SessionType none",
+    ] {
+        std::fs::write(machines.shared().join("config"), format!("{setting}\n{own}")).unwrap();
+        let options = ["run", "--ssh", "ssh -F {shared}/config", "--hosts", "m1:2,m2:2"];
+        machines.job(&[&options[..], &[&prog, "talk", "3"]].concat()).finish().expect_clean();
+    }
+}
+
+#[test]
 fn a_machine_that_hangs_at_the_start_ends_the_job() {
     let Some(machines) = Machines::here(&MachinePlan::alike(2)) else { return };
     machines.on("m2", &["ip", "link", "set", "eth0", "down"]).unwrap();

@@ -113,3 +113,22 @@ fn a_key_shows_what_ranks_wait_for() {
     job.signal(job.launcher(), signals::INTERRUPT);
     job.finish().expect(130, &[]);
 }
+
+#[test]
+fn what_is_typed_reaches_rank_0_of_a_job_in_the_foreground() {
+    let clump = program("clump-under-test").display().to_string();
+    let script = "[ $CLUMP_RANK = 1 ] || { read x; echo got $x; read x || echo no more; }";
+    for options in ["-n 2", "-n 2 --nodes 2"] {
+        let line = format!("{clump} run {options} sh -c '{script}'; echo ended; cat");
+        let Some(terminal) = Terminal::open((80, 24), &line) else { return };
+        terminal.tell(&["send-keys", "a line", "Enter", "C-d"]);
+        let shows = |what: &str| {
+            until(what, || terminal.lines().iter().any(|line| line == what).then_some(()));
+        };
+        ["got a line", "no more", "ended"].into_iter().for_each(shows);
+    }
+    // One in the background leaves the terminal to others, and is not stopped.
+    let line = format!("bash -c 'set -m; {clump} run -n 2 true & wait; echo ended; cat'");
+    let Some(terminal) = Terminal::open((80, 24), &line) else { return };
+    until("the end", || terminal.lines().iter().any(|line| line == "ended").then_some(()));
+}
