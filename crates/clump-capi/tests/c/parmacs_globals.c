@@ -1,5 +1,7 @@
 /* Globals that are stored in while workers run, as programs for threads do: one by a worker, one by
  * main, one by all. Other ranks do not see that. */
+#include <clump/parmacs.h>
+
 MAIN_ENV
 
 static struct {

@@ -1,6 +1,7 @@
 /* A program as those of SPLASH are written: macros without semicolons, nodes of allocations, input
  * and allocations before MAIN_INITENV, a stream that main has set, output of workers that nobody
  * flushes, large variables that nobody uses. */
+#include <clump/parmacs.h>
 #include <stdio.h>
 #include <stdlib.h>
 
