@@ -13,9 +13,11 @@ mod meeting;
 mod processor_waits;
 mod relay_link;
 mod relayed_process;
+mod retries;
 pub(crate) mod ssh_starter;
 pub(crate) mod staged;
 mod start_tree;
+mod suspension;
 mod this_machine;
 mod unreached;
 mod user_signals;
@@ -47,7 +49,7 @@ use start_tree::{StartedAgents, fan_out_of, start_agents};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::time::Duration;
-use user_signals::Suspension;
+use suspension::Suspension;
 
 /// Meanings of tokens in the poller; the lower half is a node.
 mod token {
@@ -139,7 +141,7 @@ struct Launcher {
 impl Launcher {
     fn start(spec: &JobSpec, config: &Config, display: &Display) -> anyhow::Result<Self> {
         signal::set_own()?;
-        let signals = Signals::block(&user_signals::taken())?;
+        let signals = Signals::block(&suspension::taken())?;
         let printer = Printer::new(display, spec.ranks)?;
         process::adopt_orphans()?;
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();

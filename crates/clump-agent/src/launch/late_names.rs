@@ -1,18 +1,11 @@
 //! Machines whose names resolve late: a name server does not know a machine at once that was set up
-//! a moment ago, as a worker of Kubernetes. What was to reach one is started again.
+//! a moment ago, as a worker of Kubernetes. What was to reach one is started again. Pure.
 
-use super::agent_handle::AgentHandle;
-use super::ssh_starter::{Role, SshStarter};
-use super::staged::StagedFiles;
-use super::{Launcher, token};
-use clump_boot::boot::VARIABLES;
-use clump_os::clock;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
 /// Times between tries, while the answer is that there is no such name; after the last it counts.
 const PAUSES_NS: [u64; 3] = [300_000_000, 700_000_000, 1_500_000_000];
-/// The same, while the name server gives no answer.
+/// Times between tries while the name server gives no answer.
 const UNANSWERED_NS: [u64; 5] = [1_000_000_000; 5];
 
 /// Machines to be tried again.
@@ -34,7 +27,7 @@ impl LateNames {
     }
 
     /// Plans the next try of a machine, of which `said` is what was heard instead.
-    fn plan(&mut self, node: usize, said: &str, now_ns: u64) {
+    pub(super) fn plan(&mut self, node: usize, said: &str, now_ns: u64) {
         let (tries, at) = self.next.entry(node).or_default();
         if at.is_none() {
             let is_unanswered = said.contains("temporary failure");
@@ -45,46 +38,13 @@ impl LateNames {
     }
 
     /// Returns the nodes whose time has come.
-    fn due(&mut self, now_ns: u64) -> Vec<usize> {
+    pub(super) fn due(&mut self, now_ns: u64) -> Vec<usize> {
         let due = self.next.iter_mut().filter(|(_, (_, at))| at.is_some_and(|at| at <= now_ns));
         due.map(|(&node, (_, at))| {
             *at = None;
             node
         })
         .collect()
-    }
-}
-
-impl Launcher {
-    /// Starts what reaches machines again whose names were not known, if their time has come.
-    pub(super) fn retry_late_names(&mut self) -> anyhow::Result<()> {
-        let now_ns = clock::now_ns();
-        for (node, link) in self.agents.iter().enumerate() {
-            // What relays start is theirs.
-            let is_over = link.hello().is_none() && link.exit().is_some() && link.pid().is_some();
-            let said = if is_over { link.said().1.to_lowercase() } else { String::new() };
-            if said.contains("could not resolve hostname") {
-                self.late_names.plan(node, &said, now_ns);
-            }
-        }
-        for node in self.late_names.due(now_ns) {
-            let Some(name) = self.agents.get(node).and_then(|link| link.machine()) else {
-                continue;
-            };
-            let name = name.to_owned();
-            let stages = self.spec.remote.stage;
-            let staged = stages.then(|| StagedFiles::find(&self.spec)).transpose()?;
-            let uploads = staged.as_ref().map(StagedFiles::open).transpose()?.unwrap_or_default();
-            let shell = SshStarter::new(&self.spec.remote, staged.as_ref());
-            let without = VARIABLES.map(OsString::from);
-            let started = shell.start_client(&name, Role::Agent, &without)?.into_agent()?;
-            let mut link = AgentHandle::new(started, Some(name), uploads)?;
-            let low = node as u64;
-            let tokens = (token::AGENT | low, token::END | low, token::ERRORS | low);
-            link.watch(&self.poller, tokens)?;
-            self.agents[node] = link;
-        }
-        Ok(())
     }
 }
 

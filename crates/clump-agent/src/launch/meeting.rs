@@ -5,7 +5,7 @@ use super::agent_handle::AgentHandle;
 use super::input::InputReader;
 use super::ssh_starter::SshStarter;
 use super::unreached::{self, Attempt};
-use super::{Launcher, OWN_FAILURE, SWEEP_NS, token, user_signals, wired};
+use super::{Launcher, OWN_FAILURE, SWEEP_NS, suspension, token, wired};
 use crate::coordinator::Coordinator;
 use crate::frame::{Frame, Key};
 use crate::hello::Hello;
@@ -41,7 +41,7 @@ impl Launcher {
                 return Ok(Some(self.abandon(code, JobEnd::Refused { why, code })));
             }
             match self.signals.next() {
-                Some(signal::TERMINAL_STOP) => begin_ns += user_signals::stop_self(),
+                Some(signal::TERMINAL_STOP) => begin_ns += suspension::stop_self(),
                 Some(signal) if signal::ENDS.contains(&signal) => {
                     let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed: 0 };
                     return Ok(Some(self.abandon(128_u8.saturating_add(signal), ending)));

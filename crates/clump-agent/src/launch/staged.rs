@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Name of the program in that folder, beside `clump`.
 pub(crate) const PROGRAM: &str = "program";
 
-/// What the shell says of a folder in which it cannot start programs.
+/// Words of the shell about a folder in which it cannot start programs.
 pub(super) const NOEXEC: &str = "runs no programs (noexec)";
 /// Variable with the folder for temporary files.
 const TEMPORARY: &str = "TMPDIR";

@@ -5,7 +5,7 @@ use crate::spec::RemoteStart;
 use clump_os::{interface_address, process};
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// What is known of this machine.
+/// The names and addresses of this machine.
 #[derive(Debug)]
 pub(super) struct ThisMachine {
     host_name: String,

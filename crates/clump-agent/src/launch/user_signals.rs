@@ -1,54 +1,15 @@
 //! Signals to the launcher, of a terminal, a user or a batch system: those that end the job, those
 //! whose meaning is the program's, which ranks get, and Ctrl-Z, which stops ranks and launcher.
 //!
-//! SIGKILL and SIGSTOP cannot be taken: agents end their ranks when the launcher is gone, or when it
-//! has given no sign for long.
+//! SIGKILL and SIGSTOP cannot be taken: agents end their ranks when the launcher is gone, or when
+//! it has given no sign for long.
 
 use super::Launcher;
 use super::agent_handle::AgentHandle;
+use super::suspension::{Suspension, stop_self};
 use crate::frame::Frame;
 use clump_control::EndRequest;
 use clump_os::{clock, signal};
-use std::collections::BTreeSet;
-
-/// Longest time that agents get to stop their ranks before the launcher stops all the same.
-const STOP_WITHIN_NS: u64 = 2_000_000_000;
-
-/// Returns the signals that a launcher takes. Those that nohup or a shell had this process ignore
-/// stay ignored. A launcher in the background that reads the terminal gets an error instead of one.
-pub(super) fn taken() -> Vec<u8> {
-    let others = [signal::TERMINAL_STOP, signal::TERMINAL_INPUT];
-    let all = signal::ENDS.into_iter().chain(signal::OF_PROGRAMS).chain(others);
-    all.filter(|&signal| !signal::is_ignored(signal)).collect()
-}
-
-/// Stops this process until it is continued; returns the time that this took, in ns.
-pub(super) fn stop_self() -> u64 {
-    let before_ns = clock::now_ns();
-    // To the thread that calls, so that it has stopped, with all others, when the call returns.
-    let _ = signal::to_this_thread(signal::STOP);
-    clock::now_ns().saturating_sub(before_ns)
-}
-
-/// The time in which agents stop their ranks.
-#[derive(Debug)]
-pub(super) struct Suspension {
-    deadline_ns: u64,
-    /// Nodes that have not stopped theirs.
-    waits_for: BTreeSet<usize>,
-}
-
-impl Suspension {
-    /// Returns the time when the launcher stops in any case.
-    pub(super) fn deadline_ns(&self) -> u64 {
-        self.deadline_ns
-    }
-
-    /// Records that the agent of a node has stopped its ranks.
-    pub(super) fn note_suspended(&mut self, node: usize) {
-        self.waits_for.remove(&node);
-    }
-}
 
 impl Launcher {
     /// Handles the signals that have come.
@@ -76,9 +37,8 @@ impl Launcher {
             return Ok(());
         }
         let running = self.agents.iter().enumerate().filter(|(_, link)| link.end().is_none());
-        let waits_for = running.map(|(node, _)| node).collect();
-        let deadline_ns = clock::now_ns().saturating_add(STOP_WITHIN_NS);
-        self.suspension = Some(Suspension { deadline_ns, waits_for });
+        let nodes = running.map(|(node, _)| node).collect();
+        self.suspension = Some(Suspension::new(nodes, clock::now_ns()));
         self.say_to_agents(&Frame::Suspend)
     }
 
@@ -87,8 +47,7 @@ impl Launcher {
         let agents = &self.agents;
         let runs = |node: &usize| agents.get(*node).is_some_and(|link| link.end().is_none());
         let Some(suspension) = &mut self.suspension else { return Ok(()) };
-        suspension.waits_for.retain(runs);
-        if !suspension.waits_for.is_empty() && suspension.deadline_ns > clock::now_ns() {
+        if !suspension.is_over(runs, clock::now_ns()) {
             return Ok(());
         }
         self.suspension = None;
