@@ -3,4 +3,5 @@
 
 mod c_snippets;
 mod commands;
+mod facade;
 mod rust_snippets;
