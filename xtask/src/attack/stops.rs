@@ -15,8 +15,7 @@ const STOPS: &[&str] = &["TSTP", "TTIN", "TTOU", "STOP"];
 const PAUSES: &[u64] = &[1, 300, 3500, 9000];
 /// Signals that end a job, and the codes of its launcher.
 const ENDS: &[(&str, i32)] = &[("INT", 130), ("TERM", 143), ("HUP", 129)];
-/// Signals that a launcher has no use for, or passes on: it ends by them with their code, or goes
-/// on.
+/// Signals that a launcher has no use for, or passes on: it ends by them, or goes on.
 const OTHERS: &[(&str, i32)] =
     &[("QUIT", 131), ("USR1", 138), ("USR2", 140), ("ALRM", 142), ("XCPU", 152), ("WINCH", 0)];
 
@@ -37,7 +36,8 @@ pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     } else {
         let (signal, code) = sampler.one_of(OTHERS);
         steps.push((signal, Duration::from_secs(1)));
-        codes.extend(Some(code).filter(|code| *code != 0));
+        // By the code of the signal, or by the signal itself: its agents end the job either way.
+        codes.extend(Some(code).filter(|code| *code != 0).into_iter().flat_map(|c| [c, 128 - c]));
     }
     steps.push((end, Duration::ZERO));
     job.event = Some(Event { when, what: What::Signals(steps) });
