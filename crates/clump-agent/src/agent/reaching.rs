@@ -211,6 +211,7 @@ mod tests {
             host: "b".into(),
             program: String::new(),
             addresses: all.iter().map(|one| one.parse().unwrap()).collect(),
+            left_out: 0,
             epoch: 0,
         };
         let alone = offer(&["127.0.0.1:9", "[::1]:9"]);
