@@ -33,9 +33,8 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
                 }
                 None => format!("was interrupted ({})", signal::name(*signal)),
             };
-            let mut lines = vec![format!(
-                "`{program}` {how}; {ended}, {killed} of them had to be killed"
-            )];
+            let mut lines =
+                vec![format!("`{program}` {how}; {ended}, {killed} of them had to be killed")];
             lines.extend(groups("were", doing));
             lines
         }

@@ -119,7 +119,6 @@ unsafe extern "C" fn end_of_thread(list: *mut c_void) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
     use crate::sync::{AtomicU32, Ordering};
     use std::cell::RefCell;
 
