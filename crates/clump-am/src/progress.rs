@@ -359,7 +359,7 @@ fn unkept(
     kept: Option<&mut KeptFailures>,
 ) -> Option<Error> {
     match (member, kept) {
-        (PolledEndpoint::Core(core), Some(kept)) if !is_same(&***core, mine) => {
+        (PolledEndpoint::Core(core), Some(kept)) if !is_same(core, mine) => {
             kept.keep(core, error);
             None
         }

@@ -29,6 +29,7 @@ pub(crate) enum Debugger {
 
 impl Debugger {
     /// Finds one in the search path.
+    #[allow(clippy::disallowed_methods, reason = "the user's search path is no setting of clump")]
     pub(crate) fn find() -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let find = |name: &str| {

@@ -101,7 +101,7 @@ pub struct Libraries {
 impl Libraries {
     /// Returns those that are loaded now.
     pub fn of_this_process() -> Self {
-        let mut found = Self { all: Vec::new(), span: usize::MAX..0 };
+        let mut found = Self::default();
         // SAFETY: the function is called before this returns, with what is passed here.
         unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut found).cast()) };
         found
@@ -169,18 +169,24 @@ unsafe extern "C" fn note_library(
         return 0;
     }
     let base = info.dlpi_addr as usize;
-    let mut place = usize::MAX..0;
+    let (mut start, mut end) = (usize::MAX, 0);
     for number in 0..usize::from(info.dlpi_phnum) {
         // SAFETY: so many headers are there.
         let part = unsafe { &*info.dlpi_phdr.add(number) };
         if part.p_type == libc::PT_LOAD {
             let first = base.wrapping_add(part.p_vaddr as usize);
-            place.start = place.start.min(first);
-            place.end = place.end.max(first + part.p_memsz as usize);
+            start = start.min(first);
+            end = end.max(first.saturating_add(part.p_memsz as usize));
         }
     }
-    into.span = into.span.start.min(place.start)..into.span.end.max(place.end);
-    into.all.push((mix(name), base, place));
+    if start >= end {
+        return 0;
+    }
+    into.span = match into.all.is_empty() {
+        true => start..end,
+        false => into.span.start.min(start)..into.span.end.max(end),
+    };
+    into.all.push((mix(name), base, start..end));
     0
 }
 

@@ -16,6 +16,8 @@ type Compiled = std::result::Result<(), Box<dyn std::error::Error>>;
     nonstandard_style,
     clippy::all,
     clippy::disallowed_methods,
+    clippy::needless_pass_by_value,
+    clippy::semicolon_if_nothing_returned,
     missing_docs,
     reason = "as pages print it"
 )]

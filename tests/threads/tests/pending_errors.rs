@@ -176,7 +176,7 @@ fn a_message_that_comes_back_from_a_rank_that_lives_is_an_error_of_all() {
                 block.set_tag(!tag);
             }
             seat.meet();
-            let pending = (me == 0).then(|| team.start_broadcast(0, &mut [1_u64; 3]).unwrap());
+            let pending = (me == 0).then(|| team.start_broadcast(0, &[1_u64; 3]).unwrap());
             // Rank 0 has sent all of it, and has what came back once this holds.
             let returned = || pending.as_ref().is_some_and(|it| it.test().is_err());
             if me == 0 {
@@ -189,7 +189,7 @@ fn a_message_that_comes_back_from_a_rank_that_lives_is_an_error_of_all() {
             seat.meet();
             let outcome = match pending {
                 Some(pending) => pending.wait().map(drop),
-                None => team.start_broadcast(0, &mut [1_u64; 3]).and_then(|it| it.wait().map(drop)),
+                None => team.start_broadcast(0, &[1_u64; 3]).and_then(|it| it.wait().map(drop)),
             };
             let outcome = outcome.and_then(|()| team.all_gather(1_u8).map(drop));
             let error = outcome.expect_err("a message is lost");

@@ -87,10 +87,10 @@ fn make(target: Target, is_folder: bool, folder: &Folder) -> Result<PathBuf> {
         }
         Target::Other => {
             if is_folder {
-                file()?
+                file()?;
             } else {
-                made()?
-            };
+                made()?;
+            }
             base
         }
         Target::ReadOnly => {

@@ -85,106 +85,14 @@ pub fn wrapper(compiler: &str, variable: &str) -> String {
     // The headers for C++ need this standard; words of the user come behind it, and may differ.
     let standard = if compiler == "c++" { "-std=gnu++20 " } else { "" };
     format!(
-        r#"#!/bin/sh
-# `{compiler}` (or ${variable}) with what programs that use clump need.
-prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd) || exit 1
-compiler=${{{variable}:-{compiler}}}
-link=shared
-compile_only=no
-threads=no
-linker=
-refused=
-for word in "$@"; do
-    case $word in
-        -fuse-ld=* | --ld-path=* | -B*) linker="$linker $word" ;;
-        -static | --static | -static-pie) refused="$word: libclump and the C library have to be shared" ;;
-        -fsanitize=*address* | -fsanitize=*thread* | -fsanitize=*memory* | -fsanitize=*leak*)
-            refused="$word: check the program on threads of one process, without clump" ;;
-    esac
-    case $word in
-        -c | -S | -E | -M | -MM | -fsyntax-only) compile_only=yes ;;
-        --clump-static) link=static ;;
-        --clump-threads) threads=yes ;;
-        --clump-show) link_show=yes ;;
-        --help)
-            echo "usage: clump-{compiler} [--clump-static | --clump-threads] [--clump-show] WORDS OF {compiler}..."
-            echo "  --clump-static   link libclump.a instead of libclump.so"
-            echo "  --clump-threads  compile and link a program for pthreads that runs on several ranks"
-            echo "  --clump-show     print the command instead of running it"
-            echo "  {variable:<15}  the compiler, if it is not {compiler}"
-            exit 0
-            ;;
-    esac
-done
-count=$#
-while [ "$count" -gt 0 ]; do
-    word=$1
-    shift
-    case $word in
-        --clump-static | --clump-threads | --clump-show) ;;
-        *) set -- "$@" "$word" ;;
-    esac
-    count=$((count - 1))
-done
-if [ "$threads" = yes ]; then
-    if [ "$link" = static ]; then
-        echo "clump-{compiler}: --clump-threads needs the shared library: leave out --clump-static" >&2
-        exit 1
-    fi
-    if [ -n "$refused" ]; then
-        echo "clump-{compiler}: --clump-threads does not go with $refused" >&2
-        exit 1
-    fi
-    # Behind the words of the user, so that these count.
-    set -- "$@" -U_FORTIFY_SOURCE -fPIC
-    if [ "$compile_only" = no ]; then
-        # The script is one for GNU ld; others place the program elsewhere, or fill a disk.
-        # shellcheck disable=SC2086
-        linked_by=$("$compiler" $linker -Wl,--version 2>/dev/null | head -n 1)
-        case $linked_by in
-            "GNU ld"*) ;;
-            *)
-                echo "clump-{compiler}: --clump-threads needs GNU ld, not \`${{linked_by:-a linker that does not say its version}}\`: use -fuse-ld=bfd" >&2
-                exit 1
-                ;;
-        esac
-        set -- -Xlinker -T -Xlinker "$prefix/lib/{SCRIPT}" "$@" -no-pie
-        case $prefix in
-            # A comma would end an argument of -Wl.
-            *,*) while read -r line; do
-                for word in $line; do set -- "$@" -Xlinker "$word"; done
-            done < "$prefix/lib/{REPLACED}" ;;
-            *) set -- -Wl,@"$prefix/lib/{REPLACED}" "$@" ;;
-        esac
-    fi
-fi
-set -- {standard}-I"$prefix/include" "$@"
-if [ "$compile_only" = no ]; then
-    if [ "$link" = static ]; then
-        set -- "$@" "$prefix/lib/libclump.a" {UNUSED_OUT} {SYSTEM}
-    else
-        case $prefix in *:*)
-            echo "clump-{compiler}: a program would look for libclump.so in two folders, since the name of $prefix has a colon: use --clump-static, or move it" >&2
-            exit 1 ;;
-        esac
-        set -- "$@" -L"$prefix/lib" -Xlinker -rpath -Xlinker "$prefix/lib" -lclump
-    fi
-fi
-if [ "${{link_show:-no}}" = yes ]; then
-    # As it can be typed into a shell.
-    printf %s "$compiler"
-    for word in "$@"; do
-        case $word in
-            "" | *[!A-Za-z0-9/._+:@,=-]*)
-                printf " '%s'" "$(printf %s "$word" | sed "s/'/'\\\\''/g")" ;;
-            *) printf " %s" "$word" ;;
-        esac
-    done
-    echo
-    exit 0
-fi
-exec "$compiler" "$@"
-"#
+        include_str!("wrapper.sh.in"),
+        compiler = compiler,
+        variable = variable,
+        standard = standard,
+        SCRIPT = SCRIPT,
+        REPLACED = REPLACED,
+        UNUSED_OUT = UNUSED_OUT,
+        SYSTEM = SYSTEM,
     )
 }
 

@@ -69,8 +69,8 @@ impl Launcher {
             JobEnd::Interrupted { signal, .. } => signal == signal::TERMINATE,
             _ => false,
         };
-        let waits = outcome.waits.as_ref().filter(|_| by_limit);
-        let hung = |waits: &&Box<JobWaits>| self.timed_out || waits.longest_ms() >= HANGS_MS;
+        let waits = outcome.waits.as_deref().filter(|_| by_limit);
+        let hung = |waits: &&JobWaits| self.timed_out || waits.longest_ms() >= HANGS_MS;
         if let Some(waits) = waits.filter(hung) {
             let lines = waits::lines(waits, true).join("\n");
             self.printer.say(Stream::Errors, &format!("{}\n", printable_lines(&lines)));

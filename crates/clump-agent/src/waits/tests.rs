@@ -45,7 +45,7 @@ fn ranks_that_wait_for_each_other_are_a_circle() {
     let waits = [(0, 1), (1, 2), (2, 1), (4, 4)];
     let _waits =
         waits.map(|(rank, peer)| node.rank(rank).unwrap().begin_wait(WaitReason::Call { peer }));
-    let found = JobWaits::observe(&[node.clone()], |_| None);
+    let found = JobWaits::observe(std::slice::from_ref(&node), |_| None);
     assert_eq!(found.circles, [vec![1, 2], vec![4]]);
     assert!(lines(&found, false).contains(&"  ranks 1 -> 2 wait for each other".to_owned()));
 }
@@ -82,7 +82,7 @@ fn what_a_hostile_rank_writes_is_text_or_nothing() {
             holder: Some(u32::MAX - 1),
         }),
     ];
-    let found = JobWaits::observe(&[node.clone()], |_| None);
+    let found = JobWaits::observe(std::slice::from_ref(&node), |_| None);
     assert_eq!(found.ranks[1].waits.len(), 5);
     assert_eq!((found.ranks[1].pid, found.ranks[1].threads.len()), (0, 0), "process 1 is no rank");
     assert_eq!(found.locks.len(), 4);
