@@ -14,9 +14,8 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
-use crate::kept_failures::take_kept_failure;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Pollable, block_on, enroll};
+use crate::progress::{Pollable, block_on, enroll, take_kept_failure};
 use crate::region::Region;
 use crate::wait_for::{Condition, WaitFor};
 
@@ -263,6 +262,7 @@ impl<H: Ownership> Endpoint<H> {
     /// As for [`Endpoint::poll_until`].
     pub fn poll_until_answer(&self, peer: u32, condition: impl FnMut() -> bool) -> Result<()> {
         drop(self.hold.core()?);
+        debug_assert!(self.context.node().peer(peer).is_some(), "a rank of the job answers");
         block_on(&self.context, self.hold.cell(), &mut Condition(condition, Some(peer)))
     }
 

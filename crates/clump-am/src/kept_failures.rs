@@ -6,7 +6,6 @@
 
 use crate::core::Core;
 use crate::error::Error;
-use crate::progress::{Pollable, each_beside};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
@@ -28,34 +27,30 @@ impl KeptFailures {
     /// Keeps a failure of an endpoint until the wait is over.
     #[cold]
     pub(crate) fn keep(&mut self, core: &Rc<RefCell<Core>>, error: Error) {
+        debug_assert!(Rc::strong_count(core) > 0, "an endpoint that is polled is there");
         self.0.push((Rc::downgrade(core), error));
     }
 
-    /// Gives them back to their endpoints, whose next polls report them. An endpoint that has been
-    /// closed reports nothing any more.
-    pub(crate) fn give_back(self) {
-        for (core, error) in self.0 {
-            let left = core.upgrade().and_then(|core| core.keep_failure(error));
-            debug_assert!(left.is_none(), "no handler of it runs when a wait is over");
-            note_kept();
-        }
+    /// Returns them with their endpoints. An endpoint that has been closed reports nothing any
+    /// more.
+    pub(crate) fn into_open(self) -> impl Iterator<Item = (Rc<RefCell<Core>>, Error)> {
+        debug_assert!(
+            self.0.iter().all(|(core, _)| core.weak_count() > 0),
+            "each failure is of an endpoint"
+        );
+        self.0.into_iter().filter_map(|(core, error)| Some((core.upgrade()?, error)))
     }
 }
 
-/// Returns a failure of another endpoint of this thread that waits on which other ranks depend have
-/// kept, if there is one; `mine` is the endpoint of those waits.
-pub(crate) fn take_kept_failure(mine: &impl Pollable) -> Option<Error> {
-    if KEPT.get() { search(mine) } else { None }
+/// Returns true if an endpoint of this thread may have been given a failure back.
+#[inline]
+pub(crate) fn may_be_kept() -> bool {
+    KEPT.get()
 }
 
-#[cold]
-fn search(mine: &impl Pollable) -> Option<Error> {
-    let mut found = None;
-    each_beside(mine, |member| {
-        if found.is_none() {
-            found = member.slow().take_kept_failure();
-        }
-    });
-    KEPT.set(found.is_some());
-    found
+/// Notes that the endpoints of this thread have been searched, and whether one had a failure: there
+/// may be another.
+pub(crate) fn note_searched(found: bool) {
+    debug_assert!(KEPT.get(), "endpoints are searched only where one may have a failure");
+    KEPT.set(found);
 }

@@ -8,7 +8,7 @@
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kept_failures::{KeptFailures, note_kept};
+use crate::kept_failures::{KeptFailures, may_be_kept, note_kept, note_searched};
 use crate::wait_for::WaitFor;
 use clump_os::thread_value;
 use clump_shm::rank::{Published, RankState};
@@ -124,10 +124,8 @@ impl Pollable for RefCell<Core> {
     }
 
     fn keep_failure(&self, error: Error) -> Option<Error> {
-        match self.try_borrow_mut() {
-            Ok(mut core) => core.handler_context.keep_failure(error),
-            Err(_) => return Some(error),
-        }
+        let Ok(mut core) = self.try_borrow_mut() else { return Some(error) };
+        core.handler_context.keep_failure(error);
         None
     }
 
@@ -318,7 +316,7 @@ pub fn block_on(
         }
     };
     if let Some(kept) = kept {
-        kept.give_back();
+        give_back(kept);
     }
     drop(published);
     end_wait(context, waits_for, yields);
@@ -327,6 +325,7 @@ pub fn block_on(
 
 /// Records the end of a wait, for observers.
 fn end_wait(context: &RankContext, waited_for: Option<u8>, yields: u64) {
+    debug_assert!(waited_for.is_none_or(|number| number > 0), "0 is no reason to wait");
     if let Some(number) = waited_for {
         context.note(EventKind::WaitEnd, (0, number, 0));
     }
@@ -358,6 +357,7 @@ fn unkept(
     error: Error,
     kept: Option<&mut KeptFailures>,
 ) -> Option<Error> {
+    debug_assert!(mine.polls_bundle(), "an endpoint that is polled alone finds no other's failure");
     match (member, kept) {
         (PolledEndpoint::Core(core), Some(kept)) if !is_same(core, mine) => {
             kept.keep(core, error);
@@ -375,9 +375,33 @@ fn unkept(
     }
 }
 
+/// Gives failures back to their endpoints, whose next polls report them.
+fn give_back(kept: KeptFailures) {
+    for (core, error) in kept.into_open() {
+        let left = core.keep_failure(error);
+        debug_assert!(left.is_none(), "no handler of it runs when a wait is over");
+        note_kept();
+    }
+}
+
 /// Returns true if both are one endpoint.
 fn is_same(core: &RefCell<Core>, mine: &impl Pollable) -> bool {
     std::ptr::addr_eq(std::ptr::from_ref(core), std::ptr::from_ref(mine))
+}
+
+/// Returns a failure of another endpoint of this thread that waits on which other ranks depend have
+/// kept, if there is one; `mine` is the endpoint of those waits.
+pub(crate) fn take_kept_failure(mine: &impl Pollable) -> Option<Error> {
+    if may_be_kept() { search_kept(mine) } else { None }
+}
+
+#[cold]
+fn search_kept(mine: &impl Pollable) -> Option<Error> {
+    debug_assert!(may_be_kept(), "nothing to search for");
+    let mut found = None;
+    each_beside(mine, |member| found = found.take().or_else(|| member.slow().take_kept_failure()));
+    note_searched(found.is_some());
+    found
 }
 
 /// Slow part of a wait: housekeeping, deaths, sleep.

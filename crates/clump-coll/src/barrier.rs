@@ -27,9 +27,9 @@ impl Team {
         }
     }
 
-    /// Returns once all ranks of the team have called it, as [`Team::barrier`] does. An error that is
-    /// not the barrier's own is left to a later call: for collectives of layers above that have a
-    /// result, which this rank alone would lose.
+    /// Returns once all ranks of the team have called it, as [`Team::barrier`] does. An error that
+    /// is not the barrier's own is left to a later call: for collectives of layers above that have
+    /// a result, which this rank alone would lose.
     ///
     /// # Errors
     /// Fails if a rank died or left.

@@ -446,12 +446,8 @@ impl Team {
         Ok(self.await_part(from, key, None)?.into_vec())
     }
 
-    fn await_part(
-        &self,
-        from: usize,
-        (seq, step): (u64, u64),
-        bytes: Option<usize>,
-    ) -> Result<Pieces> {
+    fn await_part(&self, from: usize, key: (u64, u64), bytes: Option<usize>) -> Result<Pieces> {
+        let (seq, step) = key;
         let part = PartId { team: self.id, seq, from: self.member(from), step };
         self.post.mailbox().begin(self.id, seq, self.signature());
         let (post, members, node) = (&*self.post, &self.members, self.context.node());

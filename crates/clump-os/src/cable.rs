@@ -1,5 +1,6 @@
 //! Faults of the virtual cables of [`crate::netns`] while a job uses them: cut, mend, shorten their
-//! packets, lose some, change a hardware address. The kernel applies them, not a wrapper around a socket.
+//! packets, lose some, change a hardware address. The kernel applies them, not a wrapper around a
+//! socket.
 //!
 //! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at
 //! the cable's other end, and which of the cables to that node it is.

@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn values_outlive_thread_locals_and_end_with_the_thread() {
-        let thread = std::thread::spawn(|| {
+        let thread = crate::thread::spawn("values", || {
             LATE.with(|_| ());
             COUNTED.with(|counted| counted.get().borrow_mut().0 = 5);
         });
-        thread.join().unwrap();
+        thread.unwrap().join().unwrap();
         assert_eq!(DROPPED.load(Ordering::Relaxed), 5);
     }
 }

@@ -13,7 +13,7 @@ pub trait BorrowedForm<A>: Serialize {}
 impl BorrowedForm<String> for str {}
 impl<T: Serialize> BorrowedForm<Vec<T>> for [T] {}
 
-/// What [`BorrowedForm`] is not sized for, as a value that can be written.
+/// A borrowed argument of any size, as a value that can be written.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Lent<'a, B: ?Sized>(&'a B);

@@ -3,9 +3,9 @@
 //! A count of stored bytes does not tell who stored them: of two neighbours one may be a round
 //! ahead, and its bytes stand for those of the other. And a neighbour that is ahead overwrites what
 //! this rank still reads. So each neighbour has two places at this rank, each with a word for the
-//! round that it holds. Places take turns: a neighbour writes into one again two rounds later, which
-//! it begins after it has this rank's boundary of the round between. One word for both would not
-//! do: between nodes, a signal of the next round may overtake the boundary of this one.
+//! round that it holds. Places take turns: a neighbour writes into one again two rounds later,
+//! which it begins after it has this rank's boundary of the round between. One word for both would
+//! not do: between nodes, a signal of the next round may overtake the boundary of this one.
 
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
@@ -43,7 +43,7 @@ struct Side {
     len: usize,
 }
 
-/// An exchange of boundaries between neighbours, in rounds: the ghost cells of a grid, for example.
+/// An exchange of boundaries between neighbours, in rounds: the halo cells of a grid, for example.
 /// Its memory goes when a rank drops it: let all ranks be done with it before ([`Pgas::barrier`]).
 #[derive(Debug)]
 pub struct Halo<T> {
@@ -145,7 +145,7 @@ impl<T: Element> Halo<T> {
         self.sides.len()
     }
 
-    /// Gives each neighbour its boundary, and writes what each gave in this round into the ghost
+    /// Gives each neighbour its boundary, and writes what each gave in this round into the halo
     /// cells; both by position. Returns when all neighbours' are there: ranks that are no
     /// neighbours are not waited for.
     ///

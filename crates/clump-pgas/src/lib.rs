@@ -8,8 +8,9 @@
 //! Types to know: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
 //! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
 //! together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`] (functions called at other
-//! ranks), [`Halo`] (boundaries of neighbours), [`PgasOptions`] and [`Aggregation`] (bounds and counters of aggregation),
-//! [`collector::Collector`] and [`NodeGrid`] (its pure parts, which simulations run, too).
+//! ranks), [`Halo`] (boundaries of neighbours), [`PgasOptions`] and [`Aggregation`] (bounds and
+//! counters of aggregation), [`collector::Collector`] and [`NodeGrid`] (its pure parts, which
+//! simulations run, too).
 //!
 //! # Completion
 //! 1. Blocking operations (`read`, `write`, [`Pending::wait`]) have happened when they return.

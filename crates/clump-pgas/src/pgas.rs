@@ -174,8 +174,8 @@ impl Pgas {
     /// but for locks that were given back: behind a barrier, their homes may drop them.
     ///
     /// # Errors
-    /// Fails if a rank died or left. If sending fails, if a handler has failed, or, after a lock was
-    /// given back, as [`Pgas::sync`] does: with an error that says that this rank took part
+    /// Fails if a rank died or left. If sending fails, if a handler has failed, or, after a lock
+    /// was given back, as [`Pgas::sync`] does: with an error that says that this rank took part
     /// ([`Error::took_part`]), when all ranks have called it.
     pub fn barrier(&self) -> Result<()> {
         let released = if self.inner.releases.replace(false) { self.sync() } else { Ok(()) };

@@ -1,8 +1,8 @@
 //! Remote calls: functions that all ranks register, called at any rank.
 //!
 //! Calls travel in requests to an endpoint of their own at the target, many in one if it is on
-//! another node, or this rank; functions run in its handler, while that rank polls or waits for anything.
-//! Arguments and results travel as `postcard` writes them.
+//! another node, or this rank; functions run in its handler, while that rank polls or waits for
+//! anything. Arguments and results travel as `postcard` writes them.
 
 use crate::call_record::CallRecord;
 use crate::call_sender::CallSender;

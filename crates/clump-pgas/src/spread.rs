@@ -30,9 +30,9 @@ impl Pgas {
     /// Spreads an array of `len` elements, whose bytes are zero, over all ranks. A collective.
     ///
     /// # Errors
-    /// Fails if no memory can hold it, at all ranks if that is so at one; if ranks ask for different
-    /// arrays, or if a rank died or left. An error of something that was begun before does not take
-    /// the array from this rank: the next call that synchronizes or polls reports it.
+    /// Fails if no memory can hold it, at all ranks if that is so at one; if ranks ask for
+    /// different arrays, or if a rank died or left. An error of something that was begun before
+    /// does not take the array from this rank: the next call that synchronizes or polls reports it.
     pub fn spread<T: Element>(&self, len: usize, layout: Layout) -> Result<Spread<T>> {
         let ranks = self.nranks();
         let block = if let Layout::BlockCyclic(block) = layout { block } else { 0 };

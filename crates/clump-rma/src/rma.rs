@@ -485,7 +485,7 @@ impl WaitFor for Ended<'_> {
         Ok(self.inner.has_ended(self.cookie))
     }
 
-    /// What is waited for happens all the same, and its value would be lost.
+    /// Returns true: the operation happens all the same, and its value would be lost.
     fn keeps_failures(&self) -> bool {
         true
     }

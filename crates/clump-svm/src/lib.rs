@@ -87,11 +87,12 @@ pub use error::{Error, ErrorKind, Result};
 pub use heap_service::{heap_service, services};
 pub use lock_holder::lock_holder;
 pub use mutex::{HeldLock, SharedFlags, SharedGuard, SharedLocks, SharedMutex};
+pub use opening::SvmOptions;
 pub use program_globals::ProgramGlobals;
 pub use settings::Home;
 #[cfg(feature = "simulation")]
 pub use simulated_rank::{HeapCall, PAGE_BYTES, SimulatedHeap, SimulatedRank};
-pub use svm::{Svm, SvmOptions};
+pub use svm::Svm;
 pub use sync_object::SyncObject;
 pub use system_call::SharedPart;
 pub use thread_barrier::ThreadBarrier;

@@ -1,4 +1,5 @@
-//! Opening the heap: steps of each rank, between which all agree that they have succeeded.
+//! Opening the heap: its properties, its keepers of consistency, and the steps of each rank,
+//! between which all agree that they have succeeded.
 
 use crate::access_engine::{AccessEngine, EngineLevel};
 use crate::breakdown::Sums;
@@ -11,14 +12,45 @@ use crate::node_locks::{NodeLocks, table_bytes};
 use crate::node_pages::PAGE;
 use crate::own_fetch::OwnFetches;
 use crate::page_leases::LeaseTable;
+use crate::program_globals::ProgramGlobals;
 use crate::settings::ProtocolSettings;
-use crate::svm::{Coherence, SvmOptions};
 use clump_am::RankContext;
 use clump_boot::SvmFaults;
 use clump_coll::{Max, Min, Team};
 use clump_os::clock;
+use clump_os::map::Mapping;
 use clump_shm::export::SegmentName;
 use std::sync::Arc;
+
+/// Properties of the heap; all ranks pass the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SvmOptions {
+    /// Bytes of address space, rounded up to pages; at most 1 TiB. Memory is used as it is touched.
+    pub heap_bytes: u64,
+    /// Periods between barriers after which a page moves to its sole writer; 0: never.
+    pub move_after: u8,
+    /// Bytes of it, at its end, that single ranks allocate from
+    /// ([`Svm::alloc_alone`](crate::Svm::alloc_alone)).
+    pub dynamic_bytes: u64,
+    /// Variables of the program that the heap begins with, in place of each rank's own.
+    pub globals: Option<ProgramGlobals>,
+}
+
+impl Default for SvmOptions {
+    /// A heap of 128 GiB whose pages stay where they are.
+    fn default() -> Self {
+        Self { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 0, globals: None }
+    }
+}
+
+/// Keeper of consistency.
+#[derive(Debug)]
+pub(crate) enum Coherence {
+    /// The hardware, on one node.
+    Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
+    /// The interfaces of several nodes.
+    Interface(&'static Domain, OwnFetches),
+}
 
 /// Returns the keeper of consistency of one node. A collective.
 pub(crate) fn by_hardware(

@@ -2,7 +2,6 @@
 
 use crate::breakdown::{Breakdown, Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, checked};
-use crate::domain::Domain;
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
 use crate::error::{ErrorKind, Result};
@@ -11,15 +10,13 @@ use crate::kept_locks::FIRST_ALONE;
 use crate::mailbox::{HEAP_REGION, op};
 use crate::node_locks::{MAX_ENTRIES, NodeLocks};
 use crate::node_pages::PAGE;
-use crate::opening::{agreed, by_hardware, by_interface};
-use crate::own_fetch::OwnFetches;
+use crate::opening::{Coherence, SvmOptions, agreed, by_hardware, by_interface};
 use crate::program_globals::ProgramGlobals;
 use crate::settings::Home;
 use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
 use clump_coll::Team;
 use clump_os::clock;
-use clump_os::map::Mapping;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::export::SegmentName;
 use clump_trace::Counter;
@@ -27,35 +24,6 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
 
 static OPEN: AtomicBool = AtomicBool::new(false);
-
-/// Properties of the heap; all ranks pass the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SvmOptions {
-    /// Bytes of address space, rounded up to pages; at most 1 TiB. Memory is used as it is touched.
-    pub heap_bytes: u64,
-    /// Periods between barriers after which a page moves to its sole writer; 0: never.
-    pub move_after: u8,
-    /// Bytes of it, at its end, that single ranks allocate from ([`Svm::alloc_alone`]).
-    pub dynamic_bytes: u64,
-    /// Variables of the program that the heap begins with, in place of each rank's own.
-    pub globals: Option<ProgramGlobals>,
-}
-
-impl Default for SvmOptions {
-    /// A heap of 128 GiB whose pages stay where they are.
-    fn default() -> Self {
-        Self { heap_bytes: 128 << 30, move_after: 0, dynamic_bytes: 0, globals: None }
-    }
-}
-
-/// Keeper of consistency.
-#[derive(Debug)]
-pub(crate) enum Coherence {
-    /// The hardware, on one node.
-    Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
-    /// The interfaces of several nodes.
-    Interface(&'static Domain, OwnFetches),
-}
 
 #[derive(Debug)]
 struct Inner {

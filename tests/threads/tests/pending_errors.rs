@@ -15,7 +15,7 @@ use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
 use std::sync::Arc;
 
-/// What a rank calls collectives with.
+/// The parts of a rank that call collectives.
 struct Station {
     pgas: Pgas,
     calls: RemoteCalls,

@@ -6,10 +6,10 @@
 //! which nothing was heard for [`CLOSE_AFTER`] frames closes; halfway it is probed, and a peer that
 //! polls at all answers in time. That also bounds the frames that wait in a ring that is not read.
 //!
-//! Frames name a hardware address, and a peer's may change while it goes on (a bond that fails over,
-//! a virtual machine that moves). Its own frames still arrive then, so an open destination is also
-//! probed by time, and closes when probes stay unanswered: UDP, and with it the kernel's table of
-//! neighbours, takes over until the route was found again.
+//! Frames name a hardware address, and a peer's may change while it goes on (a bond that fails
+//! over, a virtual machine that moves). Its own frames still arrive then, so an open destination is
+//! also probed by time, and closes when probes stay unanswered: UDP, and with it the kernel's table
+//! of neighbours, takes over until the route was found again.
 //!
 //! Pure: time comes in, datagrams to send go out.
 
@@ -32,8 +32,9 @@ const DOUBT_AFTER: u32 = 1024;
 /// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame
 /// they would overtake it, and the protocol would take it for lost.
 const AFTER_BURST: u32 = 16;
-/// Time after an answer, or after a question without one, at which the next frame asks. Destinations
-/// are on the same link, where an answer takes less than a few ms unless the peer does not poll.
+/// Time after an answer, or after a question without one, at which the next frame asks.
+/// Destinations are on the same link, where an answer takes less than a few ms unless the peer does
+/// not poll.
 const CONFIRM_EVERY_NS: u64 = 50_000_000;
 /// Time after the first unanswered question at which frames count as not arriving: three questions.
 const ANSWER_WITHIN_NS: u64 = 3 * CONFIRM_EVERY_NS;
@@ -346,7 +347,8 @@ mod tests {
         assert_eq!(asked.count(), 3);
     }
 
-    /// The peer's hardware address changed: its frames and datagrams arrive here, ours do not there.
+    /// The peer's hardware address changed: its frames and datagrams arrive here, ours do not
+    /// there.
     #[test]
     fn a_destination_that_is_heard_but_does_not_answer_closes_in_time() {
         const MS: u64 = 1_000_000;
