@@ -47,7 +47,9 @@ impl<'a> ArrivedMessage<'a> {
         );
         debug_assert!(header.kind() != SlotKind::Forwarded, "a proxy's message is another node's");
         let words = words.get(..header.words()).unwrap_or(words);
-        let kind = MessageKind::from_bits(header.kind() as u8).ok_or(ErrorKind::Corrupt(from))?;
+        let Some(kind) = MessageKind::from_bits(header.kind() as u8) else {
+            return Err(ErrorKind::Corrupt(from).into());
+        };
         let (handler, payload) = (header.handler(), Payload::new(payload, None));
         Ok(Self { from, request, remote: false, kind, handler, words, payload })
     }
@@ -70,7 +72,9 @@ impl<'a> ArrivedMessage<'a> {
         kind: FrameKind,
     ) -> Result<Self> {
         let from = Name::from_bits(arrival.route.from);
-        let kind = MessageKind::from_bits(kind as u8).ok_or(ErrorKind::CorruptPacket(from))?;
+        let Some(kind) = MessageKind::from_bits(kind as u8) else {
+            return Err(ErrorKind::CorruptPacket(from).into());
+        };
         let (request, handler) = (!arrival.reply, arrival.handler);
         let (words, payload) = (arrival.words(), Payload::own(arrival.payload));
         Ok(Self { from, request, remote: true, kind, handler, words, payload })

@@ -133,7 +133,9 @@ impl Core {
     /// The destination has been unmapped meanwhile, by another thread.
     #[cold]
     pub(crate) fn give_up(&mut self, dest: Dest, message: &OutgoingMessage<'_>) -> Result<()> {
-        let peer = self.translation.get(dest).ok_or(ErrorKind::NoSuchDestination(dest.0))?;
+        let Some(peer) = self.translation.get(dest) else {
+            return Err(ErrorKind::NoSuchDestination(dest.0).into());
+        };
         debug_assert!(
             self.handler_context.context.settings().send_timeout.is_some(),
             "without a send timeout requests wait for ever"

@@ -236,7 +236,9 @@ fn handle_slot(
 ) -> Result<SlotFate> {
     debug_assert!(request == link.is_some(), "requests have a path back, replies have none");
     if header.kind() == SlotKind::Forwarded {
-        let remote = remote.as_mut().ok_or(ErrorKind::Corrupt(from))?;
+        let Some(remote) = remote.as_mut() else {
+            return Err(ErrorKind::Corrupt(from).into());
+        };
         remote.take_forwarded(parts.handler_context, from, header, words, payload)?;
         return Ok(SlotFate::Forwarded);
     }

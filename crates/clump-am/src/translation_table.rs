@@ -75,7 +75,9 @@ impl TranslationTable {
     /// The table has no such destination.
     pub(crate) fn remove(&mut self, dest: Dest) -> Result<Option<FlowId>> {
         let entry = self.entries.get_mut(dest.0 as usize).and_then(Option::take);
-        let peer = entry.ok_or(ErrorKind::NoSuchDestination(dest.0))?;
+        let Some(peer) = entry else {
+            return Err(ErrorKind::NoSuchDestination(dest.0).into());
+        };
         debug_assert!(self.get(dest).is_none(), "destination {} is still mapped", dest.0);
         if let Some(flow) = peer.route.flow() {
             debug_assert!(peer.reply_lane.is_none(), "its lane for replies is never free again");
