@@ -7,10 +7,9 @@
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, SharedEndpoint, Tag};
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{
-    Batch, EndpointTable, FlowId, PeerAddress, Refusal, Request, Stack, StackConfig, Words,
-};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig, Words};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_wire::Reason;
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
 use std::cell::Cell;
@@ -138,15 +137,15 @@ struct Pair {
 struct Open;
 
 impl EndpointTable for Open {
-    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Reason> {
         Ok(0)
     }
 
-    fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Refusal> {
+    fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Reason> {
         Ok(())
     }
 
-    fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Reason> {
         Ok(())
     }
 }

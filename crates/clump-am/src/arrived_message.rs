@@ -3,13 +3,12 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{DEPOSIT_WORDS, MAX_CARRIED, MessageKind, arguments, count};
 use crate::payload::Payload;
-use crate::reason::Reason;
-use clump_net::original::Original;
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE, MAX_WORDS, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role};
 use clump_wire::frame::FrameKind;
+use clump_wire::{Original, Reason};
 
 /// A message that arrived. Everything in it is a peer's and is checked before it is used.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::message::{MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::peer::{Dest, Route};
-use crate::reason::Reason;
-use clump_net::{FlowId, Progress, Pushed, Request};
+use clump_net::{FlowId, Progress, Request};
 use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
-use clump_trace::{Counter, Role};
+use clump_trace::Role;
+use clump_wire::{Reason, SendResult};
 
 /// Result of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,6 @@ pub enum SendAttempt {
     Sent,
     /// There is no room now; poll, and try again.
     Full,
-}
-
-/// Result of handing a message to a path or to the network.
-enum Handover {
-    Accepted { remote: bool },
-    Full(Counter),
-    Refused(Reason),
 }
 
 impl Core {
@@ -75,12 +68,12 @@ impl Core {
             "only long messages are sent in parts"
         );
         let context = &handler_context.context;
-        let handover = match &mut peer.route {
+        let sent = match &mut peer.route {
             // No segment holds it, nor does any buffer.
-            _ if given as u64 > SEGMENT_SPACE => Handover::Refused(Reason::BadLength),
+            _ if given as u64 > SEGMENT_SPACE => SendResult::Refused(Reason::BadLength),
             _ if message.handler.0 == 0 => {
                 context.check_process()?;
-                Handover::Refused(Reason::BadArguments)
+                SendResult::Refused(Reason::BadArguments)
             }
             Route::Local(path) | Route::Own(path) if path.admits(peer.tag) => {
                 peer.unchecked = true;
@@ -96,31 +89,26 @@ impl Core {
             _ => {
                 // The memory that a forked child sees says that all peers are gone.
                 context.check_process()?;
-                Handover::Refused(peer.reason_for_refusal(context))
+                SendResult::Refused(peer.reason_for_refusal(context))
             }
         };
-        let name = peer.name;
-        match handover {
-            Handover::Accepted { remote } => {
-                debug_assert_eq!(
-                    remote,
-                    self.translation.get(dest).is_some_and(|peer| peer.route.flow().is_some()),
-                    "counted as if it went the other way"
-                );
+        let (name, remote) = (peer.name, peer.route.flow().is_some());
+        match sent {
+            SendResult::Sent => {
                 message.count_sent(handler_context.counters(), Role::Request, remote);
                 if remote {
                     handler_context.count_remote(name, message);
                 }
                 Ok(SendAttempt::Sent)
             }
-            Handover::Full(counter) => {
-                handler_context.counters().bump(counter);
-                if counter == Counter::NetFull {
+            SendResult::Full => {
+                handler_context.counters().bump(peer.route.full_counter());
+                if remote {
                     self.schedule.network_next();
                 }
                 Ok(SendAttempt::Full)
             }
-            Handover::Refused(reason) => {
+            SendResult::Refused(reason) => {
                 handler_context.return_to_sender(name, (Role::Request, reason), message);
                 Ok(SendAttempt::Sent)
             }
@@ -154,7 +142,7 @@ impl HandlerContext {
         (to, flow, tag): (Name, FlowId, u64),
         message: &OutgoingMessage<'_>,
         progress: &mut Progress,
-    ) -> Result<Handover> {
+    ) -> Result<SendResult> {
         // Checked before the stack's lock: in a forked child its holder may not exist.
         self.context.check_process()?;
         debug_assert!(!self.context.node().is_local(to.rank()), "it is on this node");
@@ -173,7 +161,7 @@ impl HandlerContext {
         (to, flow, tag): (Name, FlowId, u64),
         message: &OutgoingMessage<'_>,
         progress: &mut Progress,
-    ) -> Result<Handover> {
+    ) -> Result<SendResult> {
         debug_assert!(*progress == Progress::default(), "it was delayed when it began");
         let context = self.context.clone();
         self.delayed(to, message, |message| Ok(by_flow(&context, (flow, tag), message, progress)))
@@ -187,19 +175,19 @@ impl HandlerContext {
         to: Name,
         path: &mut Path,
         message: &OutgoingMessage<'_>,
-    ) -> Result<Handover> {
+    ) -> Result<SendResult> {
         debug_assert_eq!(path.to(), to, "the path leads there");
         // Checked first: the processor is occupied once for a message.
         if !path.has_room() {
-            return Ok(Handover::Full(Counter::LaneFull));
+            return Ok(SendResult::Full);
         }
         let kind = message.kind;
         self.delayed(to, message, |message| {
-            let handover = by_path(path, message)?;
-            if kind == MessageKind::Short && matches!(handover, Handover::Accepted { .. }) {
+            let sent = by_path(path, message)?;
+            if kind == MessageKind::Short && sent == SendResult::Sent {
                 path.count_stamp();
             }
-            Ok(handover)
+            Ok(sent)
         })
     }
 
@@ -208,51 +196,50 @@ impl HandlerContext {
         &mut self,
         to: Name,
         message: &OutgoingMessage<'_>,
-        send: impl FnOnce(&OutgoingMessage<'_>) -> Result<Handover>,
-    ) -> Result<Handover> {
+        send: impl FnOnce(&OutgoingMessage<'_>) -> Result<SendResult>,
+    ) -> Result<SendResult> {
         let node = self.context.node();
         debug_assert!(self.emulates(), "messages are delayed on purpose");
         let remote = !node.is_local(to.rank());
         let to_interface = to.rank() as usize >= node.ranks();
         let Some(stamped) = self.delay_request(message, (remote, to_interface)) else {
-            return Ok(Handover::Full(if remote { Counter::NetFull } else { Counter::LaneFull }));
+            return Ok(SendResult::Full);
         };
         // Interfaces know no stamps; what is added to the latency is added to their answers.
         let sent_ns = stamped.sent_ns;
         let stamped = stamped.message(message);
-        let handover = send(if to_interface { message } else { &stamped })?;
-        if !matches!(handover, Handover::Full(_)) {
+        let sent = send(if to_interface { message } else { &stamped })?;
+        if sent != SendResult::Full {
             self.note_sent();
         }
-        if matches!(handover, Handover::Accepted { .. }) && !to_interface {
+        if sent == SendResult::Sent && !to_interface {
             self.note_traced_send(to, message, (false, remote), sent_ns);
         }
-        Ok(handover)
+        Ok(sent)
     }
 }
 
 /// Hands a message to the lane or queue of an endpoint of this node.
 #[inline(always)]
-fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Handover> {
+fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<SendResult> {
     debug_assert!(message.kind != MessageKind::Returned, "a request of this endpoint");
     debug_assert!(message.beside().is_empty() || message.kind == MessageKind::Medium);
-    let full = if path.has_lane() { Counter::LaneFull } else { Counter::QueueFull };
     if message.kind == MessageKind::Long {
         // Checked before the deposit: a payload is not copied again on every attempt.
         if !path.has_room() {
-            return Ok(Handover::Full(full));
+            return Ok(SendResult::Full);
         }
         if let Some(reason) = deposit(path, message)? {
-            return Ok(Handover::Refused(reason));
+            return Ok(SendResult::Refused(reason));
         }
     }
     if path.push_any(message.header(), message.words, message.beside()).is_err() {
-        return Ok(Handover::Full(full));
+        return Ok(SendResult::Full);
     }
     if message.kind == MessageKind::Long {
         path.count_long(message.words);
     }
-    Ok(Handover::Accepted { remote: false })
+    Ok(SendResult::Sent)
 }
 
 /// Hands a message to the transport between nodes.
@@ -262,10 +249,10 @@ fn by_flow(
     (flow, tag): (FlowId, u64),
     message: &OutgoingMessage<'_>,
     progress: &mut Progress,
-) -> Handover {
+) -> SendResult {
     let Some(network) = context.network() else {
         debug_assert!(false, "a flow without a network");
-        return Handover::Refused(Reason::NoSuchEndpoint);
+        return SendResult::Refused(Reason::NoSuchEndpoint);
     };
     debug_assert!(
         message.deposit().is_none_or(|(_, len)| len == message.payload.len() as u64),
@@ -273,13 +260,8 @@ fn by_flow(
     );
     let &OutgoingMessage { kind, handler, words, payload } = message;
     let request = Request { flow, tag, kind: kind.frame(), handler: handler.0, words };
-    let pushed = match kind {
+    match kind {
         MessageKind::Long => network.request_long(&request, payload, progress),
         _ => network.request(&request, payload),
-    };
-    match pushed {
-        Pushed::Accepted => Handover::Accepted { remote: true },
-        Pushed::Full => Handover::Full(Counter::NetFull),
-        Pushed::Lost(refusal) => Handover::Refused(Reason::from(refusal)),
     }
 }

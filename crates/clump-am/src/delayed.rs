@@ -9,7 +9,6 @@ use crate::handler_context::HandlerContext;
 use crate::handling::Handling;
 use crate::message::{MessageKind, OutgoingMessage, split_stamp};
 use crate::payload::Payload;
-use crate::reason::Reason;
 use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
 use crate::tracing::HandlerRun;
@@ -18,6 +17,7 @@ use clump_net::{ArrivedMessage as NetMessage, Disposition, QueuedMessage};
 use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
+use clump_wire::Reason;
 use clump_wire::frame::FrameKind;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::message::OutgoingMessage;
-use crate::reason::Reason;
 use clump_shm::path::Path;
+use clump_wire::Reason;
 
 /// Writes the payload of a long message into the segment of an endpoint of this node; returns the
 /// reason for which that endpoint does not take it.

@@ -7,7 +7,6 @@ use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
 use crate::handling::Handling;
-use crate::reason::Reason;
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
@@ -18,6 +17,7 @@ use clump_shm::name::Name;
 use clump_shm::queue::Take;
 use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
 use clump_trace::Counter;
+use clump_wire::Reason;
 use std::collections::hash_map::Entry;
 
 /// Messages of one lane handled in one poll, so that no sender starves the others.

@@ -5,12 +5,12 @@ use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
 use crate::message::{Handler, MAX_CARRIED};
 use crate::payload::Payload;
-use crate::reason::Reason;
 use crate::reply_to::ReplyTo;
 use crate::token::Token;
 use crate::words::FromWords;
 use clump_shm::name::Name;
 use clump_shm::slot::INLINE;
+use clump_wire::Reason;
 use std::marker::PhantomData;
 
 /// Result types of handlers: nothing, or a result whose error [`crate::Endpoint::poll`] returns, or

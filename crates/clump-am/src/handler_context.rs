@@ -7,7 +7,6 @@ use crate::exported_segment::ExportedSegment;
 use crate::failures::Failures;
 use crate::message::{KeptMessage, MAX_CARRIED, OutgoingMessage};
 use crate::peer::Dest;
-use crate::reason::Reason;
 use crate::returned::Returned;
 use clump_net::Progress;
 use clump_shm::block::EndpointBlock;
@@ -16,6 +15,7 @@ use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, SlotKind};
 use clump_shm::traffic::TrafficRow;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
+use clump_wire::Reason;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Failures of handlers.
 
-use crate::reason::Reason;
+use clump_wire::Reason;
 
 /// Reason for which a handler did not do what the message asked for.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
 use crate::message::{Handler, MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::payload::Payload;
-use crate::reason::Reason;
 use crate::reply_to::ReplyTo;
 use crate::returned::{OnReturned, Returned};
-use clump_net::original::Original;
+use crate::returned_counter::counter_of;
 use clump_trace::{Counter, Counters, Role};
+use clump_wire::{Original, Reason};
 
 /// The parts of an endpoint that handle messages.
 pub(crate) struct Handling<'a> {
@@ -106,7 +106,7 @@ pub(crate) fn hand_over(
     counters: Counters<'_>,
     returned: &Returned,
 ) -> Result<()> {
-    counters.bump(returned.reason.counter());
+    counters.bump(counter_of(returned.reason));
     match on_returned {
         Some(run) => {
             run(returned);

@@ -45,7 +45,7 @@ pub(crate) enum MessageKind {
     Medium = 2,
     /// Words and a payload that is deposited; the first two words are its offset and length.
     Long = 3,
-    /// A message that its target returned; the first word is a [`clump_net::original::Original`].
+    /// A message that its target returned; the first word is a [`clump_wire::Original`].
     Returned = 4,
 }
 

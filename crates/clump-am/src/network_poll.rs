@@ -7,15 +7,15 @@ use crate::handler_context::HandlerContext;
 use crate::handling::{Handling, hand_over};
 use crate::message::{Handler, MessageKind, OutgoingMessage};
 use crate::progress::TOO_SHORT;
-use crate::reason::Reason;
 use crate::remote::Remote;
 use crate::reply_to::ReplyTo;
 use crate::returned::Returned;
 use crate::spare_batch;
-use clump_net::{Refusal, Words};
+use clump_net::Words;
 use clump_shm::name::Name;
 use clump_trace::{Counter, Role};
 use clump_transport::{Arrival, Reply, Requesters, is_request};
+use clump_wire::Reason;
 use clump_wire::frame::FrameKind;
 
 impl Core {
@@ -188,13 +188,13 @@ impl Core {
         &mut self,
         arrival: &clump_net::ArrivedMessage<'_>,
         kind: FrameKind,
-        refusal: Refusal,
+        refusal: Reason,
     ) -> Result<()> {
         debug_assert!(
             Name::from_bits(arrival.route.from) == self.handler_context.name,
             "lost messages of another endpoint"
         );
-        let (dest, reason) = (Name::from_bits(arrival.route.to), Reason::from(refusal));
+        let (dest, reason) = (Name::from_bits(arrival.route.to), refusal);
         let (from, to) = (arrival.route.from, arrival.route.to);
         let (handler, words, payload) = (arrival.handler, arrival.words(), arrival.payload);
         let message = message_of(&Reply { kind, handler, from, to, words, payload });

@@ -1,11 +1,12 @@
 //! An entry of an endpoint's translation table.
 
 use crate::context::RankContext;
-use crate::reason::Reason;
 use clump_net::FlowId;
 use clump_shm::block::Openness;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
+use clump_trace::Counter;
+use clump_wire::Reason;
 
 /// Index into an endpoint's translation table (paper 000, 2.2: destinations are small integers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,6 +62,19 @@ impl Route {
         match self {
             Route::Local(path) | Route::Own(path) => Some(path),
             Route::Absent | Route::Remote(_) => None,
+        }
+    }
+
+    /// Returns the counter of messages that found no room on it.
+    pub(crate) fn full_counter(&self) -> Counter {
+        match self {
+            Route::Local(path) | Route::Own(path) if path.has_lane() => Counter::LaneFull,
+            Route::Local(_) | Route::Own(_) => Counter::QueueFull,
+            Route::Remote(_) => Counter::NetFull,
+            Route::Absent => {
+                debug_assert!(false, "a route to nowhere refuses");
+                Counter::QueueFull
+            }
         }
     }
 

@@ -3,22 +3,10 @@
 use crate::deposit::deposit;
 use crate::error::Result;
 use crate::message::{KeptMessage, MessageKind, OutgoingMessage};
-use crate::reason::Reason;
 use clump_shm::path::Path;
 use clump_shm::slot::{Header, MAX_WORDS};
+use clump_wire::{Reason, SendResult};
 use std::collections::VecDeque;
-
-/// Result of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum ReplyAttempt {
-    /// It is on its way.
-    Sent,
-    /// There is no room now; it is kept, and sent later.
-    PutAside,
-    /// The requester will never take it.
-    Refused(Reason),
-}
 
 /// The reply path of one requester.
 #[derive(Debug)]
@@ -46,28 +34,29 @@ impl ReplyQueue {
         debug_assert!(!self.stash.iter().any(deposited), "a payload would be deposited again");
     }
 
-    /// Sends a reply, or keeps it for [`ReplyQueue::flush`].
+    /// Sends a reply. [`SendResult::Full`]: there is no room, and it is kept for
+    /// [`ReplyQueue::flush`].
     ///
     /// # Errors
     /// The requester's segment cannot be mapped.
     #[inline(always)]
-    pub(crate) fn send(&mut self, message: &OutgoingMessage<'_>) -> Result<ReplyAttempt> {
+    pub(crate) fn send(&mut self, message: &OutgoingMessage<'_>) -> Result<SendResult> {
         // Of a closed requester the segment may belong to another endpoint by now.
         if !self.path.is_open() {
-            return Ok(ReplyAttempt::Refused(Reason::ReplyRejected));
+            return Ok(SendResult::Refused(Reason::ReplyRejected));
         }
         let overtakes = message.kind == MessageKind::Long && self.is_stuck();
         debug_assert!(!overtakes, "a deposit is written before an earlier reply is read");
         if message.kind == MessageKind::Long
             && let Some(reason) = deposit(&mut self.path, message)?
         {
-            return Ok(ReplyAttempt::Refused(reason));
+            return Ok(SendResult::Refused(reason));
         }
         if self.send_now(message) {
-            return Ok(ReplyAttempt::Sent);
+            return Ok(SendResult::Sent);
         }
         self.put_aside(message);
-        Ok(ReplyAttempt::PutAside)
+        Ok(SendResult::Full)
     }
 
     /// Sends a message whose payload is deposited, if it has one; returns false if there is no room

@@ -5,13 +5,12 @@ use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
 use crate::message::{Handler, MessageKind, OutgoingMessage};
-use crate::reason::Reason;
-use crate::reply_queue::{ReplyAttempt, ReplyQueue};
-use clump_net::Pushed;
+use crate::reply_queue::ReplyQueue;
 use clump_shm::name::Name;
 use clump_shm::slot::MAX_WORDS;
 use clump_trace::{Counter, Role};
 use clump_transport::Requester;
+use clump_wire::{Reason, SendResult};
 
 /// The path back to the sender of a message.
 #[derive(Debug)]
@@ -91,7 +90,7 @@ impl<'a> ReplyTo<'a> {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
             ReplyTo::Local(link) => {
                 let attempt = link.send(message)?;
-                let kept = attempt == ReplyAttempt::PutAside;
+                let kept = attempt == SendResult::Full;
                 if message.kind == MessageKind::Short && message.words.len() > given.words.len() {
                     link.path.count_stamp();
                 }
@@ -101,9 +100,9 @@ impl<'a> ReplyTo<'a> {
             ReplyTo::Remote(requester) => (send_remote(requester, handler_context, message), true),
         };
         match attempt {
-            ReplyAttempt::Sent => {}
-            ReplyAttempt::PutAside => note_put_aside(handler_context, remote),
-            ReplyAttempt::Refused(reason) => {
+            SendResult::Sent => {}
+            SendResult::Full => note_put_aside(handler_context, remote),
+            SendResult::Refused(reason) => {
                 handler_context.return_to_sender(to, (Role::Reply, reason), given);
                 return Ok(());
             }
@@ -158,7 +157,7 @@ impl<'a> ReplyTo<'a> {
             // A requester that has closed accepts no returned messages.
             ReplyTo::Local(link) => Ok(!link.path.is_open() || link.send_now(&back)),
             ReplyTo::Remote(requester) => {
-                if send_remote(requester, handler_context, &back) == ReplyAttempt::PutAside {
+                if send_remote(requester, handler_context, &back) == SendResult::Full {
                     handler_context.backlog.stuck_remote += 1;
                 }
                 Ok(true)
@@ -172,16 +171,15 @@ fn send_remote(
     requester: &mut Requester,
     handler_context: &HandlerContext,
     message: &OutgoingMessage<'_>,
-) -> ReplyAttempt {
-    let refused = ReplyAttempt::Refused(Reason::ReplyRejected);
+) -> SendResult {
+    let refused = SendResult::Refused(Reason::ReplyRejected);
     let network = handler_context.context.network();
     debug_assert!(network.is_some(), "a requester of another node without a network");
     let Some(mut network) = network else { return refused };
     let head = (message.kind.frame(), message.handler.0);
     match requester.send(&mut network, head, message.words, message.payload) {
-        Pushed::Accepted => ReplyAttempt::Sent,
-        Pushed::Lost(_) => refused,
-        Pushed::Full => ReplyAttempt::PutAside,
+        SendResult::Refused(_) => refused,
+        taken => taken,
     }
 }
 

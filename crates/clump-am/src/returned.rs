@@ -1,9 +1,9 @@
 //! Messages returned to their sender: handler 0 (paper 000, 2.2).
 
 use crate::message::{Handler, MessageKind, OutgoingMessage};
-use crate::reason::Reason;
 use clump_shm::name::Name;
 use clump_trace::Role;
+use clump_wire::Reason;
 
 /// Handler 0 of an endpoint.
 pub(crate) type OnReturned = Box<dyn FnMut(&Returned)>;

@@ -6,7 +6,6 @@ use crate::message::{
     Handler, LayerPayload, LongWords, MAX_ARGUMENTS, MAX_CARRIED, MessageKind, OutgoingMessage,
 };
 use crate::peer::Dest;
-use crate::reason::Reason;
 use crate::reply_to::ReplyTo;
 use crate::words::Words;
 use clump_net::Progress;
@@ -14,6 +13,7 @@ use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE};
 use clump_trace::{Counter, Role};
+use clump_wire::Reason;
 use std::borrow::Borrow;
 
 /// A handler's view of the message that it handles. Replying uses the token up, so there is at most

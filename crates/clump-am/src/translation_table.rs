@@ -4,7 +4,6 @@ use crate::error::{ErrorKind, Result};
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::message::OutgoingMessage;
 use crate::peer::{Dest, MappedPeer, Route};
-use crate::reason::Reason;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::Returned;
 use clump_net::FlowId;
@@ -14,6 +13,7 @@ use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters, Role};
+use clump_wire::Reason;
 
 /// The table, and unmapped destinations whose target has not read everything yet.
 #[derive(Debug, Default)]

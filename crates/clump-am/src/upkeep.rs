@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::handler_context::HandlerContext;
 use crate::handling::hand_over;
 use crate::message::MessageKind;
-use crate::reason::Reason;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::Returned;
 use clump_net::Progress;
@@ -16,6 +15,7 @@ use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
 use clump_shm::traffic::Traffic;
 use clump_trace::{Counter, Counters, Role};
+use clump_wire::Reason;
 use std::time::Duration;
 
 impl Core {

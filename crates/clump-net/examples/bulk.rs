@@ -9,13 +9,13 @@
 use clump_driver::{Driver, TcpStreams, Udp, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, EndpointTable, PeerAddress, Progress, Pushed, Refusal, Request, Stack, StackConfig,
-    StreamUse,
+    Batch, EndpointTable, PeerAddress, Progress, Request, Stack, StackConfig, StreamUse,
 };
 use clump_os::clock::now_ns;
 use clump_os::socket::wait_readable;
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -33,18 +33,18 @@ type Failure = Box<dyn Error + Send + Sync>;
 struct Open(Mutex<Vec<u8>>);
 
 impl EndpointTable for Open {
-    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Reason> {
         Ok(0)
     }
 
-    fn fits(&self, _: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        if offset + bytes > SEGMENT as u64 { Err(Refusal::BadLength) } else { Ok(()) }
+    fn fits(&self, _: u64, offset: u64, bytes: u64) -> Result<(), Reason> {
+        if offset + bytes > SEGMENT as u64 { Err(Reason::BadLength) } else { Ok(()) }
     }
 
-    fn deposit(&self, _: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
-        let mut memory = self.0.lock().map_err(|_| Refusal::BadOffset)?;
+    fn deposit(&self, _: u64, offset: u64, data: &[u8]) -> Result<(), Reason> {
+        let mut memory = self.0.lock().map_err(|_| Reason::BadOffset)?;
         let place = memory.get_mut(offset as usize..offset as usize + data.len());
-        place.ok_or(Refusal::BadLength)?.copy_from_slice(data);
+        place.ok_or(Reason::BadLength)?.copy_from_slice(data);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ fn messages(
                 FrameKind::Long => sender.request_long(now_ns, &request, part, &mut progress),
                 _ => sender.request(now_ns, &request, part),
             };
-            if pushed == Pushed::Accepted {
+            if pushed == SendResult::Sent {
                 (at, progress) = ((at + bytes) % SEGMENT, Progress::default());
                 continue;
             }

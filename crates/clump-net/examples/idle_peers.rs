@@ -7,9 +7,10 @@
 
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, EndpointTable, PeerAddress, Pushed, Refusal, Request, Stack, StackConfig};
+use clump_net::{Batch, EndpointTable, PeerAddress, Request, Stack, StackConfig};
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,15 +21,15 @@ const MILLISECOND: u64 = 1_000_000;
 struct Open;
 
 impl EndpointTable for Open {
-    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Reason> {
         Ok(0)
     }
 
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Reason> {
         Ok(())
     }
 
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Reason> {
         Ok(())
     }
 }
@@ -91,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for other in (0..count).filter(|&other| other != me) {
             let flow = all[me as usize].open_flow(name(me), name(other), other, false);
             let request = Request { flow, tag: 7, kind: FrameKind::Medium, handler: 1, words: &[] };
-            while all[me as usize].request(|| now, &request, &payload) == Pushed::Full {
+            while all[me as usize].request(|| now, &request, &payload) == SendResult::Full {
                 settle(&mut all, &mut now, &mut batch);
             }
         }

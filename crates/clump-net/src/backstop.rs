@@ -6,7 +6,6 @@
 
 mod timing;
 
-use crate::connection::Pushed;
 use crate::deliveries::ENDPOINTS;
 use crate::flow::FlowId;
 use crate::outbox::Progress;
@@ -15,6 +14,7 @@ use crate::stack::{Request, Stack};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, thread};
 use clump_proto::Nanos;
+use clump_wire::SendResult;
 use clump_wire::frame::FrameKind;
 use spin::Yield;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -68,13 +68,13 @@ impl DerefMut for TimedStack {
 impl TimedStack {
     /// Records the result of sending a message that is due to be timed, or that found no room.
     #[cold]
-    fn on_pushed(&mut self, pushed: Pushed, began: Nanos, peer: Option<u32>, bytes: usize) {
+    fn on_pushed(&mut self, pushed: SendResult, began: Nanos, peer: Option<u32>, bytes: usize) {
         let Self { stack, timing } = self;
         let now = clock::ticked_ns();
         match pushed {
-            Pushed::Accepted => timing.on_pushed(stack, (began, now), peer, bytes),
-            Pushed::Full => timing.on_refused(now),
-            Pushed::Lost(_) => {}
+            SendResult::Sent => timing.on_pushed(stack, (began, now), peer, bytes),
+            SendResult::Full => timing.on_refused(now),
+            SendResult::Refused(_) => {}
         }
         timing.on_sent(stack, now);
     }
@@ -208,12 +208,12 @@ impl Backstop {
         &self,
         bytes: usize,
         peer: impl FnOnce(&Stack) -> Option<u32>,
-        send: impl FnOnce(&mut Stack) -> Pushed,
-    ) -> Pushed {
+        send: impl FnOnce(&mut Stack) -> SendResult,
+    ) -> SendResult {
         let mut stack = self.shared.stack();
         let began = if stack.timing.is_due() { clock::ticked_ns() } else { 0 };
         let pushed = send(&mut stack);
-        if pushed == Pushed::Accepted && began == 0 {
+        if pushed == SendResult::Sent && began == 0 {
             stack.timing.on_taken();
         } else {
             let peer = peer(&stack);
@@ -225,7 +225,7 @@ impl Backstop {
 
     /// Sends a short or medium request.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
         let peer = |stack: &Stack| stack.peer_of(request.flow);
         self.send(payload.len(), peer, |stack| stack.request(clock::ticked_ns, request, payload))
     }
@@ -236,7 +236,7 @@ impl Backstop {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         let peer = |stack: &Stack| stack.peer_of(request.flow);
         self.send(payload.len(), peer, |stack| {
             stack.request_long(clock::ticked_ns, request, payload, progress)
@@ -251,7 +251,7 @@ impl Backstop {
         head: (FrameKind, u8),
         names: (u64, u64),
         body: (&[u64], &[u8]),
-    ) -> Pushed {
+    ) -> SendResult {
         self.send(
             body.1.len(),
             |_| Some(peer),

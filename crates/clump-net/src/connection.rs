@@ -13,11 +13,11 @@ mod traffic_count;
 mod tx;
 
 use crate::deliveries::Delivery;
-use crate::endpoint_table::Refusal;
 use crate::outbox::{Outbox, Progress, Unsent};
 use crate::queued_message::QueuedMessage;
 use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
+use clump_wire::SendResult;
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
 pub(crate) use long::LongBody;
@@ -27,18 +27,6 @@ pub(crate) use sink::PacketSink;
 use traffic_count::TrafficCount;
 pub(crate) use tx::MAX_WAITING;
 use tx::Tx;
-
-/// Result of sending a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Pushed {
-    /// It is on its way.
-    Accepted,
-    /// There is no room now.
-    Full,
-    /// The peer is lost.
-    Lost(Refusal),
-}
 
 /// A message to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +85,7 @@ impl Connection {
         now: impl Fn() -> Nanos,
         message: &Outgoing<'_>,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let Outgoing { mut head, ordered, words, payload, max_waiting } = *message;
         debug_assert!(head.order.is_none(), "the connection numbers ordered messages");
         if payload.len() >= MIN_BULK && self.takes_stream(now(), &head, payload.len(), sink) {
@@ -105,7 +93,7 @@ impl Connection {
         }
         if !self.has_room(&head, ordered, payload, max_waiting) {
             self.kick(now(), false, sink);
-            return Pushed::Full;
+            return SendResult::Full;
         }
         head.order = self.tx.take_order(ordered);
         let first = !self.tx.outbox.has_waiting();
@@ -119,7 +107,7 @@ impl Connection {
         } else if self.tx.outbox.whole_units() > whole || self.tx.outbox.has_control() {
             self.kick(now(), false, sink);
         }
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Returns true if a message finds room behind, or ahead of, those that wait.

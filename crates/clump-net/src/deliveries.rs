@@ -1,12 +1,12 @@
 //! Messages for the endpoints of a stack's owner: queued for them, handed over at once, or to be
 //! returned to their senders.
 
-use crate::endpoint_table::{EndpointTable, Refusal};
+use crate::endpoint_table::EndpointTable;
 use crate::flow::{Flows, REQUEST_COST};
-use crate::original::{CONSUMED, Original};
 use crate::queued_message::{Disposition, Found, QueuedMessage};
 use crate::stats::Stats;
 use clump_wire::frame::{Frame, FrameHead, FrameKind};
+use clump_wire::{Original, Reason};
 use std::collections::VecDeque;
 
 /// Endpoints of one owner.
@@ -21,7 +21,7 @@ pub(crate) struct Deliveries {
     /// Endpoints for which messages were queued since the owner last asked, as bits.
     newly_queued: u32,
     /// Messages to be returned to their senders, once the packet at hand is handled.
-    returns: Vec<(QueuedMessage, Refusal)>,
+    returns: Vec<(QueuedMessage, Reason)>,
 }
 
 /// The handing over of what one receive finds.
@@ -85,7 +85,7 @@ impl Deliveries {
     }
 
     /// Takes the messages to be returned.
-    pub(crate) fn take_returns(&mut self) -> Vec<(QueuedMessage, Refusal)> {
+    pub(crate) fn take_returns(&mut self) -> Vec<(QueuedMessage, Reason)> {
         std::mem::take(&mut self.returns)
     }
 
@@ -97,7 +97,7 @@ impl Deliveries {
 
     /// Notes a message that goes back to its sender.
     #[cold]
-    pub(crate) fn refuse(&mut self, message: QueuedMessage, refusal: Refusal) {
+    pub(crate) fn refuse(&mut self, message: QueuedMessage, refusal: Reason) {
         debug_assert!(!matches!(message.sort, Disposition::Lost(..)), "it came from a peer");
         self.returns.push((message, refusal));
     }
@@ -126,7 +126,7 @@ impl Delivery<'_> {
     /// Handles a whole message in one frame that asks for no order and may be handed over as it
     /// lies in the packet; returns the reason for which it cannot.
     #[inline]
-    pub(crate) fn hand_over(&mut self, frame: &Frame<'_>, words_at: usize) -> HandOver {
+    pub(crate) fn hand_over(&mut self, frame: &Frame<'_>, words_at: usize) -> FrameFate {
         let head = &frame.head;
         let tag = (!head.reply).then_some(head.route.tag);
         match self.deliveries.endpoints.admit(head.route.to, tag) {
@@ -134,15 +134,15 @@ impl Delivery<'_> {
                 debug_assert!(!self.deliveries.has_queued(index), "none is overtaken");
                 self.note_returned(head, frame.first_word(), frame.payload.len() as u64);
                 self.found.push_frame(frame, words_at);
-                HandOver::Done
+                FrameFate::Done
             }
-            Ok(_) => HandOver::Copy(None),
-            Err(refusal) => HandOver::Copy(Some(refusal)),
+            Ok(_) => FrameFate::Copy(None),
+            Err(refusal) => FrameFate::Copy(Some(refusal)),
         }
     }
 
     /// Delivers a message whose turn it is, or returns it to its sender.
-    pub(crate) fn accept(&mut self, message: QueuedMessage, refused: Option<Refusal>) {
+    pub(crate) fn accept(&mut self, message: QueuedMessage, refused: Option<Reason>) {
         let tag = (!message.reply).then_some(message.route.tag);
         // While it waited for its turn the endpoint may have closed.
         let admit = || self.deliveries.endpoints.admit(message.route.to, tag);
@@ -179,7 +179,7 @@ impl Delivery<'_> {
             return;
         }
         let original = Original::unpack(original);
-        let unconsumed = original.reason != CONSUMED;
+        let unconsumed = !original.was_consumed();
         if unconsumed
             && !original.reply
             && let Some(flow) = self.flows.between(head.route.to, head.route.from)
@@ -191,9 +191,9 @@ impl Delivery<'_> {
 
 /// Result of [`Delivery::hand_over`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HandOver {
+pub(crate) enum FrameFate {
     /// The endpoint has it.
     Done,
     /// It has to be copied out of its packet: to wait, or to be returned for this reason.
-    Copy(Option<Refusal>),
+    Copy(Option<Reason>),
 }

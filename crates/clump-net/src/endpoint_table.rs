@@ -1,42 +1,6 @@
 //! The interface by which a stack looks up endpoints.
 
-/// Reason for which a message is not accepted. The numbers are those that programs see in returned
-/// messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Refusal {
-    /// Nothing was ever opened under that name.
-    NoSuchEndpoint = 2,
-    /// The tag did not match the endpoint's.
-    BadTag = 3,
-    /// The deposit starts outside of the segment, or there is none.
-    BadOffset = 5,
-    /// The deposit ends outside of the segment.
-    BadLength = 6,
-    /// The endpoint was closed, or its rank has finalized.
-    EndpointGone = 7,
-    /// The rank, or its node, is lost.
-    PeerLost = 8,
-    /// The requester is gone.
-    ReplyRejected = 10,
-}
-
-impl Refusal {
-    const ALL: [Self; 7] = [
-        Self::NoSuchEndpoint,
-        Self::BadTag,
-        Self::BadOffset,
-        Self::BadLength,
-        Self::EndpointGone,
-        Self::PeerLost,
-        Self::ReplyRejected,
-    ];
-
-    /// Returns the refusal of that number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|refusal| *refusal as u8 == number)
-    }
-}
+use clump_wire::Reason;
 
 /// The endpoints of a stack's owner. Called with the stack locked: returns at once, and calls
 /// nothing of the stack.
@@ -46,19 +10,19 @@ pub trait EndpointTable: Send {
     ///
     /// # Errors
     /// The reason for which none does.
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal>;
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason>;
 
     /// Checks that `bytes` bytes at `offset` lie inside the segment of `to`.
     ///
     /// # Errors
     /// The reason for which they do not.
-    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal>;
+    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Reason>;
 
     /// Writes `data` at `offset` of the segment of `to`.
     ///
     /// # Errors
     /// The reason for which it was not written.
-    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal>;
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Reason>;
 
     /// Runs `work` on the memory of a deposit, given by endpoint, offset and bytes, so that bytes
     /// can be received there. Returns false, without a call, where that is not possible or the

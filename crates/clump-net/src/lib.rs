@@ -29,7 +29,6 @@ mod endpoint_table;
 mod flow;
 mod idle_time;
 mod order;
-pub mod original;
 mod outbox;
 mod payload_pool;
 mod peer;
@@ -51,8 +50,7 @@ mod unacked_records;
 mod unit_fragments;
 
 pub use backstop::{Backstop, TimedStack, Times};
-pub use connection::Pushed;
-pub use endpoint_table::{EndpointTable, Refusal};
+pub use endpoint_table::EndpointTable;
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use outbox::Progress;
 pub use peer_directory::{PeerAddress, PeerDirectory};

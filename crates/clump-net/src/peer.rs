@@ -2,18 +2,18 @@
 
 use crate::close_handshake::CloseHandshake;
 use crate::connection::{Connection, PacketSink};
-use crate::endpoint_table::Refusal;
 use crate::peer_path::PeerPath;
 use crate::schedule::Schedule;
 use crate::transmitter::Transmitter;
 use clump_proto::Nanos;
+use clump_wire::Reason;
 
 /// A peer. Its connection is opened on first use.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) path: PeerPath,
     pub(crate) connection: Option<Box<Connection>>,
-    pub(crate) lost: Option<Refusal>,
+    pub(crate) lost: Option<Reason>,
     pub(crate) close_handshake: CloseHandshake,
 }
 

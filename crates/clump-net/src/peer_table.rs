@@ -1,13 +1,13 @@
 //! The peers that a stack communicates with, by their numbers.
 
 use crate::connection::{Connection, PacketSink};
-use crate::endpoint_table::Refusal;
 use crate::peer::Peer;
 use crate::peer_maker::PeerMaker;
 use crate::schedule::Schedule;
 use crate::transmitter::Transmitter;
 use clump_proto::Nanos;
 use clump_wire::Header;
+use clump_wire::Reason;
 
 /// Bytes of buffers kept for reuse beyond those in flight, unless the program sets another value
 /// (ADR 22).
@@ -113,7 +113,7 @@ impl PeerTable {
         now: impl Fn() -> Nanos,
         id: u32,
         transmitter: &mut Transmitter,
-    ) -> Result<&mut Peer, Refusal> {
+    ) -> Result<&mut Peer, Reason> {
         let known = self.get(id);
         if let Some(refusal) = known.and_then(|known| known.lost) {
             return Err(refusal);
@@ -122,7 +122,7 @@ impl PeerTable {
             self.open(now(), id, transmitter)?;
         }
         debug_assert!(self.get(id).is_some_and(Peer::is_open), "it is connected");
-        self.get_mut(id).ok_or(Refusal::NoSuchEndpoint)
+        self.get_mut(id).ok_or(Reason::NoSuchEndpoint)
     }
 
     /// Returns the connection to a peer that accepts messages, opened on first use, and the way of
@@ -137,10 +137,10 @@ impl PeerTable {
         id: u32,
         transmitter: &'a mut Transmitter,
         schedule: &'a mut Schedule,
-    ) -> Result<(&'a mut Connection, PacketSink<'a>), Refusal> {
+    ) -> Result<(&'a mut Connection, PacketSink<'a>), Reason> {
         let split = self.connected(now, id, transmitter)?.split(transmitter, schedule);
         debug_assert!(split.is_some(), "the connection is open");
-        split.ok_or(Refusal::NoSuchEndpoint)
+        split.ok_or(Reason::NoSuchEndpoint)
     }
 
     /// Opens the connection to a peer, which gets its share of buffers.
@@ -153,11 +153,11 @@ impl PeerTable {
         now: Nanos,
         id: u32,
         transmitter: &mut Transmitter,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Reason> {
         debug_assert!(!self.talking.contains(&id), "opened once");
-        self.introduced(id, transmitter).ok_or(Refusal::NoSuchEndpoint)?;
+        self.introduced(id, transmitter).ok_or(Reason::NoSuchEndpoint)?;
         let channel = self.channel.clone();
-        let peer = self.get_mut(id).ok_or(Refusal::NoSuchEndpoint)?;
+        let peer = self.get_mut(id).ok_or(Reason::NoSuchEndpoint)?;
         peer.open(now, &channel, transmitter);
         debug_assert!(peer.connection.is_some(), "and it is open");
         self.talking.push(id);

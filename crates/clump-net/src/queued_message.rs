@@ -1,12 +1,11 @@
 //! Messages that wait in a stack for their endpoint, and the messages that one receive hands over.
 
-use crate::endpoint_table::Refusal;
 use crate::idle_time::IDLE_NS;
-use crate::original::Original;
 use crate::payload_pool::PayloadPool;
 use clump_driver::Inbound;
 use clump_proto::Nanos;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
+use clump_wire::{Original, Reason};
 
 /// Kind of a message handed to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub enum Disposition {
     /// A message of this kind, or one about flow control (the stack itself consumes `Credit`).
     Message(FrameKind),
     /// A message of this endpoint, of this kind, which will not arrive any more.
-    Lost(FrameKind, Refusal),
+    Lost(FrameKind, Reason),
 }
 
 /// A message with everything that belongs to it, copied out of packets.
@@ -42,13 +41,13 @@ impl QueuedMessage {
 
     /// Returns the words of this message when it is returned to its sender; `None` if it is being
     /// returned already, or concerns flow control only.
-    pub fn on_its_way_back(&self, refusal: Refusal) -> Option<Vec<u64>> {
+    pub fn on_its_way_back(&self, refusal: Reason) -> Option<Vec<u64>> {
         let Disposition::Message(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long)) =
             self.sort
         else {
             return None;
         };
-        let reason = if self.reply { Refusal::ReplyRejected } else { refusal } as u8;
+        let reason = if self.reply { Reason::ReplyRejected } else { refusal } as u8;
         let (handler, reply) = (self.handler, self.reply);
         let original = Original { reason, kind: kind as u8, handler, reply };
         debug_assert!(reason != 0, "programs see a reason");

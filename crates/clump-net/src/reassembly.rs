@@ -1,7 +1,8 @@
 //! Reassembly of messages of several frames.
 
-use crate::endpoint_table::{EndpointTable, Refusal};
+use crate::endpoint_table::EndpointTable;
 use crate::payload_pool::PayloadPool;
+use clump_wire::Reason;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, MessageFragment};
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ pub(crate) struct CompleteMessage {
     pub(crate) words: Vec<u64>,
     pub(crate) payload: Vec<u8>,
     /// Reason for which its deposit was refused, if it was.
-    pub(crate) refused: Option<Refusal>,
+    pub(crate) refused: Option<Reason>,
 }
 
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl Reassembly {
         head: FrameHead,
         words: &[u64],
         (message, total, placed): (u64, u64, u64),
-        refused: Option<Refusal>,
+        refused: Option<Reason>,
     ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
         debug_assert!(head.kind == FrameKind::Long, "others come as a whole");
         if placed >= total || self.find(message).is_some() || self.early.contains_key(&message) {
@@ -228,7 +229,7 @@ impl PartialMessage {
         }
         debug_assert!(self.got <= at && at < self.total, "it ends behind what has come");
         self.total = at;
-        self.whole.refused.get_or_insert(Refusal::PeerLost);
+        self.whole.refused.get_or_insert(Reason::PeerLost);
         Ok(())
     }
 
@@ -270,15 +271,15 @@ mod tests {
     struct Open;
 
     impl EndpointTable for Open {
-        fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
+        fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Reason> {
             Ok(0)
         }
 
-        fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Refusal> {
+        fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Reason> {
             Ok(())
         }
 
-        fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Refusal> {
+        fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Reason> {
             Ok(())
         }
     }

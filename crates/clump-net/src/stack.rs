@@ -14,7 +14,7 @@ mod view;
 
 use crate::connection::Arrived;
 use crate::deliveries::{Deliveries, Delivery};
-use crate::endpoint_table::{EndpointTable, Refusal};
+use crate::endpoint_table::EndpointTable;
 use crate::flow::{FlowId, Flows};
 use crate::peer_maker::PeerMaker;
 use crate::peer_table::PeerTable;
@@ -25,6 +25,7 @@ use crate::stream_port::{StreamPort, StreamUse};
 use crate::transmitter::Transmitter;
 use clump_driver::{Driver, Ecn, StreamNetwork};
 use clump_proto::Nanos;
+use clump_wire::Reason;
 use clump_wire::{Packet, PacketKind, Security};
 pub use config::StackConfig;
 pub use sending::{Mark, RelayedFragment, Request};
@@ -272,7 +273,7 @@ impl Stack {
         debug_assert!(known.connection.is_some(), "its packet was taken in");
         known.close_handshake.seen |= *closed && header.kind == PacketKind::CloseAck;
         if header.kind == PacketKind::Close {
-            self.lose(header.source, Refusal::EndpointGone);
+            self.lose(header.source, Reason::EndpointGone);
         }
         if self.deliveries.has_returns() {
             self.send_returns(&|| now);

@@ -2,8 +2,8 @@
 //! time.
 
 use crate::pair;
+use clump_wire::SendResult;
 
-use clump_net::Pushed;
 use clump_wire::Security;
 use pair::{MILLISECOND, Pair};
 
@@ -12,11 +12,11 @@ fn full_packets_go_together_while_others_are_under_way() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let sent = |pair: &Pair| pair.sides[0].stack.stats().units_sent;
-    assert_eq!(pair.send(flow, &[0], &[1; 100]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[0], &[1; 100]), SendResult::Sent);
     assert_eq!(sent(&pair), 1, "with nothing under way a message goes at once");
     let mut count = 1;
     while sent(&pair) == 1 {
-        assert_eq!(pair.send(flow, &[count], &[1; 100]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[count], &[1; 100]), SendResult::Sent);
         count += 1;
         assert!(count < 1000, "nothing ever goes");
     }
@@ -25,7 +25,7 @@ fn full_packets_go_together_while_others_are_under_way() {
     assert!(sent(&pair) > 10, "and all that is full went");
     // A smaller batch is sent when time passes, or when no messages are added.
     for more in 0..40 {
-        assert_eq!(pair.send(flow, &[count + more], &[1; 100]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[count + more], &[1; 100]), SendResult::Sent);
     }
     let before = sent(&pair);
     let mut got = 0;

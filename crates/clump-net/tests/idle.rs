@@ -1,8 +1,8 @@
 //! Memory of connections that are idle.
 
 use crate::pair::{MILLISECOND, Pair};
-use clump_net::Pushed;
 use clump_wire::Security;
+use clump_wire::SendResult;
 
 const SECOND: u64 = 1000 * MILLISECOND;
 
@@ -10,7 +10,7 @@ const SECOND: u64 = 1000 * MILLISECOND;
 fn bulk(pair: &mut Pair, flow: clump_net::FlowId, count: u64) {
     let mut arrived = 0;
     for number in 0..count {
-        while pair.send(flow, &[number], &[number as u8; 1000]) == Pushed::Full {
+        while pair.send(flow, &[number], &[number as u8; 1000]) == SendResult::Full {
             pair.look(0, Some(0));
             arrived += pair.look(1, Some(0)).len() as u64;
         }
@@ -36,7 +36,7 @@ fn an_idle_connection_gives_back_what_bulk_has_made_it_keep_and_serves_again() {
         }
         // A message to an idle peer, one after the other.
         for number in 0..3 {
-            assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
             assert_eq!(pair.drain()[1].len(), 1);
             pair.now += 2 * SECOND;
             pair.drain();
@@ -50,7 +50,7 @@ fn an_idle_connection_under_loss_keeps_what_is_not_acknowledged() {
     let flow = pair.flow(0, true);
     bulk(&mut pair, flow, 500);
     pair.sides[0].wire.lock().unwrap().cut = true;
-    assert_eq!(pair.send(flow, &[7], &[1; 1000]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[7], &[1; 1000]), SendResult::Sent);
     for _ in 0..20 {
         pair.now += SECOND;
         pair.look(0, Some(0));
@@ -73,7 +73,7 @@ fn a_connection_with_pauses_keeps_its_buffers() {
     let kept = pair.sides[0].stack.spare_bytes();
     for number in 0..30 {
         // 100 ms to deliver it, and as long a pause.
-        assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
         pair.drain();
         pair.now += 100 * MILLISECOND;
         assert!(pair.sides[0].stack.spare_bytes() >= kept / 2, "after {number} messages");

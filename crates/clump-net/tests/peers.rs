@@ -3,10 +3,11 @@
 use crate::pair::{self, MILLISECOND, Pair, Side, TwoDoors, address, name};
 use clump_driver::{Driver, Hub, Loopback, Outgoing};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, PeerAddress, PeerDirectory, Pushed, Refusal, Request, Stack, StackConfig};
+use clump_net::{Batch, PeerAddress, PeerDirectory, Request, Stack, StackConfig};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Header, Security};
+use clump_wire::{Reason, SendResult};
 use std::sync::Arc;
 
 /// Numbers of the stacks that a crowd has beside stack 1.
@@ -106,7 +107,7 @@ fn packets_that_only_pretend_to_come_from_peers_leave_nothing_behind() {
         // One of them proves to be a peer, after strangers and before.
         let mut one = crowded.one(77, security);
         let flow = one.open_flow(name(77, 0), name(1, 0), 1, false);
-        assert_eq!(one.request(|| MILLISECOND, &request(flow), &[]), Pushed::Accepted);
+        assert_eq!(one.request(|| MILLISECOND, &request(flow), &[]), SendResult::Sent);
         assert_eq!((crowded.look(), crowded.stack.peer_count()), (1, 1));
         crowded.inject(&Header { number: 2, ..genuine(77) });
         crowded.inject(&genuine(78));
@@ -124,7 +125,7 @@ fn a_peer_is_looked_up_once() {
     for id in [2, 65, 66, 1999] {
         let flow = stack.open_flow(name(1, 0), name(id, 0), id, false);
         for _ in 0..10 {
-            assert_eq!(stack.request(|| MILLISECOND, &request(flow), &[]), Pushed::Accepted);
+            assert_eq!(stack.request(|| MILLISECOND, &request(flow), &[]), SendResult::Sent);
         }
         assert!(!stack.is_lost(id));
     }
@@ -132,13 +133,13 @@ fn a_peer_is_looked_up_once() {
     assert_eq!(stack.peer_count(), 4);
     let nobody = stack.open_flow(name(1, 0), name(2000, 0), 2000, false);
     let refused = stack.request(|| MILLISECOND, &request(nobody), &[]);
-    assert_eq!(refused, Pushed::Lost(Refusal::NoSuchEndpoint));
+    assert_eq!(refused, SendResult::Refused(Reason::NoSuchEndpoint));
     assert!(stack.is_lost(2000) && !stack.is_lost(900), "one is no peer, one was not talked to");
-    stack.lose(900, Refusal::PeerLost);
+    stack.lose(900, Reason::PeerLost);
     assert!(stack.is_lost(900), "also before anything was sent");
     let late = stack.open_flow(name(1, 0), name(900, 0), 900, false);
     let refused = stack.request(|| MILLISECOND, &request(late), &[]);
-    assert_eq!(refused, Pushed::Lost(Refusal::PeerLost));
+    assert_eq!(refused, SendResult::Refused(Reason::PeerLost));
     stack.check_invariants();
 }
 
@@ -147,7 +148,7 @@ fn a_first_packet_that_is_damaged_is_sent_again() {
     let mut pair = Pair::new(Security::Aead);
     let flow = pair.flow(0, false);
     pair.sides[0].wire.lock().unwrap().lose = vec![0];
-    assert_eq!(pair.send(flow, &[7], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[7], &[]), SendResult::Sent);
     let mut damaged = pair.sent(0)[0].clone();
     *damaged.last_mut().unwrap() ^= 1;
     pair.inject(1, &damaged);

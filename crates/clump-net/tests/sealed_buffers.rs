@@ -1,8 +1,9 @@
 //! Units of which only the encrypted packet is kept, in virtual time: retransmitted, and returned.
 
 use crate::pair;
+use clump_wire::{Reason, SendResult};
 
-use clump_net::{Disposition, Progress, Pushed, QueuedMessage, Refusal, Request};
+use clump_net::{Disposition, Progress, QueuedMessage, Request};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Packet, Security};
 use pair::Pair;
@@ -23,7 +24,7 @@ fn what_is_lost_is_sent_again_out_of_its_packet_under_a_number_of_its_own() {
     let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
     assert!(pair.sides[0].stack.stats().units_resent >= 5);
@@ -48,11 +49,11 @@ fn what_did_not_arrive_comes_back_out_of_its_packet() {
         let flow = pair.flow(0, false);
         let payload = payload(40_000);
         let mut sent = Vec::new();
-        while pair.send(flow, &[sent.len() as u64], &payload) == Pushed::Accepted {
+        while pair.send(flow, &[sent.len() as u64], &payload) == SendResult::Sent {
             sent.push(sent.len() as u64);
         }
         let [_, got] = pair.drain();
-        pair.sides[0].stack.lose(1, Refusal::PeerLost);
+        pair.sides[0].stack.lose(1, Reason::PeerLost);
         let [back, _] = pair.drain();
         let asks = |queued: &&QueuedMessage| queued.sort == Disposition::Message(FrameKind::Ask);
         let all = || got.iter().chain(&back).filter(|queued| !asks(queued));

@@ -1,9 +1,9 @@
 //! Scenarios of two stacks on a wire with configured losses, one per test.
 
 use crate::pair;
+use clump_wire::{Original, Reason, SendResult};
 
-use clump_net::original::Original;
-use clump_net::{Disposition, Progress, Pushed, Refusal, RelayedFragment, Request};
+use clump_net::{Disposition, Progress, RelayedFragment, Request};
 use clump_wire::Security;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
 use pair::{CREDIT, Pair, name};
@@ -18,7 +18,7 @@ fn small_messages_that_wait_share_a_packet() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         for number in 0..20 {
-            assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
         }
         let [_, got] = pair.drain();
         assert_eq!(first_words(&got), (0..20).collect::<Vec<_>>());
@@ -34,11 +34,11 @@ fn ordered_messages_do_not_overtake_mail_that_is_left() {
     // More than one poll takes from a queue.
     let (first, more) = (2000, 200);
     for number in 0..first {
-        assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
     }
     pair.drain_for([Some(0), None]);
     for number in first..first + more {
-        assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
     }
     pair.look(0, None);
     let mut got = Vec::new();
@@ -56,7 +56,7 @@ fn a_large_message_survives_the_loss_of_any_of_its_packets() {
         let mut pair = Pair::new(Security::Crc);
         pair.sides[0].wire.lock().unwrap().lose = vec![lost, lost + 1];
         let flow = pair.flow(0, false);
-        assert_eq!(pair.send(flow, &[1, 2], &payload), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[1, 2], &payload), SendResult::Sent);
         let [_, got] = pair.drain();
         assert_eq!(got.len(), 1, "datagrams {lost} and the next lost");
         assert_eq!((&got[0].words[..], &got[0].payload), (&[1, 2][..], &payload));
@@ -67,26 +67,26 @@ fn a_large_message_survives_the_loss_of_any_of_its_packets() {
 fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
-    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[1], &[]), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!(first_words(&got), [1]);
     pair.sides[0].wire.lock().unwrap().cut = true;
     let payload = vec![9; 10_000];
-    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
-    assert_eq!(pair.send(flow, &[3], &payload), Pushed::Accepted);
-    pair.sides[0].stack.lose(1, Refusal::PeerLost);
+    assert_eq!(pair.send(flow, &[2], &[]), SendResult::Sent);
+    assert_eq!(pair.send(flow, &[3], &payload), SendResult::Sent);
+    pair.sides[0].stack.lose(1, Reason::PeerLost);
     let [back, _] = pair.drain();
     let sorts: Vec<_> = back.iter().map(|queued| queued.sort).collect();
     assert_eq!(
         sorts,
         [
-            Disposition::Lost(FrameKind::Short, Refusal::PeerLost),
-            Disposition::Lost(FrameKind::Medium, Refusal::PeerLost)
+            Disposition::Lost(FrameKind::Short, Reason::PeerLost),
+            Disposition::Lost(FrameKind::Medium, Reason::PeerLost)
         ]
     );
     assert_eq!(first_words(&back), [2, 3]);
     assert_eq!(back[1].payload, payload);
-    assert_eq!(pair.send(flow, &[4], &[]), Pushed::Lost(Refusal::PeerLost));
+    assert_eq!(pair.send(flow, &[4], &[]), SendResult::Refused(Reason::PeerLost));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         let flow = pair.flow(0, false);
         pair.sides[0].wire.lock().unwrap().lose = vec![lost];
         for number in 0..6 {
-            assert_eq!(pair.send(flow, &[number], &[5; 1100]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[5; 1100]), SendResult::Sent);
         }
         let now = pair.now;
         pair.sides[0].stack.service(now, true);
@@ -116,7 +116,7 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         assert_eq!(all, [0, 1, 2, 3, 4, 5], "{count} arrived, datagram {lost} was lost");
         assert!(pair.sides[1].stack.is_closed());
         back.retain(|queued| {
-            queued.sort != Disposition::Lost(FrameKind::Medium, Refusal::EndpointGone)
+            queued.sort != Disposition::Lost(FrameKind::Medium, Reason::EndpointGone)
         });
         assert!(back.is_empty());
     }
@@ -128,7 +128,7 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
     let flow = pair.flow(0, true);
     pair.sides[0].wire.lock().unwrap().lose = vec![0];
     for number in 0..3 {
-        assert_eq!(pair.send(flow, &[number], &[5; 1100]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[5; 1100]), SendResult::Sent);
     }
     let now = pair.now;
     pair.sides[0].stack.service(now, true);
@@ -142,7 +142,7 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 1, 2]);
     let reason = Original::unpack(back[0].words[0]).reason;
-    assert_eq!(reason, Refusal::EndpointGone as u8);
+    assert_eq!(reason, Reason::EndpointGone as u8);
     assert_eq!(pair.sides[0].stack.outstanding(flow), 0, "their room is free");
 }
 
@@ -150,28 +150,28 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
 fn refused_messages_come_back_with_reason_words_and_payload() {
     let mut pair = Pair::new(Security::Crc);
     let nowhere = pair.flow(5, false);
-    assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), Pushed::Accepted);
+    assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), SendResult::Sent);
     let flow = pair.flow(0, false);
     let now = pair.now;
     let request = Request { flow, tag: 8, kind: FrameKind::Short, handler: 4, words: &[3] };
-    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), Pushed::Accepted);
+    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), SendResult::Sent);
     let words = [2 << 20, 3, 4];
     let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 5, words: &words };
     let mut progress = Progress::default();
     let long = pair.sides[0].stack.request_long(|| now, &request, b"abc", &mut progress);
-    assert_eq!(long, Pushed::Accepted);
+    assert_eq!(long, SendResult::Sent);
     let [back, got] = pair.drain();
     assert!(got.is_empty());
-    let of = |reason: Refusal| {
+    let of = |reason: Reason| {
         let found = back.iter().find(|m| Original::unpack(m.words[0]).reason == reason as u8);
         let found = found.unwrap();
         (Original::unpack(found.words[0]), found.words[1..].to_vec(), found.payload.clone())
     };
-    let (_, words, payload) = of(Refusal::NoSuchEndpoint);
+    let (_, words, payload) = of(Reason::NoSuchEndpoint);
     assert_eq!((&words[..], &payload[..]), (&[1, 2][..], &b"nobody"[..]));
-    let (original, words, _) = of(Refusal::BadTag);
+    let (original, words, _) = of(Reason::BadTag);
     assert_eq!((original.handler, &words[..]), (4, &[3][..]));
-    let (original, words, payload) = of(Refusal::BadOffset);
+    let (original, words, payload) = of(Reason::BadOffset);
     assert_eq!((original.kind, words.len(), payload.len()), (3, 3, 0));
     assert_eq!(pair.sides[0].stack.outstanding(flow), 0);
     assert_eq!(pair.sides[0].stack.outstanding(nowhere), 0);
@@ -184,9 +184,9 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
     let mut sent = 0;
     while sent < 10_000 {
         match pair.send(flow, &[sent], &[1; 1000]) {
-            Pushed::Accepted => sent += 1,
-            Pushed::Full => break,
-            Pushed::Lost(_) => panic!("nobody is lost"),
+            SendResult::Sent => sent += 1,
+            SendResult::Full => break,
+            SendResult::Refused(_) => panic!("nobody is lost"),
         }
         pair.look(1, Some(0));
         pair.look(0, None);
@@ -202,9 +202,9 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
     pair.drain();
     assert_eq!(pair.sides[0].stack.outstanding(flow), (sent - 3) * 1064);
     for _ in 0..3 {
-        assert_eq!(pair.send(flow, &[0], &[1; 1000]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[1; 1000]), SendResult::Sent);
     }
-    assert_eq!(pair.send(flow, &[0], &[1; 1000]), Pushed::Full);
+    assert_eq!(pair.send(flow, &[0], &[1; 1000]), SendResult::Full);
 }
 
 #[test]
@@ -212,9 +212,9 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let now = pair.now;
-    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[1], &[]), SendResult::Sent);
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
-    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[2], &[]), SendResult::Sent);
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
     let [_, got] = pair.drain();
     let asks = |queued: &[clump_net::QueuedMessage]| {
@@ -240,7 +240,7 @@ fn packets_sent_again_by_an_enemy_are_refused() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         for number in 0..5 {
-            assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[]), SendResult::Sent);
             pair.drain();
         }
         let copies = pair.sent(0);
@@ -261,7 +261,7 @@ fn damaged_and_foreign_packets_leave_nothing_behind() {
     let mut pair = Pair::new(Security::Aead);
     let flow = pair.flow(0, false);
     pair.sides[0].wire.lock().unwrap().cut = true;
-    assert_eq!(pair.send(flow, &[1], b"payload"), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[1], b"payload"), SendResult::Sent);
     let datagram = pair.sent(0).pop().unwrap();
     for at in 0..datagram.len() {
         let mut damaged = datagram.clone();
@@ -289,7 +289,7 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         pair.sides[0].wire.lock().unwrap().cut = true;
-        assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[1], &[]), SendResult::Sent);
         let old = pair.sent(0).pop().unwrap();
         // Rank 0 again, with the job's key, but a younger incarnation than the one that rank 1 was
         // told of.
@@ -301,7 +301,7 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         let flow = again.open_flow(name(0, 0), name(1, 0), 1, false);
         let now = pair.now;
         let request = Request { flow, tag: 7, kind: FrameKind::Short, handler: 1, words: &[2] };
-        assert_eq!(again.request(|| now, &request, &[]), Pushed::Accepted);
+        assert_eq!(again.request(|| now, &request, &[]), SendResult::Sent);
         assert!(pair.look(1, Some(0)).is_empty());
         assert_eq!(pair.sides[1].stack.stats().packets_foreign, 1, "{security}");
         // And a packet for the stack that rank 1 was before.
@@ -326,7 +326,7 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         let flow = pair.flow(0, false);
         // The first fills the window; of the others one ends where the next begins.
         for (number, body) in (0..).zip(&bodies) {
-            assert_eq!(pair.send(flow, &[number], body), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number], body), SendResult::Sent);
         }
         let [_, mut got] = pair.drain();
         let now = pair.now;
@@ -353,19 +353,19 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let now = pair.now;
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Full);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Full);
     assert!(progress.done > 0);
     pair.drain();
     assert!(pair.sides[0].stack.is_quiet(), "all that was packed has arrived");
-    pair.sides[0].stack.lose(1, Refusal::PeerLost);
+    pair.sides[0].stack.lose(1, Reason::PeerLost);
     let [back, _] = pair.drain();
     assert_eq!(back.len(), 1);
     assert_eq!(
         (back[0].sort, back[0].words[2]),
-        (Disposition::Lost(FrameKind::Long, Refusal::PeerLost), 5)
+        (Disposition::Lost(FrameKind::Long, Reason::PeerLost), 5)
     );
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
     assert!(pair.look(0, Some(0)).is_empty(), "it has come back already");
 }
 
@@ -379,7 +379,7 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
     let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!((got.len(), &got[0].words[..], got[0].payload.len()), (1, &words[..], 0));
     let mut segment = vec![0; payload.len()];
@@ -397,12 +397,12 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
 fn a_stack_that_has_closed_takes_nothing_more() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
-    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[1], &[]), SendResult::Sent);
     pair.drain();
     pair.sides[1].wire.lock().unwrap().cut = true;
     let now = pair.now;
     pair.sides[1].stack.close(now);
-    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[2], &[]), SendResult::Sent);
     let [back, got] = pair.drain();
     assert!(got.is_empty() && back.is_empty() && !pair.sides[1].stack.is_closed());
     pair.sides[1].wire.lock().unwrap().cut = false;
@@ -428,9 +428,9 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
         let fragment = RelayedFragment { total: 20_000, at: 0, bytes: &bytes };
         let (stack, mut progress) = (&mut pair.sides[0].stack, Progress::default());
         let pushed = stack.relay_long(|| now, 1, (head, true), &words, fragment, &mut progress);
-        assert_eq!(pushed, Pushed::Accepted);
+        assert_eq!(pushed, SendResult::Sent);
         stack.abandon_long(|| now, 1, progress);
-        assert_eq!(pair.send(flow, &[6], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[6], &[]), SendResult::Sent);
         let [back, got] = pair.drain();
         assert_eq!(first_words(&got), [6], "datagram {lost} lost: the next in order is handled");
         assert_eq!(back.len(), 1, "what was begun comes back: {back:?}");
@@ -445,7 +445,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     // messages each.
     let mut pair = Pair::with_credit(Security::Crc, 65_507, 1 << 20);
     let flows: Vec<_> = (0..6).map(|from| pair.ordered_from(from)).collect();
-    assert_eq!(pair.send(flows[0], &[0], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flows[0], &[0], &[]), SendResult::Sent);
     let [_, mut got] = pair.drain();
     let headers = pair.sent(0);
     let headers = headers.iter().map(|copy| clump_wire::Packet::parse(copy).unwrap().header);
@@ -454,7 +454,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     let mut sent = 1;
     for _ in 0..400 {
         for &flow in &flows {
-            while pair.send(flow, &[sent], &[]) == Pushed::Accepted {
+            while pair.send(flow, &[sent], &[]) == SendResult::Sent {
                 sent += 1;
             }
         }

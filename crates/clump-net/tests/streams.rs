@@ -1,8 +1,9 @@
 //! Bulk by streams between two stacks: intact, broken at any byte, stuck, forged, refused.
 
 use crate::pair;
+use clump_wire::{Reason, SendResult};
 
-use clump_net::{Disposition, Progress, Pushed, QueuedMessage, Refusal, Request};
+use clump_net::{Disposition, Progress, QueuedMessage, Request};
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
 use clump_wire::record::{HELLO_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES};
@@ -17,17 +18,17 @@ fn payload(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Sends message `number` by the stream if there is one; longer than a record carries if asked.
-fn send(pair: &mut Pair, flow: clump_net::FlowId, number: u64, bytes: usize) -> Pushed {
+fn send(pair: &mut Pair, flow: clump_net::FlowId, number: u64, bytes: usize) -> SendResult {
     pair.send(flow, &[number], &payload(number, bytes))
 }
 
-fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u8]) -> Pushed {
+fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u8]) -> SendResult {
     let words = [offset, payload.len() as u64, 77];
     let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let (now, mut progress) = (pair.now, Progress::default());
     loop {
         let pushed = pair.sides[0].stack.request_long(|| now, &request, payload, &mut progress);
-        if pushed != Pushed::Full {
+        if pushed != SendResult::Full {
             return pushed;
         }
         // Messages wait in their endpoint's queue.
@@ -39,7 +40,7 @@ fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u
 
 /// Opens the stream by a first message, which goes by datagrams.
 fn open(pair: &mut Pair, flow: clump_net::FlowId) -> Vec<QueuedMessage> {
-    assert_eq!(send(pair, flow, 1000, BULK), Pushed::Accepted);
+    assert_eq!(send(pair, flow, 1000, BULK), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
     got
@@ -73,9 +74,9 @@ fn bulk_goes_by_a_stream_once_there_is_one() {
             hub.set(StreamFaults { chunk, ..StreamFaults::default() });
             let packets = pair.sides[0].stack.stats().units_sent;
             for number in 0..5 {
-                assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
+                assert_eq!(send(&mut pair, flow, number, BULK), SendResult::Sent);
             }
-            assert_eq!(send(&mut pair, flow, 5, 100), Pushed::Accepted, "a small one does not");
+            assert_eq!(send(&mut pair, flow, 5, 100), SendResult::Sent, "a small one does not");
             let [_, got] = pair.drain();
             assert_eq!(numbers(&got), [0, 1, 2, 3, 4, 5], "{security:?}, {chunk} bytes a call");
             intact(&got);
@@ -97,7 +98,7 @@ fn long_messages_go_straight_to_their_segment() {
         let before = pair.sides[1].endpoints.deposits.lock().unwrap().len();
         // Three records, the last of them short.
         let bytes = payload(1, 600_000);
-        assert_eq!(send_long(&mut pair, flow, 4096, &bytes), Pushed::Accepted);
+        assert_eq!(send_long(&mut pair, flow, 4096, &bytes), SendResult::Sent);
         let [_, got] = pair.drain();
         assert_eq!(got.len(), 1, "one message of several records");
         assert_eq!((&got[0].words[..], records(&pair)), (&[4096, 600_000, 77][..], (3, 3)));
@@ -122,14 +123,14 @@ fn run(security: Security, faults: StreamFaults) -> (Pair, StreamHub) {
     let mut got = open(&mut pair, flow);
     hub.set(StreamFaults::default());
     let long = payload(9, 300_000);
-    assert_eq!(send(&mut pair, flow, 0, BULK), Pushed::Accepted);
-    assert_eq!(send_long(&mut pair, flow, 1, &long), Pushed::Accepted);
-    while send(&mut pair, flow, 2, BULK) == Pushed::Full {
+    assert_eq!(send(&mut pair, flow, 0, BULK), SendResult::Sent);
+    assert_eq!(send_long(&mut pair, flow, 1, &long), SendResult::Sent);
+    while send(&mut pair, flow, 2, BULK) == SendResult::Full {
         got.extend(pair.look(1, Some(0)));
         got.extend(pair.look(0, Some(0)));
         pair.now += MILLISECOND;
     }
-    while send(&mut pair, flow, 3, 9) == Pushed::Full {
+    while send(&mut pair, flow, 3, 9) == SendResult::Full {
         got.extend(pair.look(1, Some(0)));
         got.extend(pair.look(0, Some(0)));
         pair.now += MILLISECOND;
@@ -197,7 +198,7 @@ fn without_a_stream_bulk_goes_by_datagrams_at_once() {
         hub.set(faults.clone());
         open(&mut pair, flow);
         for number in 0..3 {
-            assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
+            assert_eq!(send(&mut pair, flow, number, BULK), SendResult::Sent);
         }
         let start = pair.now;
         let mut got = Vec::new();
@@ -237,7 +238,7 @@ fn a_stream_that_does_not_move_is_given_up_and_memory_stays_bounded() {
     open(&mut pair, flow);
     let mut accepted = 0;
     // The other side does not poll.
-    while send(&mut pair, flow, accepted, BULK) == Pushed::Accepted {
+    while send(&mut pair, flow, accepted, BULK) == SendResult::Sent {
         accepted += 1;
         assert!(accepted < 200, "a stuck stream takes no more than it may keep");
     }
@@ -261,13 +262,13 @@ fn what_a_lost_peer_has_not_taken_comes_back_whole() {
         let (mut pair, _) = Pair::with_streams(security);
         let flow = pair.flow(0, false);
         open(&mut pair, flow);
-        assert_eq!(send(&mut pair, flow, 1, BULK), Pushed::Accepted);
-        assert_eq!(send_long(&mut pair, flow, 64, &payload(2, 400_000)), Pushed::Accepted);
-        assert_eq!(send(&mut pair, flow, 3, BULK), Pushed::Accepted);
-        pair.sides[0].stack.lose(1, Refusal::PeerLost);
+        assert_eq!(send(&mut pair, flow, 1, BULK), SendResult::Sent);
+        assert_eq!(send_long(&mut pair, flow, 64, &payload(2, 400_000)), SendResult::Sent);
+        assert_eq!(send(&mut pair, flow, 3, BULK), SendResult::Sent);
+        pair.sides[0].stack.lose(1, Reason::PeerLost);
         let back = pair.look(0, Some(0));
         let sorts: Vec<_> = back.iter().map(|message| message.sort).collect();
-        let lost = |kind| Disposition::Lost(kind, Refusal::PeerLost);
+        let lost = |kind| Disposition::Lost(kind, Reason::PeerLost);
         let (medium, long) = (lost(FrameKind::Medium), lost(FrameKind::Long));
         assert_eq!(sorts, [medium, long, medium], "each once");
         assert_eq!(back[1].words, [64, 400_000, 77]);
@@ -284,7 +285,7 @@ fn what_a_closing_peer_has_taken_does_not_come_back() {
         hub.set(StreamFaults { chunk: 60_000, ..StreamFaults::default() });
         open(&mut pair, flow);
         for number in 0..4 {
-            assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
+            assert_eq!(send(&mut pair, flow, number, BULK), SendResult::Sent);
         }
         let mut got = Vec::new();
         // What this side reports is lost; only the closing packet tells.
@@ -311,7 +312,7 @@ fn what_a_closing_peer_has_taken_does_not_come_back() {
 fn strangers_at_the_listener_change_nothing() {
     let (mut pair, hub) = Pair::with_streams(Security::Aead);
     let flow = pair.flow(0, false);
-    assert_eq!(send(&mut pair, flow, 1000, BULK), Pushed::Accepted);
+    assert_eq!(send(&mut pair, flow, 1000, BULK), SendResult::Sent);
     let mut got = Vec::new();
     while hub.ports().is_empty() {
         got.extend(pair.look(1, Some(0)));
@@ -324,7 +325,7 @@ fn strangers_at_the_listener_change_nothing() {
     }
     got.extend(pair.drain().into_iter().flatten());
     assert_eq!(got.len(), 1);
-    assert_eq!(send(&mut pair, flow, 1, BULK), Pushed::Accepted);
+    assert_eq!(send(&mut pair, flow, 1, BULK), SendResult::Sent);
     got.extend(pair.drain().into_iter().flatten());
     intact(&got);
     assert_eq!((numbers(&got), records(&pair)), (vec![1, 1000], (1, 1)));
@@ -337,7 +338,7 @@ fn a_recorded_stream_is_worth_nothing() {
         let (mut pair, hub) = Pair::with_streams(security);
         let flow = pair.flow(0, false);
         open(&mut pair, flow);
-        assert_eq!(send(&mut pair, flow, 1, BULK), Pushed::Accepted);
+        assert_eq!(send(&mut pair, flow, 1, BULK), SendResult::Sent);
         // The second stream: the first is cut.
         hub.set(StreamFaults { cut_after: Some(100), ..StreamFaults::default() });
         pair.drain();
@@ -347,7 +348,7 @@ fn a_recorded_stream_is_worth_nothing() {
         // The same stacks and incarnations with the same key, but other random numbers.
         let _ = clump_driver::StreamNetwork::random(&mut other.clone());
         let flow = second.flow(0, false);
-        assert_eq!(send(&mut second, flow, 1000, BULK), Pushed::Accepted);
+        assert_eq!(send(&mut second, flow, 1000, BULK), SendResult::Sent);
         let mut got = Vec::new();
         while other.ports().is_empty() {
             got.extend(second.look(1, Some(0)));
@@ -375,7 +376,7 @@ fn any_bytes_in_a_stream_are_refused_or_taken_without_harm() {
         hub.set(faults);
         open(&mut pair, flow);
         for number in 0..2 {
-            assert_eq!(send(&mut pair, flow, number, BULK), Pushed::Accepted);
+            assert_eq!(send(&mut pair, flow, number, BULK), SendResult::Sent);
         }
         let got: Vec<_> = (0..8).flat_map(|_| pair.drain()).flatten().collect();
         assert_eq!(numbers(&got), [0, 1], "round {round}, byte {place}");

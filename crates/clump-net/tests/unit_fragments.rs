@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use crate::pair;
+use clump_wire::{Reason, SendResult};
 
-use clump_net::{Pushed, Refusal};
 use clump_wire::{Header, Packet, PacketKind, Security};
 use pair::{MILLISECOND, Pair, Wire};
 
@@ -13,11 +13,11 @@ fn wide(security: Security) -> Pair {
     let mut pair = Pair::over(security, 8972);
     let flow = pair.flow(0, false);
     for _ in 0..3 {
-        assert_eq!(pair.send(flow, &[0], &[]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[]), SendResult::Sent);
         pair.drain();
     }
     pair.sides[0].wire.lock().unwrap().copies.clear();
-    assert_eq!(pair.send(flow, &[0], &[1; 8000]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[0], &[1; 8000]), SendResult::Sent);
     pair.drain();
     assert_eq!(longest(&pair), 8000 / 1000, "it is used");
     pair
@@ -40,7 +40,7 @@ fn survives(security: Security, shrinks: impl Fn(&mut Wire)) -> Pair {
     let flow = pair.flow(0, true);
     shrinks(&mut pair.sides[0].wire.lock().unwrap());
     for number in 0..10 {
-        assert_eq!(pair.send(flow, &[number], &payload(number)), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &payload(number)), SendResult::Sent);
     }
     let mut got = Vec::new();
     for _ in 0..100 {
@@ -92,13 +92,13 @@ fn an_incomplete_unit_is_forgotten_with_its_peer() {
         wire.most = Some(1472);
         wire.lose = (wire.sent..wire.sent + 2000).step_by(3).collect();
     }
-    assert_eq!(pair.send(flow, &[0], &payload(0)), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[0], &payload(0)), SendResult::Sent);
     while pair.sides[1].stack.memory_bytes() == 0 {
         assert!(pair.look(1, Some(0)).is_empty(), "some of it is missing");
         pair.look(0, None);
         pair.now += MILLISECOND / 4;
     }
-    pair.sides[1].stack.lose(0, Refusal::PeerLost);
+    pair.sides[1].stack.lose(0, Reason::PeerLost);
     assert_eq!(pair.sides[1].stack.memory_bytes(), 0, "the rest will not come");
 }
 
@@ -125,7 +125,7 @@ fn goes_on_at(ip: usize, early: bool, security: Security) -> Pair {
             narrow(&pair);
             began = pair.now;
         }
-        while pair.send(flow, &[number], &body(number)) != Pushed::Accepted {
+        while pair.send(flow, &[number], &body(number)) != SendResult::Sent {
             got.extend(pair.look(1, Some(0)));
             pair.look(0, None);
             pair.now += MILLISECOND / 4;
@@ -170,7 +170,7 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
             // Rounds of control packets, acknowledgements among them, are far shorter.
             let flow = pair.flow(0, true);
             let sent = pair.sent(0).len();
-            assert_eq!(pair.send(flow, &[7], &[1; 3000]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[7], &[1; 3000]), SendResult::Sent);
             pair.drain();
             let longest = pair.sent(0)[sent..].iter().map(Vec::len).max().unwrap();
             assert!(longest + 28 <= found as usize, "nothing longer is tried all the time");
@@ -183,13 +183,13 @@ fn an_interface_that_gets_narrower_is_believed_at_once() {
     for (card, found) in [(1252, 1260), (700, 728)] {
         let mut pair = Pair::new(Security::Aead);
         let flow = pair.flow(0, true);
-        assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[1; 3000]), SendResult::Sent);
         pair.drain();
         for side in &pair.sides {
             side.wire.lock().unwrap().card = Some(card);
         }
         let began = pair.now;
-        assert_eq!(pair.send(flow, &[1], &[1; 3000]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[1], &[1; 3000]), SendResult::Sent);
         let mut got = Vec::new();
         while got.is_empty() {
             got.extend(pair.look(1, Some(0)));
@@ -209,10 +209,10 @@ fn an_interface_that_gets_narrower_before_a_retransmission_is_believed_then() {
     for card in [1252, 700] {
         let mut pair = Pair::new(Security::Aead);
         let flow = pair.flow(0, true);
-        assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[1; 3000]), SendResult::Sent);
         pair.drain();
         pair.sides[0].wire.lock().unwrap().cut = true;
-        assert_eq!(pair.send(flow, &[1], &[2; 3000]), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[1], &[2; 3000]), SendResult::Sent);
         pair.look(0, None);
         let mut wire = pair.sides[0].wire.lock().unwrap();
         (wire.cut, wire.card) = (false, Some(card));

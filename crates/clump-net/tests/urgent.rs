@@ -1,8 +1,8 @@
 //! Control messages that go ahead of data (paper 003, section 4), in virtual time.
 
 use crate::pair;
+use clump_wire::{Reason, SendResult};
 
-use clump_net::{Pushed, Refusal};
 use clump_wire::Security;
 use pair::{MILLISECOND, Pair, name};
 
@@ -28,10 +28,10 @@ fn control_goes_ahead_of_data_that_waits_and_data_goes_on() {
     let bulk = vec![1; 2000];
     // More than the first window admits.
     for number in 0..80 {
-        assert_eq!(pair.send(flow, &[number], &bulk), Pushed::Accepted);
+        assert_eq!(pair.send(flow, &[number], &bulk), SendResult::Sent);
     }
     let under_way = pair.sides[0].stack.stats().units_sent;
-    assert_eq!(pair.send(flow, &[1000], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[1000], &[]), SendResult::Sent);
     assert_eq!(
         pair.sides[0].stack.stats().units_sent,
         under_way + 1,
@@ -54,12 +54,12 @@ fn control_finds_room_where_data_finds_none() {
     let mut number = 0;
     // From another endpoint, so that the credit of this one is not the limit.
     let other = pair.sides[0].stack.open_flow(name(0, 1), name(1, 1), 1, false);
-    while pair.send(other, &[number], &[1; 4000]) == Pushed::Accepted
-        || pair.send(flow, &[number], &[1; 4000]) == Pushed::Accepted
+    while pair.send(other, &[number], &[1; 4000]) == SendResult::Sent
+        || pair.send(flow, &[number], &[1; 4000]) == SendResult::Sent
     {
         number += 1;
     }
-    assert_eq!(pair.send(flow, &[7, 7], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[7, 7], &[]), SendResult::Sent);
     let kept = pair.sides[0].stack.memory_bytes();
     assert!(kept >= 256 << 10, "what waits was the limit, not credit: {kept}");
 }
@@ -69,11 +69,11 @@ fn a_flood_of_control_leaves_data_its_share() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let mut bulk = (0..60).map(|number| pair.send(flow, &[number], &[1; 2000]));
-    assert!(bulk.all(|pushed| pushed == Pushed::Accepted));
+    assert!(bulk.all(|pushed| pushed == SendResult::Sent));
     // As many small ones as find room, at every moment.
     let (mut small, mut last_bulk, mut got) = (1000, 0, Vec::new());
     for round in 0..400 {
-        while pair.send(flow, &[small], &[]) == Pushed::Accepted && small < 200_000 {
+        while pair.send(flow, &[small], &[]) == SendResult::Sent && small < 200_000 {
             small += 1;
         }
         let came = first_words(&pair.look(1, Some(0)));
@@ -105,14 +105,14 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         for number in 0..12 {
             let len = 3000 + number as usize * 1000;
             let payload = vec![number as u8; len];
-            assert_eq!(pair.send(flow, &[number, len as u64], &payload), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number, len as u64], &payload), SendResult::Sent);
         }
         for number in 100..112 {
-            assert_eq!(pair.send(flow, &[number, 0], &[]), Pushed::Accepted);
+            assert_eq!(pair.send(flow, &[number, 0], &[]), SendResult::Sent);
         }
         assert!(pair.sides[0].stack.stats().units_ahead > 5);
         let [_, got] = pair.drain();
-        pair.sides[0].stack.lose(1, Refusal::PeerLost);
+        pair.sides[0].stack.lose(1, Reason::PeerLost);
         let [back, _] = pair.drain();
         let whole =
             |queued: &clump_net::QueuedMessage| queued.payload.len() as u64 == queued.words[1];

@@ -1,10 +1,8 @@
 //! The executor of one-sided operations: an engine, and its way to the interface's stack.
 
 use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
-use clump_net::{
-    ArrivedMessage, Disposition, FlowId, Pushed, QueuedMessage, Request as OwnRequest, Stack,
-};
-use clump_rma::engine::{AskStatus, Engine, EngineCounts, ReplySink, Request};
+use clump_net::{ArrivedMessage, Disposition, FlowId, QueuedMessage, Request as OwnRequest, Stack};
+use clump_rma::engine::{Engine, EngineCounts, ReplySink, Request};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::service::Services;
 use clump_rma::{NodeSegments, Refusal};
@@ -15,6 +13,7 @@ use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, gone};
 use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Reason, SendResult};
 
 /// Longest time for which a change that nobody told of is not seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
@@ -139,18 +138,18 @@ impl Executor {
                 SendTarget::Request(node) => out.transmit(node, handler, &words, &payload),
                 SendTarget::Answer(to) => {
                     match out.transmit_answer(to, handler, &words, &payload) {
-                        true => AskStatus::Sent,
-                        false => AskStatus::Full,
+                        true => SendResult::Sent,
+                        false => SendResult::Full,
                     }
                 }
             };
-            if status == AskStatus::Full {
+            if status == SendResult::Full {
                 break;
             }
             out.delayed.pop();
             sent = true;
             let cookie = words.get(2).copied().unwrap_or(0);
-            if status == AskStatus::Lost && cookie != 0 {
+            if matches!(status, SendResult::Refused(_)) && cookie != 0 {
                 engine.handle_answer(cookie, Err(Refusal::NodeLost), &mut out);
             }
         }
@@ -344,17 +343,17 @@ impl<C: Clock> Outlet<'_, C> {
         let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
         let peer = self.routes.stack_of(to.to_bits());
         // A lost peer needs no answer.
-        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
+        self.stack.reply(now, peer, (kind, handler), names, body) != SendResult::Full
     }
 
     /// Sends a request to the interface of another node.
-    fn transmit(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+    fn transmit(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {
         let is_known = node < self.memory.nnodes() && node != self.memory.node();
         let Some(place) = self.flows.get_mut(node as usize).filter(|_| is_known) else {
-            return AskStatus::Lost;
+            return SendResult::Refused(Reason::PeerLost);
         };
         if self.memory.is_node_lost(node) {
-            return AskStatus::Lost;
+            return SendResult::Refused(Reason::PeerLost);
         }
         let to = interface_name(self.memory, node).to_bits();
         let (stack, peer) = (&mut *self.stack, self.routes.stack_of(to));
@@ -362,11 +361,7 @@ impl<C: Clock> Outlet<'_, C> {
         let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let request = OwnRequest { flow, tag: TAG, kind, handler, words };
-        match stack.request(|| self.clock.ticked_ns(), &request, payload) {
-            Pushed::Accepted => AskStatus::Sent,
-            Pushed::Full => AskStatus::Full,
-            Pushed::Lost(_) => AskStatus::Lost,
-        }
+        stack.request(|| self.clock.ticked_ns(), &request, payload)
     }
 
     /// Keeps a message until it is due. Returns false if too many wait.
@@ -412,17 +407,17 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
         self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);
     }
 
-    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {
         if !self.delayed.delays() {
             return self.transmit(node, handler, words, payload);
         }
         let is_known = node < self.memory.nnodes() && node != self.memory.node();
         if !is_known || self.memory.is_node_lost(node) {
-            return AskStatus::Lost;
+            return SendResult::Refused(Reason::PeerLost);
         }
         match self.delay(SendTarget::Request(node), handler, words, payload) {
-            true => AskStatus::Sent,
-            false => AskStatus::Full,
+            true => SendResult::Sent,
+            false => SendResult::Full,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
-use clump_net::{EndpointTable, Refusal};
+use clump_net::EndpointTable;
 use clump_rma::NodeSegments;
 use clump_rma::protocol::{TAG, deposit_place};
 use clump_shm::block::{EndpointBlock, Openness};
@@ -11,6 +11,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use clump_transport::Routes;
+use clump_wire::Reason;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -59,18 +60,18 @@ impl NodeEndpoints {
     fn with_entry<T>(
         &self,
         name: Name,
-        run: impl FnOnce(&mut EndpointEntry) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        run: impl FnOnce(&mut EndpointEntry) -> Result<T, Reason>,
+    ) -> Result<T, Reason> {
         let (rank, index) = (name.rank(), name.index());
         if self.memory.proxies() == 0 || !self.memory.is_local(rank) {
-            return Err(Refusal::NoSuchEndpoint);
+            return Err(Reason::NoSuchEndpoint);
         }
         let mut entries = self.entries.borrow_mut();
         let endpoint_entry = match entries.entry((rank, index)) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(new) => {
                 let block = self.memory.endpoint_block(rank, usize::from(index));
-                let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
+                let block = block.map_err(|_| Reason::NoSuchEndpoint)?;
                 new.insert(EndpointEntry { block, segment: None, seen: None })
             }
         };
@@ -80,14 +81,14 @@ impl NodeEndpoints {
     fn with_segment<T>(
         &self,
         to: u64,
-        run: impl FnOnce(&Segment) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        run: impl FnOnce(&Segment) -> Result<T, Reason>,
+    ) -> Result<T, Reason> {
         let name = Name::from_bits(to);
         self.with_entry(name, |endpoint_entry| {
             match state_of(&endpoint_entry.block, name) {
                 EndpointState::Open => {}
                 // An endpoint that is not open yet has no segment to write to.
-                EndpointState::Awaited => return Err(Refusal::BadOffset),
+                EndpointState::Awaited => return Err(Reason::BadOffset),
                 EndpointState::Not(why) => return Err(why),
             }
             let segment = endpoint_entry.block.segment();
@@ -95,10 +96,10 @@ impl NodeEndpoints {
             let now = segment.and_then(|segment| Some((segment, self.memory.bytes_of(segment)?)));
             if endpoint_entry.segment.is_none() || endpoint_entry.seen != now {
                 let segment = now.map(|(name, _)| Segment::exported(&self.memory, name));
-                let segment = segment.transpose().map_err(|_| Refusal::BadOffset)?;
+                let segment = segment.transpose().map_err(|_| Reason::BadOffset)?;
                 (endpoint_entry.segment, endpoint_entry.seen) = (segment.flatten(), now);
             }
-            run(endpoint_entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
+            run(endpoint_entry.segment.as_ref().ok_or(Reason::BadOffset)?)
         })
     }
 
@@ -111,10 +112,10 @@ impl NodeEndpoints {
 
 impl EndpointTable for NodeEndpoints {
     #[inline]
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason> {
         if Some(to) == self.executes {
             return match tag {
-                Some(tag) if tag != TAG => Err(Refusal::BadTag),
+                Some(tag) if tag != TAG => Err(Reason::BadTag),
                 _ => Ok(INDEX),
             };
         }
@@ -123,35 +124,35 @@ impl EndpointTable for NodeEndpoints {
             return Ok(INDEX);
         }
         if usize::from(name.index()) >= ENDPOINTS {
-            return Err(Refusal::NoSuchEndpoint);
+            return Err(Reason::NoSuchEndpoint);
         }
         if self.memory.death_of(name.rank()).is_some() {
-            return Err(Refusal::PeerLost);
+            return Err(Reason::PeerLost);
         }
         self.with_entry(name, |endpoint_entry| match state_of(&endpoint_entry.block, name) {
             EndpointState::Open if tag.is_none_or(|tag| endpoint_entry.block.admits_tag(tag)) => {
                 Ok(INDEX)
             }
-            EndpointState::Open => Err(Refusal::BadTag),
+            EndpointState::Open => Err(Reason::BadTag),
             EndpointState::Awaited => Ok(INDEX),
             EndpointState::Not(why) => Err(why),
         })
     }
 
-    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Reason> {
         if Some(to) == self.executes {
             return Ok(());
         }
         self.with_segment(to, |segment| clump_transport::fits(segment, offset, bytes))
     }
 
-    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Reason> {
         if Some(to) == self.executes {
             self.deposit_one_sided(offset, data);
             return Ok(());
         }
         self.with_segment(to, |segment| {
-            if segment.write(offset, data) { Ok(()) } else { Err(Refusal::BadLength) }
+            if segment.write(offset, data) { Ok(()) } else { Err(Reason::BadLength) }
         })
     }
 
@@ -171,7 +172,7 @@ enum EndpointState {
     /// Its rank is still starting.
     Awaited,
     /// It takes nothing, and will not under that name.
-    Not(Refusal),
+    Not(Reason),
 }
 
 /// Returns the state of an endpoint of this node, of one load of its word: its rank may open it
@@ -181,8 +182,8 @@ fn state_of(block: &EndpointBlock, name: Name) -> EndpointState {
         Openness::Open => EndpointState::Open,
         // Only the name of the first endpoint of a rank is known before it is open.
         Openness::Awaited if name.index() == 0 => EndpointState::Awaited,
-        Openness::Closed | Openness::WasOpen => EndpointState::Not(Refusal::EndpointGone),
-        Openness::Awaited | Openness::Absent => EndpointState::Not(Refusal::NoSuchEndpoint),
+        Openness::Closed | Openness::WasOpen => EndpointState::Not(Reason::EndpointGone),
+        Openness::Awaited | Openness::Absent => EndpointState::Not(Reason::NoSuchEndpoint),
     }
 }
 
@@ -210,12 +211,12 @@ mod tests {
         let endpoints = NodeEndpoints::new(&memory, None, control_endpoint, routes, segments);
         let first = Name::new(0, 0, 1).to_bits();
         assert_eq!(endpoints.admit(first, Some(0)), Ok(INDEX), "it is awaited");
-        assert_eq!(endpoints.fits(first, 0, 8), Err(Refusal::BadOffset));
-        assert_eq!(endpoints.deposit(first, 0, &[1]), Err(Refusal::BadOffset));
+        assert_eq!(endpoints.fits(first, 0, 8), Err(Reason::BadOffset));
+        assert_eq!(endpoints.deposit(first, 0, &[1]), Err(Reason::BadOffset));
         for other in [Name::new(0, 0, 2), Name::new(0, 1, 1), Name::new(1, 0, 1)] {
             let other = other.to_bits();
-            assert_eq!(endpoints.admit(other, None), Err(Refusal::NoSuchEndpoint));
-            assert_eq!(endpoints.fits(other, 0, 8), Err(Refusal::NoSuchEndpoint));
+            assert_eq!(endpoints.admit(other, None), Err(Reason::NoSuchEndpoint));
+            assert_eq!(endpoints.fits(other, 0, 8), Err(Reason::NoSuchEndpoint));
         }
     }
 }

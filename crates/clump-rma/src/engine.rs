@@ -33,7 +33,7 @@ use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 pub use counts::EngineCounts;
 use laters::Served;
-pub use reply_sink::{AskStatus, ReplySink};
+pub use reply_sink::ReplySink;
 pub use request::Request;
 use std::collections::HashMap;
 use wait::Wait;

@@ -11,7 +11,8 @@ use crate::messages::{AcceptAllEndpoints, config_of, name_of};
 pub use crate::network::Network;
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, FlowId, Pushed, REQUEST_COST, Request, Stack};
+use clump_net::{Batch, FlowId, REQUEST_COST, Request, Stack};
+use clump_wire::SendResult;
 use clump_wire::frame::{FrameKind, stack_of};
 use serde::Serialize;
 
@@ -346,7 +347,7 @@ impl Station {
         let request = Request { flow, tag: 0, kind, handler: 1, words: &[7] };
         let mut sent = 0;
         while sent < most
-            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Pushed::Accepted
+            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == SendResult::Sent
         {
             sent += 1;
         }

@@ -9,7 +9,7 @@ use crate::requesters::ReplyOutlet;
 use crate::resources::NetworkResources;
 use crate::transport::{Accept, Reply, Transport};
 use clump_boot::Dispatch;
-use clump_net::{Batch, FlowId, Polling, Progress, Pushed, QueuedMessage, Refusal, Request};
+use clump_net::{Batch, FlowId, Polling, Progress, QueuedMessage, Request};
 use clump_os::forked;
 use clump_shm::block::EndpointBlock;
 use clump_shm::geometry::ENDPOINTS;
@@ -19,6 +19,7 @@ use clump_shm::rank::RankBlock;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use clump_wire::frame::stack_of;
+use clump_wire::{Reason, SendResult};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Network {
 
     /// Sends a short or medium request.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
         debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
         self.transport.request(request, payload)
     }
@@ -106,7 +107,7 @@ impl Network {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
         self.transport.request_long(request, payload, progress)
     }
@@ -223,9 +224,9 @@ impl Network {
 /// The way of a rank's replies. A child forked in a handler replies to nobody.
 impl ReplyOutlet for &Network {
     #[inline]
-    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
         if forked::is_child() {
-            return Pushed::Lost(Refusal::EndpointGone);
+            return SendResult::Refused(Reason::EndpointGone);
         }
         self.transport.reply(stack_of(reply.to), reply)
     }

@@ -8,12 +8,13 @@ use crate::report::{
 };
 use crate::resources::NetworkResources;
 use crate::transport::{Accept, Reply, Transport};
-use clump_net::{Backstop, Batch, FlowId, Progress, Pushed, QueuedMessage, Request};
+use clump_net::{Backstop, Batch, FlowId, Progress, QueuedMessage, Request};
 use clump_os::fence::FenceKind;
 use clump_os::{clock, socket};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_trace::{Counters, Gauge, Gauges};
+use clump_wire::SendResult;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl Transport for OwnStack {
     }
 
     #[inline]
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
         self.backstop.request(request, payload)
     }
 
@@ -79,12 +80,12 @@ impl Transport for OwnStack {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         self.backstop.request_long(request, payload, progress)
     }
 
     #[inline]
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
+    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
         let Reply { kind, handler, from, to, words, payload } = *reply;
         self.backstop.reply(peer, (kind, handler), (from, to), (words, payload))
     }

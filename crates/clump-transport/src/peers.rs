@@ -1,10 +1,11 @@
 //! The peers of a node's stacks: their addresses, and whether they are still there.
 
 use clump_driver::PeerPaths;
-use clump_net::{PeerAddress, PeerDirectory, Refusal, Stack};
+use clump_net::{PeerAddress, PeerDirectory, Stack};
 use clump_shm::node::NodeMemory;
 use clump_shm::peer::Peer;
 use clump_shm::rank::{ProcessAddress, RankState};
+use clump_wire::Reason;
 
 /// The stacks of other nodes that a rank or a network interface may talk to, as the node's memory
 /// names them.
@@ -69,20 +70,20 @@ fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
 
 /// Returns the reason for which unread messages of a rank are returned, if the rank died or
 /// finalized.
-pub fn gone(rank: Peer<'_>) -> Option<Refusal> {
+pub fn gone(rank: Peer<'_>) -> Option<Reason> {
     match rank.state() {
-        RankState::Dead => Some(Refusal::PeerLost),
-        RankState::Finalized => Some(Refusal::EndpointGone),
+        RankState::Dead => Some(Reason::PeerLost),
+        RankState::Finalized => Some(Reason::EndpointGone),
         RankState::Absent | RankState::Joined => None,
     }
 }
 
 /// Lists the peers of `stack` that died or finalized, with the reason for which messages to them
 /// are returned.
-pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
+pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Reason)> {
     let why = |peer: u32| {
         if let Some(other) = node.node_of_interface(peer) {
-            return node.is_node_lost(other).then_some(Refusal::PeerLost);
+            return node.is_node_lost(other).then_some(Reason::PeerLost);
         }
         gone(node.peer(peer)?)
     };

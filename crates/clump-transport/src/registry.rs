@@ -1,6 +1,6 @@
 //! The endpoints of a rank as its stack sees them.
 
-use clump_net::{EndpointTable, Refusal};
+use clump_net::EndpointTable;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::doorbell::MAIL;
@@ -8,6 +8,7 @@ use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
+use clump_wire::Reason;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -116,43 +117,43 @@ impl RankEndpoints {
     fn with_segment<T>(
         &self,
         to: u64,
-        run: impl FnOnce(&Segment) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        run: impl FnOnce(&Segment) -> Result<T, Reason>,
+    ) -> Result<T, Reason> {
         self.refresh();
         let known = self.known.borrow();
         let name = Name::from_bits(to);
         let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
-        let entry = entry.filter(|entry| entry.name == name).ok_or(Refusal::EndpointGone)?;
+        let entry = entry.filter(|entry| entry.name == name).ok_or(Reason::EndpointGone)?;
         debug_assert_eq!(entry.name.rank(), self.registry.rank, "endpoints here are the rank's");
-        run(entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
+        run(entry.segment.as_ref().ok_or(Reason::BadOffset)?)
     }
 }
 
 impl EndpointTable for RankEndpoints {
     #[inline]
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason> {
         self.refresh();
         let name = Name::from_bits(to);
         let known = self.known.borrow();
         let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
         let entry = entry.filter(|_| name.rank() == self.registry.rank);
-        let entry = entry.ok_or(Refusal::NoSuchEndpoint)?;
+        let entry = entry.ok_or(Reason::NoSuchEndpoint)?;
         debug_assert_eq!(entry.name.index(), name.index(), "an endpoint lies at its index");
         match entry.block.openness(name.generation()) {
             Openness::Open if tag.is_none_or(|tag| entry.block.admits_tag(tag)) => Ok(name.index()),
-            Openness::Open => Err(Refusal::BadTag),
-            Openness::Closed | Openness::WasOpen => Err(Refusal::EndpointGone),
-            Openness::Awaited | Openness::Absent => Err(Refusal::NoSuchEndpoint),
+            Openness::Open => Err(Reason::BadTag),
+            Openness::Closed | Openness::WasOpen => Err(Reason::EndpointGone),
+            Openness::Awaited | Openness::Absent => Err(Reason::NoSuchEndpoint),
         }
     }
 
-    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Reason> {
         self.with_segment(to, |segment| fits(segment, offset, bytes))
     }
 
-    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Reason> {
         self.with_segment(to, |segment| {
-            if segment.write(offset, data) { Ok(()) } else { Err(Refusal::BadLength) }
+            if segment.write(offset, data) { Ok(()) } else { Err(Reason::BadLength) }
         })
     }
 
@@ -171,13 +172,13 @@ impl EndpointTable for RankEndpoints {
 ///
 /// # Errors
 /// The offset or the end lies outside of it.
-pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(), Refusal> {
+pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(), Reason> {
     if segment.holds(offset, bytes) {
         Ok(())
     } else if offset <= segment.len() as u64 {
         debug_assert!(bytes > 0, "no bytes end outside");
-        Err(Refusal::BadLength)
+        Err(Reason::BadLength)
     } else {
-        Err(Refusal::BadOffset)
+        Err(Reason::BadOffset)
     }
 }

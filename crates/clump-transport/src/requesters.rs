@@ -3,14 +3,15 @@
 //! of its own, so that the simulator runs it as it is.
 
 use crate::transport::Reply;
-use clump_net::{ArrivedMessage, Disposition, Pushed, QueuedMessage, REQUEST_COST, Refusal};
+use clump_net::{ArrivedMessage, Disposition, QueuedMessage, REQUEST_COST};
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::collections::{HashMap, VecDeque};
 
 /// The way of replies and reports to endpoints of other nodes.
 pub trait ReplyOutlet {
     /// Sends a reply.
-    fn reply(&mut self, reply: &Reply<'_>) -> Pushed;
+    fn reply(&mut self, reply: &Reply<'_>) -> SendResult;
 
     /// Sends a reply without regard to limits.
     fn reply_anyway(&mut self, reply: &Reply<'_>);
@@ -28,7 +29,7 @@ pub enum Arrival<'a> {
     /// Nothing: it concerned flow control.
     Done,
     /// It is a message of this endpoint, of that kind, which will not arrive any more.
-    Lost(FrameKind, Refusal),
+    Lost(FrameKind, Reason),
     /// It is a reply, or a message of this endpoint that comes back: it is to be handled.
     Answer(FrameKind),
     /// It is a request and is to be handled; then [`Requester::note_consumed`] is to be called.
@@ -193,25 +194,28 @@ impl Requester {
         !self.kept.is_empty()
     }
 
-    /// Sends a reply. [`Pushed::Full`]: there is no room, and it is kept and sent later.
+    /// Sends a reply. [`SendResult::Full`]: there is no room, and it is kept and sent later.
     pub fn send(
         &mut self,
         outlet: &mut impl ReplyOutlet,
         (kind, handler): (FrameKind, u8),
         words: &[u64],
         payload: &[u8],
-    ) -> Pushed {
+    ) -> SendResult {
         let (from, to) = (self.me, self.name);
         // A program may reply, and then return the request: the second stays behind the first.
         let pushed = match self.is_stuck() {
-            true => Pushed::Full,
+            true => SendResult::Full,
             false => outlet.reply(&Reply { kind, handler, from, to, words, payload }),
         };
-        if pushed == Pushed::Full {
+        if pushed == SendResult::Full {
             let (words, payload) = (words.to_vec(), payload.to_vec());
             self.kept.push_back(KeptReply { kind, handler, words, payload });
         }
-        debug_assert!((pushed == Pushed::Full) == self.is_stuck(), "{pushed:?}, and kept or not");
+        debug_assert!(
+            (pushed == SendResult::Full) == self.is_stuck(),
+            "{pushed:?}, and kept or not"
+        );
         pushed
     }
 
@@ -219,9 +223,9 @@ impl Requester {
         while let Some(first) = self.kept.front() {
             let reply = first.reply(self.me, self.name);
             match outlet.reply(&reply) {
-                Pushed::Full => return,
-                Pushed::Accepted => {}
-                Pushed::Lost(_) => refused(&reply),
+                SendResult::Full => return,
+                SendResult::Sent => {}
+                SendResult::Refused(_) => refused(&reply),
             }
             self.kept.pop_front();
         }

@@ -1,9 +1,10 @@
 //! The interface of a way of messages to other nodes. [`crate::Network`] drives one of them for the
 //! endpoints of a rank.
 
-use clump_net::{Batch, FlowId, Progress, Pushed, QueuedMessage, Request};
+use clump_net::{Batch, FlowId, Progress, QueuedMessage, Request};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
+use clump_wire::SendResult;
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     fn is_free(&self) -> bool;
 
     /// Sends a short or medium request.
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed;
+    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult;
 
     /// Sends a long request, or as much of it as there is room for.
     fn request_long(
@@ -56,10 +57,10 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed;
+    ) -> SendResult;
 
     /// Sends a reply to an endpoint of `peer`.
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed;
+    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult;
 
     /// Sends a reply without regard to limits. For messages whose number is bounded by the requests
     /// of peers.

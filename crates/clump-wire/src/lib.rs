@@ -37,13 +37,19 @@ mod append;
 pub mod frame;
 mod header;
 pub mod hostile;
+mod original;
+mod reason;
 pub mod record;
 mod security;
+mod send_result;
 mod unit_fragment;
 
 pub use append::Append;
 pub use header::{
     Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, VERSION,
 };
+pub use original::Original;
+pub use reason::Reason;
 pub use security::Security;
+pub use send_result::SendResult;
 pub use unit_fragment::{UNIT_FRAGMENT_BYTES, UnitFragment};

@@ -11,8 +11,7 @@ use clump_am::SendAttempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, Disposition, EndpointTable, FlowId, PeerAddress, Pushed, Refusal, Request, Stack,
-    StackConfig,
+    Batch, Disposition, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig,
 };
 use clump_os::alarm::Alarm;
 use clump_os::clock;
@@ -20,6 +19,7 @@ use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -178,9 +178,9 @@ impl FarLink {
             self.alarm.ring();
         }
         match pushed {
-            Pushed::Full => SendAttempt::Full,
+            SendResult::Full => SendAttempt::Full,
             // A lost peer takes nothing; the line records the loss.
-            Pushed::Accepted | Pushed::Lost(_) => SendAttempt::Sent,
+            SendResult::Sent | SendResult::Refused(_) => SendAttempt::Sent,
         }
     }
 
@@ -272,7 +272,7 @@ impl FarLink {
         let silent = last || quiet_for >= self.silence_ns;
         let quiet = core.stack.is_quiet();
         if silent {
-            core.stack.lose(self.peer, Refusal::PeerLost);
+            core.stack.lose(self.peer, Reason::PeerLost);
         }
         let due_ns = core.stack.next_timeout().unwrap_or(u64::MAX);
         drop(core);
@@ -310,15 +310,15 @@ struct LinkEndpoint {
 }
 
 impl EndpointTable for LinkEndpoint {
-    fn admit(&self, to: u64, _tag: Option<u64>) -> std::result::Result<u8, Refusal> {
-        if to == self.name { Ok(0) } else { Err(Refusal::NoSuchEndpoint) }
+    fn admit(&self, to: u64, _tag: Option<u64>) -> std::result::Result<u8, Reason> {
+        if to == self.name { Ok(0) } else { Err(Reason::NoSuchEndpoint) }
     }
 
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> std::result::Result<(), Refusal> {
-        Err(Refusal::BadOffset)
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> std::result::Result<(), Reason> {
+        Err(Reason::BadOffset)
     }
 
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> std::result::Result<(), Refusal> {
-        Err(Refusal::BadOffset)
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> std::result::Result<(), Reason> {
+        Err(Reason::BadOffset)
     }
 }

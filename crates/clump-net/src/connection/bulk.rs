@@ -1,12 +1,13 @@
 //! Bulk by streams: what takes them, and what happens to them.
 
 use super::peer_streams::{MIN_BULK, PeerStreams};
-use super::{Connection, LongBody, Outgoing, PacketSink, Pushed};
+use super::{Connection, LongBody, Outgoing, PacketSink};
 use crate::deliveries::Delivery;
 use crate::outbox::{MessageBody, PayloadFragment, Progress, Unsent};
 use crate::stream_notice::StreamNotice;
 use crate::unacked_records::{BegunMessage, RecordPart, UntakenPart};
 use clump_proto::Nanos;
+use clump_wire::SendResult;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
 use clump_wire::record::MAX_RECORD_PAYLOAD;
 
@@ -59,17 +60,17 @@ impl Connection {
         now: Nanos,
         message: &Outgoing<'_>,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let Outgoing { mut head, ordered, words, payload, max_waiting } = *message;
         if max_waiting != usize::MAX && !self.make_record_room(now, sink) {
-            return Pushed::Full;
+            return SendResult::Full;
         }
         head.order = self.tx.take_order(ordered);
         debug_assert!(payload.len() <= MAX_RECORD_PAYLOAD, "one record carries it");
         let total = payload.len();
         let part = RecordPart { head, words, payload, total, at: 0, message: None };
         self.append_record(now, &part, sink);
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Returns true if a record finds room, after an attempt to write what waits.
@@ -144,15 +145,15 @@ impl Connection {
         message: &LongBody<'_>,
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let end = message.body.payload.at + message.body.payload.bytes.len();
         while progress.done < end {
             if !self.make_record_room(now(), sink) {
-                return Pushed::Full;
+                return SendResult::Full;
             }
             self.send_record(&now, message, progress, sink);
         }
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     fn send_record(
@@ -186,13 +187,13 @@ impl Connection {
         message: &LongBody<'_>,
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let end = message.body.payload.at + message.body.payload.bytes.len();
         while progress.done < end {
             self.send_record(&now, message, progress, sink);
         }
         debug_assert!(progress.done == end, "all of it, and no more");
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Abandons a long message that has begun on a stream.
@@ -221,7 +222,7 @@ impl Connection {
         let max_waiting = usize::MAX;
         let message = Outgoing { head, ordered: false, words, payload: &[], max_waiting };
         let pushed = self.push(|| now, &message, sink);
-        debug_assert!(pushed == Pushed::Accepted, "there is room without a limit");
+        debug_assert!(pushed == SendResult::Sent, "there is room without a limit");
         self.kick(now, true, sink);
     }
 

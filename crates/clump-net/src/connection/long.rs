@@ -1,9 +1,10 @@
 //! Long messages: packed a little at a time, so that the first packets are sent before the rest is
 //! packed.
 
-use super::{Connection, MAX_WAITING, PacketSink, Pushed};
+use super::{Connection, MAX_WAITING, PacketSink};
 use crate::outbox::{MessageBody, Progress};
 use clump_proto::Nanos;
+use clump_wire::SendResult;
 
 /// Bytes that are packed ahead of the window before the window is checked again.
 const STEP: usize = 64 << 10;
@@ -41,7 +42,7 @@ impl Connection {
         message: &LongBody<'_>,
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let size = (&message.body.head, message.body.payload.total);
         if self.takes_long_stream(&now, size, progress, sink) {
             return self.send_records(now, message, progress, sink);
@@ -59,7 +60,7 @@ impl Connection {
                 // Fragments beyond the window are packed ahead, while its acknowledgements come.
                 let waiting = self.tx.outbox.waiting();
                 if waiting >= MAX_WAITING {
-                    return Pushed::Full;
+                    return SendResult::Full;
                 }
                 let most = STEP.min(MAX_WAITING - waiting);
                 all = self.tx.outbox.append_some(&body, progress, most);
@@ -67,7 +68,7 @@ impl Connection {
             debug_assert!(progress.done >= before, "nothing is packed twice");
         }
         self.kick(now(), false, sink);
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Packs the next fragment of a long message, all of it.
@@ -77,17 +78,17 @@ impl Connection {
         message: &LongBody<'_>,
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let size = (&message.body.head, message.body.payload.total);
         if self.takes_long_stream(&now, size, progress, sink) {
             if !self.make_record_room(now(), sink) {
-                return Pushed::Full;
+                return SendResult::Full;
             }
             return self.send_all_records(now, message, progress, sink);
         }
         if !self.has_packet_room() {
             self.kick(now(), false, sink);
-            return Pushed::Full;
+            return SendResult::Full;
         }
         let body = self.numbered(message, progress);
         let end = body.payload.at + body.payload.bytes.len();
@@ -100,6 +101,6 @@ impl Connection {
             self.tx.opened_at = at;
         }
         self.kick(at, false, sink);
-        Pushed::Accepted
+        SendResult::Sent
     }
 }

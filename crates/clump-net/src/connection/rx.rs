@@ -1,12 +1,12 @@
 //! The receiving side of a connection: from units to messages in their order.
 
-use crate::deliveries::{Delivery, HandOver};
-use crate::endpoint_table::Refusal;
+use crate::deliveries::{Delivery, FrameFate};
 use crate::order::OrderedMessages;
 use crate::queued_message::QueuedMessage;
 use crate::reassembly::{CompleteMessage, ProtocolViolation, Reassembly};
 use crate::stream_notice::StreamNotice;
 use crate::unit_fragments::UnitFragments;
+use clump_wire::Reason;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, Frames, MAX_WORDS};
 use clump_wire::{PacketKind, UnitFragment};
 use std::collections::VecDeque;
@@ -134,8 +134,8 @@ impl Rx {
         delivery: &mut Delivery<'_>,
     ) -> Result<bool, ProtocolViolation> {
         match delivery.hand_over(frame, words_at) {
-            HandOver::Done => Ok(true),
-            HandOver::Copy(refused) => {
+            FrameFate::Done => Ok(true),
+            FrameFate::Copy(refused) => {
                 let message = copy(frame, frame.payload.to_vec());
                 self.in_turn(frame.head.order, message, refused, delivery)?;
                 Ok(false)
@@ -267,7 +267,7 @@ impl Rx {
         &mut self,
         order: Option<u64>,
         message: QueuedMessage,
-        refused: Option<Refusal>,
+        refused: Option<Reason>,
         delivery: &mut Delivery<'_>,
     ) -> Result<(), ProtocolViolation> {
         let Some(order) = order else {

@@ -1,17 +1,17 @@
 //! Closing: peers that are lost or close, endpoints that close, and this stack's own end.
 
 use super::Stack;
-use crate::connection::{Outgoing, Pushed};
-use crate::endpoint_table::Refusal;
+use crate::connection::Outgoing;
 use crate::queued_message::{Disposition, QueuedMessage};
 use clump_proto::Nanos;
 use clump_wire::PacketKind;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
+use clump_wire::{Reason, SendResult};
 
 impl Stack {
     /// Gives up a peer that is lost or has finalized: messages that it did not acknowledge are
     /// returned, and so is every message to it from now on.
-    pub fn lose(&mut self, peer: u32, why: Refusal) {
+    pub fn lose(&mut self, peer: u32, why: Reason) {
         let known = self.peers.introduced(peer, &mut self.transmitter);
         let Some(known) = known.filter(|known| known.lost.is_none()) else { return };
         known.lost = Some(why);
@@ -26,7 +26,7 @@ impl Stack {
                 continue; // its own message, being returned to it
             }
             debug_assert!(kind != FrameKind::Part, "messages come back whole");
-            let why = if reply { Refusal::ReplyRejected } else { why };
+            let why = if reply { Reason::ReplyRejected } else { why };
             let sort = Disposition::Lost(kind, why);
             let (words, payload) = (unsent.words, unsent.payload);
             let message = QueuedMessage { sort, reply, handler, route, words, payload };
@@ -84,7 +84,7 @@ impl Stack {
         queued: impl IntoIterator<Item = QueuedMessage>,
     ) {
         for message in queued {
-            self.return_to_sender(&now, &message, Refusal::EndpointGone);
+            self.return_to_sender(&now, &message, Reason::EndpointGone);
         }
     }
 
@@ -93,7 +93,7 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         queued: &QueuedMessage,
-        why: Refusal,
+        why: Reason,
     ) {
         self.return_to_sender(&now, queued, why);
     }
@@ -112,10 +112,10 @@ impl Stack {
         &mut self,
         now: &impl Fn() -> Nanos,
         message: &QueuedMessage,
-        refusal: Refusal,
+        refusal: Reason,
     ) {
         let ask = message.sort == Disposition::Message(FrameKind::Ask);
-        if ask && refusal == Refusal::PeerLost {
+        if ask && refusal == Reason::PeerLost {
             // No endpoint will ever report how much was consumed: it is taken to be all.
             return self.push_back(now, message, FrameKind::Credit, &message.words, &[]);
         }
@@ -140,6 +140,6 @@ impl Stack {
         let peer = self.deliveries.endpoints.stack_of(route.to);
         let back = Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX };
         let pushed = self.push(now, peer, &back);
-        debug_assert!(pushed != Pushed::Full, "there is room without a limit");
+        debug_assert!(pushed != SendResult::Full, "there is room without a limit");
     }
 }

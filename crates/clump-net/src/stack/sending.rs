@@ -2,12 +2,12 @@
 //! proxy sends for the ranks of its node.
 
 use super::Stack;
-use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing, Pushed};
-use crate::endpoint_table::Refusal;
+use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing};
 use crate::flow::{FlowId, REQUEST_COST};
 use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
 use clump_proto::Nanos;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
+use clump_wire::{Reason, SendResult};
 
 /// A request, but for its payload.
 #[derive(Debug, Clone, Copy)]
@@ -54,14 +54,14 @@ impl Stack {
         now: impl Fn() -> Nanos,
         request: &Request<'_>,
         payload: &[u8],
-    ) -> Pushed {
+    ) -> SendResult {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
         let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
         let cost = REQUEST_COST + payload.len() as u64;
         let connected = peers.connect(&now, flow.peer, transmitter, schedule);
         let (connection, mut sink) = match connected {
             Ok(connected) => connected,
-            Err(refusal) => return Pushed::Lost(refusal),
+            Err(refusal) => return SendResult::Refused(refusal),
         };
         if flow.outstanding() + cost > *credit_bytes && flow.outstanding() != 0 {
             // The outstanding bytes may be too few for the peer to report by itself.
@@ -70,7 +70,7 @@ impl Stack {
                 let ask = answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
                 let _ = connection.push(now, &ask, &mut sink);
             }
-            return Pushed::Full;
+            return SendResult::Full;
         }
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let (kind, handler) = (request.kind, request.handler);
@@ -78,7 +78,7 @@ impl Stack {
         let (ordered, words, max_waiting) = (flow.ordered, request.words, MAX_WAITING);
         let message = Outgoing { head, ordered, words, payload, max_waiting };
         let pushed = connection.push(now, &message, &mut sink);
-        if pushed == Pushed::Accepted {
+        if pushed == SendResult::Sent {
             flow.spend(cost);
             debug_assert!(flow.outstanding() > 0, "the request is outstanding");
         }
@@ -93,7 +93,7 @@ impl Stack {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
         let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
         debug_assert!(progress.done <= payload.len(), "no more is packed than there is");
@@ -103,14 +103,16 @@ impl Stack {
         let (connection, mut sink) = match connected {
             Ok(connected) => connected,
             // A message that was begun has been returned already.
-            Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
+            Err(refusal) => {
+                return if begun { SendResult::Sent } else { SendResult::Refused(refusal) };
+            }
         };
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let (kind, handler) = (request.kind, request.handler);
         let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
         let size = (&head, payload.len());
         if (no_credit && !begun) || !connection.has_long_room(&now, size, progress, &mut sink) {
-            return Pushed::Full;
+            return SendResult::Full;
         }
         if !begun {
             flow.spend(REQUEST_COST);
@@ -130,7 +132,7 @@ impl Stack {
         head: (FrameKind, u8),
         names: (u64, u64),
         body: (&[u64], &[u8]),
-    ) -> Pushed {
+    ) -> SendResult {
         let message = Outgoing { max_waiting: 2 * MAX_WAITING, ..answer(head, names, body) };
         self.push(now, peer, &message)
     }
@@ -146,7 +148,7 @@ impl Stack {
         body: (&[u64], &[u8]),
     ) {
         let pushed = self.push(now, peer, &answer(head, names, body));
-        debug_assert!(pushed != Pushed::Full, "there is room without a limit");
+        debug_assert!(pushed != SendResult::Full, "there is room without a limit");
     }
 
     /// Tells the endpoint `to` how many bytes of its requests `from` has consumed in all.
@@ -200,7 +202,7 @@ impl Stack {
         mut head: FrameHead,
         ordered: bool,
         (words, payload): (&[u64], &[u8]),
-    ) -> Pushed {
+    ) -> SendResult {
         head.order = None;
         let max_waiting = if head.reply { 2 * MAX_WAITING } else { MAX_WAITING };
         self.push(now, peer, &Outgoing { head, ordered, words, payload, max_waiting })
@@ -216,14 +218,16 @@ impl Stack {
         words: &[u64],
         fragment: RelayedFragment<'_>,
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         let Self { peers, transmitter, schedule, .. } = self;
         let begun = *progress != Progress::default();
         let connected = peers.connect(&now, peer, transmitter, schedule);
         let (connection, mut sink) = match connected {
             Ok(connected) => connected,
             // A message that was begun has been returned already.
-            Err(refusal) => return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) },
+            Err(refusal) => {
+                return if begun { SendResult::Sent } else { SendResult::Refused(refusal) };
+            }
         };
         head.order = None;
         let RelayedFragment { total, at, bytes } = fragment;
@@ -239,7 +243,7 @@ impl Stack {
         // After a loss the begun message has been forgotten.
         match peers.connect(&now, peer, transmitter, schedule) {
             Ok((connection, mut sink)) => connection.abandon_long(now(), progress, &mut sink),
-            Err(refusal) => debug_assert!(refusal != Refusal::NoSuchEndpoint, "it was begun"),
+            Err(refusal) => debug_assert!(refusal != Reason::NoSuchEndpoint, "it was begun"),
         }
     }
 
@@ -250,11 +254,11 @@ impl Stack {
         now: impl Fn() -> Nanos,
         peer: u32,
         message: &Outgoing<'_>,
-    ) -> Pushed {
+    ) -> SendResult {
         let Self { peers, transmitter, schedule, .. } = self;
         match peers.connect(&now, peer, transmitter, schedule) {
             Ok((connection, mut sink)) => connection.push(now, message, &mut sink),
-            Err(refusal) => Pushed::Lost(refusal),
+            Err(refusal) => SendResult::Refused(refusal),
         }
     }
 
@@ -326,7 +330,7 @@ fn answer<'a>(
 /// Returns the result for a flow that is not open: its endpoint was closed. A caller that waited
 /// for room would wait for ever.
 #[cold]
-fn closed_flow() -> Pushed {
+fn closed_flow() -> SendResult {
     debug_assert!(false, "requests go over open flows");
-    Pushed::Lost(Refusal::EndpointGone)
+    SendResult::Refused(Reason::EndpointGone)
 }

@@ -8,11 +8,12 @@ use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, EndpointTable, FlowId, PeerAddress, Pushed, QueuedMessage, Refusal, Request, Stack,
-    StackConfig, StreamUse,
+    Batch, EndpointTable, FlowId, PeerAddress, QueuedMessage, Request, Stack, StackConfig,
+    StreamUse,
 };
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
@@ -41,23 +42,23 @@ pub struct TwoDoors {
 }
 
 impl EndpointTable for TwoDoors {
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason> {
         match to as u8 {
-            _ if self.closed.lock().unwrap().contains(&to) => Err(Refusal::EndpointGone),
-            2.. => Err(Refusal::NoSuchEndpoint),
-            _ if tag.is_some_and(|tag| tag != 7) => Err(Refusal::BadTag),
+            _ if self.closed.lock().unwrap().contains(&to) => Err(Reason::EndpointGone),
+            2.. => Err(Reason::NoSuchEndpoint),
+            _ if tag.is_some_and(|tag| tag != 7) => Err(Reason::BadTag),
             index => Ok(index),
         }
     }
 
-    fn fits(&self, _to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, _to: u64, offset: u64, bytes: u64) -> Result<(), Reason> {
         if offset > 1 << 20 {
-            return Err(Refusal::BadOffset);
+            return Err(Reason::BadOffset);
         }
-        if offset + bytes > 1 << 20 { Err(Refusal::BadLength) } else { Ok(()) }
+        if offset + bytes > 1 << 20 { Err(Reason::BadLength) } else { Ok(()) }
     }
 
-    fn deposit(&self, _to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, _to: u64, offset: u64, data: &[u8]) -> Result<(), Reason> {
         self.deposits.lock().unwrap().push((offset, data.to_vec()));
         if let Some(memory) = &mut *self.memory.lock().unwrap() {
             memory[offset as usize..][..data.len()].copy_from_slice(data);
@@ -244,7 +245,7 @@ impl Pair {
         self.sides[0].stack.open_flow(name(0, from), name(1, 0), 1, true)
     }
 
-    pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> Pushed {
+    pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> SendResult {
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let request = Request { flow, tag: 7, kind, handler: 1, words };
         let now = self.now;

@@ -3,7 +3,7 @@
 use super::account::Account;
 use super::joint::is_forwarded;
 use super::laters::{Later, MAX_ASKS, MAX_LATER, OwnAsk, Served};
-use super::{AskStatus, Engine, ReplySink, Request};
+use super::{Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
@@ -12,6 +12,7 @@ use crate::service::{
 };
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
+use clump_wire::SendResult;
 
 /// Reason of a step of a service.
 enum Step<'a> {
@@ -151,9 +152,9 @@ impl<M: Memory> Engine<M> {
         };
         debug_assert_eq!(words.get(2), Some(&cookie), "its answer carries its cookie");
         match out.ask(own.node, *code, words, payload) {
-            AskStatus::Sent => own.unsent = None,
-            AskStatus::Full => self.served.unsent = true,
-            AskStatus::Lost => {
+            SendResult::Sent => own.unsent = None,
+            SendResult::Full => self.served.unsent = true,
+            SendResult::Refused(_) => {
                 own.unsent = None;
                 self.served.lost.push(cookie);
             }
@@ -196,8 +197,8 @@ impl<M: Memory> Engine<M> {
             let words = [0, 0, 0, a, b, c, d];
             match out.ask(message.node, message.code, &words, &message.payload) {
                 // The loss of a node is found by those who wait for it.
-                AskStatus::Sent | AskStatus::Lost => {}
-                AskStatus::Full => {
+                SendResult::Sent | SendResult::Refused(_) => {}
+                SendResult::Full => {
                     *kept = Some(message);
                     return;
                 }

@@ -5,7 +5,7 @@ mod schedule;
 mod services;
 
 use super::wait::queue_lock;
-use super::{AskStatus, Engine, ReplySink, Request};
+use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width};
 use crate::error::Refusal;
 use crate::lock::{LockTurn, TurnStatus};
@@ -16,6 +16,7 @@ use clump_os::map::{Mapping, sealed_memory};
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
+use clump_wire::SendResult;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -112,12 +113,12 @@ impl ReplySink for Wire {
         self.reports.push((to, consumed));
     }
 
-    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> AskStatus {
+    fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {
         if self.asked.len() >= self.ask_room {
-            return AskStatus::Full;
+            return SendResult::Full;
         }
         self.asked.push((node, handler, words.to_vec(), payload.to_vec()));
-        AskStatus::Sent
+        SendResult::Sent
     }
 }
 

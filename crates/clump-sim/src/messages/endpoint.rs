@@ -6,12 +6,10 @@ use super::endpoints::{OUTSIDE, TOO_LONG, offset_of};
 use super::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
 use super::plan::ProgramDemand;
 use crate::kernel::{Random, Time};
-use clump_net::original::Original;
-use clump_net::{
-    ArrivedMessage, FlowId, Progress, Pushed, QueuedMessage, REQUEST_COST, Request, Stack,
-};
+use clump_net::{ArrivedMessage, FlowId, Progress, QueuedMessage, REQUEST_COST, Request, Stack};
 use clump_transport::{Arrival, Reply, ReplyOutlet, Requester, Requesters};
 use clump_wire::frame::{FrameKind, stack_of};
+use clump_wire::{Original, Reason, SendResult};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Handler that only consumes the message.
@@ -217,9 +215,9 @@ impl Endpoint {
         for lane in self.lanes.values_mut() {
             while let Some(front) = lane.queue.front_mut() {
                 match environment.attempt(lane.flow, front) {
-                    Pushed::Accepted => sent += 1,
-                    Pushed::Full => break,
-                    Pushed::Lost(_) => environment.ledger().withdraw(front.id),
+                    SendResult::Sent => sent += 1,
+                    SendResult::Full => break,
+                    SendResult::Refused(_) => environment.ledger().withdraw(front.id),
                 }
                 lane.queue.pop_front();
             }
@@ -286,7 +284,7 @@ struct SimOutlet<'a> {
 }
 
 impl ReplyOutlet for SimOutlet<'_> {
-    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
         let (head, names) = ((reply.kind, reply.handler), (reply.from, reply.to));
         let (now, body) = (self.now, (reply.words, reply.payload));
         self.stack.reply(|| now, stack_of(reply.to), head, names, body)
@@ -337,7 +335,7 @@ impl EndpointEnvironment<'_> {
         let handler = arrival.handler;
         let (head, words, payload) = match handler {
             NO_HANDLER => {
-                let reason = clump_net::original::CONSUMED;
+                let reason = Reason::BadHandler as u8;
                 let original = Original { reason, kind: kind as u8, handler, reply: false }.pack();
                 let words = [&[original], arrival.words()].concat();
                 ((FrameKind::Returned, 0), words, arrival.payload.to_vec())
@@ -346,7 +344,7 @@ impl EndpointEnvironment<'_> {
             _ => return,
         };
         let pushed = requester.send(&mut self.outlet(), head, &words, &payload);
-        if let Pushed::Lost(_) = pushed {
+        if let SendResult::Refused(_) = pushed {
             withdraw_answer(self.ledger, head.0, &words);
         }
     }
@@ -372,7 +370,7 @@ impl EndpointEnvironment<'_> {
     }
 
     /// Tries to send a request, or the rest of it.
-    fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Pushed {
+    fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> SendResult {
         let now = self.now;
         let long = sending.kind == FrameKind::Long;
         let cost = REQUEST_COST + if long { 0 } else { sending.bytes as u64 };
@@ -383,7 +381,7 @@ impl EndpointEnvironment<'_> {
             if cost + self.credit / 4 > self.credit {
                 self.stack.request_consumption_report(|| now, flow);
             }
-            return Pushed::Full;
+            return SendResult::Full;
         }
         if self.buffer.len() < sending.bytes {
             self.buffer.resize(sending.bytes, 0);

@@ -4,7 +4,8 @@
 //! every fragment is checked as it is written.
 
 use super::ledger::{self, SharedLedger};
-use clump_net::{EndpointTable, Refusal};
+use clump_net::EndpointTable;
+use clump_wire::Reason;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bits of an offset that encode the position inside a message.
@@ -58,34 +59,34 @@ pub(crate) struct SimEndpoints {
 }
 
 impl SimEndpoints {
-    fn endpoint(&self, to: u64) -> Result<OpenEndpoint, Refusal> {
+    fn endpoint(&self, to: u64) -> Result<OpenEndpoint, Reason> {
         let endpoints = self.doorway.lock();
         // Newest first: closed endpoints gather at the beginning.
         let door =
-            endpoints.iter().rev().find(|door| door.name == to).ok_or(Refusal::NoSuchEndpoint)?;
-        if door.open { Ok(*door) } else { Err(Refusal::EndpointGone) }
+            endpoints.iter().rev().find(|door| door.name == to).ok_or(Reason::NoSuchEndpoint)?;
+        if door.open { Ok(*door) } else { Err(Reason::EndpointGone) }
     }
 }
 
 impl EndpointTable for SimEndpoints {
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason> {
         let door = self.endpoint(to)?;
         match tag {
-            Some(tag) if tag != door.tag => Err(Refusal::BadTag),
+            Some(tag) if tag != door.tag => Err(Reason::BadTag),
             _ => Ok(to as u8),
         }
     }
 
-    fn fits(&self, to: u64, offset: u64, _bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, to: u64, offset: u64, _bytes: u64) -> Result<(), Reason> {
         self.endpoint(to)?;
         match offset {
-            OUTSIDE.. => Err(Refusal::BadOffset),
-            TOO_LONG.. => Err(Refusal::BadLength),
+            OUTSIDE.. => Err(Reason::BadOffset),
+            TOO_LONG.. => Err(Reason::BadLength),
             _ => Ok(()),
         }
     }
 
-    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Reason> {
         self.fits(to, offset, data.len() as u64)?;
         let place = offset & ((1 << PLACE_BITS) - 1);
         ledger::lock(&self.ledger).on_deposit(offset >> PLACE_BITS, to, place, data);
@@ -98,15 +99,15 @@ impl EndpointTable for SimEndpoints {
 pub(crate) struct AcceptAllEndpoints;
 
 impl EndpointTable for AcceptAllEndpoints {
-    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Reason> {
         Ok(0)
     }
 
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Reason> {
         Ok(())
     }
 
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Reason> {
         Ok(())
     }
 }

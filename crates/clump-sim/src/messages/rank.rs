@@ -8,7 +8,8 @@ use crate::kernel::{
     BACKSTOP, BACKSTOP_IDLE, MILLISECOND, Mode, Random, SharedSwitch, SimDriver, Time, address_of,
 };
 use clump_net::seal::JobKey;
-use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
+use clump_net::{Batch, PeerAddress, Stack, StackConfig};
+use clump_wire::Reason;
 use clump_wire::Security;
 use std::sync::Arc;
 
@@ -144,7 +145,7 @@ impl Rank {
     }
 
     /// Tells it that another rank is lost.
-    pub(crate) fn lose(&mut self, peer: u32, why: Refusal) {
+    pub(crate) fn lose(&mut self, peer: u32, why: Reason) {
         if let Some(stack) = &mut self.stack {
             stack.lose(peer, why);
         }

@@ -9,8 +9,9 @@ use crate::kernel::{
     key_of, mix,
 };
 use crate::summary::{RunFailure, RunSummary};
+use clump_net::Batch;
 use clump_net::seal::{JobKey, KeyError};
-use clump_net::{Batch, Refusal};
+use clump_wire::Reason;
 
 /// Once healed, everything must be settled within this time, and then all ranks must end within the
 /// same.
@@ -193,8 +194,8 @@ impl Cluster {
 
     fn tell(&mut self, now: Time, ranks: u64, why: Departure) {
         let why = match why {
-            Departure::Closed => Refusal::EndpointGone,
-            Departure::Died | Departure::NodeLost => Refusal::PeerLost,
+            Departure::Closed => Reason::EndpointGone,
+            Departure::Died | Departure::NodeLost => Reason::PeerLost,
         };
         for gone in (0..self.plan.ranks).filter(|gone| ranks >> gone & 1 != 0) {
             self.ranks.iter_mut().for_each(|rank| rank.lose(gone, why));

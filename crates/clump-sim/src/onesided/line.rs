@@ -4,10 +4,9 @@
 use crate::interface::InterfaceEnvironment;
 use crate::kernel::{SimDriver, Time, address_of};
 use crate::proxy_client_rank::ProxyClientRank;
-use clump_net::original::Original;
 use clump_net::{
-    ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Pushed,
-    Refusal, Request, Stack, StackConfig,
+    ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Request,
+    Stack, StackConfig,
 };
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::{EncodedRequest, Requester, Successor};
@@ -15,6 +14,7 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{Dispatch, gone_peers};
 use clump_wire::frame::FrameKind;
+use clump_wire::{Original, Reason, SendResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -43,20 +43,20 @@ struct Posted {
 struct SingleEndpoint(u64);
 
 impl EndpointTable for SingleEndpoint {
-    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Reason> {
         match tag {
-            _ if to != self.0 => Err(Refusal::NoSuchEndpoint),
+            _ if to != self.0 => Err(Reason::NoSuchEndpoint),
             Some(TAG) | None => Ok(0),
-            Some(_) => Err(Refusal::BadTag),
+            Some(_) => Err(Reason::BadTag),
         }
     }
 
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
-        Err(Refusal::BadOffset)
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Reason> {
+        Err(Reason::BadOffset)
     }
 
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
-        Err(Refusal::BadOffset)
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Reason> {
+        Err(Reason::BadOffset)
     }
 }
 
@@ -190,9 +190,9 @@ impl CallerLine {
             let peer = self.memory.interface_id(posted.node);
             let to = interface_name(&self.memory, posted.node).to_bits();
             match self.way.attempt(at, (self.me, to, peer), posted) {
-                Pushed::Full => break,
-                Pushed::Accepted => sent += 1,
-                Pushed::Lost(_) => {
+                SendResult::Full => break,
+                SendResult::Sent => sent += 1,
+                SendResult::Refused(_) => {
                     let EncodedRequest { handler, .. } = posted.encoded;
                     requester.on_returned(posted.node, handler, posted.encoded.words());
                 }
@@ -221,7 +221,7 @@ impl CallerLine {
             LineTransport::Own(stack) => stack.request(|| at, &request, &[]),
             LineTransport::Proxies(client_rank) => client_rank.client.request(&request, &[]),
         };
-        pushed == Pushed::Accepted
+        pushed == SendResult::Sent
     }
 
     /// Receives once. Returns the number of packets and messages.
@@ -338,7 +338,7 @@ impl LineTransport {
         }
     }
 
-    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> Pushed {
+    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> SendResult {
         let flow = self.open_flow(ends);
         let Posted { encoded, load, progress, .. } = posted;
         let handler = encoded.handler;

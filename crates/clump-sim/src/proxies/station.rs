@@ -5,12 +5,13 @@ use super::tally::Tally;
 use crate::kernel::{Random, Time};
 use crate::proxy_client_rank::ProxyClientRank;
 use crate::sleeper::Sleeper;
-use clump_net::{FlowId, Pushed, Request};
+use clump_net::{FlowId, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{
     Arrival, ProxyClient, Reply, ReplyOutlet, Requesters, Transport, credit_bytes,
 };
+use clump_wire::SendResult;
 use clump_wire::frame::{FrameKind, stack_of};
 use std::collections::VecDeque;
 
@@ -185,7 +186,7 @@ impl Station {
         let kind = if bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
         let request = Request { flow, tag: TAG, kind, handler, words: &words };
-        if self.client_rank.client.request(&request, &vec![0; bytes]) != Pushed::Accepted {
+        if self.client_rank.client.request(&request, &vec![0; bytes]) != SendResult::Sent {
             tally.refused += 1;
             return false;
         }
@@ -223,7 +224,7 @@ impl Station {
             let (words, payload) = (&[now][..], &vec![0; answer.bytes][..]);
             let reply = Reply { kind, handler: ANSWER, from, to, words, payload };
             let pushed = self.client_rank.client.reply(Name::from_bits(to).rank(), &reply);
-            if pushed != Pushed::Accepted {
+            if pushed != SendResult::Sent {
                 return false;
             }
             tally.change(now, 1);
@@ -240,7 +241,7 @@ struct ClientOutlet<'a> {
 }
 
 impl ReplyOutlet for ClientOutlet<'_> {
-    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
         self.client.reply(stack_of(reply.to), reply)
     }
 

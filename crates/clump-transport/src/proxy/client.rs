@@ -10,7 +10,7 @@ use crate::credit::credit_bytes;
 use crate::error::Result;
 use crate::transport::Reply;
 use clump_boot::Dispatch;
-use clump_net::{FlowId, Flows, Progress, Pushed, REQUEST_COST, Refusal, Request};
+use clump_net::{FlowId, Flows, Progress, REQUEST_COST, Request};
 use clump_os::clock;
 use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
@@ -19,6 +19,7 @@ use clump_shm::path::Path;
 use clump_shm::slot::{Header, MAX_WORDS};
 use clump_trace::Sampler;
 use clump_wire::frame::{self, FrameKind, Route};
+use clump_wire::{Reason, SendResult};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -60,7 +61,7 @@ struct Inner {
     /// Chooses the messages that carry the time, for the proxy's monitor.
     sampler: Sampler,
     /// Ranks of other nodes that accept nothing any more, and why.
-    gone: BTreeMap<u32, Refusal>,
+    gone: BTreeMap<u32, Reason>,
     /// Ranks that are gone and may not have consumed all that was sent to them.
     left: Vec<u32>,
     asked_at: u64,
@@ -134,7 +135,7 @@ impl ProxyClient {
 
     /// Sends a short or medium request.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
         let mut inner = self.inner();
         let medium = payload.len() <= inner.node.geometry().max_medium();
         debug_assert!(medium && request.kind != FrameKind::Long, "a message of one fragment");
@@ -145,10 +146,10 @@ impl ProxyClient {
         };
         let way = inner.proxy_for(&forward);
         if !inner.push(way, &forward, payload) {
-            return Pushed::Full;
+            return SendResult::Full;
         }
         inner.spend(request.flow, cost);
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Sends a long request, or as much of it as there is room for.
@@ -157,7 +158,7 @@ impl ProxyClient {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         let mut inner = self.inner();
         debug_assert!(progress.done <= payload.len(), "no more has gone than there is");
         debug_assert_eq!(request.kind, FrameKind::Long, "others have no fragments");
@@ -185,11 +186,11 @@ impl ProxyClient {
             let rest = payload.get(progress.done..).unwrap_or_default();
             if progress.message.is_some() && rest.is_empty() {
                 debug_assert_eq!(progress.done, payload.len(), "all of it has gone");
-                return Pushed::Accepted;
+                return SendResult::Sent;
             }
             let fragment = rest.get(..most).unwrap_or(rest);
             if !inner.push(way, &forward, fragment) {
-                return Pushed::Full;
+                return SendResult::Full;
             }
             if progress.message.is_none() {
                 inner.spend(request.flow, REQUEST_COST);
@@ -202,16 +203,16 @@ impl ProxyClient {
     }
 
     /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
-    pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
+    pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
         let mut inner = self.inner();
         if let Some(refusal) = inner.gone.get(&peer) {
-            return Pushed::Lost(*refusal);
+            return SendResult::Refused(*refusal);
         }
         if !inner.flush() {
-            return Pushed::Full;
+            return SendResult::Full;
         }
         inner.answer(reply);
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     /// Sends a reply, and stores it if there is no room. For messages whose number is bounded by
@@ -274,9 +275,9 @@ impl ProxyClient {
 /// Returns the result for a flow that is not open: its endpoint was closed. A caller that waited
 /// for room would wait for ever.
 #[cold]
-fn closed_flow() -> Pushed {
+fn closed_flow() -> SendResult {
     debug_assert!(false, "requests go over open flows");
-    Pushed::Lost(Refusal::EndpointGone)
+    SendResult::Refused(Reason::EndpointGone)
 }
 
 /// Returns the head of a further fragment of a long message.
@@ -292,10 +293,10 @@ impl Inner {
         &mut self,
         request: &Request<'a>,
         cost: u64,
-    ) -> std::result::Result<Forward<'a>, Pushed> {
+    ) -> std::result::Result<Forward<'a>, SendResult> {
         let Some(flow) = self.flows.get(request.flow) else { return Err(closed_flow()) };
         if let Some(refusal) = self.gone.get(&flow.peer) {
-            return Err(Pushed::Lost(*refusal));
+            return Err(SendResult::Refused(*refusal));
         }
         let outstanding = flow.outstanding();
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
@@ -303,10 +304,10 @@ impl Inner {
         if outstanding + cost > self.credit && outstanding != 0 {
             // The outstanding bytes may be too few for the peer to report by itself.
             self.ask(request.flow);
-            return Err(Pushed::Full);
+            return Err(SendResult::Full);
         }
         if !self.flush() {
-            return Err(Pushed::Full);
+            return Err(SendResult::Full);
         }
         debug_assert!(self.kept.is_empty(), "a request overtakes nothing that is stored");
         debug_assert!(request.words.len() <= frame::MAX_WORDS, "programs are told of more");

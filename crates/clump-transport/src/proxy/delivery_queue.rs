@@ -5,13 +5,14 @@ use super::clock::{Clock, Wire, Work};
 use super::close_handshakes::control_endpoint_name;
 use super::forward::{Forward, Spill};
 use crate::peers::gone;
-use clump_net::{ArrivedMessage, Disposition, QueuedMessage, Refusal};
+use clump_net::{ArrivedMessage, Disposition, QueuedMessage};
 use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
 use clump_shm::slot::{Header, MAX_WORDS};
+use clump_wire::Reason;
 use clump_wire::frame::FrameKind;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -145,15 +146,15 @@ impl DeliveryQueue {
             return;
         };
         let Some((delivery_queue, is_new)) = endpoint_delivery(memory, *me, all, to) else {
-            return return_to_sender(wire, forward, payload, Refusal::NoSuchEndpoint);
+            return return_to_sender(wire, forward, payload, Reason::NoSuchEndpoint);
         };
         // A message that was admitted because its endpoint was awaited has not shown its tag.
         if is_new && delivery_queue.refuses(forward) {
-            return return_to_sender(wire, forward, payload, Refusal::BadTag);
+            return return_to_sender(wire, forward, payload, Reason::BadTag);
         }
         let ready = match &mut delivery_queue.path {
             Some(path) if !path.is_open() => {
-                return return_to_sender(wire, forward, payload, Refusal::EndpointGone);
+                return return_to_sender(wire, forward, payload, Reason::EndpointGone);
             }
             Some(path) if delivery_queue.waiting.is_empty() => push(path, header, &words, bytes),
             _ => false,
@@ -206,7 +207,7 @@ impl DeliveryQueue {
         }
         debug_assert!(*waiting + refused.len() <= before, "each is delivered, refused, or waits");
         for queued in refused {
-            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, Refusal::BadTag);
+            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, Reason::BadTag);
         }
         debug_assert!(*waiting as u64 <= self.came, "what waits came before");
         self.answer_credit_requests(wire);
@@ -257,7 +258,7 @@ impl DeliveryQueue {
             if delivery_queue.path.as_ref().is_none_or(open) && why.is_none() {
                 return true;
             }
-            let why = why.unwrap_or(Refusal::EndpointGone);
+            let why = why.unwrap_or(Reason::EndpointGone);
             let mut unread = Vec::new();
             if let Some(path) = &mut delivery_queue.path {
                 path.take_back(|header, words, payload| {
@@ -356,7 +357,7 @@ fn return_to_sender(
     wire: &mut Wire<'_, impl Clock>,
     forward: &Forward<'_>,
     payload: &[u8],
-    why: Refusal,
+    why: Reason,
 ) {
     if forward.lost.is_some() {
         return;

@@ -6,8 +6,9 @@
 //! ```
 //! More words than fit in a slot then lie before the payload.
 
-use clump_net::{Disposition, QueuedMessage, Refusal};
+use clump_net::{Disposition, QueuedMessage};
 use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
+use clump_wire::Reason;
 use clump_wire::frame::{self, FrameKind, Route};
 
 const REPLY: u64 = 1 << 8;
@@ -28,7 +29,7 @@ pub struct Forward<'a> {
     /// True if it is to be handled in the order in which it was sent.
     pub ordered: bool,
     /// Reason for which it will not arrive. Then it is on its way back to `from`.
-    pub lost: Option<Refusal>,
+    pub lost: Option<Reason>,
     /// For a long message and its fragments: a number, unique for the rank that sends it. For any
     /// other: the time at which it was handed over ([`stamp`]), or 0.
     pub message: u32,
@@ -100,7 +101,7 @@ impl<'a> Forward<'a> {
         let reply = what & REPLY != 0;
         let lost = match what & LOST {
             0 => None,
-            _ => Some(Refusal::from_number((what >> REFUSAL_AT & 0xff) as u8)?),
+            _ => Some(Reason::from_bits((what >> REFUSAL_AT & 0xff) as u8)?),
         };
         let tag = if reply { 0 } else { *words.get(3)? };
         let (words, payload) = if what & SPILLED == 0 {
@@ -177,7 +178,7 @@ mod tests {
         ) {
             let route = Route { from, to, tag: if reply { 0 } else { tag } };
             let kind = FrameKind::from_bits(kind).unwrap();
-            let lost = lost.and_then(Refusal::from_number);
+            let lost = lost.and_then(Reason::from_bits);
             let words = words.as_slice();
             let sent = Forward { kind, reply, ordered, lost, message, handler, route, words };
             let mut beside = Vec::new();

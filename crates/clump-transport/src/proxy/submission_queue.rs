@@ -8,7 +8,7 @@ use super::monitor::Watcher;
 use super::relayed::{RelayedMessage, RelayedMessages};
 use super::routes::Routes;
 use crate::peers::gone;
-use clump_net::{Progress, Pushed, QueuedMessage, Refusal, RelayedFragment, Stack};
+use clump_net::{Progress, QueuedMessage, RelayedFragment, Stack};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
@@ -17,6 +17,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::queue::Take;
 use clump_shm::slot::{Header, INLINE, SlotKind};
 use clump_wire::frame::{FrameHead, FrameKind};
+use clump_wire::{Reason, SendResult};
 
 /// Messages of one lane taken in one turn, so that no rank waits long for another.
 const BUDGET: usize = 64;
@@ -240,9 +241,9 @@ impl SubmissionQueue {
         let (head, ordered) = (head_of(forward), forward.ordered);
         let (now, body) = (|| wire.clock.ticked_ns(), (forward.words, payload));
         match wire.stack.relay(now, peer, head, ordered, body) {
-            Pushed::Accepted => TakeResult::Yes,
-            Pushed::Full => TakeResult::NoRoom,
-            Pushed::Lost(why) => {
+            SendResult::Sent => TakeResult::Yes,
+            SendResult::Full => TakeResult::NoRoom,
+            SendResult::Refused(why) => {
                 self.lose(forward, why, payload.to_vec());
                 TakeResult::Yes
             }
@@ -314,20 +315,20 @@ impl SubmissionQueue {
             &mut begun.progress,
         );
         match pushed {
-            Pushed::Accepted => {
+            SendResult::Sent => {
                 begun.done = end;
                 if end < begun.total {
                     self.begun.insert(key, begun);
                 }
                 TakeResult::Yes
             }
-            Pushed::Full => {
+            SendResult::Full => {
                 if begun.done > 0 {
                     self.begun.insert(key, begun);
                 }
                 TakeResult::NoRoom
             }
-            Pushed::Lost(why) => {
+            SendResult::Refused(why) => {
                 let FrameHead { handler, reply, route, .. } = head;
                 let (kind, words) = (FrameKind::Long, begun.words.as_slice());
                 let (ordered, lost, message) = (false, None, 0);
@@ -348,11 +349,11 @@ impl SubmissionQueue {
 
     /// Returns a message whose target's node is lost to its sender.
     #[cold]
-    fn lose(&mut self, forward: &Forward<'_>, why: Refusal, payload: Vec<u8>) {
+    fn lose(&mut self, forward: &Forward<'_>, why: Reason, payload: Vec<u8>) {
         let reply = forward.reply;
         let back = match forward.kind {
             FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
-                let why = if reply { Refusal::ReplyRejected } else { why };
+                let why = if reply { Reason::ReplyRejected } else { why };
                 Forward { lost: Some(why), ..*forward }
             }
             // No report of consumption will ever arrive: all of it counts as consumed.

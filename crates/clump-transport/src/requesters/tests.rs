@@ -25,16 +25,16 @@ impl Network {
 }
 
 impl ReplyOutlet for Network {
-    fn reply(&mut self, reply: &Reply<'_>) -> Pushed {
+    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
         if self.lost == Some(reply.to) {
-            return Pushed::Lost(Refusal::PeerLost);
+            return SendResult::Refused(Reason::PeerLost);
         }
         if self.room == 0 {
-            return Pushed::Full;
+            return SendResult::Full;
         }
         self.room -= 1;
         self.deliver(reply);
-        Pushed::Accepted
+        SendResult::Sent
     }
 
     fn reply_anyway(&mut self, reply: &Reply<'_>) {
@@ -141,7 +141,7 @@ fn a_reply_that_nobody_takes_is_shown() {
     if let Arrival::Request(_, requester) = requesters.admit(&mut network, &queued.arrival(), false)
     {
         let pushed = requester.send(&mut network, (FrameKind::Short, 2), &words[..1], &[]);
-        assert_eq!(pushed, Pushed::Full);
+        assert_eq!(pushed, SendResult::Full);
     }
     let later = requesters.admit(&mut network, &queued.arrival(), false);
     assert!(matches!(later, Arrival::Wait), "its reply waits: {later:?}");
@@ -162,7 +162,7 @@ fn messages_are_told_apart() {
     let answer = requesters.admit(&mut network, &message.arrival(), true);
     assert!(matches!(answer, Arrival::Answer(FrameKind::Long)), "{answer:?}");
     assert!(!is_request(&message));
-    message.sort = Disposition::Lost(FrameKind::Short, Refusal::PeerLost);
+    message.sort = Disposition::Lost(FrameKind::Short, Reason::PeerLost);
     let lost = requesters.admit(&mut network, &message.arrival(), true);
-    assert!(matches!(lost, Arrival::Lost(FrameKind::Short, Refusal::PeerLost)), "{lost:?}");
+    assert!(matches!(lost, Arrival::Lost(FrameKind::Short, Reason::PeerLost)), "{lost:?}");
 }

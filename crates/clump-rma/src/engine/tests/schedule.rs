@@ -3,7 +3,7 @@
 
 use super::{Bench, own};
 use crate::engine::claims::ClaimState;
-use crate::engine::{AskStatus, Engine, ReplySink, Request};
+use crate::engine::{Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::lock::{LockTurn, TurnStatus};
 use crate::protocol::{ask, atomic_handler, how, tell};
@@ -13,6 +13,7 @@ use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 use clump_shm::name::Name;
 use clump_shm::queue_lock::{LockHead, QueueLock, lock_words};
+use clump_wire::{Reason, SendResult};
 
 const RANKS: u32 = 4;
 /// Offset of the lock, and of the word that holders change.
@@ -68,8 +69,8 @@ impl ReplySink for Post<'_> {
 
     fn report(&mut self, _to: Name, _consumed: u64) {}
 
-    fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> AskStatus {
-        AskStatus::Lost
+    fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> SendResult {
+        SendResult::Refused(Reason::PeerLost)
     }
 }
 

@@ -4,8 +4,8 @@
 use super::{Inner, ProxyClient};
 use crate::peers;
 use crate::transport::Accept;
-use clump_net::original::{CONSUMED, Original};
 use clump_net::{Disposition, QueuedMessage, REQUEST_COST};
+use clump_wire::Original;
 use clump_wire::frame::FrameKind;
 
 /// Interval between two checks of flows to a rank that is gone.
@@ -28,7 +28,7 @@ impl ProxyClient {
             }
             Disposition::Message(FrameKind::Returned) => {
                 let original = Original::unpack(queued.words.first().copied().unwrap_or(0));
-                if original.reason != CONSUMED
+                if !original.was_consumed()
                     && !original.reply
                     && let Some(flow) = self.inner().flows.between(back.0, back.1)
                 {

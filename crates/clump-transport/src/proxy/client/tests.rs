@@ -80,8 +80,8 @@ impl Bench {
         self.client.open_flow(Self::me(), Name::new(to, 0, 1).to_bits(), to, false)
     }
 
-    fn count(&mut self, pushed: Pushed, (messages, bytes): Counts) {
-        if pushed == Pushed::Accepted {
+    fn count(&mut self, pushed: SendResult, (messages, bytes): Counts) {
+        if pushed == SendResult::Sent {
             self.handed_over.0 += messages;
             self.handed_over.1 += bytes;
         }
@@ -120,8 +120,8 @@ impl Bench {
         let went = progress.done - before.done;
         let first = before.message.is_none() && progress.message.is_some() && went == 0;
         let most = self.memory.geometry().max_medium();
-        self.count(Pushed::Accepted, (went.div_ceil(most) + usize::from(first), went));
-        if pushed == Pushed::Full {
+        self.count(SendResult::Sent, (went.div_ceil(most) + usize::from(first), went));
+        if pushed == SendResult::Full {
             self.long = Some((flow, bytes, progress));
         }
     }
@@ -149,7 +149,7 @@ impl Bench {
                     self.count(pushed, (1, bytes));
                 } else {
                     self.client.reply_anyway(&reply);
-                    self.count(Pushed::Accepted, (1, bytes));
+                    self.count(SendResult::Sent, (1, bytes));
                 }
             }
             Step::Credit { to, total } => {

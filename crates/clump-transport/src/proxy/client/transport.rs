@@ -2,10 +2,11 @@
 
 use super::ProxyClient;
 use crate::transport::{Accept, Reply, Transport};
-use clump_net::{Batch, FlowId, Progress, Pushed, QueuedMessage, Refusal, Request};
+use clump_net::{Batch, FlowId, Progress, QueuedMessage, Request};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Reason, SendResult};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ impl Transport for ProxyClient {
     }
 
     #[inline]
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
         self.request(request, payload)
     }
 
@@ -32,12 +33,12 @@ impl Transport for ProxyClient {
         request: &Request<'_>,
         payload: &[u8],
         progress: &mut Progress,
-    ) -> Pushed {
+    ) -> SendResult {
         self.request_long(request, payload, progress)
     }
 
     #[inline]
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> Pushed {
+    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
         self.reply(peer, reply)
     }
 
@@ -96,7 +97,7 @@ impl Transport for ProxyClient {
 
     fn return_queued(&self, queued: Vec<QueuedMessage>) {
         for queued in queued {
-            let Some(words) = queued.on_its_way_back(Refusal::EndpointGone) else { continue };
+            let Some(words) = queued.on_its_way_back(Reason::EndpointGone) else { continue };
             let (kind, from, to) = (FrameKind::Returned, queued.route.to, queued.route.from);
             let (words, payload) = (&words[..], &queued.payload[..]);
             self.reply_anyway(&Reply { kind, handler: 0, from, to, words, payload });

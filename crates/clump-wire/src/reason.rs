@@ -1,9 +1,6 @@
-//! Reasons for which messages are returned (paper 000, 2.2).
+//! Reasons for which messages are returned to their senders (paper 000, 2.2).
 
-use clump_net::Refusal;
-use clump_trace::Counter;
-
-/// Reason for which a message was returned.
+/// Reason for which a message was returned. Its number travels in returned messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
@@ -20,10 +17,10 @@ pub enum Reason {
     BadOffset = 5,
     /// The deposit ends outside of the target's segment.
     BadLength = 6,
-    /// The endpoint was closed before it read the message.
+    /// The endpoint was closed before it read the message, or its rank has finalized.
     EndpointGone = 7,
-    /// The rank died. Messages of the last quarter of a ring that it had read, but not yet freed,
-    /// are returned too: whether their handlers ran there can no longer matter.
+    /// The rank died, or its node is lost. Messages of the last quarter of a ring that it had read,
+    /// but not yet freed, are returned too: whether their handlers ran there can no longer matter.
     PeerLost = 8,
     /// The target made no room before the endpoint's send timeout.
     Congestion = 9,
@@ -31,48 +28,26 @@ pub enum Reason {
     ReplyRejected = 10,
 }
 
-impl From<Refusal> for Reason {
-    fn from(refusal: Refusal) -> Self {
-        let reason = Self::from_bits(refusal as u8);
-        debug_assert!(reason.is_some(), "a refusal of the network has the number of its reason");
-        reason.unwrap_or(Self::PeerLost)
-    }
-}
-
 impl Reason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::BadArguments,
+        Self::NoSuchEndpoint,
+        Self::BadTag,
+        Self::BadHandler,
+        Self::BadOffset,
+        Self::BadLength,
+        Self::EndpointGone,
+        Self::PeerLost,
+        Self::Congestion,
+        Self::ReplyRejected,
+    ];
+
     /// Returns the reason of that number; `None` if there is none.
     pub fn from_bits(bits: u8) -> Option<Self> {
-        use Reason as R;
-        let all = [
-            R::BadArguments,
-            R::NoSuchEndpoint,
-            R::BadTag,
-            R::BadHandler,
-            R::BadOffset,
-            R::BadLength,
-            R::EndpointGone,
-            R::PeerLost,
-            R::Congestion,
-            R::ReplyRejected,
-        ];
-        let reason = all.get(usize::from(bits).checked_sub(1)?).copied();
+        let reason = Self::ALL.get(usize::from(bits).checked_sub(1)?).copied();
         debug_assert!(reason.is_none_or(|reason| reason as u8 == bits), "listed out of order");
         reason
-    }
-
-    pub(crate) fn counter(self) -> Counter {
-        match self {
-            Reason::BadArguments => Counter::ReturnedBadArguments,
-            Reason::NoSuchEndpoint => Counter::ReturnedNoEndpoint,
-            Reason::BadTag => Counter::ReturnedBadTag,
-            Reason::BadHandler => Counter::ReturnedBadHandler,
-            Reason::BadOffset => Counter::ReturnedBadOffset,
-            Reason::BadLength => Counter::ReturnedBadLength,
-            Reason::EndpointGone => Counter::ReturnedEndpointGone,
-            Reason::PeerLost => Counter::ReturnedPeerLost,
-            Reason::Congestion => Counter::ReturnedCongestion,
-            Reason::ReplyRejected => Counter::ReturnedReplyRejected,
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The first word of a returned message: the reason, and the head of the original.
 
-/// The one reason found by an endpoint that has consumed the message: no such handler.
-pub const CONSUMED: u8 = 4;
+use crate::reason::Reason;
 
 /// Head of a returned message as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,5 +30,10 @@ impl Original {
     pub fn unpack(word: u64) -> Self {
         let [reason, kind, handler, reply, ..] = word.to_le_bytes();
         Self { reason, kind, handler, reply: reply & 1 != 0 }
+    }
+
+    /// Returns true if the endpoint that returned it had consumed it: it had no such handler.
+    pub fn was_consumed(self) -> bool {
+        self.reason == Reason::BadHandler as u8
     }
 }
