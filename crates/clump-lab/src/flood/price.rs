@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use clump_driver::{Udp, UdpOptions};
 use clump_loggp::Median;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, EndpointTable, PeerAddress, Refusal, Stack, StackConfig, Stats};
+use clump_net::{Batch, EndpointTable, PeerAddress, Stack, StackConfig, Stats};
 use clump_os::clock;
+use clump_wire::Reason;
 use clump_wire::hostile::{Attacker, Claim, Trick};
 use clump_wire::{Header, PacketKind, Security};
 use serde::Serialize;
@@ -41,16 +42,16 @@ pub struct Price {
 struct Nobody;
 
 impl EndpointTable for Nobody {
-    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
-        Err(Refusal::NoSuchEndpoint)
+    fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Reason> {
+        Err(Reason::NoSuchEndpoint)
     }
 
-    fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Refusal> {
-        Err(Refusal::NoSuchEndpoint)
+    fn fits(&self, _: u64, _: u64, _: u64) -> Result<(), Reason> {
+        Err(Reason::NoSuchEndpoint)
     }
 
-    fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Refusal> {
-        Err(Refusal::NoSuchEndpoint)
+    fn deposit(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Reason> {
+        Err(Reason::NoSuchEndpoint)
     }
 }
 
