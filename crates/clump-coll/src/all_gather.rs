@@ -1,12 +1,12 @@
 //! All-gather: the values of all ranks, for all ranks.
 
+use crate::arguments::check_bytes;
 use crate::choice::Operation;
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::{EqualParts, zeroed};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::check_bytes;
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use std::ops::Range;
@@ -29,13 +29,15 @@ impl Team {
     /// Fails if a rank died or left.
     pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(group) = self.stage_for(Operation::AllGather, None) {
-            check_bytes(mine.len() as u64)?;
+            self.prepared(|| check_bytes(mine.len() as u64))?;
             let gather = |seq| self.gather_staged(group, seq, mine);
             return self.together(Operation::AllGather, None, gather);
         }
         let lengths = self.all_gather(mine.len() as u64)?;
         // All ranks know the same lengths, so all refuse, or none.
-        check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
+        self.prepared(|| {
+            check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))
+        })?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
         // Where a rank has no memory for it, the others are told: they are in the same collective.
         let gather = |seq| {
@@ -54,9 +56,9 @@ impl Team {
     /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
     /// many of each rank.
     pub fn all_gather_slice<T: Plain>(&self, mine: &[T], all: &mut [T]) -> Result<()> {
-        self.check_room(size_of_val(all), size_of_val(mine))?;
+        self.prepared(|| self.check_room(size_of_val(all), size_of_val(mine)))?;
         let (mine, all) = (mine.as_bytes(), all.as_mut_bytes());
-        check_bytes(all.len() as u64)?;
+        self.prepared(|| check_bytes(all.len() as u64))?;
         let staged = self.stage_for(Operation::AllGather, None);
         self.together(Operation::AllGather, Some(mine.len()), |seq| {
             if let Some(group) = staged {

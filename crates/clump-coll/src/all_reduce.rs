@@ -1,11 +1,11 @@
 //! All-reduce: the values of all ranks combined, for all ranks.
 
+use crate::arguments::check_bytes;
 use crate::choice::{Algorithm, Operation};
 use crate::fold::Fold;
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::fold_rows;
-use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -29,7 +29,7 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left, or gave another number of values.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
         let algorithm = self.choose(Operation::AllReduce, Some(size_of_val(values)));
         let each = self.layout.local().len();
         self.together(Operation::AllReduce, Some(size_of_val(values)), |seq| {

@@ -1,12 +1,13 @@
 //! All-to-all: one value of each rank for each rank.
 
+use crate::arguments::check_bytes;
 use crate::choice::{Algorithm, Operation};
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::{check_bytes, copy_of};
+use crate::team::copy_of;
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use std::ops::Range;
@@ -20,7 +21,7 @@ impl Team {
     /// Fails if a rank died or left, or gave values of another size; not one value was given for
     /// each rank.
     pub fn all_to_all<T: Plain>(&self, values: &[T]) -> Result<Vec<T>> {
-        self.check_one_each(values.len())?;
+        self.prepared(|| self.check_one_each(values.len()))?;
         let mut got = values.to_vec();
         self.all_to_all_slice(values, &mut got)?;
         Ok(got)
@@ -32,9 +33,9 @@ impl Team {
     /// # Errors
     /// As for [`Team::all_to_all`]; no memory.
     pub fn all_to_all_bytes<B: AsRef<[u8]>>(&self, parts: &[B]) -> Result<Vec<Vec<u8>>> {
-        self.check_one_each(parts.len())?;
+        self.prepared(|| self.check_one_each(parts.len()))?;
         let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
-        check_bytes(lengths.fold(0, u64::saturating_add))?;
+        self.prepared(|| check_bytes(lengths.fold(0, u64::saturating_add)))?;
         let staged = self.stage_for(Operation::AllToAll, None);
         self.together(Operation::AllToAll, None, |seq| {
             if let Some(group) = staged {
@@ -67,9 +68,11 @@ impl Team {
     /// have equally many for each rank.
     pub fn all_to_all_slice<T: Plain>(&self, given: &[T], got: &mut [T]) -> Result<()> {
         let each = size_of_val(given) / self.nranks();
-        self.check_room(size_of_val(given), each)?;
-        self.check_room(size_of_val(got), each)?;
-        check_bytes(size_of_val(given) as u64)?;
+        self.prepared(|| {
+            self.check_room(size_of_val(given), each)
+                .and_then(|()| self.check_room(size_of_val(got), each))
+                .and_then(|()| check_bytes(size_of_val(given) as u64))
+        })?;
         let (given, got) = (given.as_bytes(), got.as_mut_bytes());
         let algorithm = self.choose(Operation::AllToAll, Some(given.len()));
         self.together(Operation::AllToAll, Some(given.len()), |seq| {

@@ -1,10 +1,10 @@
 //! Broadcast: one rank's values for all ranks.
 
+use crate::arguments::check_bytes;
 use crate::choice::Operation;
 use crate::layout::{binomial, flat};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
-use crate::team::check_bytes;
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -16,8 +16,9 @@ impl Team {
     /// # Errors
     /// A rank died or left; too many values for memory; there is no such root.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        self.check_rank(root)?;
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| {
+            self.check_rank(root).and_then(|()| check_bytes(size_of_val(values) as u64))
+        })?;
         self.together(Operation::Broadcast, Some(size_of_val(values)), |seq| {
             self.spread(seq, root, values)
         })

@@ -1,11 +1,12 @@
 //! Gather: the values of all ranks, for one rank.
 
+use crate::arguments::check_bytes;
 use crate::choice::Operation;
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::EqualParts;
 use crate::stage::call::StagedCall;
-use crate::team::{check_bytes, copy_of};
+use crate::team::copy_of;
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -28,8 +29,7 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left; there is no such root; no memory.
     pub fn gather_bytes(&self, root: usize, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
-        self.check_rank(root)?;
-        check_bytes(mine.len() as u64)?;
+        self.prepared(|| self.check_rank(root).and_then(|()| check_bytes(mine.len() as u64)))?;
         self.together(Operation::Gather, None, |seq| self.gather_up(seq, root, mine))
     }
 
@@ -40,12 +40,12 @@ impl Team {
     /// Fails if a rank died or left, or gave another number of values; `all` has not room for as
     /// many of each rank; there is no such root.
     pub fn gather_slice<T: Plain>(&self, root: usize, mine: &[T], all: &mut [T]) -> Result<()> {
-        self.check_rank(root)?;
+        self.prepared(|| self.check_rank(root))?;
         let here = self.rank() == root;
         if here {
-            self.check_room(size_of_val(all), size_of_val(mine))?;
+            self.prepared(|| self.check_room(size_of_val(all), size_of_val(mine)))?;
         }
-        check_bytes(size_of_val(mine).saturating_mul(self.nranks()) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(mine).saturating_mul(self.nranks()) as u64))?;
         let all = if here { all.as_mut_bytes() } else { &mut [] };
         let bytes = Some(size_of_val(mine));
         self.together(Operation::Gather, bytes, |seq| {

@@ -29,6 +29,7 @@
 mod all_gather;
 mod all_reduce;
 mod all_to_all;
+mod arguments;
 mod awaited_part;
 mod barrier;
 mod broadcast;

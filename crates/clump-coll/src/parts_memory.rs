@@ -1,6 +1,6 @@
 //! Memory for the byte strings that members give: of any lengths, or the caller's.
 
-use crate::team::check_bytes;
+use crate::arguments::check_bytes;
 use clump_am::{ErrorKind, Result};
 
 /// Memory that a collective writes the members' byte strings into.

@@ -79,6 +79,9 @@ impl WaitFor for ScheduleEnd<'_> {
         if self.team.post().has_ended(key) {
             return Ok(true);
         }
+        if let Some(found) = self.team.post().mailbox().disagreement(key.0, key.1) {
+            return Err(ErrorKind::Disagreement(found.why.clone()).into());
+        }
         match self.team.post().mailbox().is_broken(key.0, key.1) {
             Some(by) => Err(ErrorKind::RankLeft(by).into()),
             None => Ok(false),

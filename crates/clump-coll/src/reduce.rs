@@ -1,10 +1,10 @@
 //! Reduce: the values of all ranks combined, for one rank.
 
+use crate::arguments::check_bytes;
 use crate::choice::{Algorithm, Operation};
 use crate::fold::Fold;
 use crate::stage::call::StagedCall;
 use crate::staged_values::fold_rows;
-use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -32,8 +32,9 @@ impl Team {
         values: &mut [T],
         _op: O,
     ) -> Result<()> {
-        self.check_rank(root)?;
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| {
+            self.check_rank(root).and_then(|()| check_bytes(size_of_val(values) as u64))
+        })?;
         let algorithm = self.choose(Operation::Reduce, Some(size_of_val(values)));
         self.together(Operation::Reduce, Some(size_of_val(values)), |seq| {
             match (algorithm, self.stage()) {

@@ -1,10 +1,10 @@
 //! Scan: the values of all ranks up to each, combined.
 
+use crate::arguments::check_bytes;
 use crate::choice::{Algorithm, Operation};
 use crate::stage::call::StagedCall;
 use crate::stage::group::StageGroup;
 use crate::staged_values::scan_rows;
-use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -26,7 +26,7 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left, or gave another number of values.
     pub fn scan_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
         let bytes = Some(size_of_val(values));
         self.together(Operation::Scan, bytes, |seq| match self.scan_memory(bytes) {
             Some((group, algorithm)) => {
@@ -56,7 +56,7 @@ impl Team {
         values: &mut [T],
         _op: O,
     ) -> Result<()> {
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
         let (me, n) = (self.rank(), self.nranks());
         let bytes = Some(size_of_val(values));
         self.together(Operation::Scan, bytes, |seq| {

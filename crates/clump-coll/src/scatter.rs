@@ -1,11 +1,12 @@
 //! Scatter: one value of a rank for each rank.
 
+use crate::arguments::check_bytes;
 use crate::choice::Operation;
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::parts_memory::{EqualParts, equal_parts};
 use crate::stage::call::StagedCall;
-use crate::team::{check_bytes, copy_of};
+use crate::team::copy_of;
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use zerocopy::IntoBytes;
@@ -19,7 +20,7 @@ impl Team {
     /// size; there is no such root.
     pub fn scatter<T: Plain>(&self, root: usize, values: &[T]) -> Result<T> {
         if self.rank() == root {
-            self.check_one_each(values.len())?;
+            self.prepared(|| self.check_one_each(values.len()))?;
         }
         let mut mine = T::new_zeroed();
         self.scatter_slice(root, values, std::slice::from_mut(&mut mine))?;
@@ -32,11 +33,11 @@ impl Team {
     /// # Errors
     /// As for [`Team::scatter`]; no memory.
     pub fn scatter_bytes<B: AsRef<[u8]>>(&self, root: usize, parts: &[B]) -> Result<Vec<u8>> {
-        self.check_rank(root)?;
+        self.prepared(|| self.check_rank(root))?;
         if self.rank() == root {
-            self.check_one_each(parts.len())?;
+            self.prepared(|| self.check_one_each(parts.len()))?;
             let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
-            check_bytes(lengths.fold(0, u64::saturating_add))?;
+            self.prepared(|| check_bytes(lengths.fold(0, u64::saturating_add)))?;
         }
         self.together(Operation::Scatter, None, |seq| self.scatter_down(seq, root, parts))
     }
@@ -48,12 +49,14 @@ impl Team {
     /// Fails if a rank died or left; `root` did not give as many values for each rank as `mine`
     /// has room for; there is no such root.
     pub fn scatter_slice<T: Plain>(&self, root: usize, all: &[T], mine: &mut [T]) -> Result<()> {
-        self.check_rank(root)?;
+        self.prepared(|| self.check_rank(root))?;
         let each = size_of_val(mine);
         let here = self.rank() == root;
         if here {
-            self.check_room(size_of_val(all), each)?;
-            check_bytes(size_of_val(all) as u64)?;
+            self.prepared(|| {
+                self.check_room(size_of_val(all), each)
+                    .and_then(|()| check_bytes(size_of_val(all) as u64))
+            })?;
         }
         let all = if here { all.as_bytes() } else { &[] };
         self.together(Operation::Scatter, Some(each), |seq| {

@@ -1,13 +1,14 @@
 //! Collectives in two phases: begun by `start_...`, waited for later. Several may be under way at
 //! one time. They go on whenever the rank polls or waits for anything: handlers take them on.
 
+use crate::arguments::check_bytes;
 use crate::fold::{Fold, copy_in};
 use crate::mailbox::failed;
 use crate::parcel::{pack, unpack};
 use crate::pending_collective::{Finish, PendingCollective};
 use crate::schedule::{Schedule, Step, Taken};
 use crate::signature::Signature;
-use crate::team::{check_bytes, copy_of};
+use crate::team::copy_of;
 use crate::{Number, Op, Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -80,8 +81,9 @@ impl Team {
         root: usize,
         values: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        self.check_rank(root)?;
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| {
+            self.check_rank(root).and_then(|()| check_bytes(size_of_val(values) as u64))
+        })?;
         // A binomial tree, numbered from the root.
         let (n, step) = (self.nranks(), step::BETWEEN);
         let me = (self.rank() + n - root) % n;
@@ -93,7 +95,7 @@ impl Team {
             children.filter(|&child| child < n).map(|child| Step::Give { to: of(child), step });
         let steps: Vec<Step> = (me != 0).then_some(take).into_iter().chain(give).collect();
         let steps = if values.is_empty() { Vec::new() } else { steps };
-        let value = copy_of(values.as_bytes())?;
+        let value = self.prepared(|| copy_of(values.as_bytes()))?;
         let schedule = Schedule::new(steps, (value, Vec::new()), unused);
         self.start(Counter::Broadcasts, schedule, whole_value)
     }
@@ -108,7 +110,7 @@ impl Team {
         values: &[T],
         _op: O,
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
         let (me, fold) = (self.rank(), Fold::of(self.nranks()));
         let mut steps = Vec::new();
         let take = |rank, step, then| self.take_step(rank, step, then);
@@ -130,7 +132,7 @@ impl Team {
             steps.push(give(me - 1, step::UP));
             steps.push(take(me - 1, step::DOWN, Taken::Value));
         }
-        let schedule = reduction::<T, O>(steps, values)?;
+        let schedule = self.prepared(|| reduction::<T, O>(steps, values))?;
         self.start(Counter::AllReduces, schedule, whole_value)
     }
 
@@ -145,8 +147,9 @@ impl Team {
         values: &[T],
         _op: O,
     ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
-        self.check_rank(root)?;
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| {
+            self.check_rank(root).and_then(|()| check_bytes(size_of_val(values) as u64))
+        })?;
         let (me, fold) = (self.rank(), Fold::of(self.nranks()));
         let mut steps = Vec::new();
         match fold.position(me) {
@@ -172,7 +175,7 @@ impl Team {
         } else if root != 0 && me == root {
             steps.push(self.take_step(0, step::DOWN, Taken::Value));
         }
-        let schedule = reduction::<T, O>(steps, values)?;
+        let schedule = self.prepared(|| reduction::<T, O>(steps, values))?;
         let finish: Finish<_> = match me == root {
             true => |done, team, seq| whole_value(done, team, seq).map(Some),
             false => |_, _, _| Ok(None),
@@ -190,8 +193,8 @@ impl Team {
         values: &[T],
         _op: O,
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        check_bytes(size_of_val(values) as u64)?;
-        let schedule = reduction::<T, O>(self.scan_steps(), values)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
+        let schedule = self.prepared(|| reduction::<T, O>(self.scan_steps(), values))?;
         self.start(Counter::Scans, schedule, whole_value)
     }
 
@@ -205,7 +208,7 @@ impl Team {
         values: &[T],
         _op: O,
     ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
-        check_bytes(size_of_val(values) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(values) as u64))?;
         let me = self.rank();
         let mut steps = self.scan_steps();
         if me + 1 < self.nranks() {
@@ -214,7 +217,7 @@ impl Team {
         if me > 0 {
             steps.push(self.take_step(me - 1, step::DOWN, Taken::Value));
         }
-        let schedule = reduction::<T, O>(steps, values)?;
+        let schedule = self.prepared(|| reduction::<T, O>(steps, values))?;
         let finish: Finish<_> = match me == 0 {
             true => |_, _, _| Ok(None),
             false => |done, team, seq| whole_value(done, team, seq).map(Some),
@@ -233,19 +236,22 @@ impl Team {
         root: usize,
         mine: &[T],
     ) -> Result<PendingCollective<'_, Option<Vec<T>>>> {
-        self.check_rank(root)?;
+        self.prepared(|| self.check_rank(root))?;
         let mine = mine.as_bytes();
-        check_bytes((mine.len() as u64).saturating_mul(self.nranks() as u64))?;
+        self.prepared(|| check_bytes((mine.len() as u64).saturating_mul(self.nranks() as u64)))?;
         let (me, n, step) = (self.rank(), self.nranks(), step::UP);
         let (steps, parts) = match me == root {
             true => {
                 let others = (0..n).filter(|&rank| rank != root);
                 let take = |rank| self.take_step(rank, step, Taken::Part(rank));
                 let mut parts = vec![Vec::new(); n];
-                parts[me] = copy_of(mine)?;
+                parts[me] = self.prepared(|| copy_of(mine))?;
                 (others.map(take).collect(), (Vec::new(), parts))
             }
-            false => (vec![self.give_step(root, step)], (copy_of(mine)?, Vec::new())),
+            false => {
+                let mine = self.prepared(|| copy_of(mine))?;
+                (vec![self.give_step(root, step)], (mine, Vec::new()))
+            }
         };
         let steps: Vec<Step> = if mine.is_empty() { Vec::new() } else { steps };
         let schedule = Schedule::new(steps, parts, unused).of_length(Some(mine.len()));
@@ -268,18 +274,18 @@ impl Team {
         all: &[T],
         each: usize,
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        self.check_rank(root)?;
+        self.prepared(|| self.check_rank(root))?;
         let bytes = each.saturating_mul(size_of::<T>());
-        check_bytes((bytes as u64).saturating_mul(self.nranks() as u64))?;
+        self.prepared(|| check_bytes((bytes as u64).saturating_mul(self.nranks() as u64)))?;
         let (me, n, step) = (self.rank(), self.nranks(), step::DOWN);
         let (steps, value, parts) = match me == root {
             true => {
-                self.check_room(size_of_val(all), bytes)?;
+                self.prepared(|| self.check_room(size_of_val(all), bytes))?;
                 let part = |rank: usize| copy_of(all[rank * each..][..each].as_bytes());
                 let give = |part: usize| Step::GivePart { to: self.member(part), step, part };
                 let others = (0..n).filter(|&rank| rank != root);
-                let parts = (0..n).map(part).collect::<Result<Vec<_>>>()?;
-                (others.map(give).collect(), part(me)?, parts)
+                let parts = self.prepared(|| (0..n).map(part).collect::<Result<Vec<_>>>())?;
+                (others.map(give).collect(), self.prepared(|| part(me))?, parts)
             }
             false => (vec![self.take_step(root, step, Taken::Value)], Vec::new(), Vec::new()),
         };
@@ -304,8 +310,11 @@ impl Team {
         &self,
         mine: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))?;
-        let parts = (0..self.nranks()).map(|_| copy_of(mine.as_bytes())).collect::<Result<_>>()?;
+        self.prepared(|| {
+            check_bytes((size_of_val(mine) as u64).saturating_mul(self.nranks() as u64))
+        })?;
+        let part = |_| copy_of(mine.as_bytes());
+        let parts = self.prepared(|| (0..self.nranks()).map(part).collect::<Result<_>>())?;
         let length = Some(size_of_val(mine));
         self.start_exchange(Counter::AllGathers, (parts, length), all_parts)
     }
@@ -319,7 +328,7 @@ impl Team {
         &self,
         values: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        self.check_one_each(values.len())?;
+        self.prepared(|| self.check_one_each(values.len()))?;
         self.start_all_to_all_slice(values)
     }
 
@@ -333,11 +342,11 @@ impl Team {
         &self,
         given: &[T],
     ) -> Result<PendingCollective<'_, Vec<T>>> {
-        check_bytes(size_of_val(given) as u64)?;
+        self.prepared(|| check_bytes(size_of_val(given) as u64))?;
         let each = given.len() / self.nranks();
-        self.check_room(size_of_val(given), each * size_of::<T>())?;
+        self.prepared(|| self.check_room(size_of_val(given), each * size_of::<T>()))?;
         let part = |at: usize| copy_of(given[at * each..][..each].as_bytes());
-        let parts = (0..self.nranks()).map(part).collect::<Result<_>>()?;
+        let parts = self.prepared(|| (0..self.nranks()).map(part).collect::<Result<_>>())?;
         let length = Some(each * size_of::<T>());
         self.start_exchange(Counter::AllToAlls, (parts, length), all_parts)
     }
@@ -351,11 +360,12 @@ impl Team {
         &self,
         parts: &[B],
     ) -> Result<PendingCollective<'_, Vec<Vec<u8>>>> {
-        self.check_one_each(parts.len())?;
+        self.prepared(|| self.check_one_each(parts.len()))?;
         let lengths = parts.iter().map(|part| part.as_ref().len() as u64);
-        check_bytes(lengths.fold(0, u64::saturating_add))?;
+        self.prepared(|| check_bytes(lengths.fold(0, u64::saturating_add)))?;
         // With their lengths, so that also those without bytes are sent.
-        let parts = parts.iter().map(|part| pack(&[part])).collect::<Result<_>>()?;
+        let pack = || parts.iter().map(|part| pack(&[part])).collect::<Result<_>>();
+        let parts = self.prepared(pack)?;
         self.start_exchange(Counter::AllToAlls, (parts, None), |done, team, seq| {
             let of_rank = |(from, parcel): (u32, &Vec<u8>)| {
                 unpack(parcel, 1, (from, seq)).map(|got| got.concat()).map_err(failed)

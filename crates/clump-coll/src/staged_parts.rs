@@ -1,11 +1,11 @@
 //! Bytes on a stage: gathered, spread, scattered, exchanged. Contributions longer than a chunk go
 //! chunk by chunk, while readers read the chunks before.
 
+use crate::arguments::check_bytes;
 use crate::parts_memory::{PartsMemory, zeroed};
 use crate::stage::area::CHUNK;
 use crate::stage::call::{Chunk, Sink, StagedCall};
 use crate::stage::numbering::SLOTS;
-use crate::team::check_bytes;
 use clump_am::{ErrorKind, Result};
 
 const WORD: usize = size_of::<u64>();

@@ -12,7 +12,7 @@ use crate::signature::Signature;
 use crate::stage::area::MAX_MEMBERS;
 use crate::stage::group::StageGroup;
 use crate::stage::numbering::last_of;
-use clump_am::{AsContext, ErrorKind, RankContext, Result};
+use clump_am::{AsContext, Error, ErrorKind, RankContext, Result};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
 use clump_trace::{Counter, Counters};
@@ -289,14 +289,17 @@ impl Team {
     /// it.
     pub(crate) fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
         let Err(error) = &made else { return made };
-        if let ErrorKind::Disagreement(why) = error.kind() {
-            self.tell_disagreement(seq, why);
-            return made;
-        }
         match error.kind() {
-            ErrorKind::CollectiveReturned { .. } => self.post.tell_returned(),
+            ErrorKind::Disagreement(why) => {
+                self.tell_disagreement(seq, why);
+                return made.map_err(Error::having_taken_part);
+            }
             // The others would wait for what this rank cannot give.
-            ErrorKind::NoMemory(_) => self.tell_disagreement(seq, &error.to_string()),
+            ErrorKind::NoMemory(_) | ErrorKind::TooMuch { .. } => {
+                self.tell_disagreement(seq, &self.lack(error));
+                return made.map_err(Error::having_taken_part);
+            }
+            ErrorKind::CollectiveReturned { .. } => self.post.tell_returned(),
             _ => {}
         }
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
@@ -312,9 +315,15 @@ impl Team {
         made
     }
 
+    /// Returns what the others are told about a rank that cannot execute a collective.
+    pub(crate) fn lack(&self, why: &dyn std::fmt::Display) -> String {
+        let rank = self.context.rank();
+        format!("rank {rank} could not execute the collective that it called: {why}")
+    }
+
     /// Tells all others that ranks do not agree about collective `seq`, if this rank found it: they
     /// may wait for contributions that nobody gives.
-    fn tell_disagreement(&self, seq: u64, why: &str) {
+    pub(crate) fn tell_disagreement(&self, seq: u64, why: &str) {
         let found = self.post.mailbox().disagreement(self.id, seq).cloned();
         if found.is_some_and(|found| found.was_told) {
             return;
@@ -325,33 +334,9 @@ impl Team {
         }
     }
 
-    /// Checks that the team has a rank `rank`.
-    pub(crate) fn check_rank(&self, rank: usize) -> Result<()> {
-        let ranks = self.nranks();
-        if rank < ranks {
-            return Ok(());
-        }
-        Err(ErrorKind::NoSuchRank { rank, ranks }.into())
-    }
-
-    /// Checks that `given` values, one for each rank, were given.
-    pub(crate) fn check_one_each(&self, given: usize) -> Result<()> {
-        let ranks = self.nranks();
-        if given == ranks {
-            return Ok(());
-        }
-        Err(ErrorKind::NotOneEach { given, ranks }.into())
-    }
-
     /// Returns true if all ranks of the team are of one node, or count so.
     pub(crate) fn is_one_node(&self) -> bool {
         !self.layout.is_spread()
-    }
-
-    /// Checks that a rank's memory of `bytes` bytes has `each` bytes for each rank of the team.
-    pub(crate) fn check_room(&self, bytes: usize, each: usize) -> Result<()> {
-        let expected = each.saturating_mul(self.nranks());
-        self.check_given(self.context.rank(), bytes, expected)
     }
 
     /// Checks that rank `from` gave as many bytes as are expected.
@@ -468,18 +453,6 @@ impl Drop for Team {
         }
         self.post.mailbox().close(self.id);
     }
-}
-
-/// Bytes that a collective moves at one time, at most: so many that no rank has them, and few
-/// enough that all ranks refuse more before one of them waits for another.
-const MAX_BYTES: u64 = 1 << 36;
-
-/// Fails if a collective would move `bytes` bytes or more to a rank, all parts together.
-pub(crate) fn check_bytes(bytes: u64) -> Result<()> {
-    if bytes <= MAX_BYTES {
-        return Ok(());
-    }
-    Err(ErrorKind::TooMuch { given: bytes, most: MAX_BYTES }.into())
 }
 
 /// A copy of what this rank gives, or an error where there is no memory for it.
