@@ -6,7 +6,7 @@ use clump_shm::name::Name;
 /// An error, in one word of memory: results of the hot path stay in registers.
 pub struct Error(Box<Raised>);
 
-/// What an error is, and what is known about its place.
+/// Kind of an error, and its relation to the collective that returns it.
 struct Raised {
     kind: ErrorKind,
     /// True if a collective returns it that counts for this rank, too.

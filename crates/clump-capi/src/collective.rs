@@ -2,7 +2,7 @@
 //! Those that combine elements are in [`crate::reduction`], those of a team in
 //! [`crate::team_collective`]; what they have in common is in [`crate::team_bytes`].
 
-use crate::team_bytes as on;
+use crate::team_bytes::{self as on, prepared};
 use clump_ffi::border::guard;
 use clump_ffi::fault::null;
 use clump_ffi::job::{clump_t, outside_handlers};
@@ -41,7 +41,8 @@ pub unsafe extern "C" fn clump_all_gather_u64(cl: *mut clump_t, mine: u64, all: 
     guard(|| {
         outside_handlers(cl, "clump_all_gather_u64", |job| {
             if all.is_null() {
-                return Err(null("the place for what all ranks give"));
+                let wrong = null("the place for what all ranks give");
+                return prepared(job.runtime.team(), Err(wrong));
             }
             let words = job.runtime.all_gather(mine)?;
             // SAFETY: the caller has space for a word of each rank.

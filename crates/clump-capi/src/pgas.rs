@@ -1,6 +1,7 @@
 //! The global address space of a thread, and arrays over all ranks.
 
 use crate::rma::close;
+use crate::team_bytes::prepared;
 use clump::pgas::{GlobalPtr, Layout, Pgas, Spread};
 use clump::rma::Target;
 use clump_ffi::border::{guard, guard_or, guard_pointer};
@@ -148,7 +149,10 @@ pub extern "C" fn clump_spread_alloc(
             let block = match layout {
                 0 => count.div_ceil(ranks).max(1),
                 1 => 1,
-                other => return Err(range("a layout", other, "one of clump_layout")),
+                other => {
+                    let wrong = range("a layout", other, "one of clump_layout");
+                    return prepared(space.pgas.team(), Err(wrong));
+                }
             };
             spread_in_blocks(space, (count, bytes), block)
         })
@@ -184,7 +188,8 @@ fn spread_in_blocks(
 ) -> Result<*mut clump_spread> {
     let sizes = count.checked_mul(bytes).zip(block.checked_mul(bytes));
     let wrong = || range("an array", count, "of elements, and as many as memory holds");
-    let (all, block) = sizes.filter(|_| bytes > 0).ok_or_else(wrong)?;
+    let sizes = sizes.filter(|_| bytes > 0).ok_or_else(wrong);
+    let (all, block) = prepared(space.pgas.team(), sizes)?;
     let spread = space.pgas.spread::<u8>(all, Layout::BlockCyclic(block))?;
     let own = spread.on(space.pgas.rank());
     let own = own.map(|own| space.pgas.rma().target(own.segment())).transpose()?;

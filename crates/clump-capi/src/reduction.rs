@@ -2,7 +2,7 @@
 //! in [`crate::team_reduction`].
 
 use crate::element::{clump_op, clump_type};
-use crate::team_bytes::root_of;
+use crate::team_bytes::{prepared, root_of};
 use crate::team_elements::{Reach, combine};
 use clump_ffi::border::guard;
 use clump_ffi::job::{clump_t, outside_handlers};
@@ -54,7 +54,8 @@ pub unsafe extern "C" fn clump_reduce(
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_reduce", |job| {
-            let reach = Reach::Root(root_of(job.runtime.team(), root)?);
+            let reach =
+                Reach::Root(prepared(job.runtime.team(), root_of(job.runtime.team(), root))?);
             // SAFETY: the caller's.
             unsafe { combine(job.runtime.team(), (from, to, count), (r#type, op), reach) }
         })

@@ -1,7 +1,7 @@
 //! The text of a status, and of the last failure of a thread.
 
 use clump_ffi::border::{guard, to_int};
-use clump_ffi::fault::last;
+use clump_ffi::fault::{Fault, last};
 use clump_ffi::status::{clump_status as S, text};
 use std::ffi::{CStr, c_char, c_int};
 
@@ -35,6 +35,16 @@ pub extern "C" fn clump_error_cause(depth: c_int) -> *const c_char {
         let link = fault.and_then(|fault| fault.link(found?));
         link.map_or(std::ptr::null(), CStr::as_ptr)
     })
+}
+
+/// Returns 1 if the last failure of this thread is one that a collective returned and in which this
+/// rank took part: its next collective is the next one of all. So it is with an error of something
+/// that was begun before, with wrong arguments of this rank (ranks that needed its contribution
+/// fail, too), and where ranks do not agree. 0 if the collective was refused before it began (a
+/// handler runs, a handle is none), a rank died or left, or the last failure is not a collective's.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_error_took_part() -> c_int {
+    last(|fault| c_int::from(fault.is_some_and(Fault::took_part)))
 }
 
 /// Forgets the last failure of this thread.

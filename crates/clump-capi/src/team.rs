@@ -2,7 +2,7 @@
 
 use crate::endpoint::write_to;
 use crate::rma::close;
-use crate::team_bytes::root_of;
+use crate::team_bytes::{prepared, root_of};
 use clump::{Clump, Team};
 use clump_ffi::border::{guard, guard_pointer, to_int};
 use clump_ffi::fault::{Result, null};
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn clump_team_split(
     guard(|| {
         team_handle(team, "clump_team_split", |handle| {
             if part.is_null() {
-                return Err(null("the place for the new team"));
+                return prepared(handle.team(), Err(null("the place for the new team")));
             }
             // The order of keys with a sign is that of numbers without one, half the range higher.
             let key = key.cast_unsigned() ^ (1 << 63);

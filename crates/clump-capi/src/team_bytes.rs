@@ -21,11 +21,11 @@ pub(crate) type Space = (*mut c_void, usize);
 /// # Safety
 /// `mine` are bytes of the program; `all` has space for as many of each rank.
 pub(crate) unsafe fn all_gather(team: &Team, mine: Given, all: *mut c_void) -> Result<c_int> {
-    let count = bytes_of_all(team, mine.1)?;
+    let count = prepared(team, bytes_of_all(team, mine.1))?;
     // SAFETY: by the function's own.
-    let mine = unsafe { apart(mine, (all, count)) }?;
+    let mine = prepared(team, unsafe { apart(mine, (all, count)) })?;
     // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let all = unsafe { room(all, count) }?;
+    let all = prepared(team, unsafe { room(all, count) })?;
     team.all_gather_slice(&mine, all)?;
     Ok(0)
 }
@@ -38,9 +38,9 @@ pub(crate) unsafe fn all_gather(team: &Team, mine: Given, all: *mut c_void) -> R
 /// # Safety
 /// `values` is memory of the program.
 pub(crate) unsafe fn broadcast(team: &Team, root: c_int, values: Space) -> Result<c_int> {
-    let root = root_of(team, root)?;
+    let root = prepared(team, root_of(team, root))?;
     // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let values = unsafe { room(values.0, values.1) }?;
+    let values = prepared(team, unsafe { room(values.0, values.1) })?;
     team.broadcast(root, values)?;
     Ok(0)
 }
@@ -58,12 +58,12 @@ pub(crate) unsafe fn gather(
     mine: Given,
     all: *mut c_void,
 ) -> Result<c_int> {
-    let root = root_of(team, root)?;
-    let count = if team.rank() == root { bytes_of_all(team, mine.1)? } else { 0 };
+    let root = prepared(team, root_of(team, root))?;
+    let count = if team.rank() == root { prepared(team, bytes_of_all(team, mine.1))? } else { 0 };
     // SAFETY: by the function's own.
-    let mine = unsafe { apart(mine, (all, count)) }?;
+    let mine = prepared(team, unsafe { apart(mine, (all, count)) })?;
     // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let all = unsafe { room(all, count) }?;
+    let all = prepared(team, unsafe { room(all, count) })?;
     team.gather_slice(root, &mine, all)?;
     Ok(0)
 }
@@ -81,12 +81,12 @@ pub(crate) unsafe fn scatter(
     all: *const c_void,
     mine: Space,
 ) -> Result<c_int> {
-    let root = root_of(team, root)?;
-    let count = if team.rank() == root { bytes_of_all(team, mine.1)? } else { 0 };
+    let root = prepared(team, root_of(team, root))?;
+    let count = if team.rank() == root { prepared(team, bytes_of_all(team, mine.1))? } else { 0 };
     // SAFETY: by the function's own.
-    let all = unsafe { apart((all, count), mine) }?;
+    let all = prepared(team, unsafe { apart((all, count), mine) })?;
     // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let mine = unsafe { room(mine.0, mine.1) }?;
+    let mine = prepared(team, unsafe { room(mine.0, mine.1) })?;
     team.scatter_slice(root, &all, mine)?;
     Ok(0)
 }
@@ -103,11 +103,11 @@ pub(crate) unsafe fn all_to_all(
     (from, to): (*const c_void, *mut c_void),
     each: usize,
 ) -> Result<c_int> {
-    let count = bytes_of_all(team, each)?;
+    let count = prepared(team, bytes_of_all(team, each))?;
     // SAFETY: by the function's own.
-    let given = unsafe { apart((from, count), (to, count)) }?;
+    let given = prepared(team, unsafe { apart((from, count), (to, count)) })?;
     // SAFETY: by the function's own; nothing else uses it meanwhile.
-    let got = unsafe { room(to, count) }?;
+    let got = prepared(team, unsafe { room(to, count) })?;
     team.all_to_all_slice(&given, got)?;
     Ok(0)
 }
@@ -128,8 +128,10 @@ pub(crate) unsafe fn all_to_all_v(
 ) -> Result<c_int> {
     // SAFETY: by the function's own.
     let (parts, space) =
-        unsafe { (GivenParts::new(team, from.0, from.1)?, PartsSpace::new(to, to_bytes)?) };
-    space.write(&team.all_to_all_bytes(parts.all())?)?;
+        unsafe { (GivenParts::new(team, from.0, from.1), PartsSpace::new(to, to_bytes)) };
+    let (parts, space) = prepared(team, parts.and_then(|parts| Ok((parts, space?))))?;
+    let got = team.all_to_all_bytes(parts.all())?;
+    space.write(&got).map_err(|fault| fault.having_taken_part(true))?;
     Ok(0)
 }
 
@@ -209,6 +211,18 @@ impl PartsSpace {
         }
         Ok(())
     }
+}
+
+/// Returns what a step before a collective gives: a check of arguments, for example. If it fails,
+/// the rank takes part first: the others do not wait for it.
+///
+/// # Errors
+/// That of the step, which says so.
+pub(crate) fn prepared<R>(team: &Team, step: Result<R>) -> Result<R> {
+    step.map_err(|fault| {
+        team.decline(&fault.whole().to_string_lossy());
+        fault.having_taken_part(true)
+    })
 }
 
 /// Checks that a root is a rank of the team.

@@ -1,6 +1,7 @@
 //! Collectives of a team that combine elements, given as C gives them.
 
 use crate::element::{ReductionCall, clump_op, clump_type, dispatch};
+use crate::team_bytes::prepared;
 use clump::Team;
 use clump::op::{Number, Op};
 use clump_ffi::fault::{Result, null, range};
@@ -127,7 +128,7 @@ impl ReductionCall for Combination<'_> {
     type Output = ();
 
     fn run<T: Number, O: Op<T>>(self, op: O) -> Result<()> {
-        let mut values = self.elements.copied::<T>()?;
+        let mut values = prepared(self.team, self.elements.copied::<T>())?;
         match self.reach {
             Reach::All => self.team.all_reduce_slice(&mut values, op),
             Reach::Root(root) => self.team.reduce_slice(root, &mut values, op),

@@ -2,7 +2,7 @@
 
 use crate::element::{clump_op, clump_type};
 use crate::team::{clump_team, in_team};
-use crate::team_bytes::root_of;
+use crate::team_bytes::{prepared, root_of};
 use crate::team_elements::{Reach, combine};
 use clump_ffi::border::guard;
 use std::ffi::{c_int, c_void};
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn clump_team_reduce(
 ) -> c_int {
     guard(|| {
         in_team(team, "clump_team_reduce", |team| {
-            let reach = Reach::Root(root_of(team, root)?);
+            let reach = Reach::Root(prepared(team, root_of(team, root))?);
             // SAFETY: the caller's.
             unsafe { combine(team, (from, to, count), (r#type, op), reach) }
         })

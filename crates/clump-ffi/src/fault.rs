@@ -17,6 +17,8 @@ pub struct Fault(Box<FaultText>);
 #[derive(Debug)]
 struct FaultText {
     status: S,
+    /// True if a collective returns it that this rank took part in.
+    took_part: bool,
     chain: Vec<CString>,
     whole: CString,
 }
@@ -39,7 +41,7 @@ impl Fault {
     fn of(status: S, chain: &[String]) -> Self {
         let whole = text(&chain.join(": "));
         let chain = chain.iter().map(|link| text(link)).collect();
-        Self(Box::new(FaultText { status, chain, whole }))
+        Self(Box::new(FaultText { status, took_part: false, chain, whole }))
     }
 
     /// An error of the crates below, with its causes.
@@ -61,6 +63,18 @@ impl Fault {
     /// Returns its status.
     pub fn status(&self) -> S {
         self.0.status
+    }
+
+    /// Returns true if a collective returns it and this rank took part in that.
+    pub fn took_part(&self) -> bool {
+        self.0.took_part
+    }
+
+    /// Returns it as the failure of a collective that this rank took part in, if it did.
+    #[must_use]
+    pub fn having_taken_part(mut self, took_part: bool) -> Self {
+        self.0.took_part |= took_part;
+        self
     }
 
     /// Returns all links in one line.
@@ -124,7 +138,7 @@ fn text(said: &str) -> CString {
 impl From<clump_am::Error> for Fault {
     #[cold]
     fn from(error: clump_am::Error) -> Self {
-        Self::caused(of_messages(&error), &error)
+        Self::caused(of_messages(&error), &error).having_taken_part(error.took_part())
     }
 }
 
@@ -138,7 +152,7 @@ impl From<clump_rma::Error> for Fault {
 impl From<GlobalError> for Fault {
     #[cold]
     fn from(error: GlobalError) -> Self {
-        Self::caused(of_global_memory(&error), &error)
+        Self::caused(of_global_memory(&error), &error).having_taken_part(error.took_part())
     }
 }
 
@@ -160,7 +174,7 @@ impl From<clump::Error> for Fault {
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
             E::Trace(_) | E::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
         };
-        Self::caused(status, &error)
+        Self::caused(status, &error).having_taken_part(error.took_part())
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, UNSERVED, checked};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fetch_log::FetchNote;
 use crate::kept_locks::KeptState;
 use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
@@ -165,7 +165,7 @@ impl Domain {
                 return Ok(());
             }
             let passed = self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0]);
-            return told.and(passed);
+            return passed.and(told.map(drop).map_err(Error::having_taken_part));
         }
         self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0])
     }

@@ -3,14 +3,43 @@
 use clump_shm::job::Death;
 
 /// Error of this crate.
-#[derive(thiserror::Error)]
-#[error(transparent)]
-pub struct Error(Box<ErrorKind>);
+pub struct Error {
+    kind: Box<ErrorKind>,
+    took_part: bool,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.kind, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&*self.kind)
+    }
+}
 
 impl Error {
     /// Returns what went wrong.
     pub fn kind(&self) -> &ErrorKind {
-        &self.0
+        &self.kind
+    }
+
+    /// Returns true if a collective returns the error and this rank took part in it
+    /// ([`clump_am::Error::took_part`]): its next collective is the next one of all.
+    pub fn took_part(&self) -> bool {
+        match &*self.kind {
+            ErrorKind::Messages(error) => self.took_part || error.took_part(),
+            ErrorKind::Different | ErrorKind::OtherRankFailed => true,
+            _ => self.took_part,
+        }
+    }
+
+    /// Returns the error as one of a collective that this rank took part in.
+    pub(crate) fn having_taken_part(mut self) -> Self {
+        self.took_part = true;
+        self
     }
 }
 
@@ -23,7 +52,7 @@ impl std::fmt::Debug for Error {
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Self {
-        Self(Box::new(kind))
+        Self { kind: Box::new(kind), took_part: false }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::access_engine::{AccessEngine, EngineLevel};
 use crate::breakdown::Sums;
 use crate::caller::Caller;
 use crate::domain::Domain;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::heap_view::{mapped, region, view};
 use crate::mailbox::{CONTROL_REGION, TWIN_REGION, op};
 use crate::node_locks::{NodeLocks, table_bytes};
@@ -120,6 +120,6 @@ pub(crate) fn by_interface(
 /// failed and went would leave the others waiting. A collective.
 pub(crate) fn agreed<T>(team: &Team, step: Result<T>) -> Result<T> {
     let all = team.all_reduce(u64::from(step.is_ok()), Min)? == 1;
-    let value = step?;
+    let value = step.map_err(Error::having_taken_part)?;
     if all { Ok(value) } else { Err(ErrorKind::OtherRankFailed.into()) }
 }

@@ -4,7 +4,7 @@ use crate::breakdown::{Breakdown, Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, checked};
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::heap_view::region;
 use crate::kept_locks::FIRST_ALONE;
 use crate::mailbox::{HEAP_REGION, op};
@@ -197,7 +197,7 @@ impl Svm {
             // No rank uses a page before all nodes know its home. One that could not tell its own
             // comes, too: the others wait for it.
             inner.team.meet_all()?;
-            placed?;
+            placed.map_err(Error::having_taken_part)?;
         }
         // SAFETY: within the heap, as was just checked.
         Ok(unsafe { inner.base.add(first as usize * PAGE) })

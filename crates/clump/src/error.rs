@@ -53,6 +53,20 @@ pub enum Error {
     AlreadyRunning,
 }
 
+impl Error {
+    /// Returns true if a collective returns the error and this rank took part in it
+    /// ([`clump_am::Error::took_part`]): its next collective is the next one of all.
+    pub fn took_part(&self) -> bool {
+        match self {
+            Self::Messages(error) => error.took_part(),
+            Self::GlobalMemory(error) => error.took_part(),
+            Self::SharedMemory(error) => error.took_part(),
+            Self::NoMemoryAt { .. } | Self::RankFailed { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)

@@ -229,6 +229,15 @@ const char *clump_error_text(void);
 const char *clump_error_cause(int depth);
 
 /**
+ * Returns 1 if the last failure of this thread is one that a collective returned and in which this
+ * rank took part: its next collective is the next one of all. So it is with an error of something
+ * that was begun before, with wrong arguments of this rank (ranks that needed its contribution
+ * fail, too), and where ranks do not agree. 0 if the collective was refused before it began (a
+ * handler runs, a handle is none), a rank died or left, or the last failure is not a collective's.
+ */
+int clump_error_took_part(void);
+
+/**
  * Forgets the last failure of this thread.
  */
 void clump_error_clear(void);

@@ -75,6 +75,17 @@ int main(int argc, char **argv) {
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_to_all(cl, from, to, rank == 0 ? 1 : 4096));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, from, rank == 0 ? 0 : 8, to));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, from, to, rank == 0 ? 0 : 8, CLUMP_U8, CLUMP_SUM));
+    /* A rank with wrong arguments takes part: nobody waits for it, and the next call is that of all. */
+    int wrong = rank == n - 1, got[4];
+    got[0] = clump_gather(cl, n - 1, from, 9, wrong ? NULL : to);
+    got[1] = clump_scatter(cl, n - 1, wrong ? NULL : from, to, 9);
+    got[2] = clump_broadcast(cl, wrong ? n : 0, from, 9);
+    got[3] = clump_all_to_all_v(cl, from, NULL, to, 4096, NULL);
+    EXPECT(clump_error_took_part() == 1);
+    for (int i = 0; i < 4; i++) EXPECT(wrong ? got[i] == CLUMP_ERR_ARGUMENT : got[i] == 0 || got[i] == CLUMP_ERR_ARGUMENT);
+    OK(clump_barrier(cl));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, from, 8, wrong ? NULL : to));
+    EXPECT(clump_error_took_part() == 1);
     free(from), free(to);
     free(all);
     uint64_t *words = calloc((size_t)n, 8);
