@@ -34,6 +34,7 @@ pub mod pgas;
 pub mod pgas_access;
 pub mod pgas_atomic;
 pub mod pgas_calls;
+pub mod pgas_halo;
 pub mod pgas_many;
 pub mod pgas_mutex;
 pub mod pgas_objects;

@@ -161,7 +161,7 @@ pub mod pgas {
     //! [`RemoteCalls`] with [`Dist`] objects.
     //!
     //! ```
-    //! use clump::pgas::{GlobalPtr, Layout, PgasOptions};
+    //! use clump::pgas::{GlobalPtr, Halo, HaloNeighbour, Layout, PgasOptions};
     //! use std::collections::HashMap;
     //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
     //! let cl = clump::init()?;
@@ -185,6 +185,16 @@ pub mod pgas {
     //! let mut guard = largest.lock()?;
     //! *guard = (*guard).max(17);
     //! drop(guard);
+    //! gas.barrier()?;
+    //!
+    //! let next = (cl.rank() + 1) % cl.nranks();              // a ring; entry 0 is the one before
+    //! let before = (cl.rank() + cl.nranks() - 1) % cl.nranks();
+    //! let side = |(rank, entry)| HaloNeighbour { rank, entry, len: 1 };
+    //! let sides = [(before, 1), (next, 0)].map(side);
+    //! let ring: Halo<u64> = gas.halo(&sides)?;               // boundaries, in rounds
+    //! let (mine, mut left, mut right) = ([cl.rank() as u64], [0], [0]);
+    //! ring.exchange(&[&mine, &mine], &mut [&mut left, &mut right])?;
+    //! assert_eq!([left, right], [[before as u64], [next as u64]]);
     //! gas.barrier()?;
     //!
     //! let calls = gas.remote_calls()?;

@@ -7,7 +7,19 @@ use std::fs;
 const MADE: &[(&str, &[&str])] = &[
     ("am", &["Endpoint", "SharedEndpoint"]),
     ("conn", &["Listener", "Connection"]),
-    ("pgas", &["cl.pgas()", ".spread::<", ".mutex(", ".remote_calls()", ".dist(", ".ptr("]),
+    (
+        "pgas",
+        &[
+            "cl.pgas()",
+            ".spread::<",
+            ".mutex(",
+            ".remote_calls()",
+            ".dist(",
+            ".ptr(",
+            "Halo<",
+            ".halo(",
+        ],
+    ),
     ("rma", &["Rma", "cl.allocate(", "Lock", "Flag", "Barrier", "NodeRegion", "Signal"]),
     (
         "svm",

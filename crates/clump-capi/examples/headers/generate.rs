@@ -89,6 +89,7 @@ pub const HEADERS: &[Header] = &[
             "pgas_access.rs",
             "pgas_many.rs",
             "pgas_atomic.rs",
+            "pgas_halo.rs",
             "pgas_mutex.rs",
             "pgas_calls.rs",
             "pgas_objects.rs",

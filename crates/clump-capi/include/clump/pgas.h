@@ -40,6 +40,11 @@ typedef struct clump_calls clump_calls;
 typedef struct clump_future clump_future;
 
 /**
+ * An exchange of boundaries between neighbours, in rounds. Belongs to the thread that made it.
+ */
+typedef struct clump_halo clump_halo;
+
+/**
  * A lock of all ranks, with the word that it protects. Ranks that wait for it form a queue.
  * Belongs to the thread that made it.
  */
@@ -87,6 +92,25 @@ typedef struct clump_aggregation {
    */
   uint64_t batches;
 } clump_aggregation;
+
+/**
+ * A neighbour of a rank in a ::clump_halo.
+ */
+typedef struct clump_halo_neighbour {
+  /**
+   * The rank that it is; this one, too, where a grid is closed.
+   */
+  int rank;
+  /**
+   * The position, among the neighbours of that rank, of this rank on this side: what is given
+   * here arrives there.
+   */
+  int entry;
+  /**
+   * Elements that each gives the other in a round.
+   */
+  size_t count;
+} clump_halo_neighbour;
 
 /**
  * A function that ranks call: gets the call, what it was registered with, and its arguments, which
@@ -393,6 +417,48 @@ int clump_pgas_atomic(struct clump_pgas *gas,
                       const void *operand,
                       const void *other,
                       void *old);
+
+/**
+ * Prepares an exchange of boundaries with `count` neighbours, of elements of `bytes` bytes.
+ * Collective; ranks have as many neighbours as they like, none too. If rank a has rank b at
+ * position i, with entry j, then b has a at position j, with entry i and the same count.
+ *
+ * Returns null on failure: ::CLUMP_ERR_ARGUMENT (null; neighbours do not agree: at all ranks),
+ * ::CLUMP_ERR_SYSTEM (a rank has no memory for it), and as ::clump_barrier. Closed by
+ * ::clump_halo_free, at the end of the thread, or by ::clump_finalize: meet in a barrier before.
+ *
+ * # Safety
+ * `neighbours` has `count` neighbours.
+ */
+struct clump_halo *clump_halo_alloc(struct clump_pgas *gas,
+                                    const struct clump_halo_neighbour *neighbours,
+                                    int count,
+                                    size_t bytes);
+
+/**
+ * Gives each neighbour its boundary, and writes what each gave in this round into the halo cells;
+ * both by position. Returns when all neighbours' are there: ranks that are no neighbours are not
+ * waited for.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (null: nothing is sent), ::CLUMP_ERR_NODE_LOST,
+ * ::CLUMP_ERR_RANK_DIED, and as ::clump_rma_quiet where a store is refused; a refusal on another
+ * node is reported by ::clump_pgas_sync.
+ *
+ * # Safety
+ * `boundaries` and `cells` have a pointer for each neighbour, to as many elements as were agreed;
+ * cells overlap neither each other nor boundaries.
+ */
+int clump_halo_exchange(struct clump_halo *halo, const void *const *boundaries, void *const *cells);
+
+/**
+ * Returns the number of neighbours of this rank. Negative on failure.
+ */
+int clump_halo_neighbours(const struct clump_halo *halo);
+
+/**
+ * Frees this rank's part of an exchange: meet in a barrier before. Null does nothing.
+ */
+int clump_halo_free(struct clump_halo *halo);
 
 /**
  * Creates a lock with the word that it protects, whose value is that of rank 0. Collective.

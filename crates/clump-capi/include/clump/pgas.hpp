@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace clump {
 
@@ -157,6 +158,40 @@ template <class T> class spread {
     clump_pgas *gas_;
     size_t count_;
     detail::owned<clump_spread, clump_spread_free> it_;
+};
+
+using halo_neighbour = clump_halo_neighbour;
+
+/* An exchange of boundaries between neighbours, in rounds. Its pgas must outlive it. */
+template <class T> class halo {
+    static_assert(std::is_trivially_copyable_v<T>, "elements travel as they lie in memory");
+
+  public:
+    /* Collective. Throws failure, at all ranks if neighbours do not agree. */
+    halo(pgas &gas, std::span<const halo_neighbour> neighbours)
+        : neighbours_(neighbours.begin(), neighbours.end()),
+          it_(detail::or_throw(
+              clump_halo_alloc(gas.get(), neighbours.data(), static_cast<int>(neighbours.size()), sizeof(T)))) {}
+    size_t neighbours() const { return neighbours_.size(); }
+    /* Gives each neighbour its boundary, and writes theirs into the halo cells, by position. */
+    result<void> exchange(std::span<const std::span<const T>> boundaries, std::span<const std::span<T>> cells) {
+        const size_t n = neighbours();
+        bool fits = boundaries.size() == n && cells.size() == n;
+        std::vector<const void *> from;
+        std::vector<void *> to;
+        for (size_t i = 0; fits && i < n; i++) {
+            fits = boundaries[i].size() == neighbours_[i].count && cells[i].size() == neighbours_[i].count;
+            from.push_back(boundaries[i].data());
+            to.push_back(cells[i].data());
+        }
+        /* Null is refused before anything is sent. */
+        if (!fits) return detail::nothing(clump_halo_exchange(n > 0 ? it_.get() : nullptr, nullptr, nullptr));
+        return detail::nothing(clump_halo_exchange(it_.get(), from.data(), to.data()));
+    }
+
+  private:
+    std::vector<halo_neighbour> neighbours_;
+    detail::owned<clump_halo, clump_halo_free> it_;
 };
 
 /* The element that a pointer points to. */

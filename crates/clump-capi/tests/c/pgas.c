@@ -229,6 +229,39 @@ static void locks(void) {
     OK(clump_mutex_free(lock));
 }
 
+/* Boundaries go around a ring of ranks, more often than places take turns. */
+static void halos(void) {
+    int left = (rank + nranks - 1) % nranks, right = (rank + 1) % nranks;
+    clump_halo_neighbour sides[2] = {{left, 1, 3}, {right, 0, 3}};
+    clump_halo *ring = clump_halo_alloc(gas, sides, 2, sizeof(double));
+    EXPECT(ring != NULL && clump_halo_neighbours(ring) == 2);
+    double mine[3], cells[2][3];
+    const void *from[2] = {mine, mine};
+    void *to[2] = {cells[0], cells[1]};
+    FAILS(CLUMP_ERR_ARGUMENT, clump_halo_exchange(ring, NULL, to));
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 3; i++) mine[i] = 100 * round + 10 * rank + i;
+        OK(clump_halo_exchange(ring, from, to));
+        for (int i = 0; i < 3; i++) {
+            EXPECT(cells[0][i] == 100 * round + 10 * left + i);
+            EXPECT(cells[1][i] == 100 * round + 10 * right + i);
+        }
+    }
+    OK(clump_pgas_barrier(gas));
+    OK(clump_halo_free(ring));
+    FAILS(CLUMP_ERR_HANDLE, clump_halo_exchange(ring, from, to));
+    /* All learn of it, whether one does not agree or has none. */
+    sides[0].count += rank == 0;
+    NULLS(CLUMP_ERR_ARGUMENT, clump_halo_alloc(gas, sides, 2, sizeof(double)));
+    NULLS(CLUMP_ERR_ARGUMENT, clump_halo_alloc(gas, rank == 0 ? NULL : sides, 2, sizeof(double)));
+    EXPECT(clump_error_took_part() == 1);
+    ring = clump_halo_alloc(gas, NULL, 0, sizeof(double));
+    EXPECT(ring != NULL && clump_halo_neighbours(ring) == 0);
+    OK(clump_halo_exchange(ring, NULL, NULL));
+    OK(clump_pgas_barrier(gas));
+    OK(clump_halo_free(ring));
+}
+
 int main(int argc, char **argv) {
     cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
@@ -243,6 +276,7 @@ int main(int argc, char **argv) {
     bytes();
     atomics();
     locks();
+    halos();
     clump_aggregation counts;
     OK(clump_pgas_aggregation(gas, &counts));
     EXPECT((counts.updates > 0) == (clump_nnodes(cl) > 1) && counts.batches <= counts.updates);

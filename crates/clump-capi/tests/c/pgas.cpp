@@ -41,6 +41,20 @@ int main(int argc, char **argv) {
         GOOD(gas.barrier());
     }
     {
+        const int before = (cl.rank() + cl.nranks() - 1) % cl.nranks();
+        const clump::halo_neighbour sides[] = {{before, 1, 1}, {next, 0, 1}};
+        clump::halo<point> ring(gas, sides);
+        const float me = static_cast<float>(cl.rank());
+        const point mine{me, 1, 2};
+        point cells[2];
+        const std::span<const point> from[] = {{&mine, 1}, {&mine, 1}};
+        const std::span<point> to[] = {{&cells[0], 1}, {&cells[1], 1}};
+        for (int round = 0; round < 5; round++) GOOD(ring.exchange(from, to));
+        EXPECT(cells[0].x == static_cast<float>(before) && cells[1].x == static_cast<float>(next));
+        EXPECT(!ring.exchange(std::span(from).first(1), to).has_value());
+        GOOD(gas.barrier());
+    }
+    {
         clump::spread<point> points(gas, 4 * ranks, clump::layout::block);
         EXPECT(points.local().size() == 4 && points.owner(4 * ranks - 1).value() == cl.nranks() - 1);
         const float me = static_cast<float>(cl.rank());
