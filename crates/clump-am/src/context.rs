@@ -2,7 +2,7 @@
 //! space.
 
 use crate::emulation::{EmulatedRank, Interfaces};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
 use clump_os::clock;
@@ -47,6 +47,8 @@ pub struct RankContext {
     network: Option<Network>,
     interfaces: Interfaces,
     trace: Option<Recorder>,
+    /// First failure of an endpoint that was closed before anything reported it.
+    unreported: Mutex<Option<Error>>,
 }
 
 impl RankContext {
@@ -75,6 +77,7 @@ impl RankContext {
             network,
             interfaces,
             trace: None,
+            unreported: Mutex::default(),
         })
     }
 
@@ -211,6 +214,20 @@ impl RankContext {
     #[inline]
     pub fn check_process(&self) -> Result<()> {
         if clump_os::forked::is_child() { Err(ErrorKind::Forked.into()) } else { Ok(()) }
+    }
+
+    /// Notes a failure of an endpoint that is closed, and that the program never asked for. The
+    /// first is kept for the end of the rank.
+    #[cold]
+    pub(crate) fn note_unreported(&self, error: Error) {
+        debug_assert!(!clump_os::forked::is_child(), "the endpoint is this process's");
+        self.unreported.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Takes the first failure that the program has not asked for, of the endpoints that are
+    /// closed.
+    pub fn take_unreported(&self) -> Option<Error> {
+        self.unreported.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Checks that the job goes on and that this process is no forked child.

@@ -200,5 +200,8 @@ impl Drop for Core {
             return;
         }
         self.close();
+        if let Some(error) = self.handler_context.backlog.failures.next() {
+            self.handler_context.context.note_unreported(error);
+        }
     }
 }

@@ -45,7 +45,9 @@ pub extern "C" fn clump_init_abi(
 ///
 /// Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
 /// ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. After an error nothing has been closed, or only
-/// what could be, and it may be called again. Any thread, outside of handlers.
+/// what could be, and it may be called again. Any thread, outside of handlers. Any other error is
+/// one of an endpoint that the program has never asked for, by a poll: of a message that came back
+/// and that no handler took, for example (::CLUMP_ERR_RETURNED). The rank has left then.
 ///
 /// A rank whose process ends without calling it counts as dead, whatever its exit code.
 #[unsafe(no_mangle)]

@@ -9,6 +9,7 @@ use crate::owned;
 use crate::slot::{self, Object, Slot};
 use crate::status::clump_status as S;
 use crate::thread;
+use clump_am::AsContext;
 use clump_os::sync::{AtomicPtr, Ordering};
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -111,7 +112,8 @@ pub fn join() -> Result<*mut clump_t> {
 ///
 /// # Errors
 /// It is called inside a handler; another thread is inside a call, or has objects of its own open.
-/// Nothing has been closed then, or only what could be, and it may be called again.
+/// Nothing has been closed then, or only what could be, and it may be called again. Or an endpoint
+/// had a failure that the program never asked for: all is closed then, and the rank has left.
 pub fn leave(cl: *mut clump_t) -> Result<()> {
     outside_handlers(cl, "clump_finalize", |_| {
         if slot::bound() > owned::count() {
@@ -132,8 +134,9 @@ pub fn leave(cl: *mut clump_t) -> Result<()> {
     let job = Slot::empty_of::<JobHandle>(cl.cast())?;
     CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
     STATE.store(2, Ordering::Relaxed);
+    let unreported = job.runtime.context().take_unreported();
     drop(job);
-    Ok(())
+    unreported.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Checks that the job has this rank.

@@ -12,6 +12,12 @@ impl Leave {
     pub(crate) fn leave(&self) {
         // A child by `fork` has a copy of this, and is no rank that could leave.
         if !std::thread::panicking() && !clump_os::forked::is_child() {
+            if let Some(error) = self.0.take_unreported() {
+                let rank = self.0.rank();
+                clump_os::console::err(&format!(
+                    "clump: rank {rank} ended with an error that it never asked for: {error}"
+                ));
+            }
             self.0.close_network();
             if let Some(trace) = self.0.trace() {
                 trace.conclude();

@@ -8,11 +8,13 @@
     reason = "helpers of a test may give up"
 )]
 
-use clump_am::Reason;
+use clump_am::{Endpoint, Handler, Name, Reason, Tag};
 use clump_coll::{Sum, Team};
 use clump_pgas::{ErrorKind, GlobalPtr, Layout, Pgas, RemoteCalls, RemoteFn};
 use clump_test_bed::{Seat, Shape, run};
 use clump_transport::Dispatch;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The parts of a rank that call collectives.
@@ -158,6 +160,42 @@ fn a_store_that_is_refused_takes_no_rank_out_of_a_collective() {
                 it.pgas.at(next).unwrap().store(7).unwrap();
                 it.pgas.flush().unwrap();
             }
+        });
+    }
+}
+
+#[test]
+fn a_failure_that_nothing_asks_for_is_kept_for_the_end() {
+    for shape in [Shape::of(2, 1), Shape::of(2, 2)] {
+        run(&shape, 11, |seat| {
+            let team = Team::form(&seat.context).unwrap();
+            let me = team.rank();
+            let endpoint = Endpoint::open(&seat.context, Tag(7)).unwrap();
+            let ran = Rc::new(Cell::new(false));
+            let runs = ran.clone();
+            endpoint
+                .set_handler(Handler(1), move |_, _, _| {
+                    runs.set(true);
+                    Err::<(), _>("a planned failure")
+                })
+                .unwrap();
+            seat.meet();
+            if me == 0 {
+                let dest = endpoint.map(&Name::new(1, 1, 1), Tag(7)).unwrap();
+                endpoint.request(dest, Handler(1), &[]).unwrap();
+            }
+            // A collective of a result keeps it, and nothing else polls.
+            while !team
+                .all_gather(u8::from(me == 0 || ran.get()))
+                .unwrap()
+                .iter()
+                .all(|&it| it == 1)
+            {}
+            assert!(seat.context.take_unreported().is_none(), "the endpoint may still be asked");
+            drop(endpoint);
+            let unreported = seat.context.take_unreported().map(|error| error.to_string());
+            assert_eq!(unreported.is_some_and(|it| it.contains("a planned failure")), me == 1);
+            team.barrier().unwrap();
         });
     }
 }
