@@ -9,9 +9,9 @@ use clump_driver::Hub;
 use clump_net::seal::JobKey;
 use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig, Words};
 use clump_shm::node::{NodeConfig, NodeMemory};
-use clump_wire::Reason;
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Message, Reason};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -111,12 +111,13 @@ extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     for at in 0..pair.batch.len() {
         let Some(arrival) = pair.batch.arrival(at, &mut words) else { break };
         let names = (arrival.route.to, arrival.route.from);
-        let _ = pair.there.reply(now, 0, (FrameKind::Short, 2), names, (arrival.words(), &[]));
+        let reply = Message::answer((FrameKind::Short, 2), names, (arrival.words, &[]));
+        let _ = pair.there.reply(now, 0, &reply);
     }
     pair.there.service(now(), true);
     pair.here.receive(now, Some(0), &mut pair.batch);
     for at in 0..pair.batch.len() {
-        black_box(pair.batch.arrival(at, &mut words).map(|arrival| arrival.words().len()));
+        black_box(pair.batch.arrival(at, &mut words).map(|arrival| arrival.words.len()));
     }
     pair.here.service(now(), true);
 }

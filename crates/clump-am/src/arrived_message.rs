@@ -7,8 +7,7 @@ use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE, MAX_WORDS, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role};
-use clump_wire::frame::FrameKind;
-use clump_wire::{Original, Reason};
+use clump_wire::{Message, Original, Reason};
 
 /// A message that arrived. Everything in it is a peer's and is checked before it is used.
 #[derive(Debug)]
@@ -61,21 +60,18 @@ impl<'a> ArrivedMessage<'a> {
         Self { from, request, remote: false, kind, handler, words, payload: Payload::none() }
     }
 
-    /// Creates a message from another node, of that kind.
+    /// Creates a message from another node.
     ///
     /// # Errors
     /// Its kind is none that endpoints send.
     #[inline(always)]
-    pub(crate) fn of_frame(
-        arrival: &'a clump_net::ArrivedMessage<'_>,
-        kind: FrameKind,
-    ) -> Result<Self> {
-        let from = Name::from_bits(arrival.route.from);
-        let Some(kind) = MessageKind::from_bits(kind as u8) else {
+    pub(crate) fn of_message(message: &Message<'a>) -> Result<Self> {
+        let from = Name::from_bits(message.route.from);
+        let Some(kind) = MessageKind::from_bits(message.kind as u8) else {
             return Err(ErrorKind::CorruptPacket(from).into());
         };
-        let (request, handler) = (!arrival.reply, arrival.handler);
-        let (words, payload) = (arrival.words(), Payload::own(arrival.payload));
+        let (request, handler) = (!message.reply, message.handler);
+        let (words, payload) = (message.words, Payload::own(message.payload));
         Ok(Self { from, request, remote: true, kind, handler, words, payload })
     }
 

@@ -13,12 +13,11 @@ use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
 use crate::tracing::HandlerRun;
 use clump_loggp::KnobScope;
-use clump_net::{ArrivedMessage as NetMessage, Disposition, QueuedMessage};
 use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_wire::Reason;
-use clump_wire::frame::FrameKind;
+use clump_wire::{Message, OwnedMessage};
 use std::time::Duration;
 
 /// Time for which a closing endpoint tries to return delayed messages that find no room.
@@ -106,7 +105,7 @@ impl Core {
                 }
                 let Delayed::Remote(queued) = message else { return Ok(None) };
                 debug_assert!(queued.handler != 0, "its stamp named a handler");
-                let done = self.handle_arrival_now(&queued.arrival(), &mut remote.requesters);
+                let done = self.handle_arrival_now(&queued.message(), &mut remote.requesters);
                 debug_assert!(self.remote.is_none(), "a handler polled its endpoint's network");
                 if matches!(done, Ok(false)) {
                     remote.later.push_back(queued);
@@ -146,16 +145,14 @@ impl Core {
     /// Hides a message of another node, if it is to be delayed. Returns `None` if it is to be
     /// handled now, and false if it has to wait where it is.
     #[inline]
-    pub(crate) fn delay_arrival(&mut self, arrival: &NetMessage<'_>) -> Option<bool> {
-        let Disposition::Message(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long)) =
-            arrival.sort
-        else {
+    pub(crate) fn delay_arrival(&mut self, arrival: &Message<'_>) -> Option<bool> {
+        let kind = MessageKind::from_bits(arrival.kind as u8)?;
+        if kind == MessageKind::Returned {
             return None;
-        };
+        }
         let from = Name::from_bits(arrival.route.from);
-        debug_assert!(arrival.words().len() <= clump_wire::frame::MAX_WORDS, "a frame's words");
+        debug_assert!(arrival.words.len() <= clump_wire::frame::MAX_WORDS, "a frame's words");
         if arrival.handler == 0 {
-            let kind = MessageKind::from_bits(kind as u8)?;
             return self.delay_stamped(arrival, kind, from);
         }
         let emulation = self.handler_context.emulation.as_mut().filter(|knobs| knobs.on)?;
@@ -164,7 +161,7 @@ impl Core {
             return None;
         }
         debug_assert!(arrival.handler != 0, "interfaces know no stamps");
-        emulation.hide_answer(arrival.to_queued());
+        emulation.hide_answer(arrival.to_owned());
         self.handler_context.note_delayed();
         Some(true)
     }
@@ -172,15 +169,15 @@ impl Core {
     #[cold]
     fn delay_stamped(
         &mut self,
-        arrival: &NetMessage<'_>,
+        arrival: &Message<'_>,
         kind: MessageKind,
         from: Name,
     ) -> Option<bool> {
-        let (stamp, words) = split_stamp(kind, arrival.words())?;
+        let (stamp, words) = split_stamp(kind, arrival.words)?;
         debug_assert!(stamp.handler != 0 && arrival.handler == 0, "the handler is in the stamp");
-        debug_assert_eq!(words.len() + 1, arrival.words().len(), "the stamp is one word");
-        let queued = arrival.to_queued();
-        let queued = QueuedMessage { handler: stamp.handler, words: words.to_vec(), ..queued };
+        debug_assert_eq!(words.len() + 1, arrival.words.len(), "the stamp is one word");
+        let queued = arrival.to_owned();
+        let queued = OwnedMessage { handler: stamp.handler, words: words.to_vec(), ..queued };
         let node = self.handler_context.context.node();
         let one_clock = node.has_clock_of(node.node_of(from.rank()));
         let from = (from, one_clock);

@@ -10,12 +10,13 @@ use clump_loggp::FlightWindow;
 use clump_loggp::delay::{ArrivalClock, Injection, MAX_HELD_NS, Stamp};
 use clump_loggp::knobs::TABLE_WORDS;
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
-use clump_net::QueuedMessage;
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{JobBlock, KNOB_WORDS};
 use clump_shm::name::Name;
 use clump_shm::slot::MAX_WORDS;
+use clump_wire::OwnedMessage;
+use clump_wire::frame::FrameKind;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -137,7 +138,7 @@ pub(crate) enum Delayed {
     /// From an endpoint of this node.
     Local(LocalMessage),
     /// From an endpoint of another node.
-    Remote(QueuedMessage),
+    Remote(OwnedMessage),
 }
 
 /// A message of this node, copied out of its slots.
@@ -170,10 +171,7 @@ impl Delayed {
         match self {
             Delayed::Local(message) => (KnobScope::Shm, class_of(message.kind)),
             Delayed::Remote(message) => {
-                use clump_net::Disposition::{Lost, Message};
-                use clump_wire::frame::FrameKind;
-                let (Message(kind) | Lost(kind, _)) = message.sort;
-                let short = kind == FrameKind::Short;
+                let short = message.kind == FrameKind::Short;
                 (KnobScope::Net, if short { KnobClass::Short } else { KnobClass::Bulk })
             }
         }
@@ -329,7 +327,7 @@ impl Emulation {
 
     /// Hides the answer of an interface: as long as its request was held back, for the latency of
     /// both directions, and at the gap of its requests.
-    pub(crate) fn hide_answer(&mut self, answer: QueuedMessage) {
+    pub(crate) fn hide_answer(&mut self, answer: OwnedMessage) {
         let knobs = self.table.get(KnobScope::Net, KnobClass::OneSided);
         let now = clock::now_ns();
         debug_assert!(answer.reply, "interfaces answer");
@@ -445,11 +443,11 @@ mod tests {
 
     /// Returns a short request of another node.
     fn remote() -> Delayed {
-        use clump_wire::frame::{FrameKind, Route};
+        use clump_wire::frame::Route;
         let route = Route { from: from().0.to_bits(), to: 0, tag: 0 };
-        let sort = clump_net::Disposition::Message(FrameKind::Short);
+        let kind = FrameKind::Short;
         let (words, payload) = (vec![1], Default::default());
-        Delayed::Remote(QueuedMessage { route, sort, handler: 1, reply: false, words, payload })
+        Delayed::Remote(OwnedMessage { route, kind, handler: 1, reply: false, words, payload })
     }
 
     #[test]

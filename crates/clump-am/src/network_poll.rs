@@ -4,7 +4,7 @@ use crate::arrived_message::ArrivedMessage;
 use crate::core::Core;
 use crate::error::Result;
 use crate::handler_context::HandlerContext;
-use crate::handling::{Handling, hand_over};
+use crate::handling::Handling;
 use crate::message::{Handler, MessageKind, OutgoingMessage};
 use crate::progress::TOO_SHORT;
 use crate::remote::Remote;
@@ -14,9 +14,8 @@ use crate::spare_batch;
 use clump_net::Words;
 use clump_shm::name::Name;
 use clump_trace::{Counter, Role};
-use clump_transport::{Arrival, Reply, Requesters, is_request};
-use clump_wire::Reason;
-use clump_wire::frame::FrameKind;
+use clump_transport::{Arrival, Requesters};
+use clump_wire::{Message, Reason};
 
 impl Core {
     /// Polls the network and handles what has arrived. Returns how many messages.
@@ -60,7 +59,7 @@ impl Core {
             debug_assert!(arrival.is_some(), "a batch has as many messages as it says");
             let Some(arrival) = arrival else { break };
             if failure.is_some() {
-                remote.later.push_back(arrival.to_queued());
+                remote.later.push_back(arrival.to_owned());
                 continue;
             }
             if timed == Some(at)
@@ -70,7 +69,7 @@ impl Core {
             }
             match self.handle_arrival(&arrival, &mut remote.requesters) {
                 Ok(true) => handled += 1,
-                Ok(false) => remote.later.push_back(arrival.to_queued()),
+                Ok(false) => remote.later.push_back(arrival.to_owned()),
                 Err(error) => failure = Some(error),
             }
         }
@@ -101,7 +100,7 @@ impl Core {
                 debug_assert!(false, "nothing else takes messages that wait");
                 break;
             };
-            match self.handle_arrival(&queued.arrival(), &mut remote.requesters)? {
+            match self.handle_arrival(&queued.message(), &mut remote.requesters)? {
                 true => handled += 1,
                 false => remote.later.push_back(queued),
             }
@@ -119,10 +118,11 @@ impl Core {
             return;
         };
         let rank = context.rank();
-        let give_back = |reply: &Reply<'_>| {
+        let give_back = |reply: &Message<'_>| {
             let message = message_of(reply);
             if message.kind != MessageKind::Returned {
-                let (dest, why) = (Name::from_bits(reply.to), (Role::Reply, Reason::ReplyRejected));
+                let (dest, why) =
+                    (Name::from_bits(reply.route.to), (Role::Reply, Reason::ReplyRejected));
                 backlog.give_back(Returned::of(rank, dest, why, &message));
             }
         };
@@ -136,7 +136,7 @@ impl Core {
     #[inline]
     fn handle_arrival(
         &mut self,
-        arrival: &clump_net::ArrivedMessage<'_>,
+        arrival: &Message<'_>,
         requesters: &mut Requesters,
     ) -> Result<bool> {
         debug_assert!(self.remote.is_none(), "the network is polled, and its state is out");
@@ -152,7 +152,7 @@ impl Core {
     #[inline]
     pub(crate) fn handle_arrival_now(
         &mut self,
-        arrival: &clump_net::ArrivedMessage<'_>,
+        arrival: &Message<'_>,
         requesters: &mut Requesters,
     ) -> Result<bool> {
         let Self { inbox, table, handler_context, on_returned, .. } = self;
@@ -161,16 +161,13 @@ impl Core {
             debug_assert!(false, "a message of another node without a network");
             return Ok(true);
         };
-        let (kind, requester) = match requesters.admit(&mut network, arrival, hold) {
+        let requester = match requesters.admit(&mut network, arrival, hold) {
             Arrival::Done => return Ok(true),
             Arrival::Wait => return Ok(false),
-            Arrival::Lost(kind, refusal) => {
-                return self.take_lost(arrival, kind, refusal).map(|()| true);
-            }
-            Arrival::Answer(kind) => (kind, None),
-            Arrival::Request(kind, requester) => (kind, Some(requester)),
+            Arrival::Answer => None,
+            Arrival::Request(requester) => Some(requester),
         };
-        let message = ArrivedMessage::of_frame(arrival, kind)?;
+        let message = ArrivedMessage::of_message(arrival)?;
         debug_assert!(message.request || requester.is_none(), "a reply to a reply");
         let mut parts = Handling { table, handler_context, on_returned };
         let Some(requester) = requester else { return parts.handle(&message, ReplyTo::None) };
@@ -180,30 +177,6 @@ impl Core {
             requester.note_consumed(&mut network, payload);
         }
         result
-    }
-
-    /// Takes a message of this endpoint that its peer did not get before the peer was lost.
-    #[cold]
-    fn take_lost(
-        &mut self,
-        arrival: &clump_net::ArrivedMessage<'_>,
-        kind: FrameKind,
-        refusal: Reason,
-    ) -> Result<()> {
-        debug_assert!(
-            Name::from_bits(arrival.route.from) == self.handler_context.name,
-            "lost messages of another endpoint"
-        );
-        let (dest, reason) = (Name::from_bits(arrival.route.to), refusal);
-        let (from, to) = (arrival.route.from, arrival.route.to);
-        let (handler, words, payload) = (arrival.handler, arrival.words(), arrival.payload);
-        let message = message_of(&Reply { kind, handler, from, to, words, payload });
-        let role = if arrival.reply { Role::Reply } else { Role::Request };
-        let rank = self.handler_context.context.rank();
-        let returned = Returned::of(rank, dest, (role, reason), &message);
-        let counters = self.handler_context.counters();
-        counters.bump(Counter::HandlerRuns);
-        hand_over(&mut self.on_returned, counters, &returned)
     }
 
     /// Returns true if anything waits to be handled; called after the announcement of a sleep.
@@ -227,7 +200,7 @@ impl Core {
         };
         // Held requests are others' messages, not this endpoint's.
         let holding = self.inbox.is_holding();
-        let idle = remote.later.iter().all(|queued| holding && is_request(queued));
+        let idle = remote.later.iter().all(|queued| holding && queued.message().is_request());
         let mut drained = idle && !network.has_queued(self.handler_context.name.index());
         remote.old_flows.retain(|&flow| network.request_consumption_report(flow));
         drained &= remote.old_flows.is_empty();
@@ -255,7 +228,7 @@ impl Core {
 }
 
 /// Returns a message between nodes as this endpoint sent it.
-fn message_of<'a>(reply: &Reply<'a>) -> OutgoingMessage<'a> {
+fn message_of<'a>(reply: &Message<'a>) -> OutgoingMessage<'a> {
     let kind = MessageKind::from_bits(reply.kind as u8);
     debug_assert!(kind.is_some(), "no endpoint sends {:?}", reply.kind);
     let (kind, handler) = (kind.unwrap_or(MessageKind::Short), Handler(reply.handler));

@@ -2,11 +2,12 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
-use clump_net::{FlowId, Polling, QueuedMessage};
+use clump_net::{FlowId, Polling};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::name::Name;
 use clump_shm::slot::Header;
 use clump_transport::{Accept, Forward, Network, Requesters, Spill};
+use clump_wire::{Message, OwnedMessage};
 use std::collections::VecDeque;
 
 /// The network state of an endpoint.
@@ -15,7 +16,7 @@ pub(crate) struct Remote {
     pub(crate) polling: Polling,
     /// Messages that could not be handled yet: their reply path is full, or a proxy has just
     /// brought them.
-    pub(crate) later: VecDeque<QueuedMessage>,
+    pub(crate) later: VecDeque<OwnedMessage>,
     pub(crate) requesters: Requesters,
     /// Flows to unmapped destinations on which something may be outstanding.
     pub(crate) old_flows: Vec<FlowId>,
@@ -50,10 +51,11 @@ impl Remote {
         let mut beside = Vec::new();
         payload.append_to(&mut beside);
         let mut spill = Spill::default();
-        let (forward, payload) =
-            Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
+        let forward = Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
+        let Message { words, payload, .. } = forward.message;
         debug_assert!(payload.len() <= beside.len(), "the payload is the rest of the bytes");
-        let (spilled, mut queued) = (beside.len() - payload.len(), forward.to_queued(Vec::new()));
+        let spilled = beside.len() - payload.len();
+        let mut queued = OwnedMessage::of(&forward.message.head(), words, Vec::new());
         // The payload follows the words that did not fit in the slot, if there are any; they are
         // few.
         beside.drain(..spilled);

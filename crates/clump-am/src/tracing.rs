@@ -13,7 +13,6 @@ use crate::handling::Handling;
 use crate::message::{MessageKind, OutgoingMessage, split_stamp};
 use crate::reply_to::ReplyTo;
 use crate::thread_number::this_track;
-use clump_net::Disposition;
 use clump_os::clock;
 use clump_shm::name::Name;
 use clump_trace::{EventKind, MessageClass};
@@ -51,7 +50,7 @@ impl Delayed {
     pub(crate) fn from(&self) -> Name {
         match self {
             Delayed::Local(message) => message.from,
-            Delayed::Remote(message) => Name::from_bits(message.arrival().route.from),
+            Delayed::Remote(message) => Name::from_bits(message.route.from),
         }
     }
 
@@ -63,7 +62,7 @@ impl Delayed {
                 MessageClass { reply: !message.request, remote: false, bulk }
             }
             Delayed::Remote(message) => {
-                let short = matches!(message.sort, Disposition::Message(FrameKind::Short));
+                let short = message.kind == FrameKind::Short;
                 MessageClass { reply: message.reply, remote: true, bulk: !short }
             }
         }

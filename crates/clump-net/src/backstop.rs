@@ -6,16 +6,15 @@
 
 mod timing;
 
+use crate::batch::Batch;
 use crate::deliveries::ENDPOINTS;
 use crate::flow::FlowId;
 use crate::outbox::Progress;
-use crate::queued_message::Batch;
 use crate::stack::{Request, Stack};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, thread};
 use clump_proto::Nanos;
-use clump_wire::SendResult;
-use clump_wire::frame::FrameKind;
+use clump_wire::{Message, SendResult};
 use spin::Yield;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::ops::{Deref, DerefMut};
@@ -245,18 +244,9 @@ impl Backstop {
 
     /// Sends a reply.
     #[inline]
-    pub fn reply(
-        &self,
-        peer: u32,
-        head: (FrameKind, u8),
-        names: (u64, u64),
-        body: (&[u64], &[u8]),
-    ) -> SendResult {
-        self.send(
-            body.1.len(),
-            |_| Some(peer),
-            |stack| stack.reply(clock::ticked_ns, peer, head, names, body),
-        )
+    pub fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult {
+        let bytes = reply.payload.len();
+        self.send(bytes, |_| Some(peer), |stack| stack.reply(clock::ticked_ns, peer, reply))
     }
 
     /// Opens the flow between two endpoints.

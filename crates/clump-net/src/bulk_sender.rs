@@ -8,12 +8,12 @@
 //!  +---------------- ended: what was not taken goes on by datagrams - GivenUp
 //! ```
 
-use crate::outbox::Unsent;
 use crate::seal::RecordCipher;
 use crate::stream_notice::StreamNotice;
 use crate::unacked_records::{BegunMessage, RecordPart, UnackedRecords, UntakenPart};
 use clump_driver::{ByteStream, StreamTransfer};
 use clump_proto::Nanos;
+use clump_wire::OwnedMessage;
 use clump_wire::record::HELLO_BYTES;
 use std::io::IoSlice;
 
@@ -225,7 +225,7 @@ impl BulkSender {
     }
 
     /// Takes the messages that were not taken, after the peer is lost.
-    pub(crate) fn take_undelivered(&mut self) -> Vec<Unsent> {
+    pub(crate) fn take_undelivered(&mut self) -> Vec<OwnedMessage> {
         let state = std::mem::replace(&mut self.state, State::Off);
         let unsent = self.records.take_undelivered(cipher_of(&state));
         self.retry_at = Nanos::MAX;

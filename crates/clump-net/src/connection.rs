@@ -13,10 +13,10 @@ mod traffic_count;
 mod tx;
 
 use crate::deliveries::Delivery;
-use crate::outbox::{Outbox, Progress, Unsent};
-use crate::queued_message::QueuedMessage;
+use crate::outbox::{Outbox, Progress};
 use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
+use clump_wire::OwnedMessage;
 use clump_wire::SendResult;
 use clump_wire::frame::FrameHead;
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
@@ -180,7 +180,7 @@ impl Connection {
 
     /// Takes every message that has not arrived, after the peer is lost. The channel stays: its
     /// packet numbers must not be used again.
-    pub(crate) fn take_undelivered(&mut self, sealer: &Sealer) -> Vec<Unsent> {
+    pub(crate) fn take_undelivered(&mut self, sealer: &Sealer) -> Vec<OwnedMessage> {
         self.rx.on_lost();
         // Units behind a gap are not acknowledged in order, but may have arrived.
         let Self { tx: Tx { outbox, .. }, channel, .. } = self;
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// Takes the messages that wait for an earlier one and are for an endpoint that closes.
-    pub(crate) fn take_ordered_for(&mut self, name: u64) -> Vec<QueuedMessage> {
+    pub(crate) fn take_ordered_for(&mut self, name: u64) -> Vec<OwnedMessage> {
         self.rx.take_ordered_for(name)
     }
 

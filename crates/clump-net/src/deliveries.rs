@@ -1,10 +1,11 @@
 //! Messages for the endpoints of a stack's owner: queued for them, handed over at once, or to be
 //! returned to their senders.
 
+use crate::batch::Found;
 use crate::endpoint_table::EndpointTable;
 use crate::flow::{Flows, REQUEST_COST};
-use crate::queued_message::{Disposition, Found, QueuedMessage};
 use crate::stats::Stats;
+use clump_wire::OwnedMessage;
 use clump_wire::frame::{Frame, FrameHead, FrameKind};
 use clump_wire::{Original, Reason};
 use std::collections::VecDeque;
@@ -17,11 +18,11 @@ const MAX_TAKEN: usize = 1024;
 /// The queues of all endpoints, and messages that go back.
 pub(crate) struct Deliveries {
     pub(crate) endpoints: Box<dyn EndpointTable>,
-    queued: Vec<VecDeque<QueuedMessage>>,
+    queued: Vec<VecDeque<OwnedMessage>>,
     /// Endpoints for which messages were queued since the owner last asked, as bits.
     newly_queued: u32,
     /// Messages to be returned to their senders, once the packet at hand is handled.
-    returns: Vec<(QueuedMessage, Reason)>,
+    returns: Vec<(OwnedMessage, Reason)>,
 }
 
 /// The handing over of what one receive finds.
@@ -41,7 +42,7 @@ impl Deliveries {
     }
 
     /// Queues a message for an endpoint.
-    pub(crate) fn queue(&mut self, index: u8, message: QueuedMessage) {
+    pub(crate) fn queue(&mut self, index: u8, message: OwnedMessage) {
         let queue = self.queued.get_mut(usize::from(index));
         debug_assert!(queue.is_some(), "endpoint tables admit endpoints below {ENDPOINTS}");
         let Some(queue) = queue else { return };
@@ -72,7 +73,7 @@ impl Deliveries {
     }
 
     /// Takes all messages of an endpoint that closes.
-    pub(crate) fn take_all(&mut self, index: u8) -> VecDeque<QueuedMessage> {
+    pub(crate) fn take_all(&mut self, index: u8) -> VecDeque<OwnedMessage> {
         let queue = self.queued.get_mut(usize::from(index));
         debug_assert!(queue.is_some(), "endpoints below {ENDPOINTS} close");
         queue.map(std::mem::take).unwrap_or_default()
@@ -85,7 +86,7 @@ impl Deliveries {
     }
 
     /// Takes the messages to be returned.
-    pub(crate) fn take_returns(&mut self) -> Vec<(QueuedMessage, Reason)> {
+    pub(crate) fn take_returns(&mut self) -> Vec<(OwnedMessage, Reason)> {
         std::mem::take(&mut self.returns)
     }
 
@@ -97,14 +98,14 @@ impl Deliveries {
 
     /// Notes a message that goes back to its sender.
     #[cold]
-    pub(crate) fn refuse(&mut self, message: QueuedMessage, refusal: Reason) {
-        debug_assert!(!matches!(message.sort, Disposition::Lost(..)), "it came from a peer");
+    pub(crate) fn refuse(&mut self, message: OwnedMessage, refusal: Reason) {
+        debug_assert!(message.kind != FrameKind::Part, "messages are refused whole");
         self.returns.push((message, refusal));
     }
 
     /// Returns the bytes that wait for endpoints.
     pub(crate) fn bytes(&self) -> usize {
-        self.queued.iter().flatten().map(QueuedMessage::bytes).sum()
+        self.queued.iter().flatten().map(OwnedMessage::bytes).sum()
     }
 
     /// Asserts what always holds between calls.
@@ -115,7 +116,7 @@ impl Deliveries {
             let new = self.newly_queued & 1_u32.wrapping_shl(index) != 0;
             assert!(!new || index < ENDPOINTS as u32, "only endpoints are notified");
             for message in queue {
-                let credit = message.sort == Disposition::Message(FrameKind::Part);
+                let credit = message.kind == FrameKind::Part;
                 assert!(!credit, "fragments are reassembled before they are queued");
             }
         }
@@ -142,7 +143,7 @@ impl Delivery<'_> {
     }
 
     /// Delivers a message whose turn it is, or returns it to its sender.
-    pub(crate) fn accept(&mut self, message: QueuedMessage, refused: Option<Reason>) {
+    pub(crate) fn accept(&mut self, message: OwnedMessage, refused: Option<Reason>) {
         let tag = (!message.reply).then_some(message.route.tag);
         // While it waited for its turn the endpoint may have closed.
         let admit = || self.deliveries.endpoints.admit(message.route.to, tag);
@@ -151,20 +152,9 @@ impl Delivery<'_> {
             Err(refusal) => return self.deliveries.refuse(message, refusal),
         };
         debug_assert!(usize::from(index) < ENDPOINTS, "tables admit endpoints below that");
-        let whole = !matches!(message.sort, Disposition::Message(FrameKind::Part));
-        debug_assert!(whole, "fragments are reassembled first");
-        if let Disposition::Message(kind) = message.sort {
-            let head = FrameHead {
-                kind,
-                reply: message.reply,
-                handler: message.handler,
-                route: message.route,
-                order: None,
-                fragment: None,
-            };
-            let first = message.words.first().copied().unwrap_or_default();
-            self.note_returned(&head, first, message.payload.len() as u64);
-        }
+        debug_assert!(message.kind != FrameKind::Part, "fragments are reassembled first");
+        let first = message.words.first().copied().unwrap_or_default();
+        self.note_returned(&message.message().head(), first, message.payload.len() as u64);
         if Some(index) == self.wanted {
             self.found.push_queued(message);
         } else {

@@ -5,7 +5,7 @@
 //!
 //! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the
 //! driver), [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (a stack's
-//! access to endpoints), [`Batch`] and [`ArrivedMessage`] (messages handed over), [`seal`] (keys).
+//! access to endpoints), [`Batch`] (messages handed over), [`seal`] (keys).
 //!
 //! # Invariants
 //! 1. A message is handed over exactly once, or returned with a reason, whatever the network does;
@@ -21,6 +21,7 @@
 
 mod arena;
 mod backstop;
+mod batch;
 mod bulk_sender;
 mod close_handshake;
 mod connection;
@@ -37,7 +38,6 @@ mod peer_maker;
 mod peer_path;
 mod peer_table;
 mod polling;
-mod queued_message;
 mod reassembly;
 mod schedule;
 pub mod seal;
@@ -50,12 +50,12 @@ mod unacked_records;
 mod unit_fragments;
 
 pub use backstop::{Backstop, TimedStack, Times};
+pub use batch::{Batch, Words};
 pub use endpoint_table::EndpointTable;
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use outbox::Progress;
 pub use peer_directory::{PeerAddress, PeerDirectory};
 pub use polling::Polling;
-pub use queued_message::{ArrivedMessage, Batch, Disposition, QueuedMessage, Words};
-pub use stack::{Mark, RelayedFragment, Request, Stack, StackConfig};
+pub use stack::{Mark, Request, Stack, StackConfig};
 pub use stats::Stats;
 pub use stream_port::StreamUse;

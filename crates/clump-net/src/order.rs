@@ -1,6 +1,6 @@
 //! Messages that are to be handled in the order in which they were sent.
 
-use crate::queued_message::QueuedMessage;
+use clump_wire::OwnedMessage;
 use std::collections::BTreeMap;
 
 /// Units that a peer may send beyond a missing one: as many as an acknowledgement can describe.
@@ -17,7 +17,7 @@ const MAX_HELD: usize = SPAN * MAX_UNIT / MIN_FRAME;
 pub(crate) struct OrderedMessages {
     next: u64,
     /// `None`: the message was refused, and has been returned already.
-    held: BTreeMap<u64, Option<QueuedMessage>>,
+    held: BTreeMap<u64, Option<OwnedMessage>>,
 }
 
 impl OrderedMessages {
@@ -31,14 +31,14 @@ impl OrderedMessages {
 
     /// Keeps a message for later, or the place of one that was refused. Returns false if no correct
     /// peer could be that far ahead.
-    pub(crate) fn hold(&mut self, number: u64, queued: Option<QueuedMessage>) -> bool {
+    pub(crate) fn hold(&mut self, number: u64, queued: Option<OwnedMessage>) -> bool {
         debug_assert!(!self.held.contains_key(&self.next), "the next is not held back");
         let sane = number > self.next && self.held.len() < MAX_HELD;
         sane && self.held.insert(number, queued).is_none()
     }
 
     /// Returns the next message, if it was kept.
-    pub(crate) fn poll(&mut self) -> Option<QueuedMessage> {
+    pub(crate) fn poll(&mut self) -> Option<OwnedMessage> {
         while let Some(queued) = self.held.remove(&self.next) {
             self.next += 1;
             let first = self.held.first_key_value();
@@ -51,7 +51,7 @@ impl OrderedMessages {
     }
 
     /// Takes the messages kept for an endpoint that is closed now.
-    pub(crate) fn take_for(&mut self, name: u64) -> Vec<QueuedMessage> {
+    pub(crate) fn take_for(&mut self, name: u64) -> Vec<OwnedMessage> {
         let held = self.held.values_mut();
         held.filter_map(|queued| queued.take_if(|queued| queued.route.to == name)).collect()
     }
@@ -64,6 +64,6 @@ impl OrderedMessages {
 
     /// Returns the bytes kept.
     pub(crate) fn bytes(&self) -> usize {
-        self.held.values().flatten().map(QueuedMessage::bytes).sum()
+        self.held.values().flatten().map(OwnedMessage::bytes).sum()
     }
 }

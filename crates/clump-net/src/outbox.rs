@@ -20,6 +20,7 @@ use crate::seal::Sealer;
 use buffer_pool::BufferPool;
 use clump_driver::MIN_KEPT;
 use clump_proto::Waiting;
+use clump_wire::OwnedMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, Frames};
 use control_unit::ControlUnit;
 use in_flight::InFlightUnits;
@@ -27,7 +28,7 @@ use layout::MIN_FRAGMENT;
 use long_messages::LongMessages;
 pub use message::Progress;
 use message::is_control;
-pub(crate) use message::{MessageBody, PayloadFragment, Unsent};
+pub(crate) use message::{MessageBody, PayloadFragment};
 use sealed_buffers::SealedBuffers;
 pub(crate) use send_buffer::BufferRange;
 use std::borrow::Cow;
@@ -455,7 +456,7 @@ impl Outbox {
         &mut self,
         sealer: &Sealer,
         arrived: impl Fn(u64) -> bool,
-    ) -> Vec<Unsent> {
+    ) -> Vec<OwnedMessage> {
         let mut undelivered = UndeliveredMessages::new(self.long_messages.take_all());
         for unit in self.in_flight.take_all(arrived) {
             let body = unit.body(&self.units.pool, &self.sealed, sealer);

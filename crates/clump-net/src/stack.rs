@@ -12,13 +12,13 @@ mod config;
 mod sending;
 mod view;
 
+use crate::batch::{Batch, Found};
 use crate::connection::Arrived;
 use crate::deliveries::{Deliveries, Delivery};
 use crate::endpoint_table::EndpointTable;
 use crate::flow::{FlowId, Flows};
 use crate::peer_maker::PeerMaker;
 use crate::peer_table::PeerTable;
-use crate::queued_message::{Batch, Found};
 use crate::schedule::Schedule;
 use crate::seal::{JobKey, KeyError};
 use crate::stream_port::{StreamPort, StreamUse};
@@ -28,7 +28,7 @@ use clump_proto::Nanos;
 use clump_wire::Reason;
 use clump_wire::{Packet, PacketKind, Security};
 pub use config::StackConfig;
-pub use sending::{Mark, RelayedFragment, Request};
+pub use sending::{Mark, Request};
 
 /// One driver, a connection to each peer that was talked to, and the queued messages of its owner's
 /// endpoints.

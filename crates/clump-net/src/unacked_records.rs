@@ -1,7 +1,7 @@
 //! Records of a stream, kept until their receiver has said that it has taken them.
 
-use crate::outbox::Unsent;
 use crate::seal::RecordCipher;
+use clump_wire::OwnedMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, MessageFragment};
 use clump_wire::record::{
     RECORD_FRAME_AT, RECORD_FRAME_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES, RecordHead,
@@ -263,18 +263,15 @@ impl UnackedRecords {
     }
 
     /// Takes the messages of which something was not taken, after the peer is lost.
-    pub(crate) fn take_undelivered(&mut self, cipher: Option<&RecordCipher>) -> Vec<Unsent> {
+    pub(crate) fn take_undelivered(&mut self, cipher: Option<&RecordCipher>) -> Vec<OwnedMessage> {
         let (parts, begun) = self.take_all(cipher);
         debug_assert!(self.begun.is_empty() && self.bytes == 0, "nothing is left here");
-        let rest = begun.into_iter().map(|begun| Unsent {
-            head: begun.head,
-            words: begun.words,
-            payload: Vec::new(),
-        });
+        let rest =
+            begun.into_iter().map(|begun| OwnedMessage::of(&begun.head, &begun.words, Vec::new()));
         let whole = parts.into_iter().filter(|part| part.at == 0).map(|part| {
             let long = part.head.kind == FrameKind::Long;
             let payload = if long { Vec::new() } else { part.payload };
-            Unsent { head: part.head, words: part.words, payload }
+            OwnedMessage::of(&part.head, &part.words, payload)
         });
         rest.chain(whole).collect()
     }

@@ -3,7 +3,7 @@
 use crate::pair;
 use clump_wire::{Reason, SendResult};
 
-use clump_net::{Disposition, Progress, QueuedMessage, Request};
+use clump_net::{Progress, Request};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Packet, Security};
 use pair::Pair;
@@ -55,7 +55,7 @@ fn what_did_not_arrive_comes_back_out_of_its_packet() {
         let [_, got] = pair.drain();
         pair.sides[0].stack.lose(1, Reason::PeerLost);
         let [back, _] = pair.drain();
-        let asks = |queued: &&QueuedMessage| queued.sort == Disposition::Message(FrameKind::Ask);
+        let asks = |queued: &&clump_wire::OwnedMessage| queued.kind == FrameKind::Ask;
         let all = || got.iter().chain(&back).filter(|queued| !asks(queued));
         assert!(all().all(|queued| queued.payload == payload), "cut before datagram {from}");
         let mut numbers: Vec<_> = all().map(|queued| queued.words[0]).collect();

@@ -1,14 +1,14 @@
 //! Scenarios of two stacks on a wire with configured losses, one per test.
 
 use crate::pair;
-use clump_wire::{Original, Reason, SendResult};
+use clump_wire::{Message, Original, Reason, SendResult};
 
-use clump_net::{Disposition, Progress, RelayedFragment, Request};
+use clump_net::{Progress, Request};
 use clump_wire::Security;
-use clump_wire::frame::{FrameHead, FrameKind, Route};
-use pair::{CREDIT, Pair, name};
+use clump_wire::frame::{FrameKind, Route};
+use pair::{CREDIT, Pair, name, original};
 
-fn first_words(queued: &[clump_net::QueuedMessage]) -> Vec<u64> {
+fn first_words(queued: &[clump_wire::OwnedMessage]) -> Vec<u64> {
     queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
 }
 
@@ -76,15 +76,12 @@ fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
     assert_eq!(pair.send(flow, &[3], &payload), SendResult::Sent);
     pair.sides[0].stack.lose(1, Reason::PeerLost);
     let [back, _] = pair.drain();
-    let sorts: Vec<_> = back.iter().map(|queued| queued.sort).collect();
+    let lost: Vec<_> = back.iter().map(original).collect();
+    let (two, three) = (&[2][..], &[3][..]);
     assert_eq!(
-        sorts,
-        [
-            Disposition::Lost(FrameKind::Short, Reason::PeerLost),
-            Disposition::Lost(FrameKind::Medium, Reason::PeerLost)
-        ]
+        lost,
+        [(FrameKind::Short, Reason::PeerLost, two), (FrameKind::Medium, Reason::PeerLost, three)]
     );
-    assert_eq!(first_words(&back), [2, 3]);
     assert_eq!(back[1].payload, payload);
     assert_eq!(pair.send(flow, &[4], &[]), SendResult::Refused(Reason::PeerLost));
 }
@@ -111,12 +108,13 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         let [mut back, more] = pair.drain();
         got.extend(more);
         let (mut all, count) = (first_words(&got), got.len());
-        all.extend(first_words(&back));
+        all.extend(back.iter().map(|queued| original(queued).2[0]));
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2, 3, 4, 5], "{count} arrived, datagram {lost} was lost");
         assert!(pair.sides[1].stack.is_closed());
         back.retain(|queued| {
-            queued.sort != Disposition::Lost(FrameKind::Medium, Reason::EndpointGone)
+            let (kind, reason, _) = original(queued);
+            (kind, reason) != (FrameKind::Medium, Reason::EndpointGone)
         });
         assert!(back.is_empty());
     }
@@ -217,8 +215,8 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     assert_eq!(pair.send(flow, &[2], &[]), SendResult::Sent);
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
     let [_, got] = pair.drain();
-    let asks = |queued: &[clump_net::QueuedMessage]| {
-        queued.iter().filter(|m| m.sort == Disposition::Message(FrameKind::Ask)).count()
+    let asks = |queued: &[clump_wire::OwnedMessage]| {
+        queued.iter().filter(|m| m.kind == FrameKind::Ask).count()
     };
     assert_eq!(asks(&got), 2);
     // Only the first message is consumed by now.
@@ -334,7 +332,7 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         let [back, more] = pair.drain();
         got.extend(more);
         let whole =
-            |queued: &clump_net::QueuedMessage| queued.payload == bodies[queued.words[0] as usize];
+            |queued: &clump_wire::OwnedMessage| queued.payload == bodies[queued.words[0] as usize];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));
@@ -360,10 +358,8 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     pair.sides[0].stack.lose(1, Reason::PeerLost);
     let [back, _] = pair.drain();
     assert_eq!(back.len(), 1);
-    assert_eq!(
-        (back[0].sort, back[0].words[2]),
-        (Disposition::Lost(FrameKind::Long, Reason::PeerLost), 5)
-    );
+    let (kind, reason, words) = original(&back[0]);
+    assert_eq!((kind, reason, words[2]), (FrameKind::Long, Reason::PeerLost, 5));
     let stack = &mut pair.sides[0].stack;
     assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
     assert!(pair.look(0, Some(0)).is_empty(), "it has come back already");
@@ -423,18 +419,17 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
         pair.sides[0].wire.lock().unwrap().lose = vec![lost];
         let route = Route { from: name(0, 0), to: name(1, 0), tag: 7 };
         let (kind, reply, handler) = (FrameKind::Long, false, 1);
-        let head = FrameHead { kind, reply, handler, route, order: None, fragment: None };
-        let (bytes, words, now) = (vec![5; 4_000], [0, 20_000], pair.now);
-        let fragment = RelayedFragment { total: 20_000, at: 0, bytes: &bytes };
+        let (payload, words, now) = (&[5; 4_000][..], &[0, 20_000][..], pair.now);
+        let fragment = Message { kind, reply, handler, route, words, payload };
         let (stack, mut progress) = (&mut pair.sides[0].stack, Progress::default());
-        let pushed = stack.relay_long(|| now, 1, (head, true), &words, fragment, &mut progress);
+        let pushed = stack.relay_long(|| now, 1, (&fragment, true), (20_000, 0), &mut progress);
         assert_eq!(pushed, SendResult::Sent);
         stack.abandon_long(|| now, 1, progress);
         assert_eq!(pair.send(flow, &[6], &[]), SendResult::Sent);
         let [back, got] = pair.drain();
         assert_eq!(first_words(&got), [6], "datagram {lost} lost: the next in order is handled");
         assert_eq!(back.len(), 1, "what was begun comes back: {back:?}");
-        assert_eq!(back[0].sort, Disposition::Message(FrameKind::Returned));
+        assert_eq!(back[0].kind, FrameKind::Returned);
         assert!(pair.sides.iter().all(|side| side.stack.memory_bytes() == 0));
     }
 }
@@ -461,10 +456,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
         pair.look(0, None);
         let came = pair.look(1, Some(0));
         // Credit requests need no order.
-        let questions = came
-            .iter()
-            .filter(|queued| queued.sort == Disposition::Message(FrameKind::Ask))
-            .count();
+        let questions = came.iter().filter(|queued| queued.kind == FrameKind::Ask).count();
         assert_eq!(questions, came.len(), "all others stand behind the gap");
         pair.now += 10_000;
     }
@@ -473,9 +465,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     while got.len() < sent as usize {
         let before = got.len();
         let [_, more] = pair.drain();
-        got.extend(
-            more.into_iter().filter(|queued| queued.sort == Disposition::Message(FrameKind::Short)),
-        );
+        got.extend(more.into_iter().filter(|queued| queued.kind == FrameKind::Short));
         assert!(got.len() > before, "{before} of {sent} have arrived");
     }
     assert_eq!(first_words(&got), (0..sent).collect::<Vec<_>>());

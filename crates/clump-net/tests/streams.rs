@@ -1,14 +1,14 @@
 //! Bulk by streams between two stacks: intact, broken at any byte, stuck, forged, refused.
 
 use crate::pair;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{OwnedMessage, Reason, SendResult};
 
-use clump_net::{Disposition, Progress, QueuedMessage, Request};
+use clump_net::{Progress, Request};
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
 use clump_wire::record::{HELLO_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES};
 use pair::streams::{StreamFaults, StreamHub};
-use pair::{MILLISECOND, Pair};
+use pair::{MILLISECOND, Pair, original};
 
 const BULK: usize = 40_000;
 const BOTH: [Security; 2] = [Security::Crc, Security::Aead];
@@ -39,7 +39,7 @@ fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u
 }
 
 /// Opens the stream by a first message, which goes by datagrams.
-fn open(pair: &mut Pair, flow: clump_net::FlowId) -> Vec<QueuedMessage> {
+fn open(pair: &mut Pair, flow: clump_net::FlowId) -> Vec<OwnedMessage> {
     assert_eq!(send(pair, flow, 1000, BULK), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
@@ -50,13 +50,13 @@ fn records(pair: &Pair) -> (u64, u64) {
     (pair.sides[0].stack.stats().records_sent, pair.sides[1].stack.stats().records_received)
 }
 
-fn numbers(got: &[QueuedMessage]) -> Vec<u64> {
+fn numbers(got: &[OwnedMessage]) -> Vec<u64> {
     let mut numbers: Vec<u64> = got.iter().map(|message| message.words[0]).collect();
     numbers.sort_unstable();
     numbers
 }
 
-fn intact(got: &[QueuedMessage]) {
+fn intact(got: &[OwnedMessage]) {
     for message in got.iter().filter(|message| !message.payload.is_empty()) {
         let expected = payload(message.words[0], message.payload.len());
         assert!(message.payload == expected, "message {} is whole", message.words[0]);
@@ -267,11 +267,11 @@ fn what_a_lost_peer_has_not_taken_comes_back_whole() {
         assert_eq!(send(&mut pair, flow, 3, BULK), SendResult::Sent);
         pair.sides[0].stack.lose(1, Reason::PeerLost);
         let back = pair.look(0, Some(0));
-        let sorts: Vec<_> = back.iter().map(|message| message.sort).collect();
-        let lost = |kind| Disposition::Lost(kind, Reason::PeerLost);
-        let (medium, long) = (lost(FrameKind::Medium), lost(FrameKind::Long));
-        assert_eq!(sorts, [medium, long, medium], "each once");
-        assert_eq!(back[1].words, [64, 400_000, 77]);
+        let lost: Vec<_> = back.iter().map(original).collect();
+        assert!(lost.iter().all(|(_, reason, _)| *reason == Reason::PeerLost));
+        let kinds = lost.iter().map(|(kind, ..)| *kind);
+        assert!(kinds.eq([FrameKind::Medium, FrameKind::Long, FrameKind::Medium]), "each once");
+        assert_eq!(lost[1].2, [64, 400_000, 77]);
         assert!(back[0].payload == payload(1, BULK) && back[2].payload == payload(3, BULK));
         assert_eq!(pair.sides[0].stack.memory_bytes(), 0);
     }

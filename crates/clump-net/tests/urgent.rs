@@ -6,7 +6,7 @@ use clump_wire::{Reason, SendResult};
 use clump_wire::Security;
 use pair::{MILLISECOND, Pair, name};
 
-fn first_words(queued: &[clump_net::QueuedMessage]) -> Vec<u64> {
+fn first_words(queued: &[clump_wire::OwnedMessage]) -> Vec<u64> {
     queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
 }
 
@@ -115,7 +115,7 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         pair.sides[0].stack.lose(1, Reason::PeerLost);
         let [back, _] = pair.drain();
         let whole =
-            |queued: &clump_net::QueuedMessage| queued.payload.len() as u64 == queued.words[1];
+            |queued: &clump_wire::OwnedMessage| queued.payload.len() as u64 == queued.words[1];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));

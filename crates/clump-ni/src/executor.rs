@@ -1,7 +1,7 @@
 //! The executor of one-sided operations: an engine, and its way to the interface's stack.
 
 use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
-use clump_net::{ArrivedMessage, Disposition, FlowId, QueuedMessage, Request as OwnRequest, Stack};
+use clump_net::{FlowId, Request as OwnRequest, Stack};
 use clump_rma::engine::{Engine, EngineCounts, ReplySink, Request};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::service::Services;
@@ -12,8 +12,8 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, gone};
-use clump_wire::frame::{FrameKind, Route};
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::FrameKind;
+use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 
 /// Longest time for which a change that nobody told of is not seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
@@ -34,7 +34,7 @@ pub(crate) struct Executor {
     /// The place among them at which the next housekeeping begins.
     next_living: usize,
     /// Answers to ranks of this node.
-    answers: Vec<QueuedMessage>,
+    answers: Vec<OwnedMessage>,
     /// Flows to the interfaces of other nodes, by node, once they are open.
     flows: Vec<Option<FlowId>>,
     /// Time at which all watched words were looked at, and the deaths known then.
@@ -94,7 +94,7 @@ impl Executor {
     /// node that its proxy has taken.
     pub(crate) fn begin_turn(
         &mut self,
-        requests: Option<&mut Vec<QueuedMessage>>,
+        requests: Option<&mut Vec<OwnedMessage>>,
         stack: &mut Stack,
         clock: &impl Clock,
         routes: &Routes,
@@ -106,7 +106,7 @@ impl Executor {
         }
         for queued in requests.into_iter().flat_map(|requests| requests.drain(..)) {
             clock.spend(Work::Execute(queued.payload.len()));
-            take(engine, &queued.arrival(), &mut out);
+            take(engine, &queued.message(), &mut out);
         }
     }
 
@@ -171,7 +171,7 @@ impl Executor {
         for answer in self.answers.drain(..) {
             let to = Name::from_bits(answer.route.to).rank();
             debug_assert!(self.memory.is_local(to), "others are answered over the network");
-            delivery_queues.bring_back(&mut Wire { stack, clock }, &answer);
+            delivery_queues.deliver(&mut Wire { stack, clock }, &answer.message());
         }
     }
 
@@ -260,13 +260,8 @@ impl Executor {
 
     /// Returns true if a message is for the engine, and not for an endpoint.
     #[inline]
-    pub(crate) fn is_for(&self, arrival: &ArrivedMessage<'_>) -> bool {
-        let route = arrival.route;
-        let name = self.name.to_bits();
-        match arrival.sort {
-            Disposition::Message(_) => route.to == name,
-            Disposition::Lost(..) => route.from == name,
-        }
+    pub(crate) fn is_for(&self, arrival: &Message<'_>) -> bool {
+        arrival.route.to == self.name.to_bits()
     }
 }
 
@@ -274,17 +269,17 @@ impl Executor {
 #[inline]
 pub(crate) fn take(
     engine: &mut Engine<NodeSegments>,
-    arrival: &ArrivedMessage<'_>,
+    arrival: &Message<'_>,
     out: &mut impl ReplySink,
 ) {
     let from = Name::from_bits(arrival.route.from);
-    let all = arrival.words();
-    let (words, deposited) = match (arrival.sort, arrival.reply) {
-        (Disposition::Message(FrameKind::Ask), _) => {
+    let all = arrival.words;
+    let (words, deposited) = match (arrival.kind, arrival.reply) {
+        (FrameKind::Ask, _) => {
             return engine.handle_credit_request(from, all.first().copied().unwrap_or(0), out);
         }
-        (Disposition::Message(FrameKind::Short | FrameKind::Medium), false) => (all, 0),
-        (Disposition::Message(FrameKind::Long), false) => match all {
+        (FrameKind::Short | FrameKind::Medium, false) => (all, 0),
+        (FrameKind::Long, false) => match all {
             [_, bytes, words @ ..] => (words, *bytes),
             _ => return,
         },
@@ -297,15 +292,10 @@ pub(crate) fn take(
 
 /// Hands the answer to a request of this interface to the engine, or its return.
 #[cold]
-fn take_answer(
-    engine: &mut Engine<NodeSegments>,
-    arrival: &ArrivedMessage<'_>,
-    out: &mut impl ReplySink,
-) {
-    let words = arrival.words();
-    let word = |at: usize| words.get(at).copied().unwrap_or(0);
-    match (arrival.sort, arrival.reply) {
-        (Disposition::Message(FrameKind::Short | FrameKind::Medium), true) => {
+fn take_answer(engine: &mut Engine<NodeSegments>, arrival: &Message<'_>, out: &mut impl ReplySink) {
+    let word = |at: usize| arrival.words.get(at).copied().unwrap_or(0);
+    match (arrival.kind, arrival.reply) {
+        (FrameKind::Short | FrameKind::Medium, true) => {
             let value = word(1).to_le_bytes();
             let answer = match arrival.handler {
                 tell::FAILED => Err(Refusal::from_bits(word(1))),
@@ -315,8 +305,9 @@ fn take_answer(
             };
             engine.handle_answer(word(0), answer, out);
         }
-        (Disposition::Lost(..), false) => {
-            engine.handle_answer(word(2), Err(Refusal::NodeLost), out);
+        // A request that came back: its cookie is its third word.
+        (FrameKind::Returned, _) if !Original::unpack(word(0)).reply => {
+            engine.handle_answer(word(3), Err(Refusal::NodeLost), out);
         }
         // Answers that did not reach their requester, which is gone; credit, which the stack took.
         _ => {}
@@ -331,7 +322,7 @@ pub(crate) struct Outlet<'a, C> {
     name: Name,
     memory: &'a NodeMemory,
     flows: &'a mut Vec<Option<FlowId>>,
-    answers: &'a mut Vec<QueuedMessage>,
+    answers: &'a mut Vec<OwnedMessage>,
     delayed: &'a mut DelayedSends,
 }
 
@@ -340,10 +331,10 @@ impl<C: Clock> Outlet<'_, C> {
     fn transmit_answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let names = (self.name.to_bits(), to.to_bits());
-        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
-        let peer = self.routes.stack_of(to.to_bits());
+        let answer = Message::answer((kind, handler), names, (words, payload));
+        let peer = self.routes.stack_of(names.1);
         // A lost peer needs no answer.
-        self.stack.reply(now, peer, (kind, handler), names, body) != SendResult::Full
+        self.stack.reply(|| self.clock.ticked_ns(), peer, &answer) != SendResult::Full
     }
 
     /// Sends a request to the interface of another node.
@@ -377,10 +368,9 @@ impl<C> Outlet<'_, C> {
     /// are bounded by what ranks may have outstanding.
     #[cold]
     fn keep(&mut self, to: Name, kind: FrameKind, (handler, words): (u8, &[u64]), payload: &[u8]) {
-        let route = Route { from: self.name.to_bits(), to: to.to_bits(), tag: 0 };
-        let (sort, reply) = (Disposition::Message(kind), true);
-        let (words, payload) = (words.to_vec(), payload.to_vec());
-        self.answers.push(QueuedMessage { sort, reply, handler, route, words, payload });
+        let names = (self.name.to_bits(), to.to_bits());
+        let answer = Message::answer((kind, handler), names, (words, payload));
+        self.answers.push(answer.to_owned());
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::executor::{Executor, take};
 use crate::node_endpoints::{INDEX, NodeEndpoints};
 
-use clump_net::{ArrivedMessage, Batch, Disposition, EndpointTable, PeerDirectory, Stack, Words};
+use clump_net::{Batch, EndpointTable, PeerDirectory, Stack, Words};
 use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;
 use clump_rma::NodeSegments;
@@ -23,6 +23,7 @@ use clump_transport::{
     Work, control_endpoint_name, count_stack, gone_peers, note_narrowed, note_receive_failure,
     note_unanswered,
 };
+use clump_wire::Message;
 use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -173,7 +174,7 @@ impl<C: Clock> Server<C> {
         if let Some(submission_queue) = submission_queue {
             taken = submission_queue.poll(&mut Wire { stack, clock }, watcher);
             for queued in submission_queue.lost.drain(..) {
-                delivery_queues.bring_back(&mut Wire { stack, clock }, &queued);
+                delivery_queues.deliver(&mut Wire { stack, clock }, &queued.message());
             }
         }
         // Ahead of the network: a rank waits for each.
@@ -357,19 +358,19 @@ fn nap(due: Option<Duration>, in_time: bool, wants_opening: bool) -> Duration {
 
 /// Handles a message to the control endpoint: a credit request, or an answer to a close handshake.
 fn take_control(
-    arrival: &ArrivedMessage<'_>,
+    arrival: &Message<'_>,
     submission_queue: Option<&mut SubmissionQueue>,
     delivery_queues: &mut DeliveryQueue,
     wire: &mut Wire<'_, impl Clock>,
 ) {
-    let (from, words) = (arrival.route.from, arrival.words());
+    let (from, words) = (arrival.route.from, arrival.words);
     let token = words.first().copied().unwrap_or(0);
-    match (arrival.sort, submission_queue) {
-        (Disposition::Message(FrameKind::Ask), _) => {
+    match (arrival.kind, submission_queue) {
+        (FrameKind::Ask, _) => {
             let rank = words.get(1).copied().unwrap_or(0) as u32;
             delivery_queues.handle_credit_request(wire, from, token, rank);
         }
-        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
+        (FrameKind::Credit, Some(submission_queue)) => {
             submission_queue.close_handshakes.on_answer(from, token);
         }
         _ => {}

@@ -2,7 +2,6 @@
 //! its one endpoint.
 
 use crate::kernel::Time;
-use clump_net::QueuedMessage;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
@@ -10,6 +9,7 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::slot::INLINE;
 use clump_transport::{Accept, Dispatch, Forward, ProxyClient, Spill};
+use clump_wire::OwnedMessage;
 use std::sync::Arc;
 
 /// A simulated rank's proxy client and inbox, with a virtual clock.
@@ -42,7 +42,7 @@ impl ProxyClientRank {
     }
 
     /// Takes the messages in the lanes, except those that only announce room.
-    pub(crate) fn take(&mut self) -> anyhow::Result<Vec<QueuedMessage>> {
+    pub(crate) fn take(&mut self) -> anyhow::Result<Vec<OwnedMessage>> {
         self.inbox.process_doorbells()?;
         if self.inbox.anything_pending() {
             self.inbox.recheck_after_arming();
@@ -57,10 +57,9 @@ impl ProxyClientRank {
             while let Peek::Message(header) = lane.receiver.peek(&mut words) {
                 let (mut beside, mut spill) = (Vec::new(), Spill::default());
                 lane.receiver.payload(header).append_to(&mut beside);
-                if let Some((forward, payload)) =
-                    Forward::decode(header, &words[..header.words()], &beside, &mut spill)
-                {
-                    came.push(forward.to_queued(payload.to_vec()));
+                let words = &words[..header.words()];
+                if let Some(forward) = Forward::decode(header, words, &beside, &mut spill) {
+                    came.push(forward.message.to_owned());
                 }
                 lane.receiver.advance(header);
                 lane.recent = lane.recent.wrapping_add(1);

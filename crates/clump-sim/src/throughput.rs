@@ -12,8 +12,8 @@ pub use crate::network::Network;
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, FlowId, REQUEST_COST, Request, Stack};
-use clump_wire::SendResult;
 use clump_wire::frame::{FrameKind, stack_of};
+use clump_wire::{Message, SendResult};
 use serde::Serialize;
 
 /// Cost of a rank's turn.
@@ -290,10 +290,10 @@ impl Station {
             let mut words = clump_net::Words::default();
             let Some(arrival) = batch.arrival(number, &mut words) else { break };
             let (from, reply) = (arrival.route.from, arrival.reply);
-            let (bytes, ask) = (arrival.payload.len() as u64, arrival.sort);
+            let (bytes, ask) = (arrival.payload.len() as u64, arrival.kind);
             if reply && self.role == Role::Ping {
                 self.round_trips.extend(self.sent_at.take().map(|sent| now - sent));
-            } else if ask == clump_net::Disposition::Message(FrameKind::Ask) {
+            } else if ask == FrameKind::Ask {
                 self.report(now, from, true);
             } else if !reply {
                 let peer = stack_of(from) as usize;
@@ -301,13 +301,8 @@ impl Station {
                 self.taken[peer].2 += bytes;
                 if self.role == Role::Echo {
                     let names = (name_of(self.me, 1, 0), from);
-                    let _ = self.stack.reply(
-                        || now,
-                        peer as u32,
-                        (FrameKind::Short, 1),
-                        names,
-                        (&[1], &[]),
-                    );
+                    let echo = Message::answer((FrameKind::Short, 1), names, (&[1], &[]));
+                    let _ = self.stack.reply(|| now, peer as u32, &echo);
                 }
                 self.report(now, from, false);
             }

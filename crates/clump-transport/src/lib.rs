@@ -42,6 +42,6 @@ pub use proxy::{
 };
 pub use registry::fits;
 pub use report::{count_stack, note_narrowed, note_receive_failure, note_unanswered};
-pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters, is_request};
+pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters};
 pub use resources::{NetworkResources, NetworkTuning, faults};
-pub use transport::{Accept, Reply, Transport};
+pub use transport::{Accept, Transport};

@@ -7,9 +7,9 @@ use crate::proxy::ProxyClient;
 use crate::registry::Registry;
 use crate::requesters::ReplyOutlet;
 use crate::resources::NetworkResources;
-use crate::transport::{Accept, Reply, Transport};
+use crate::transport::{Accept, Transport};
 use clump_boot::Dispatch;
-use clump_net::{Batch, FlowId, Polling, Progress, QueuedMessage, Request};
+use clump_net::{Batch, FlowId, Polling, Progress, Request};
 use clump_os::forked;
 use clump_shm::block::EndpointBlock;
 use clump_shm::geometry::ENDPOINTS;
@@ -19,7 +19,7 @@ use clump_shm::rank::RankBlock;
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use clump_wire::frame::stack_of;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, OwnedMessage, Reason, SendResult};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Network {
     }
 
     /// Updates the account of flows with a message that came by a lane.
-    pub fn accept(&self, queued: &QueuedMessage) -> Accept {
+    pub fn accept(&self, queued: &OwnedMessage) -> Accept {
         self.transport.accept(queued)
     }
 
@@ -172,7 +172,7 @@ impl Network {
     }
 
     /// Returns to their senders messages that were handed over and not handled.
-    pub fn return_queued(&self, queued: Vec<QueuedMessage>) {
+    pub fn return_queued(&self, queued: Vec<OwnedMessage>) {
         self.transport.return_queued(queued);
     }
 
@@ -224,16 +224,16 @@ impl Network {
 /// The way of a rank's replies. A child forked in a handler replies to nobody.
 impl ReplyOutlet for &Network {
     #[inline]
-    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
+    fn reply(&mut self, reply: &Message<'_>) -> SendResult {
         if forked::is_child() {
             return SendResult::Refused(Reason::EndpointGone);
         }
-        self.transport.reply(stack_of(reply.to), reply)
+        self.transport.reply(stack_of(reply.route.to), reply)
     }
 
-    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+    fn reply_anyway(&mut self, reply: &Message<'_>) {
         if !forked::is_child() {
-            self.transport.reply_anyway(stack_of(reply.to), reply);
+            self.transport.reply_anyway(stack_of(reply.route.to), reply);
         }
     }
 

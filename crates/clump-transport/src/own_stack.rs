@@ -7,14 +7,14 @@ use crate::report::{
     count_stack, count_times, note_narrowed, note_receive_failure, note_unanswered,
 };
 use crate::resources::NetworkResources;
-use crate::transport::{Accept, Reply, Transport};
-use clump_net::{Backstop, Batch, FlowId, Progress, QueuedMessage, Request};
+use crate::transport::{Accept, Transport};
+use clump_net::{Backstop, Batch, FlowId, Progress, Request};
 use clump_os::fence::FenceKind;
 use clump_os::{clock, socket};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_trace::{Counters, Gauge, Gauges};
-use clump_wire::SendResult;
+use clump_wire::{Message, OwnedMessage, SendResult};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,15 +85,12 @@ impl Transport for OwnStack {
     }
 
     #[inline]
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
-        let Reply { kind, handler, from, to, words, payload } = *reply;
-        self.backstop.reply(peer, (kind, handler), (from, to), (words, payload))
+    fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult {
+        self.backstop.reply(peer, reply)
     }
 
-    fn reply_anyway(&self, peer: u32, reply: &Reply<'_>) {
-        let Reply { kind, handler, from, to, words, payload } = *reply;
-        let (head, body) = ((kind, handler), (words, payload));
-        self.backstop.stack().reply_anyway(clock::ticked_ns, peer, head, (from, to), body);
+    fn reply_anyway(&self, peer: u32, reply: &Message<'_>) {
+        self.backstop.stack().reply_anyway(clock::ticked_ns, peer, reply);
     }
 
     fn report(&self, peer: u32, from: u64, to: u64, total: u64) {
@@ -110,7 +107,7 @@ impl Transport for OwnStack {
     }
 
     /// Never called: this transport puts nothing into lanes.
-    fn accept(&self, _queued: &QueuedMessage) -> Accept {
+    fn accept(&self, _queued: &OwnedMessage) -> Accept {
         debug_assert!(false, "no lane brings messages of other nodes");
         Accept::Done
     }
@@ -145,7 +142,7 @@ impl Transport for OwnStack {
         self.backstop.stack().has_queued(index)
     }
 
-    fn return_queued(&self, queued: Vec<QueuedMessage>) {
+    fn return_queued(&self, queued: Vec<OwnedMessage>) {
         self.backstop.stack().return_queued(clock::ticked_ns, queued);
     }
 

@@ -2,19 +2,18 @@
 //! them: replies that found no room, and reports of the bytes consumed. Without input and output
 //! of its own, so that the simulator runs it as it is.
 
-use crate::transport::Reply;
-use clump_net::{ArrivedMessage, Disposition, QueuedMessage, REQUEST_COST};
+use clump_net::REQUEST_COST;
 use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, OwnedMessage, SendResult};
 use std::collections::{HashMap, VecDeque};
 
 /// The way of replies and reports to endpoints of other nodes.
 pub trait ReplyOutlet {
     /// Sends a reply.
-    fn reply(&mut self, reply: &Reply<'_>) -> SendResult;
+    fn reply(&mut self, reply: &Message<'_>) -> SendResult;
 
     /// Sends a reply without regard to limits.
-    fn reply_anyway(&mut self, reply: &Reply<'_>);
+    fn reply_anyway(&mut self, reply: &Message<'_>);
 
     /// Reports to the endpoint `to` the bytes of its requests that `from` has consumed in all.
     fn report(&mut self, from: u64, to: u64, total: u64);
@@ -28,12 +27,10 @@ pub trait ReplyOutlet {
 pub enum Arrival<'a> {
     /// Nothing: it concerned flow control.
     Done,
-    /// It is a message of this endpoint, of that kind, which will not arrive any more.
-    Lost(FrameKind, Reason),
     /// It is a reply, or a message of this endpoint that comes back: it is to be handled.
-    Answer(FrameKind),
+    Answer,
     /// It is a request and is to be handled; then [`Requester::note_consumed`] is to be called.
-    Request(FrameKind, &'a mut Requester),
+    Request(&'a mut Requester),
     /// It is a request, and has to wait: requests are held, or a reply to its sender waits for
     /// room.
     Wait,
@@ -62,26 +59,24 @@ impl Requesters {
     pub fn admit(
         &mut self,
         outlet: &mut impl ReplyOutlet,
-        message: &ArrivedMessage<'_>,
+        message: &Message<'_>,
         hold: bool,
     ) -> Arrival<'_> {
         let from = message.route.from;
-        match message.sort {
-            Disposition::Lost(kind, refusal) => Arrival::Lost(kind, refusal),
-            Disposition::Message(FrameKind::Ask) => {
-                let asked = message.words().first().copied();
-                self.of(from).note_asked(outlet, asked);
+        match message.kind {
+            FrameKind::Ask => {
+                self.of(from).note_asked(outlet, message.words.first().copied());
                 Arrival::Done
             }
-            Disposition::Message(FrameKind::Credit | FrameKind::Part) => Arrival::Done,
-            Disposition::Message(FrameKind::Returned) => Arrival::Answer(FrameKind::Returned),
-            Disposition::Message(kind) if message.reply => Arrival::Answer(kind),
-            Disposition::Message(kind) => {
+            FrameKind::Credit | FrameKind::Part => Arrival::Done,
+            FrameKind::Returned => Arrival::Answer,
+            _ if message.reply => Arrival::Answer,
+            _ => {
                 let requester = self.of(from);
                 if hold || requester.is_stuck() {
                     return Arrival::Wait;
                 }
-                Arrival::Request(kind, requester)
+                Arrival::Request(requester)
             }
         }
     }
@@ -116,7 +111,7 @@ impl Requesters {
     pub fn flush(
         &mut self,
         outlet: &mut impl ReplyOutlet,
-        mut refused: impl FnMut(&Reply<'_>),
+        mut refused: impl FnMut(&Message<'_>),
     ) -> usize {
         let mut stuck = 0;
         for requester in &mut self.all {
@@ -150,12 +145,6 @@ impl Requesters {
     }
 }
 
-/// Returns true if a message that waits is another endpoint's request.
-pub fn is_request(queued: &QueuedMessage) -> bool {
-    use FrameKind::{Long, Medium, Short};
-    matches!(queued.sort, Disposition::Message(Short | Medium | Long)) && !queued.reply
-}
-
 /// An endpoint of another node that has sent requests.
 #[derive(Debug)]
 pub struct Requester {
@@ -167,16 +156,7 @@ pub struct Requester {
     /// The total at which it asked for a report.
     asked: Option<u64>,
     /// Replies that found no room.
-    kept: VecDeque<KeptReply>,
-}
-
-/// A reply that waits for room.
-#[derive(Debug)]
-struct KeptReply {
-    kind: FrameKind,
-    handler: u8,
-    words: Vec<u64>,
-    payload: Vec<u8>,
+    kept: VecDeque<OwnedMessage>,
 }
 
 impl Requester {
@@ -198,19 +178,15 @@ impl Requester {
     pub fn send(
         &mut self,
         outlet: &mut impl ReplyOutlet,
-        (kind, handler): (FrameKind, u8),
+        head: (FrameKind, u8),
         words: &[u64],
         payload: &[u8],
     ) -> SendResult {
-        let (from, to) = (self.me, self.name);
+        let reply = Message::answer(head, (self.me, self.name), (words, payload));
         // A program may reply, and then return the request: the second stays behind the first.
-        let pushed = match self.is_stuck() {
-            true => SendResult::Full,
-            false => outlet.reply(&Reply { kind, handler, from, to, words, payload }),
-        };
+        let pushed = if self.is_stuck() { SendResult::Full } else { outlet.reply(&reply) };
         if pushed == SendResult::Full {
-            let (words, payload) = (words.to_vec(), payload.to_vec());
-            self.kept.push_back(KeptReply { kind, handler, words, payload });
+            self.kept.push_back(reply.to_owned());
         }
         debug_assert!(
             (pushed == SendResult::Full) == self.is_stuck(),
@@ -219,9 +195,9 @@ impl Requester {
         pushed
     }
 
-    fn flush(&mut self, outlet: &mut impl ReplyOutlet, refused: &mut impl FnMut(&Reply<'_>)) {
+    fn flush(&mut self, outlet: &mut impl ReplyOutlet, refused: &mut impl FnMut(&Message<'_>)) {
         while let Some(first) = self.kept.front() {
-            let reply = first.reply(self.me, self.name);
+            let reply = first.message();
             match outlet.reply(&reply) {
                 SendResult::Full => return,
                 SendResult::Sent => {}
@@ -264,20 +240,13 @@ impl Requester {
 
     fn close(&mut self, outlet: &mut impl ReplyOutlet) {
         for kept in self.kept.drain(..) {
-            outlet.reply_anyway(&kept.reply(self.me, self.name));
+            outlet.reply_anyway(&kept.message());
         }
         if self.consumed != self.reported {
             self.reported = self.consumed;
             outlet.report(self.me, self.name, self.consumed);
         }
         debug_assert!(self.reported == self.consumed, "the requester waits for a report");
-    }
-}
-
-impl KeptReply {
-    fn reply(&self, from: u64, to: u64) -> Reply<'_> {
-        let Self { kind, handler, words, payload } = self;
-        Reply { kind: *kind, handler: *handler, from, to, words, payload }
     }
 }
 

@@ -1,31 +1,12 @@
 //! The interface of a way of messages to other nodes. [`crate::Network`] drives one of them for the
 //! endpoints of a rank.
 
-use clump_net::{Batch, FlowId, Progress, QueuedMessage, Request};
+use clump_net::{Batch, FlowId, Progress, Request};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
-use clump_wire::SendResult;
-use clump_wire::frame::FrameKind;
+use clump_wire::{Message, OwnedMessage, SendResult};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-
-/// A message from an endpoint to a requester of another node, or to a sender whose message is
-/// returned.
-#[derive(Debug, Clone, Copy)]
-pub struct Reply<'a> {
-    /// Kind of the message.
-    pub kind: FrameKind,
-    /// Index into the handler table.
-    pub handler: u8,
-    /// Sending endpoint.
-    pub from: u64,
-    /// Receiving endpoint.
-    pub to: u64,
-    /// Words of the message.
-    pub words: &'a [u64],
-    /// Payload; empty unless the kind carries one.
-    pub payload: &'a [u8],
-}
 
 /// Action for a message that a transport has put into an endpoint's lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +41,11 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     ) -> SendResult;
 
     /// Sends a reply to an endpoint of `peer`.
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult;
+    fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult;
 
     /// Sends a reply without regard to limits. For messages whose number is bounded by the requests
     /// of peers.
-    fn reply_anyway(&self, peer: u32, reply: &Reply<'_>);
+    fn reply_anyway(&self, peer: u32, reply: &Message<'_>);
 
     /// Reports to the endpoint `to` of `peer` the bytes of its requests that `from` has consumed in
     /// all.
@@ -79,7 +60,7 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     fn poll(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>);
 
     /// Updates the account of flows with a message that came by a lane.
-    fn accept(&self, queued: &QueuedMessage) -> Accept;
+    fn accept(&self, queued: &OwnedMessage) -> Accept;
 
     /// Notes that the message to be timed, of so many bytes, is about to be handled.
     fn on_delivery(&self, bytes: usize);
@@ -105,7 +86,7 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     fn has_queued(&self, index: u8) -> bool;
 
     /// Returns to their senders messages that were handed over and not handled.
-    fn return_queued(&self, queued: Vec<QueuedMessage>);
+    fn return_queued(&self, queued: Vec<OwnedMessage>);
 
     /// Closes an endpoint: messages that wait for it are returned to their senders.
     fn close_endpoint(&self, index: u8, name: u64);

@@ -37,6 +37,7 @@ mod append;
 pub mod frame;
 mod header;
 pub mod hostile;
+mod message;
 mod original;
 mod reason;
 pub mod record;
@@ -48,6 +49,7 @@ pub use append::Append;
 pub use header::{
     Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, VERSION,
 };
+pub use message::{Message, OwnedMessage};
 pub use original::Original;
 pub use reason::Reason;
 pub use security::Security;

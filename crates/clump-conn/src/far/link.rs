@@ -10,9 +10,7 @@ use crate::words::ask;
 use clump_am::SendAttempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{
-    Batch, Disposition, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig,
-};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig};
 use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::secret::Secret;
@@ -205,12 +203,11 @@ impl FarLink {
             for at in 0..batch.len() {
                 let mut words = clump_net::Words::default();
                 let Some(arrival) = batch.arrival(at, &mut words) else { break };
-                let Disposition::Message(FrameKind::Short | FrameKind::Medium) = arrival.sort
-                else {
+                if !matches!(arrival.kind, FrameKind::Short | FrameKind::Medium) {
                     continue;
-                };
+                }
                 handled = true;
-                if self.line.handle(arrival.handler, arrival.words(), arrival.payload) {
+                if self.line.handle(arrival.handler, arrival.words, arrival.payload) {
                     self.due.store(true, Ordering::Release);
                 }
             }

@@ -3,10 +3,11 @@
 use super::peer_streams::{MIN_BULK, PeerStreams};
 use super::{Connection, LongBody, Outgoing, PacketSink};
 use crate::deliveries::Delivery;
-use crate::outbox::{MessageBody, PayloadFragment, Progress, Unsent};
+use crate::outbox::{MessageBody, PayloadFragment, Progress};
 use crate::stream_notice::StreamNotice;
 use crate::unacked_records::{BegunMessage, RecordPart, UntakenPart};
 use clump_proto::Nanos;
+use clump_wire::OwnedMessage;
 use clump_wire::SendResult;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
 use clump_wire::record::MAX_RECORD_PAYLOAD;
@@ -391,7 +392,7 @@ impl Connection {
     }
 
     /// Takes the messages of streams that have not arrived, after the peer is lost.
-    pub(super) fn take_undelivered_records(&mut self) -> Vec<Unsent> {
+    pub(super) fn take_undelivered_records(&mut self) -> Vec<OwnedMessage> {
         self.bulk.take().map_or(Vec::new(), |mut bulk| bulk.sender.take_undelivered())
     }
 

@@ -2,10 +2,10 @@
 
 use crate::deliveries::{Delivery, FrameFate};
 use crate::order::OrderedMessages;
-use crate::queued_message::QueuedMessage;
 use crate::reassembly::{CompleteMessage, ProtocolViolation, Reassembly};
 use crate::stream_notice::StreamNotice;
 use crate::unit_fragments::UnitFragments;
+use clump_wire::OwnedMessage;
 use clump_wire::Reason;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, Frames, MAX_WORDS};
 use clump_wire::{PacketKind, UnitFragment};
@@ -213,7 +213,7 @@ impl Rx {
         let whole = match (head.kind, head.fragment, target) {
             (FrameKind::Medium, None, RecordTarget::Buffer(payload)) => {
                 let refused = endpoints.admit(to, tag).err();
-                let message = QueuedMessage::of(head, words, payload);
+                let message = OwnedMessage::of(head, words, payload);
                 return self.in_turn(head.order, message, refused, delivery);
             }
             (FrameKind::Long, fragment, target) => {
@@ -229,7 +229,7 @@ impl Rx {
                     RecordTarget::Buffer(payload) => endpoints.deposit(to, offset, payload),
                 });
                 let Some(fragment) = fragment else {
-                    let message = QueuedMessage::of(head, words, Vec::new());
+                    let message = OwnedMessage::of(head, words, Vec::new());
                     return self.in_turn(head.order, message, done.err(), delivery);
                 };
                 let begun = FrameHead { fragment: None, ..*head };
@@ -257,7 +257,7 @@ impl Rx {
         let tag = (!head.reply).then_some(head.route.tag);
         // Admission is checked first.
         let admitted = delivery.deliveries.endpoints.admit(head.route.to, tag);
-        let message = QueuedMessage::of(&head, &words, payload);
+        let message = OwnedMessage::of(&head, &words, payload);
         self.in_turn(head.order, message, admitted.err().or(refused), delivery)
     }
 
@@ -266,7 +266,7 @@ impl Rx {
     fn in_turn(
         &mut self,
         order: Option<u64>,
-        message: QueuedMessage,
+        message: OwnedMessage,
         refused: Option<Reason>,
         delivery: &mut Delivery<'_>,
     ) -> Result<(), ProtocolViolation> {
@@ -296,7 +296,7 @@ impl Rx {
     }
 
     /// Takes the messages that wait for an earlier one and are for an endpoint that closes.
-    pub(super) fn take_ordered_for(&mut self, name: u64) -> Vec<QueuedMessage> {
+    pub(super) fn take_ordered_for(&mut self, name: u64) -> Vec<OwnedMessage> {
         self.ordered.take_for(name)
     }
 
@@ -329,7 +329,7 @@ fn follows(before: &FrameHead, head: &FrameHead) -> bool {
         && head.route == before.route
 }
 
-fn copy(frame: &Frame<'_>, payload: Vec<u8>) -> QueuedMessage {
+fn copy(frame: &Frame<'_>, payload: Vec<u8>) -> OwnedMessage {
     let mut words = [0; MAX_WORDS];
-    QueuedMessage::of(&frame.head, frame.words(&mut words), payload)
+    OwnedMessage::of(&frame.head, frame.words(&mut words), payload)
 }

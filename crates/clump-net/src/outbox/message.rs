@@ -45,14 +45,6 @@ pub(crate) struct MessageBody<'a> {
     pub(crate) payload: PayloadFragment<'a>,
 }
 
-/// A message that was not acknowledged when its peer was lost.
-#[derive(Debug)]
-pub(crate) struct Unsent {
-    pub(crate) head: FrameHead,
-    pub(crate) words: Vec<u64>,
-    pub(crate) payload: Vec<u8>,
-}
-
 /// Returns true if a message is control: it may overtake data.
 #[inline]
 pub(super) fn is_control(head: &FrameHead, payload: &[u8]) -> bool {

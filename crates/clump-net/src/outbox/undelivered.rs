@@ -1,15 +1,15 @@
 //! Messages recovered from the units that carried them, when these will not arrive any more.
 
 use super::long_messages::LongMessage;
-use super::message::Unsent;
-use clump_wire::frame::{self, Frame, FrameHead, FrameKind};
+use clump_wire::OwnedMessage;
+use clump_wire::frame::{self, Frame, FrameKind};
 use std::collections::VecDeque;
 
 /// Reassembles messages from the units that carried them.
 #[derive(Debug, Default)]
 pub(super) struct UndeliveredMessages {
     begun: VecDeque<LongMessage>,
-    messages: Vec<(Unsent, Delivery)>,
+    messages: Vec<(OwnedMessage, Delivery)>,
     /// Messages of several frames: number, and index above.
     parted: Vec<(u64, usize)>,
 }
@@ -42,11 +42,10 @@ impl UndeliveredMessages {
                     self.parted.push((fragment.message, self.messages.len()));
                 }
                 let mut words = [0; frame::MAX_WORDS];
-                let words = frame.words(&mut words).to_vec();
+                let words = frame.words(&mut words);
                 let long = kind == FrameKind::Long;
                 let payload = if long { Vec::new() } else { frame.payload.to_vec() };
-                let head = FrameHead { fragment: None, ..frame.head };
-                self.messages.push((Unsent { head, words, payload }, delivery));
+                self.messages.push((OwnedMessage::of(&frame.head, words, payload), delivery));
             }
         }
     }
@@ -63,7 +62,7 @@ impl UndeliveredMessages {
         };
         debug_assert!(at < self.messages.len(), "the index of a message");
         if let Some((unsent, so_far)) = self.messages.get_mut(at) {
-            if unsent.head.kind != FrameKind::Long {
+            if unsent.kind != FrameKind::Long {
                 unsent.payload.extend_from_slice(payload);
             }
             if delivery == Delivery::Lost {
@@ -75,15 +74,15 @@ impl UndeliveredMessages {
     /// Adds a long message whose beginning has arrived, and some of the rest has not.
     fn add_begun(&mut self, message: u64) -> Option<usize> {
         let begun = self.begun.iter().find(|begun| begun.message == message)?;
-        let (head, words) = (begun.head, begun.words.clone());
-        let at = self.messages.len();
-        self.messages.push((Unsent { head, words, payload: Vec::new() }, Delivery::Lost));
-        debug_assert!(head.kind == FrameKind::Long, "only long messages are noted");
+        debug_assert!(begun.head.kind == FrameKind::Long, "only long messages are noted");
+        let (at, whole) =
+            (self.messages.len(), OwnedMessage::of(&begun.head, &begun.words, Vec::new()));
+        self.messages.push((whole, Delivery::Lost));
         self.parted.push((message, at));
         Some(at)
     }
 
-    pub(super) fn finish(mut self) -> Vec<Unsent> {
+    pub(super) fn finish(mut self) -> Vec<OwnedMessage> {
         // Part of a message that was not even packed whole has not arrived.
         let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
         for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {

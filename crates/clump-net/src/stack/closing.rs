@@ -1,12 +1,10 @@
 //! Closing: peers that are lost or close, endpoints that close, and this stack's own end.
 
 use super::Stack;
-use crate::connection::Outgoing;
-use crate::queued_message::{Disposition, QueuedMessage};
 use clump_proto::Nanos;
 use clump_wire::PacketKind;
-use clump_wire::frame::{FrameHead, FrameKind, Route};
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Message, OwnedMessage, Reason};
 
 impl Stack {
     /// Gives up a peer that is lost or has finalized: messages that it did not acknowledge are
@@ -21,17 +19,11 @@ impl Stack {
         }
         let Some(connection) = known.connection.as_deref_mut() else { return };
         for unsent in connection.take_undelivered(&known.path.sealer) {
-            let FrameHead { kind, reply, handler, route, .. } = unsent.head;
-            if kind == FrameKind::Returned {
-                continue; // its own message, being returned to it
-            }
-            debug_assert!(kind != FrameKind::Part, "messages come back whole");
-            let why = if reply { Reason::ReplyRejected } else { why };
-            let sort = Disposition::Lost(kind, why);
-            let (words, payload) = (unsent.words, unsent.payload);
-            let message = QueuedMessage { sort, reply, handler, route, words, payload };
-            if let Ok(index) = self.deliveries.endpoints.admit(route.from, None) {
-                self.deliveries.queue(index, message);
+            debug_assert!(unsent.kind != FrameKind::Part, "messages come back whole");
+            // One that was being returned, to the peer itself, is gone.
+            let Some(back) = unsent.returned(why) else { continue };
+            if let Ok(index) = self.deliveries.endpoints.admit(back.route.to, None) {
+                self.deliveries.queue(index, back);
             }
         }
     }
@@ -81,10 +73,10 @@ impl Stack {
     pub fn return_queued(
         &mut self,
         now: impl Fn() -> Nanos,
-        queued: impl IntoIterator<Item = QueuedMessage>,
+        queued: impl IntoIterator<Item = OwnedMessage>,
     ) {
         for message in queued {
-            self.return_to_sender(&now, &message, Reason::EndpointGone);
+            self.return_to_sender(&now, message, Reason::EndpointGone);
         }
     }
 
@@ -92,7 +84,7 @@ impl Stack {
     pub fn return_queued_for(
         &mut self,
         now: impl Fn() -> Nanos,
-        queued: &QueuedMessage,
+        queued: OwnedMessage,
         why: Reason,
     ) {
         self.return_to_sender(&now, queued, why);
@@ -101,45 +93,30 @@ impl Stack {
     /// Returns to their senders the messages that were refused while a packet was handled.
     #[cold]
     pub(super) fn send_returns(&mut self, now: &impl Fn() -> Nanos) {
-        for (message, refusal) in self.deliveries.take_returns() {
-            self.return_to_sender(now, &message, refusal);
+        for (message, why) in self.deliveries.take_returns() {
+            self.return_to_sender(now, message, why);
         }
         debug_assert!(!self.deliveries.has_returns(), "a returned message is not refused here");
     }
 
     /// Returns a message to its sender, with the reason in front.
-    fn return_to_sender(
-        &mut self,
-        now: &impl Fn() -> Nanos,
-        message: &QueuedMessage,
-        refusal: Reason,
-    ) {
-        let ask = message.sort == Disposition::Message(FrameKind::Ask);
-        if ask && refusal == Reason::PeerLost {
+    fn return_to_sender(&mut self, now: &impl Fn() -> Nanos, message: OwnedMessage, why: Reason) {
+        if message.kind == FrameKind::Ask && why == Reason::PeerLost {
             // No endpoint will ever report how much was consumed: it is taken to be all.
-            return self.push_back(now, message, FrameKind::Credit, &message.words, &[]);
+            let Route { from, to, .. } = message.route;
+            let report = Message::answer((FrameKind::Credit, 0), (to, from), (&message.words, &[]));
+            return self.push_back(now, &report);
         }
-        let Some(words) = message.on_its_way_back(refusal) else { return };
-        debug_assert!(words.len() == message.words.len() + 1, "the reason goes in front");
-        self.transmitter.stats.returned_here += 1;
-        self.push_back(now, message, FrameKind::Returned, &words, &message.payload);
+        if let Some(back) = message.returned(why) {
+            self.transmitter.stats.returned_here += 1;
+            self.push_back(now, &back.message());
+        }
     }
 
     /// Sends a message the way back that another has come. Bounded by the sender's outstanding
     /// requests.
-    fn push_back(
-        &mut self,
-        now: &impl Fn() -> Nanos,
-        message: &QueuedMessage,
-        kind: FrameKind,
-        words: &[u64],
-        payload: &[u8],
-    ) {
-        let route = Route { from: message.route.to, to: message.route.from, tag: 0 };
-        let head = FrameHead { kind, reply: true, handler: 0, route, order: None, fragment: None };
-        let peer = self.deliveries.endpoints.stack_of(route.to);
-        let back = Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX };
-        let pushed = self.push(now, peer, &back);
-        debug_assert!(pushed != SendResult::Full, "there is room without a limit");
+    fn push_back(&mut self, now: &impl Fn() -> Nanos, back: &Message<'_>) {
+        let peer = self.deliveries.endpoints.stack_of(back.route.to);
+        self.reply_anyway(now, peer, back);
     }
 }

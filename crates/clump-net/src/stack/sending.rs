@@ -7,7 +7,7 @@ use crate::flow::{FlowId, REQUEST_COST};
 use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
 use clump_proto::Nanos;
 use clump_wire::frame::{FrameHead, FrameKind, Route};
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, Reason, SendResult};
 
 /// A request, but for its payload.
 #[derive(Debug, Clone, Copy)]
@@ -22,17 +22,6 @@ pub struct Request<'a> {
     pub handler: u8,
     /// The words; those of a long message begin with offset and length.
     pub words: &'a [u64],
-}
-
-/// A fragment of a long message.
-#[derive(Debug, Clone, Copy)]
-pub struct RelayedFragment<'a> {
-    /// Bytes of the whole payload.
-    pub total: usize,
-    /// Offset of this fragment.
-    pub at: usize,
-    /// Bytes of this fragment.
-    pub bytes: &'a [u8],
 }
 
 /// The end of the data handed to a stack at one time, for each peer.
@@ -67,8 +56,8 @@ impl Stack {
             // The outstanding bytes may be too few for the peer to report by itself.
             if let Some(total) = flow.poll_credit_request() {
                 let words = &[total];
-                let ask = answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
-                let _ = connection.push(now, &ask, &mut sink);
+                let ask = Message::answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
+                let _ = connection.push(now, &unlimited(&ask), &mut sink);
             }
             return SendResult::Full;
         }
@@ -125,29 +114,14 @@ impl Stack {
 
     /// Sends a reply, or a request that is returned (`FrameKind::Returned`).
     #[inline]
-    pub fn reply(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        peer: u32,
-        head: (FrameKind, u8),
-        names: (u64, u64),
-        body: (&[u64], &[u8]),
-    ) -> SendResult {
-        let message = Outgoing { max_waiting: 2 * MAX_WAITING, ..answer(head, names, body) };
-        self.push(now, peer, &message)
+    pub fn reply(&mut self, now: impl Fn() -> Nanos, peer: u32, reply: &Message<'_>) -> SendResult {
+        self.push(now, peer, &Outgoing { max_waiting: 2 * MAX_WAITING, ..unlimited(reply) })
     }
 
     /// Sends a reply even if there is no room: for messages whose number is bounded by the peer's
     /// own requests, and those of a closing endpoint. Nothing is sent to a lost peer.
-    pub fn reply_anyway(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        peer: u32,
-        head: (FrameKind, u8),
-        names: (u64, u64),
-        body: (&[u64], &[u8]),
-    ) {
-        let pushed = self.push(now, peer, &answer(head, names, body));
+    pub fn reply_anyway(&mut self, now: impl Fn() -> Nanos, peer: u32, reply: &Message<'_>) {
+        let pushed = self.push(now, peer, &unlimited(reply));
         debug_assert!(pushed != SendResult::Full, "there is room without a limit");
     }
 
@@ -159,8 +133,8 @@ impl Stack {
         let connected = peers.connect(&now, peer, transmitter, schedule);
         let Ok((connection, mut sink)) = connected else { return };
         let words = &[total];
-        let report = answer((FrameKind::Credit, 0), (from, to), (words, &[]));
-        let _ = connection.push(&now, &report, &mut sink);
+        let report = Message::answer((FrameKind::Credit, 0), (from, to), (words, &[]));
+        let _ = connection.push(&now, &unlimited(&report), &mut sink);
         // The sender of the requests may wait for nothing else.
         connection.kick(now(), true, &mut sink);
     }
@@ -174,22 +148,18 @@ impl Stack {
         let (peer, from, to) = (flow.peer, flow.from, flow.to);
         if let Some(total) = flow.poll_credit_request() {
             debug_assert!(total > 0, "it is asked about something");
-            self.reply_anyway(now, peer, (FrameKind::Ask, 0), (from, to), (&[total], &[]));
+            let words = &[total];
+            let ask = Message::answer((FrameKind::Ask, 0), (from, to), (words, &[]));
+            self.reply_anyway(now, peer, &ask);
         }
         true
     }
 
     /// Sends a message to an endpoint in the name of another, without regard to limits. For
     /// messages whose number is bounded by the endpoint's own.
-    pub fn notify_endpoint(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        head: (FrameKind, u8),
-        names: (u64, u64),
-        body: (&[u64], &[u8]),
-    ) {
-        let peer = self.deliveries.endpoints.stack_of(names.1);
-        self.reply_anyway(now, peer, head, names, body);
+    pub fn notify_endpoint(&mut self, now: impl Fn() -> Nanos, message: &Message<'_>) {
+        let peer = self.deliveries.endpoints.stack_of(message.route.to);
+        self.reply_anyway(now, peer, message);
     }
 
     /// Sends a message to a peer, in order with others that ask for order. Replies find room for
@@ -199,24 +169,22 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        mut head: FrameHead,
+        message: &Message<'_>,
         ordered: bool,
-        (words, payload): (&[u64], &[u8]),
     ) -> SendResult {
-        head.order = None;
-        let max_waiting = if head.reply { 2 * MAX_WAITING } else { MAX_WAITING };
-        self.push(now, peer, &Outgoing { head, ordered, words, payload, max_waiting })
+        let max_waiting = if message.reply { 2 * MAX_WAITING } else { MAX_WAITING };
+        self.push(now, peer, &Outgoing { ordered, max_waiting, ..unlimited(message) })
     }
 
-    /// Sends the next fragment of a long message, all of it or nothing. `head.order` of a first
-    /// fragment is ignored.
+    /// Sends the next fragment of a long message, all of it or nothing. `fragment`: the message,
+    /// with the bytes of the fragment as its payload; true if it is ordered. `place`: the bytes of
+    /// the whole payload, and the offset of the fragment.
     pub fn relay_long(
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        (mut head, ordered): (FrameHead, bool),
-        words: &[u64],
-        fragment: RelayedFragment<'_>,
+        (fragment, ordered): (&Message<'_>, bool),
+        (total, at): (usize, usize),
         progress: &mut Progress,
     ) -> SendResult {
         let Self { peers, transmitter, schedule, .. } = self;
@@ -229,9 +197,8 @@ impl Stack {
                 return if begun { SendResult::Sent } else { SendResult::Refused(refusal) };
             }
         };
-        head.order = None;
-        let RelayedFragment { total, at, bytes } = fragment;
-        let payload = PayloadFragment { total, at, bytes };
+        let Message { words, payload: bytes, .. } = *fragment;
+        let (head, payload) = (fragment.head(), PayloadFragment { total, at, bytes });
         let message = LongBody { body: MessageBody { head, words, payload }, ordered };
         connection.relay_long(now, &message, progress, &mut sink)
     }
@@ -315,15 +282,11 @@ impl Stack {
     }
 }
 
-/// Returns a message that answers, reports or asks, without regard to limits.
+/// Returns a message that is sent without regard to limits.
 #[inline]
-fn answer<'a>(
-    (kind, handler): (FrameKind, u8),
-    (from, to): (u64, u64),
-    (words, payload): (&'a [u64], &'a [u8]),
-) -> Outgoing<'a> {
-    let route = Route { from, to, tag: 0 };
-    let head = FrameHead { kind, reply: true, handler, route, order: None, fragment: None };
+fn unlimited<'a>(message: &Message<'a>) -> Outgoing<'a> {
+    let Message { words, payload, .. } = *message;
+    let head = message.head();
     Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX }
 }
 

@@ -8,12 +8,11 @@ use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, EndpointTable, FlowId, PeerAddress, QueuedMessage, Request, Stack, StackConfig,
-    StreamUse,
+    Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig, StreamUse,
 };
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Original, OwnedMessage, Reason, SendResult};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
@@ -195,6 +194,14 @@ pub fn config(me: u32, security: Security) -> StackConfig {
     }
 }
 
+/// Returns kind, reason and words of the message that has come back as `message`.
+pub fn original(message: &OwnedMessage) -> (FrameKind, Reason, &[u64]) {
+    assert_eq!(message.kind, FrameKind::Returned);
+    let (first, words) = message.words.split_first().unwrap();
+    let Original { kind, reason, .. } = Original::unpack(*first);
+    (FrameKind::from_bits(kind).unwrap(), Reason::from_bits(reason).unwrap(), words)
+}
+
 impl Pair {
     pub fn new(security: Security) -> Self {
         Self::over(security, 1472)
@@ -253,11 +260,11 @@ impl Pair {
     }
 
     /// Polls side `at` once for endpoint `wanted`.
-    pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<QueuedMessage> {
+    pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<OwnedMessage> {
         let now = self.now;
         let Side { stack, batch, .. } = &mut self.sides[at];
         stack.receive(|| now, wanted, batch);
-        let queued = |at| batch.arrival(at, &mut clump_net::Words::default()).unwrap().to_queued();
+        let queued = |at| batch.arrival(at, &mut clump_net::Words::default()).unwrap().to_owned();
         let queued = (0..batch.len()).map(queued).collect();
         stack.service(now, true);
         stack.acknowledge_all(now);
@@ -266,11 +273,11 @@ impl Pair {
     }
 
     /// Polls both sides, for endpoint 0 each, while time goes by; returns the messages of each.
-    pub fn drain(&mut self) -> [Vec<QueuedMessage>; 2] {
+    pub fn drain(&mut self) -> [Vec<OwnedMessage>; 2] {
         self.drain_for([Some(0), Some(0)])
     }
 
-    pub fn drain_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<QueuedMessage>; 2] {
+    pub fn drain_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<OwnedMessage>; 2] {
         let mut got = [Vec::new(), Vec::new()];
         for _ in 0..400 {
             for at in 0..2 {

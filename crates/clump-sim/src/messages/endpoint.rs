@@ -6,10 +6,10 @@ use super::endpoints::{OUTSIDE, TOO_LONG, offset_of};
 use super::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
 use super::plan::ProgramDemand;
 use crate::kernel::{Random, Time};
-use clump_net::{ArrivedMessage, FlowId, Progress, QueuedMessage, REQUEST_COST, Request, Stack};
-use clump_transport::{Arrival, Reply, ReplyOutlet, Requester, Requesters};
+use clump_net::{FlowId, Progress, REQUEST_COST, Request, Stack};
+use clump_transport::{Arrival, ReplyOutlet, Requester, Requesters};
 use clump_wire::frame::{FrameKind, stack_of};
-use clump_wire::{Original, Reason, SendResult};
+use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Handler that only consumes the message.
@@ -55,7 +55,7 @@ pub(crate) struct Endpoint {
     lanes: BTreeMap<u64, Lane>,
     requesters: Requesters,
     /// Requests that wait until replies to their senders have found room.
-    later: VecDeque<QueuedMessage>,
+    later: VecDeque<OwnedMessage>,
 }
 
 /// Environment in which an endpoint acts.
@@ -209,7 +209,7 @@ impl Endpoint {
         for _ in 0..self.later.len() {
             let Some(queued) = self.later.pop_front() else { break };
             let waiting = self.later.len();
-            self.handle(environment, &queued.arrival());
+            self.handle(environment, &queued.message());
             sent += usize::from(self.later.len() == waiting);
         }
         for lane in self.lanes.values_mut() {
@@ -229,34 +229,31 @@ impl Endpoint {
     pub(crate) fn handle(
         &mut self,
         environment: &mut EndpointEnvironment<'_>,
-        arrival: &ArrivedMessage<'_>,
+        arrival: &Message<'_>,
     ) {
         let route = arrival.route;
         let hold = false;
         let Self { requesters, name, later, .. } = self;
         let step = requesters.admit(&mut environment.outlet(), arrival, hold);
-        if let Arrival::Lost(kind, _) = step {
-            let (what, names) = ((kind, arrival.reply), (route.from, route.to));
-            let (words, payload) = (arrival.words(), arrival.payload);
-            return environment.ledger().on_returned(what, names, words, payload);
-        }
         if route.to != *name {
             let what = format!("{name:x} was handed a message for {route:x?}");
             return environment.ledger().complain(what);
         }
         match step {
-            Arrival::Wait => later.push_back(arrival.to_queued()),
-            Arrival::Answer(FrameKind::Returned) => environment.take_back(arrival),
-            Arrival::Answer(kind) => {
-                environment.take(arrival, kind);
+            Arrival::Wait => later.push_back(arrival.to_owned()),
+            Arrival::Answer if arrival.kind == FrameKind::Returned => {
+                environment.take_back(arrival);
             }
-            Arrival::Request(kind, requester) => {
-                if environment.take(arrival, kind) {
-                    environment.answer(requester, arrival, kind);
+            Arrival::Answer => {
+                environment.take(arrival);
+            }
+            Arrival::Request(requester) => {
+                if environment.take(arrival) {
+                    environment.answer(requester, arrival);
                 }
                 requester.note_consumed(&mut environment.outlet(), arrival.payload.len());
             }
-            Arrival::Done | Arrival::Lost(..) => {}
+            Arrival::Done => {}
         }
         self.requesters.check_invariants();
     }
@@ -264,7 +261,7 @@ impl Endpoint {
     /// Sends kept replies as far as there is room.
     fn flush_replies(&mut self, environment: &mut EndpointEnvironment<'_>) {
         let ledger = environment.ledger;
-        let refused = |reply: &Reply<'_>| withdraw_answer(ledger, reply.kind, reply.words);
+        let refused = |reply: &Message<'_>| withdraw_answer(ledger, reply.kind, reply.words);
         self.requesters.flush(&mut environment.outlet(), refused);
     }
 
@@ -284,16 +281,14 @@ struct SimOutlet<'a> {
 }
 
 impl ReplyOutlet for SimOutlet<'_> {
-    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
-        let (head, names) = ((reply.kind, reply.handler), (reply.from, reply.to));
-        let (now, body) = (self.now, (reply.words, reply.payload));
-        self.stack.reply(|| now, stack_of(reply.to), head, names, body)
+    fn reply(&mut self, reply: &Message<'_>) -> SendResult {
+        let now = self.now;
+        self.stack.reply(|| now, stack_of(reply.route.to), reply)
     }
 
-    fn reply_anyway(&mut self, reply: &Reply<'_>) {
-        let (head, names) = ((reply.kind, reply.handler), (reply.from, reply.to));
-        let (now, body) = (self.now, (reply.words, reply.payload));
-        self.stack.reply_anyway(|| now, stack_of(reply.to), head, names, body);
+    fn reply_anyway(&mut self, reply: &Message<'_>) {
+        let now = self.now;
+        self.stack.reply_anyway(|| now, stack_of(reply.route.to), reply);
     }
 
     fn report(&mut self, from: u64, to: u64, total: u64) {
@@ -311,8 +306,8 @@ impl EndpointEnvironment<'_> {
         SimOutlet { stack: self.stack, now: self.now, credit: self.credit }
     }
 
-    fn take_back(&mut self, arrival: &ArrivedMessage<'_>) {
-        let (first, words) = arrival.words().split_first().unwrap_or((&0, &[]));
+    fn take_back(&mut self, arrival: &Message<'_>) {
+        let (first, words) = arrival.words.split_first().unwrap_or((&0, &[]));
         let original = Original::unpack(*first);
         let kind = match original.kind {
             2 => FrameKind::Medium,
@@ -324,20 +319,21 @@ impl EndpointEnvironment<'_> {
     }
 
     /// Handles a message; returns true if the ledger knows it.
-    fn take(&mut self, arrival: &ArrivedMessage<'_>, kind: FrameKind) -> bool {
+    fn take(&mut self, arrival: &Message<'_>) -> bool {
         let names = (arrival.route.from, arrival.route.to);
-        let what = (kind, arrival.reply, arrival.handler);
-        self.ledger().on_handled(what, names, arrival.words(), arrival.payload).is_some()
+        let what = (arrival.kind, arrival.reply, arrival.handler);
+        self.ledger().on_handled(what, names, arrival.words, arrival.payload).is_some()
     }
 
     /// Replies to a request, or returns it.
-    fn answer(&mut self, requester: &mut Requester, arrival: &ArrivedMessage<'_>, kind: FrameKind) {
+    fn answer(&mut self, requester: &mut Requester, arrival: &Message<'_>) {
         let handler = arrival.handler;
         let (head, words, payload) = match handler {
             NO_HANDLER => {
                 let reason = Reason::BadHandler as u8;
-                let original = Original { reason, kind: kind as u8, handler, reply: false }.pack();
-                let words = [&[original], arrival.words()].concat();
+                let original =
+                    Original { reason, kind: arrival.kind as u8, handler, reply: false }.pack();
+                let words = [&[original], arrival.words].concat();
                 ((FrameKind::Returned, 0), words, arrival.payload.to_vec())
             }
             REPLY => self.make_reply(arrival.route.to, requester.name()),

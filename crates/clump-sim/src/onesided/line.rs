@@ -4,17 +4,14 @@
 use crate::interface::InterfaceEnvironment;
 use crate::kernel::{SimDriver, Time, address_of};
 use crate::proxy_client_rank::ProxyClientRank;
-use clump_net::{
-    ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Request,
-    Stack, StackConfig,
-};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Progress, Request, Stack, StackConfig};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::{EncodedRequest, Requester, Successor};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{Dispatch, gone_peers};
 use clump_wire::frame::FrameKind;
-use clump_wire::{Original, Reason, SendResult};
+use clump_wire::{Message, Original, Reason, SendResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -246,7 +243,7 @@ impl CallerLine {
                 client_rank.set_time(at);
                 let came = client_rank.take().map_err(|e| e.to_string())?;
                 for queued in &came {
-                    handle_answer(memory, &queued.arrival(), requester)?;
+                    handle_answer(memory, &queued.message(), requester)?;
                 }
                 Ok(came.len())
             }
@@ -281,13 +278,13 @@ fn own_stack(
 /// Takes in an answer, or a request that was returned.
 fn handle_answer(
     memory: &NodeMemory,
-    arrival: &ArrivedMessage<'_>,
+    arrival: &Message<'_>,
     requester: &mut Requester,
 ) -> Result<(), String> {
-    let (words, route) = (arrival.words(), arrival.route);
+    let (words, route) = (arrival.words, arrival.route);
     let node_of = |name| memory.node_of_interface(Name::from_bits(name).rank());
-    match arrival.sort {
-        Disposition::Message(FrameKind::Short | FrameKind::Medium)
+    match arrival.kind {
+        FrameKind::Short | FrameKind::Medium
             if arrival.reply || arrival.handler == tell::GRANTED =>
         {
             requester.on_answer(arrival.handler, words, |to| {
@@ -296,7 +293,7 @@ fn handle_answer(
                 part
             });
         }
-        Disposition::Message(FrameKind::Returned) => {
+        FrameKind::Returned => {
             let (first, words) = words.split_first().unwrap_or((&0, &[]));
             let original = Original::unpack(*first);
             let words = own_words(original.kind == 3, words);
@@ -305,15 +302,7 @@ fn handle_answer(
             };
             requester.on_returned(node, original.handler, words);
         }
-        Disposition::Lost(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long), _) => {
-            let Some(node) = node_of(route.to) else {
-                return handle_returned_handover(arrival.handler);
-            };
-            let words = own_words(kind == FrameKind::Long, words);
-            requester.on_returned(node, arrival.handler, words);
-        }
-        Disposition::Lost(..) => {}
-        Disposition::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
+        _ => return Err(format!("a rank was handed {arrival:x?}")),
     }
     Ok(())
 }

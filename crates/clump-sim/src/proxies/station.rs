@@ -8,11 +8,9 @@ use crate::sleeper::Sleeper;
 use clump_net::{FlowId, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_transport::{
-    Arrival, ProxyClient, Reply, ReplyOutlet, Requesters, Transport, credit_bytes,
-};
-use clump_wire::SendResult;
+use clump_transport::{Arrival, ProxyClient, ReplyOutlet, Requesters, Transport, credit_bytes};
 use clump_wire::frame::{FrameKind, stack_of};
+use clump_wire::{Message, SendResult};
 use std::collections::VecDeque;
 
 const TAG: u64 = 7;
@@ -133,12 +131,10 @@ impl Station {
                 client: &self.client_rank.client,
                 credit: credit_bytes(&self.memory),
             };
-            let requester = match self.requesters.admit(&mut outlet, &queued.arrival(), false) {
+            let requester = match self.requesters.admit(&mut outlet, &queued.message(), false) {
                 Arrival::Done => continue,
-                Arrival::Answer(FrameKind::Short | FrameKind::Medium) => None,
-                Arrival::Request(FrameKind::Short | FrameKind::Medium, requester) => {
-                    Some(requester)
-                }
+                Arrival::Answer if is_small(queued.kind) => None,
+                Arrival::Request(requester) if is_small(queued.kind) => Some(requester),
                 other => {
                     anyhow::bail!("rank {} was handed {queued:?}, which is {other:?}", self.rank)
                 }
@@ -222,7 +218,7 @@ impl Station {
             let kind = if answer.bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
             let (from, to) = (self.client_rank.name.to_bits(), answer.to);
             let (words, payload) = (&[now][..], &vec![0; answer.bytes][..]);
-            let reply = Reply { kind, handler: ANSWER, from, to, words, payload };
+            let reply = Message::answer((kind, ANSWER), (from, to), (words, payload));
             let pushed = self.client_rank.client.reply(Name::from_bits(to).rank(), &reply);
             if pushed != SendResult::Sent {
                 return false;
@@ -241,11 +237,11 @@ struct ClientOutlet<'a> {
 }
 
 impl ReplyOutlet for ClientOutlet<'_> {
-    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
-        self.client.reply(stack_of(reply.to), reply)
+    fn reply(&mut self, reply: &Message<'_>) -> SendResult {
+        self.client.reply(stack_of(reply.route.to), reply)
     }
 
-    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+    fn reply_anyway(&mut self, reply: &Message<'_>) {
         self.client.reply_anyway(reply);
     }
 
@@ -256,4 +252,9 @@ impl ReplyOutlet for ClientOutlet<'_> {
     fn credit(&self) -> u64 {
         self.credit
     }
+}
+
+/// Returns true if clients send such messages.
+fn is_small(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Short | FrameKind::Medium)
 }

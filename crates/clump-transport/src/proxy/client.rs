@@ -8,7 +8,6 @@ mod transport;
 use super::forward::{Forward, stamp};
 use crate::credit::credit_bytes;
 use crate::error::Result;
-use crate::transport::Reply;
 use clump_boot::Dispatch;
 use clump_net::{FlowId, Flows, Progress, REQUEST_COST, Request};
 use clump_os::clock;
@@ -19,7 +18,7 @@ use clump_shm::path::Path;
 use clump_shm::slot::{Header, MAX_WORDS};
 use clump_trace::Sampler;
 use clump_wire::frame::{self, FrameKind, Route};
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, Reason, SendResult};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -140,12 +139,13 @@ impl ProxyClient {
         let medium = payload.len() <= inner.node.geometry().max_medium();
         debug_assert!(medium && request.kind != FrameKind::Long, "a message of one fragment");
         let cost = REQUEST_COST + payload.len() as u64;
-        let forward = match inner.admit(request, cost) {
+        let mut forward = match inner.admit(request, cost) {
             Ok(forward) => forward,
             Err(push) => return push,
         };
         let way = inner.proxy_for(&forward);
-        if !inner.push(way, &forward, payload) {
+        forward.message.payload = payload;
+        if !inner.push(way, &forward) {
             return SendResult::Full;
         }
         inner.spend(request.flow, cost);
@@ -170,15 +170,15 @@ impl ProxyClient {
                     Err(push) => return push,
                 };
                 inner.next_message = inner.next_message.wrapping_add(1);
-                forward.message = inner.next_message;
+                forward.number = inner.next_message;
                 let way = inner.proxy_for(&forward);
                 (forward, way)
             }
             Some(number) => {
-                let (forward, way) = (number as u32, (number >> 32) as usize);
+                let (number, way) = (number as u32, (number >> 32) as usize);
                 let Some(flow) = inner.flows.get(request.flow) else { return closed_flow() };
                 let route = Route { from: flow.from, to: flow.to, tag: 0 };
-                (part(route, false, forward), way)
+                (part(route, false, number), way)
             }
         };
         let most = inner.node.geometry().max_medium();
@@ -189,7 +189,8 @@ impl ProxyClient {
                 return SendResult::Sent;
             }
             let fragment = rest.get(..most).unwrap_or(rest);
-            if !inner.push(way, &forward, fragment) {
+            forward.message.payload = fragment;
+            if !inner.push(way, &forward) {
                 return SendResult::Full;
             }
             if progress.message.is_none() {
@@ -197,13 +198,13 @@ impl ProxyClient {
             }
             progress.done += fragment.len();
             debug_assert!(progress.done <= payload.len(), "each byte goes once");
-            progress.message = Some((way as u64) << 32 | u64::from(forward.message));
-            forward = part(forward.route, false, forward.message);
+            progress.message = Some((way as u64) << 32 | u64::from(forward.number));
+            forward = part(forward.message.route, false, forward.number);
         }
     }
 
     /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
-    pub fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
+    pub fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult {
         let mut inner = self.inner();
         if let Some(refusal) = inner.gone.get(&peer) {
             return SendResult::Refused(*refusal);
@@ -217,7 +218,7 @@ impl ProxyClient {
 
     /// Sends a reply, and stores it if there is no room. For messages whose number is bounded by
     /// the requests of peers.
-    pub fn reply_anyway(&self, reply: &Reply<'_>) {
+    pub fn reply_anyway(&self, reply: &Message<'_>) {
         let mut inner = self.inner();
         inner.flush();
         inner.answer(reply);
@@ -236,11 +237,8 @@ impl ProxyClient {
         let from = Name::new(inner.rank, 0, 0).to_bits();
         for (which, way) in (0..inner.node.proxies()).zip(0..) {
             let to = proxy_name(&inner.node, which).to_bits();
-            let (kind, reply, ordered, lost) = (FrameKind::Ask, true, false, None);
-            let (message, handler, route) = (0, 0, Route { from, to, tag: 0 });
-            let words = &[];
-            let ask = Forward { kind, reply, ordered, lost, message, handler, route, words };
-            inner.keep(way, &ask, &[]);
+            let message = Message::answer((FrameKind::Ask, 0), (from, to), (&[], &[]));
+            inner.keep(way, &Forward { message, ordered: false, number: 0 });
         }
         debug_assert!(inner.kept.len() >= inner.ways.len(), "each proxy is told");
     }
@@ -280,10 +278,11 @@ fn closed_flow() -> SendResult {
     SendResult::Refused(Reason::EndpointGone)
 }
 
-/// Returns the head of a further fragment of a long message.
-fn part(route: Route, reply: bool, message: u32) -> Forward<'static> {
-    let (ordered, lost, handler) = (false, None, 0);
-    Forward { kind: FrameKind::Part, reply, ordered, lost, message, handler, route, words: &[] }
+/// Returns a further fragment of a long message, without its bytes.
+fn part(route: Route, reply: bool, number: u32) -> Forward<'static> {
+    let (kind, handler, words, payload) = (FrameKind::Part, 0, &[][..], &[][..]);
+    let message = Message { kind, reply, handler, route, words, payload };
+    Forward { message, ordered: false, number }
 }
 
 impl Inner {
@@ -312,8 +311,8 @@ impl Inner {
         debug_assert!(self.kept.is_empty(), "a request overtakes nothing that is stored");
         debug_assert!(request.words.len() <= frame::MAX_WORDS, "programs are told of more");
         let Request { kind, handler, words, .. } = *request;
-        let (reply, lost, message) = (false, None, self.stamp());
-        Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
+        let message = Message { kind, reply: false, handler, route, words, payload: &[] };
+        Ok(Forward { message, ordered, number: self.stamp() })
     }
 
     /// Returns the time for one message in some, and 0 for the others.
@@ -339,7 +338,7 @@ impl Inner {
         if count <= 1 {
             return 0;
         }
-        let to = Name::from_bits(forward.route.to).rank();
+        let to = Name::from_bits(forward.message.route.to).rank();
         if to >= self.node.interface_id(0) {
             // One-sided operations are executed by the first interface of a node.
             return 0;
@@ -360,12 +359,16 @@ impl Inner {
 
     /// Hands a message to a proxy; returns false if there is no room.
     #[inline]
-    fn push(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) -> bool {
+    fn push(&mut self, way: usize, forward: &Forward<'_>) -> bool {
         // The caller has checked what programs give: it has no more words than fit.
-        let encoded = forward.encode(payload, &mut self.beside);
+        let encoded = forward.encode(&mut self.beside);
         let Some((header, words, beside)) = encoded else {
             // The words of what is returned are those of its sender.
-            debug_assert_eq!(forward.kind, FrameKind::Returned, "programs are told of more words");
+            debug_assert_eq!(
+                forward.message.kind,
+                FrameKind::Returned,
+                "programs are told of more words"
+            );
             return true;
         };
         let pushed = push(&mut self.ways, way, header, &words, beside);
@@ -375,13 +378,17 @@ impl Inner {
         pushed
     }
 
-    fn keep(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) {
+    fn keep(&mut self, way: usize, forward: &Forward<'_>) {
         debug_assert!(way < self.ways.len(), "it is stored for a proxy of this node");
-        if let Some((header, words, beside)) = forward.encode(payload, &mut self.beside) {
+        if let Some((header, words, beside)) = forward.encode(&mut self.beside) {
             self.kept_bytes += beside.len();
             self.kept.push_back((way, header, words, beside.to_vec()));
         } else {
-            debug_assert_eq!(forward.kind, FrameKind::Returned, "programs are told of more words");
+            debug_assert_eq!(
+                forward.message.kind,
+                FrameKind::Returned,
+                "programs are told of more words"
+            );
         }
     }
 
@@ -400,13 +407,12 @@ impl Inner {
     }
 
     /// Sends a reply, and stores the fragments that find no room.
-    fn answer(&mut self, message: &Reply<'_>) {
-        let Reply { kind, handler, from, to, words, payload } = *message;
-        let route = Route { from, to, tag: 0 };
-        let (reply, ordered, lost) = (true, false, None);
+    fn answer(&mut self, message: &Message<'_>) {
+        let (kind, route, payload) = (message.kind, message.route, message.payload);
+        debug_assert!(message.reply && route.tag == 0, "replies show no tag");
         self.next_message = self.next_message.wrapping_add(1);
-        let message = if kind == FrameKind::Long { self.next_message } else { self.stamp() };
-        let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
+        let number = if kind == FrameKind::Long { self.next_message } else { self.stamp() };
+        let mut forward = Forward { message: *message, ordered: false, number };
         let way = self.proxy_for(&forward);
         let most = self.node.geometry().max_medium();
         let whole = payload.len() <= most || kind == FrameKind::Returned;
@@ -414,13 +420,14 @@ impl Inner {
         let mut rest = payload;
         loop {
             let (fragment, more) = rest.split_at(rest.len().min(most));
-            if !self.kept.is_empty() || !self.push(way, &forward, fragment) {
-                self.keep(way, &forward, fragment);
+            forward.message.payload = fragment;
+            if !self.kept.is_empty() || !self.push(way, &forward) {
+                self.keep(way, &forward);
             }
             if more.is_empty() {
                 return;
             }
-            (rest, forward) = (more, part(route, true, message));
+            (rest, forward) = (more, part(route, true, number));
         }
     }
 
@@ -428,10 +435,10 @@ impl Inner {
         let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.outstanding() != 0) else {
             return false;
         };
-        let (kind, handler, from, to) = (FrameKind::Ask, 0, flow.from, flow.to);
+        let (from, to) = (flow.from, flow.to);
         if let Some(total) = flow.poll_credit_request() {
             debug_assert!(total >= flow.outstanding(), "it is asked about all that is unconsumed");
-            self.answer(&Reply { kind, handler, from, to, words: &[total], payload: &[] });
+            self.answer(&Message::answer((FrameKind::Ask, 0), (from, to), (&[total], &[])));
         }
         true
     }

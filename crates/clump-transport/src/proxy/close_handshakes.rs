@@ -10,6 +10,7 @@ use super::clock::Clock;
 use clump_net::{Mark, Stack};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
+use clump_wire::Message;
 use clump_wire::frame::FrameKind;
 
 /// Returns the name of a proxy's control endpoint, by which proxies communicate.
@@ -108,7 +109,8 @@ impl CloseHandshakes {
                     let names = (me.to_bits(), control_endpoint_name(peer).to_bits());
                     let words = [leaving.token, u64::from(leaving.rank)];
                     let body = (&words[..], &[][..]);
-                    stack.notify_endpoint(|| clock.ticked_ns(), (FrameKind::Ask, 0), names, body);
+                    let ask = Message::answer((FrameKind::Ask, 0), names, body);
+                    stack.notify_endpoint(|| clock.ticked_ns(), &ask);
                 }
                 debug_assert!(leaving.token > 0, "answers carry the number of a rank");
                 leaving.stage = CloseStage::Asked(std::mem::take(&mut leaving.peers));

@@ -5,15 +5,14 @@ use super::clock::{Clock, Wire, Work};
 use super::close_handshakes::control_endpoint_name;
 use super::forward::{Forward, Spill};
 use crate::peers::gone;
-use clump_net::{ArrivedMessage, Disposition, QueuedMessage};
 use clump_shm::block::Openness;
 use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
 use clump_shm::slot::{Header, MAX_WORDS};
-use clump_wire::Reason;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Message, OwnedMessage, Reason};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
@@ -40,8 +39,7 @@ struct EndpointDelivery {
 
 /// Returns true if a message may not enter an open endpoint.
 fn refuses(path: &Path, forward: &Forward<'_>) -> bool {
-    let is_request = !forward.reply && forward.lost.is_none();
-    is_request && path.is_open() && !path.admits(forward.route.tag)
+    !forward.message.reply && path.is_open() && !path.admits(forward.message.route.tag)
 }
 
 impl EndpointDelivery {
@@ -53,17 +51,17 @@ impl EndpointDelivery {
     /// Delivers the waiting messages, as far as there is room, and tells `questions` of each.
     /// Requests that arrived before the endpoint was open have not shown their tags yet: those that
     /// may not enter go into `refused`.
-    fn flush(&mut self, refused: &mut Vec<QueuedMessage>, questions: &mut CreditRequests) {
+    fn flush(&mut self, refused: &mut Vec<OwnedMessage>, questions: &mut CreditRequests) {
         while let Some(first) = self.waiting.front() {
             let Some(path) = &mut self.path else { return };
             let Waiting { header, words, payload, .. } = first;
             let mut spill = Spill::default();
             let decoded = Forward::decode(*header, words, payload, &mut spill);
             debug_assert!(decoded.is_some(), "what waits was encoded here");
-            if let Some((forward, payload)) = decoded
+            if let Some(forward) = decoded
                 && refuses(path, &forward)
             {
-                refused.push(forward.to_queued(payload.to_vec()));
+                refused.push(forward.message.to_owned());
             } else if !push(path, *header, words, payload) {
                 return;
             }
@@ -116,50 +114,34 @@ impl DeliveryQueue {
 
     /// Delivers a message from another node to its endpoint.
     #[inline]
-    pub fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, arrival: &ArrivedMessage<'_>) {
-        let (kind, lost) = match arrival.sort {
-            Disposition::Message(kind) => (kind, None),
-            Disposition::Lost(kind, why) => (kind, Some(why)),
-        };
-        let (reply, handler, route) = (arrival.reply, arrival.handler, arrival.route);
-        let (ordered, message, words) = (false, 0, arrival.words());
-        let forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
-        self.pass(wire, &forward, arrival.payload);
-    }
-
-    /// Delivers a returned message, or a report, to the endpoint that had sent something.
-    pub fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, queued: &QueuedMessage) {
-        self.deliver(wire, &queued.arrival());
-    }
-
-    #[inline]
-    fn pass(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8]) {
-        wire.clock.spend(Work::Bring(payload.len()));
-        let route = forward.route;
-        // A lost message goes back to its sender.
-        let to = if forward.lost.is_some() { route.from } else { route.to };
-        let payload = if forward.kind == FrameKind::Long { &[] } else { payload };
+    pub fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, message: &Message<'_>) {
+        wire.clock.spend(Work::Bring(message.payload.len()));
+        let route = message.route;
+        // The payload of a long message is in its segment.
+        let payload = if message.kind == FrameKind::Long { &[] } else { message.payload };
+        let message = Message { payload, ..*message };
+        let forward = Forward { message, ordered: false, number: 0 };
         let Self { memory, me, all, waiting, came, beside, .. } = self;
-        let encoded = forward.encode(payload, beside);
+        let encoded = forward.encode(beside);
         let Some((header, words, bytes)) = encoded else {
             debug_assert!(false, "packets have no more words than fit");
             return;
         };
-        let Some((delivery_queue, is_new)) = endpoint_delivery(memory, *me, all, to) else {
-            return return_to_sender(wire, forward, payload, Reason::NoSuchEndpoint);
+        let Some((delivery_queue, is_new)) = endpoint_delivery(memory, *me, all, route.to) else {
+            return return_to_sender(wire, &message, Reason::NoSuchEndpoint);
         };
         // A message that was admitted because its endpoint was awaited has not shown its tag.
-        if is_new && delivery_queue.refuses(forward) {
-            return return_to_sender(wire, forward, payload, Reason::BadTag);
+        if is_new && delivery_queue.refuses(&forward) {
+            return return_to_sender(wire, &message, Reason::BadTag);
         }
         let ready = match &mut delivery_queue.path {
             Some(path) if !path.is_open() => {
-                return return_to_sender(wire, forward, payload, Reason::EndpointGone);
+                return return_to_sender(wire, &message, Reason::EndpointGone);
             }
             Some(path) if delivery_queue.waiting.is_empty() => push(path, header, &words, bytes),
             _ => false,
         };
-        if !ready && forward.lost.is_some() && delivery_queue.path.is_none() {
+        if !ready && message.kind == FrameKind::Returned && delivery_queue.path.is_none() {
             return; // every sender has an endpoint
         }
         if !ready {
@@ -207,7 +189,7 @@ impl DeliveryQueue {
         }
         debug_assert!(*waiting + refused.len() <= before, "each is delivered, refused, or waits");
         for queued in refused {
-            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, Reason::BadTag);
+            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), queued, Reason::BadTag);
         }
         debug_assert!(*waiting as u64 <= self.came, "what waits came before");
         self.answer_credit_requests(wire);
@@ -241,9 +223,7 @@ impl DeliveryQueue {
         {
             wire.stack.notify_endpoint(
                 || wire.clock.ticked_ns(),
-                (FrameKind::Credit, 0),
-                (me, from),
-                (&[token], &[]),
+                &Message::answer((FrameKind::Credit, 0), (me, from), (&[token], &[])),
             );
         }
     }
@@ -275,10 +255,8 @@ impl DeliveryQueue {
             }
             for (header, words, payload) in &unread {
                 let mut spill = Spill::default();
-                if let Some((forward, payload)) =
-                    Forward::decode(*header, words, payload, &mut spill)
-                {
-                    return_to_sender(wire, &forward, payload, why);
+                if let Some(forward) = Forward::decode(*header, words, payload, &mut spill) {
+                    return_to_sender(wire, &forward.message, why);
                 }
             }
             false
@@ -353,17 +331,8 @@ fn route_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
 
 /// Returns a message that its endpoint will never read to its sender.
 #[cold]
-fn return_to_sender(
-    wire: &mut Wire<'_, impl Clock>,
-    forward: &Forward<'_>,
-    payload: &[u8],
-    why: Reason,
-) {
-    if forward.lost.is_some() {
-        return;
-    }
-    let queued = forward.to_queued(payload.to_vec());
-    wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, why);
+fn return_to_sender(wire: &mut Wire<'_, impl Clock>, message: &Message<'_>, why: Reason) {
+    wire.stack.return_queued_for(|| wire.clock.ticked_ns(), message.to_owned(), why);
 }
 
 fn push(path: &mut Path, header: Header, words: &[u64; MAX_WORDS], payload: &[u8]) -> bool {

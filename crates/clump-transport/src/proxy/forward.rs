@@ -6,39 +6,26 @@
 //! ```
 //! More words than fit in a slot then lie before the payload.
 
-use clump_net::{Disposition, QueuedMessage};
 use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
-use clump_wire::Reason;
+use clump_wire::Message;
 use clump_wire::frame::{self, FrameKind, Route};
 
 const REPLY: u64 = 1 << 8;
 const ORDERED: u64 = 1 << 9;
-const LOST: u64 = 1 << 10;
 const SPILLED: u64 = 1 << 11;
-const REFUSAL_AT: u32 = 16;
 const WORDS_AT: u32 = 24;
-const MESSAGE_AT: u32 = 32;
+const NUMBER_AT: u32 = 32;
 
-/// A message between two endpoints of different nodes, but for its payload.
+/// A message between two endpoints of different nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forward<'a> {
-    /// Kind of the message; `Part`: a further fragment of a long message.
-    pub kind: FrameKind,
-    /// True if it belongs to a reply.
-    pub reply: bool,
+    /// The message, or a further fragment of a long one (`Part`).
+    pub message: Message<'a>,
     /// True if it is to be handled in the order in which it was sent.
     pub ordered: bool,
-    /// Reason for which it will not arrive. Then it is on its way back to `from`.
-    pub lost: Option<Reason>,
     /// For a long message and its fragments: a number, unique for the rank that sends it. For any
     /// other: the time at which it was handed over ([`stamp`]), or 0.
-    pub message: u32,
-    /// Index into the handler table.
-    pub handler: u8,
-    /// Sending and receiving endpoint.
-    pub route: Route,
-    /// Words of the message; those of a long message begin with offset and length.
-    pub words: &'a [u64],
+    pub number: u32,
 }
 
 /// Space for the words of any message.
@@ -52,57 +39,54 @@ impl<'a> Forward<'a> {
     /// slot has, both words and payload are put together in `beside`; `None` if there are more than
     /// a message may have.
     #[inline]
-    pub fn encode<'b>(&self, payload: &'b [u8], beside: &'b mut Vec<u8>) -> Option<Encoded<'b>> {
-        let front = front(self.reply);
-        let fits = front + self.words.len() <= MAX_WORDS;
-        if self.words.len() > frame::MAX_WORDS {
+    pub fn encode<'b>(&self, beside: &'b mut Vec<u8>) -> Option<Encoded<'b>>
+    where
+        'a: 'b,
+    {
+        let Message { kind, reply, handler, route, words: given, payload } = self.message;
+        let front = front(reply);
+        let fits = front + given.len() <= MAX_WORDS;
+        if given.len() > frame::MAX_WORDS {
             return None;
         }
-        debug_assert!(self.words.len() < 1 << (MESSAGE_AT - WORDS_AT), "their number has room");
-        let what = self.kind as u64
-            | if self.reply { REPLY } else { 0 }
+        debug_assert!(given.len() < 1 << (NUMBER_AT - WORDS_AT), "their number has room");
+        let what = kind as u64
+            | if reply { REPLY } else { 0 }
             | if self.ordered { ORDERED } else { 0 }
-            | if fits { 0 } else { SPILLED | (self.words.len() as u64) << WORDS_AT }
-            | self.lost.map_or(0, |why| LOST | (why as u64) << REFUSAL_AT)
-            | u64::from(self.message) << MESSAGE_AT;
+            | if fits { 0 } else { SPILLED | (given.len() as u64) << WORDS_AT }
+            | u64::from(self.number) << NUMBER_AT;
         let mut words = [0; MAX_WORDS];
-        let Route { from, to, tag } = self.route;
+        let Route { from, to, tag } = route;
         (words[0], words[1], words[2], words[3]) = (what, from, to, tag);
-        let given = payload.len();
-        let (count, payload) = if fits {
-            let count = front + self.words.len();
-            words.get_mut(front..count)?.copy_from_slice(self.words);
+        let (count, bytes) = if fits {
+            let count = front + given.len();
+            words.get_mut(front..count)?.copy_from_slice(given);
             (count, payload)
         } else {
             beside.clear();
-            beside.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
+            beside.extend(given.iter().flat_map(|word| word.to_le_bytes()));
             beside.extend_from_slice(payload);
             (front, &beside[..])
         };
         debug_assert!(count <= MAX_WORDS, "a slot has so many words");
-        let spilled = if fits { 0 } else { self.words.len() * 8 };
-        debug_assert_eq!(payload.len(), spilled + given, "words and payload are all there");
-        let bytes = u32::try_from(payload.len()).ok()?;
-        Some((Header::new(SlotKind::Forwarded, self.handler, count, bytes), words, payload))
+        let spilled = if fits { 0 } else { given.len() * 8 };
+        debug_assert_eq!(bytes.len(), spilled + payload.len(), "words and payload are all there");
+        let len = u32::try_from(bytes.len()).ok()?;
+        Some((Header::new(SlotKind::Forwarded, handler, count, len), words, bytes))
     }
 
-    /// Decodes [`Forward::encode`]: the message, and its payload. `None` if no correct sender wrote
-    /// it.
+    /// Decodes [`Forward::encode`]. `None` if no correct sender wrote it.
     #[inline]
-    pub fn decode<'b>(
+    pub fn decode(
         header: Header,
         words: &'a [u64],
-        beside: &'b [u8],
+        beside: &'a [u8],
         spill: &'a mut Spill,
-    ) -> Option<(Self, &'b [u8])> {
+    ) -> Option<Self> {
         let words = words.get(..header.words())?;
         let &[what, from, to, ..] = words else { return None };
         let kind = FrameKind::from_bits((what & 0xff) as u8)?;
         let reply = what & REPLY != 0;
-        let lost = match what & LOST {
-            0 => None,
-            _ => Some(Reason::from_bits((what >> REFUSAL_AT & 0xff) as u8)?),
-        };
         let tag = if reply { 0 } else { *words.get(3)? };
         let (words, payload) = if what & SPILLED == 0 {
             (words.get(front(reply)..)?, beside)
@@ -115,28 +99,11 @@ impl<'a> Forward<'a> {
             }
             (&*spill, payload)
         };
-        let forward = Self {
-            kind,
-            reply,
-            ordered: what & ORDERED != 0,
-            lost,
-            message: (what >> MESSAGE_AT) as u32,
-            handler: header.handler(),
-            route: Route { from, to, tag },
-            words,
-        };
-        debug_assert!(forward.words.len() <= frame::MAX_WORDS, "whatever was written: few words");
+        debug_assert!(words.len() <= frame::MAX_WORDS, "whatever was written: few words");
         debug_assert!(payload.len() <= beside.len(), "the payload lies beside the words");
-        Some((forward, payload))
-    }
-
-    /// Converts to a message that waits to be handled.
-    pub fn to_queued(&self, payload: Vec<u8>) -> QueuedMessage {
-        let sort = self
-            .lost
-            .map_or(Disposition::Message(self.kind), |why| Disposition::Lost(self.kind, why));
-        let (reply, handler, route) = (self.reply, self.handler, self.route);
-        QueuedMessage { sort, reply, handler, route, words: self.words.to_vec(), payload }
+        let (handler, route) = (header.handler(), Route { from, to, tag });
+        let message = Message { kind, reply, handler, route, words, payload };
+        Some(Self { message, ordered: what & ORDERED != 0, number: (what >> NUMBER_AT) as u32 })
     }
 }
 
@@ -171,22 +138,20 @@ mod tests {
         fn what_is_encoded_is_decoded(
             kind in 1_u8..=7,
             (reply, ordered) in any::<(bool, bool)>(),
-            lost in proptest::option::of(0_u8..12),
-            (message, handler, from, to, tag) in any::<(u32, u8, u64, u64, u64)>(),
+            (number, handler, from, to, tag) in any::<(u32, u8, u64, u64, u64)>(),
             words in proptest::collection::vec(any::<u64>(), 0..=frame::MAX_WORDS),
             payload in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
             let route = Route { from, to, tag: if reply { 0 } else { tag } };
             let kind = FrameKind::from_bits(kind).unwrap();
-            let lost = lost.and_then(Reason::from_bits);
-            let words = words.as_slice();
-            let sent = Forward { kind, reply, ordered, lost, message, handler, route, words };
+            let (words, payload) = (words.as_slice(), payload.as_slice());
+            let message = Message { kind, reply, handler, route, words, payload };
+            let sent = Forward { message, ordered, number };
             let mut beside = Vec::new();
-            let (header, slots, bytes) = sent.encode(&payload, &mut beside).unwrap();
+            let (header, slots, bytes) = sent.encode(&mut beside).unwrap();
             prop_assert_eq!(header.payload() as usize, bytes.len());
             let mut spill = Spill::default();
-            let read = Forward::decode(header, &slots, bytes, &mut spill);
-            prop_assert_eq!(read, Some((sent, payload.as_slice())));
+            prop_assert_eq!(Forward::decode(header, &slots, bytes, &mut spill), Some(sent));
         }
 
         #[test]
@@ -196,9 +161,9 @@ mod tests {
         ) {
             let header = Header::new(SlotKind::Forwarded, 9, words.len(), 0);
             let mut spill = Spill::default();
-            if let Some((read, payload)) = Forward::decode(header, &words, &beside, &mut spill) {
-                prop_assert!(read.words.len() <= MAX_WORDS);
-                prop_assert!(payload.len() <= beside.len());
+            if let Some(read) = Forward::decode(header, &words, &beside, &mut spill) {
+                prop_assert!(read.message.words.len() <= MAX_WORDS);
+                prop_assert!(read.message.payload.len() <= beside.len());
             }
         }
     }
@@ -217,8 +182,9 @@ mod tests {
     fn too_many_words_are_refused() {
         let route = Route { from: 1, to: 2, tag: 3 };
         let words = &[0; frame::MAX_WORDS + 1][..];
-        let (kind, reply, ordered, lost) = (FrameKind::Short, false, false, None);
-        let forward = Forward { kind, reply, ordered, lost, message: 0, handler: 1, route, words };
-        assert_eq!(forward.encode(&[], &mut Vec::new()), None);
+        let (kind, reply, handler, payload) = (FrameKind::Short, false, 1, &[][..]);
+        let message = Message { kind, reply, handler, route, words, payload };
+        let forward = Forward { message, ordered: false, number: 0 };
+        assert_eq!(forward.encode(&mut Vec::new()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Long messages of which a rank has handed over the beginning and not yet all.
 
 use clump_net::Progress;
-use clump_wire::frame::FrameHead;
+use clump_wire::OwnedMessage;
 use std::collections::HashMap;
 
 /// Maximum number of messages that one rank may have begun: more than it has endpoints and replies
@@ -11,9 +11,9 @@ const MAX_COUNT: usize = 64;
 /// A long message whose fragments are still arriving.
 #[derive(Debug)]
 pub(crate) struct RelayedMessage {
-    /// Its head; true if the message is ordered.
-    pub(crate) head: (FrameHead, bool),
-    pub(crate) words: Vec<u64>,
+    /// The message, without its payload.
+    pub(crate) message: OwnedMessage,
+    pub(crate) ordered: bool,
     /// Bytes of all fragments.
     pub(crate) total: usize,
     pub(crate) done: usize,
@@ -44,7 +44,8 @@ impl RelayedMessages {
             debug_assert!(of_rank.len() <= MAX_COUNT, "a rank has begun few messages");
             let under_way = |begun: &RelayedMessage| begun.done < begun.total;
             debug_assert!(of_rank.values().all(under_way), "a message that has gone is not kept");
-            let whole = |begun: &RelayedMessage| begun.words.get(1) == Some(&(begun.total as u64));
+            let whole =
+                |begun: &RelayedMessage| begun.message.words.get(1) == Some(&(begun.total as u64));
             debug_assert!(of_rank.values().all(whole), "the length is that of its words");
         }
     }
@@ -67,9 +68,10 @@ mod tests {
 
     fn begun() -> RelayedMessage {
         let route = Route { from: 1, to: 2, tag: 3 };
-        let (kind, reply, handler, order, fragment) = (FrameKind::Long, false, 1, None, None);
-        let head = (FrameHead { kind, reply, handler, route, order, fragment }, false);
-        RelayedMessage { head, words: vec![0, 9], total: 9, done: 1, progress: Progress::default() }
+        let (kind, reply, words, payload) = (FrameKind::Long, false, vec![0, 9], Vec::new());
+        let message = OwnedMessage { kind, reply, handler: 1, route, words, payload };
+        let (total, done, progress) = (9, 1, Progress::default());
+        RelayedMessage { message, ordered: false, total, done, progress }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::monitor::Watcher;
 use super::relayed::{RelayedMessage, RelayedMessages};
 use super::routes::Routes;
 use crate::peers::gone;
-use clump_net::{Progress, QueuedMessage, RelayedFragment, Stack};
+use clump_net::{Progress, Stack};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
@@ -16,8 +16,8 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::queue::Take;
 use clump_shm::slot::{Header, INLINE, SlotKind};
-use clump_wire::frame::{FrameHead, FrameKind};
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::{FrameHead, FrameKind, Route};
+use clump_wire::{Message, OwnedMessage, Reason, SendResult};
 
 /// Messages of one lane taken in one turn, so that no rank waits long for another.
 const BUDGET: usize = 64;
@@ -33,9 +33,9 @@ pub struct SubmissionQueue {
     /// Close handshakes of ranks in progress.
     pub close_handshakes: CloseHandshakes,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
-    pub lost: Vec<QueuedMessage>,
+    pub lost: Vec<OwnedMessage>,
     /// Requests to this interface itself, of ranks of its node.
-    pub own: Vec<QueuedMessage>,
+    pub own: Vec<OwnedMessage>,
     /// Number of times a message had to stay in its lane, because its channel was full.
     pub full: u64,
     /// Messages left by the last poll: a lane holds one at most, the first.
@@ -181,47 +181,49 @@ impl SubmissionQueue {
     ) -> TakeResult {
         let mut spill = Spill::default();
         // Correct ranks of this node write nothing else, and only in their own name.
-        let Some((forward, bytes)) = Some(header)
+        let Some(forward) = Some(header)
             .filter(|header| header.kind() == SlotKind::Forwarded)
             .and_then(|header| Forward::decode(header, words, beside, &mut spill))
-            .filter(|(forward, _)| Name::from_bits(forward.route.from).rank() == from.rank())
+            .filter(|forward| Name::from_bits(forward.message.route.from).rank() == from.rank())
         else {
             return TakeResult::Yes;
         };
-        if forward.route.to == self.inbox.name().to_bits() {
-            match forward.kind {
-                FrameKind::Ask if forward.words.is_empty() => {
+        let message = forward.message;
+        if message.route.to == self.inbox.name().to_bits() {
+            match message.kind {
+                FrameKind::Ask if message.words.is_empty() => {
                     self.close_handshakes.begin_close(from.rank(), wire.stack);
                 }
                 // Requests of one fragment, and credit requests; ranks send it nothing else.
                 FrameKind::Ask | FrameKind::Short | FrameKind::Medium => {
-                    self.own.push(forward.to_queued(bytes.to_vec()));
+                    self.own.push(message.to_owned());
                 }
                 _ => {}
             }
             return TakeResult::Yes;
         }
-        let stamp = if forward.kind == FrameKind::Long { 0 } else { forward.message };
+        let stamp = if message.kind == FrameKind::Long { 0 } else { forward.number };
         // A fragment was counted when its message began.
-        let taking = (forward.kind != FrameKind::Part).then(|| watcher.on_taking(wire.clock));
-        wire.clock.spend(Work::Take(bytes.len()));
-        let took = match forward.kind {
-            FrameKind::Long => self.begin(wire, from, &forward, bytes),
-            FrameKind::Part => self.go_on(wire, from, &forward, bytes),
-            _ => self.send(wire, &forward, bytes),
+        let taking = (message.kind != FrameKind::Part).then(|| watcher.on_taking(wire.clock));
+        wire.clock.spend(Work::Take(message.payload.len()));
+        let took = match message.kind {
+            FrameKind::Long => self.begin(wire, from, &forward),
+            FrameKind::Part => self.go_on(wire, from, &forward),
+            _ => self.send(wire, &forward),
         };
         if took == TakeResult::NoRoom {
-            let peer = self.routes.stack_of(forward.route.to);
-            let (head, ordered, short) = (head_of(&forward), forward.ordered, bytes.is_empty());
+            let peer = self.routes.stack_of(message.route.to);
+            let (head, ordered) = (message.head(), forward.ordered);
+            let short = message.payload.is_empty();
             self.left.push(Left { lane: None, peer, head, ordered, short });
             self.full += 1;
         }
         match (took, taking) {
             (TakeResult::Yes, Some(taking)) => {
-                let peer = self.routes.stack_of(forward.route.to);
+                let peer = self.routes.stack_of(message.route.to);
                 // The clock that all processes of the machine share.
                 let handed_over = stamped(stamp, watcher.shared_ns(taking));
-                watcher.on_taken(wire.stack, peer, (taking, handed_over), bytes.len());
+                watcher.on_taken(wire.stack, peer, (taking, handed_over), message.payload.len());
             }
             (TakeResult::NoRoom, Some(_)) => watcher.on_left(wire.clock),
             (_, None) => {}
@@ -231,20 +233,14 @@ impl SubmissionQueue {
         took
     }
 
-    fn send(
-        &mut self,
-        wire: &mut Wire<'_, impl Clock>,
-        forward: &Forward<'_>,
-        payload: &[u8],
-    ) -> TakeResult {
-        let peer = self.routes.stack_of(forward.route.to);
-        let (head, ordered) = (head_of(forward), forward.ordered);
-        let (now, body) = (|| wire.clock.ticked_ns(), (forward.words, payload));
-        match wire.stack.relay(now, peer, head, ordered, body) {
+    fn send(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>) -> TakeResult {
+        let message = &forward.message;
+        let peer = self.routes.stack_of(message.route.to);
+        match wire.stack.relay(|| wire.clock.ticked_ns(), peer, message, forward.ordered) {
             SendResult::Sent => TakeResult::Yes,
             SendResult::Full => TakeResult::NoRoom,
             SendResult::Refused(why) => {
-                self.lose(forward, why, payload.to_vec());
+                self.lose(message.to_owned(), why);
                 TakeResult::Yes
             }
         }
@@ -255,21 +251,21 @@ impl SubmissionQueue {
         wire: &mut Wire<'_, impl Clock>,
         from: Name,
         forward: &Forward<'_>,
-        bytes: &[u8],
     ) -> TakeResult {
-        let &[_, total, ..] = forward.words else { return TakeResult::Yes };
+        let message = &forward.message;
+        let &[_, total, ..] = message.words else { return TakeResult::Yes };
         let Ok(total) = usize::try_from(total) else { return TakeResult::Yes };
-        let head = (head_of(forward), forward.ordered);
-        let (words, progress) = (forward.words.to_vec(), Progress::default());
-        let begun = RelayedMessage { head, words, total, done: 0, progress };
-        let key = (from.rank(), forward.message);
+        let (ordered, progress) = (forward.ordered, Progress::default());
+        let beginning = Message { payload: &[], ..*message }.to_owned();
+        let begun = RelayedMessage { message: beginning, ordered, total, done: 0, progress };
+        let key = (from.rank(), forward.number);
         if let Some(same) = self.begun.remove(key) {
             self.abandon(wire, &same); // no correct rank gives two the same number
         }
         if !self.begun.has_room(from.rank()) {
             return TakeResult::Yes; // no correct rank begins so many
         }
-        self.send_fragment(wire, key, begun, bytes)
+        self.send_fragment(wire, key, begun, message.payload)
     }
 
     fn go_on(
@@ -277,11 +273,10 @@ impl SubmissionQueue {
         wire: &mut Wire<'_, impl Clock>,
         from: Name,
         forward: &Forward<'_>,
-        bytes: &[u8],
     ) -> TakeResult {
-        let key = (from.rank(), forward.message);
+        let key = (from.rank(), forward.number);
         match self.begun.remove(key) {
-            Some(begun) => self.send_fragment(wire, key, begun, bytes),
+            Some(begun) => self.send_fragment(wire, key, begun, forward.message.payload),
             // Its message has been returned already.
             None => TakeResult::Yes,
         }
@@ -302,18 +297,12 @@ impl SubmissionQueue {
         };
         debug_assert!(begun.done <= end, "fragments follow each other");
         debug_assert!(self.begun.has_room(key.0), "it had room when it began");
-        let (head, ordered) = begun.head;
-        let peer = self.routes.stack_of(head.route.to);
-        let fragment = RelayedFragment { total: begun.total, at: begun.done, bytes };
+        let RelayedMessage { message, ordered, total, done, progress } = &mut begun;
+        let peer = self.routes.stack_of(message.route.to);
+        let fragment = Message { payload: bytes, ..message.message() };
+        let place = (*total, *done);
         let now = || wire.clock.ticked_ns();
-        let pushed = wire.stack.relay_long(
-            now,
-            peer,
-            (head, ordered),
-            &begun.words,
-            fragment,
-            &mut begun.progress,
-        );
+        let pushed = wire.stack.relay_long(now, peer, (&fragment, *ordered), place, progress);
         match pushed {
             SendResult::Sent => {
                 begun.done = end;
@@ -329,12 +318,7 @@ impl SubmissionQueue {
                 TakeResult::NoRoom
             }
             SendResult::Refused(why) => {
-                let FrameHead { handler, reply, route, .. } = head;
-                let (kind, words) = (FrameKind::Long, begun.words.as_slice());
-                let (ordered, lost, message) = (false, None, 0);
-                let forward =
-                    Forward { kind, reply, ordered, lost, message, handler, route, words };
-                self.lose(&forward, why, Vec::new());
+                self.lose(begun.message, why);
                 TakeResult::Yes
             }
         }
@@ -343,28 +327,23 @@ impl SubmissionQueue {
     /// Ends a message of which no further fragment will be sent.
     #[cold]
     fn abandon(&self, wire: &mut Wire<'_, impl Clock>, begun: &RelayedMessage) {
-        let peer = self.routes.stack_of(begun.head.0.route.to);
+        let peer = self.routes.stack_of(begun.message.route.to);
         wire.stack.abandon_long(|| wire.clock.ticked_ns(), peer, begun.progress);
     }
 
     /// Returns a message whose target's node is lost to its sender.
     #[cold]
-    fn lose(&mut self, forward: &Forward<'_>, why: Reason, payload: Vec<u8>) {
-        let reply = forward.reply;
-        let back = match forward.kind {
-            FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
-                let why = if reply { Reason::ReplyRejected } else { why };
-                Forward { lost: Some(why), ..*forward }
-            }
+    fn lose(&mut self, message: OwnedMessage, why: Reason) {
+        let back = match message.kind {
             // No report of consumption will ever arrive: all of it counts as consumed.
             FrameKind::Ask => {
-                let (from, to) = (forward.route.to, forward.route.from);
-                let route = clump_wire::frame::Route { from, to, tag: 0 };
-                Forward { kind: FrameKind::Credit, route, ..*forward }
+                let Route { from, to, .. } = message.route;
+                let route = Route { from: to, to: from, tag: 0 };
+                Some(OwnedMessage { kind: FrameKind::Credit, route, ..message })
             }
-            FrameKind::Returned | FrameKind::Credit | FrameKind::Part | FrameKind::Stream => return,
+            _ => message.returned(why),
         };
-        self.lost.push(back.to_queued(payload));
+        self.lost.extend(back);
     }
 
     /// Gives up the messages that ranks had begun that are gone.
@@ -426,9 +405,4 @@ impl SubmissionQueue {
             || (inbox.anything_pending() && !(inbox.pending == [true, false] && is_left(None)))
             || !inbox.hot.iter().all(|lane| is_left(Some(lane.index)))
     }
-}
-
-fn head_of(forward: &Forward<'_>) -> FrameHead {
-    let Forward { kind, reply, handler, route, .. } = *forward;
-    FrameHead { kind, reply, handler, route, order: None, fragment: None }
 }

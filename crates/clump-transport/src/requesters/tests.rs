@@ -2,6 +2,7 @@
 
 use super::*;
 use clump_net::Words;
+use clump_wire::Reason;
 use clump_wire::frame::Route;
 use proptest::prelude::*;
 
@@ -18,15 +19,15 @@ struct Network {
 }
 
 impl Network {
-    fn deliver(&mut self, reply: &Reply<'_>) {
-        assert_eq!(reply.from, ME);
-        self.replies.entry(reply.to).or_default().extend(reply.words);
+    fn deliver(&mut self, reply: &Message<'_>) {
+        assert_eq!(reply.route.from, ME);
+        self.replies.entry(reply.route.to).or_default().extend(reply.words);
     }
 }
 
 impl ReplyOutlet for Network {
-    fn reply(&mut self, reply: &Reply<'_>) -> SendResult {
-        if self.lost == Some(reply.to) {
+    fn reply(&mut self, reply: &Message<'_>) -> SendResult {
+        if self.lost == Some(reply.route.to) {
             return SendResult::Refused(Reason::PeerLost);
         }
         if self.room == 0 {
@@ -37,7 +38,7 @@ impl ReplyOutlet for Network {
         SendResult::Sent
     }
 
-    fn reply_anyway(&mut self, reply: &Reply<'_>) {
+    fn reply_anyway(&mut self, reply: &Message<'_>) {
         self.deliver(reply);
     }
 
@@ -52,9 +53,9 @@ impl ReplyOutlet for Network {
     }
 }
 
-fn request(from: u64, kind: FrameKind, words: Vec<u64>, payload: usize) -> QueuedMessage {
-    QueuedMessage {
-        sort: Disposition::Message(kind),
+fn request(from: u64, kind: FrameKind, words: Vec<u64>, payload: usize) -> OwnedMessage {
+    OwnedMessage {
+        kind,
         reply: false,
         handler: 1,
         route: Route { from, to: ME, tag: 0 },
@@ -90,9 +91,9 @@ proptest! {
             match step {
                 Step::Request { from, payload, replies, hold } => {
                     let queued = request(from, FrameKind::Medium, vec![1], payload);
-                    match requesters.admit(&mut network, &queued.arrival(), hold) {
+                    match requesters.admit(&mut network, &queued.message(), hold) {
                         Arrival::Wait => {}
-                        Arrival::Request(FrameKind::Medium, requester) => {
+                        Arrival::Request(requester) => {
                             prop_assert!(!hold && requester.name() == from);
                             if replies {
                                 next += 1;
@@ -111,7 +112,7 @@ proptest! {
                 }
                 Step::Ask { from, total } => {
                     let queued = request(from, FrameKind::Ask, vec![total], 0);
-                    let arrival = requesters.admit(&mut network, &queued.arrival(), true);
+                    let arrival = requesters.admit(&mut network, &queued.message(), true);
                     prop_assert!(matches!(arrival, Arrival::Done));
                     let all = consumed.get(&from).copied().unwrap_or(0);
                     let told = network.reports.get(&from).copied().unwrap_or(0);
@@ -138,12 +139,11 @@ fn a_reply_that_nobody_takes_is_shown() {
     let queued = request(3, FrameKind::Short, vec![1], 0);
     let mut words = Words::default();
     words[0] = 9;
-    if let Arrival::Request(_, requester) = requesters.admit(&mut network, &queued.arrival(), false)
-    {
+    if let Arrival::Request(requester) = requesters.admit(&mut network, &queued.message(), false) {
         let pushed = requester.send(&mut network, (FrameKind::Short, 2), &words[..1], &[]);
         assert_eq!(pushed, SendResult::Full);
     }
-    let later = requesters.admit(&mut network, &queued.arrival(), false);
+    let later = requesters.admit(&mut network, &queued.message(), false);
     assert!(matches!(later, Arrival::Wait), "its reply waits: {later:?}");
     network.lost = Some(3);
     let mut shown = Vec::new();
@@ -155,14 +155,12 @@ fn a_reply_that_nobody_takes_is_shown() {
 fn messages_are_told_apart() {
     let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
     let mut message = request(3, FrameKind::Returned, vec![1], 0);
-    let answer = requesters.admit(&mut network, &message.arrival(), true);
-    assert!(matches!(answer, Arrival::Answer(FrameKind::Returned)), "{answer:?}");
-    message.reply = true;
-    message.sort = Disposition::Message(FrameKind::Long);
-    let answer = requesters.admit(&mut network, &message.arrival(), true);
-    assert!(matches!(answer, Arrival::Answer(FrameKind::Long)), "{answer:?}");
-    assert!(!is_request(&message));
-    message.sort = Disposition::Lost(FrameKind::Short, Reason::PeerLost);
-    let lost = requesters.admit(&mut network, &message.arrival(), true);
-    assert!(matches!(lost, Arrival::Lost(FrameKind::Short, Reason::PeerLost)), "{lost:?}");
+    let answer = requesters.admit(&mut network, &message.message(), true);
+    assert!(matches!(answer, Arrival::Answer), "{answer:?}");
+    (message.reply, message.kind) = (true, FrameKind::Long);
+    let answer = requesters.admit(&mut network, &message.message(), true);
+    assert!(matches!(answer, Arrival::Answer), "{answer:?}");
+    message.reply = false;
+    let waits = requesters.admit(&mut network, &message.message(), true);
+    assert!(matches!(waits, Arrival::Wait), "requests are held: {waits:?}");
 }

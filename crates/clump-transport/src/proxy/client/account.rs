@@ -4,9 +4,9 @@
 use super::{Inner, ProxyClient};
 use crate::peers;
 use crate::transport::Accept;
-use clump_net::{Disposition, QueuedMessage, REQUEST_COST};
-use clump_wire::Original;
+use clump_net::REQUEST_COST;
 use clump_wire::frame::FrameKind;
+use clump_wire::{Original, OwnedMessage};
 
 /// Interval between two checks of flows to a rank that is gone.
 const ASK_AGAIN_NS: u64 = 2_000_000;
@@ -14,19 +14,16 @@ const ASK_AGAIN_NS: u64 = 2_000_000;
 impl ProxyClient {
     /// Updates the account of flows with an arrived message; tells what the endpoint is to do with
     /// it.
-    pub fn accept(&self, queued: &QueuedMessage) -> Accept {
+    pub fn accept(&self, queued: &OwnedMessage) -> Accept {
         let back = (queued.route.to, queued.route.from);
-        let cost = |payload: &[u8], kind| {
-            REQUEST_COST + if kind == FrameKind::Long { 0 } else { payload.len() as u64 }
-        };
-        match queued.sort {
-            Disposition::Message(FrameKind::Credit) => {
+        match queued.kind {
+            FrameKind::Credit => {
                 if let Some(flow) = self.inner().flows.between(back.0, back.1) {
                     flow.on_consumed(queued.words.first().copied().unwrap_or(0));
                 }
                 Accept::Done
             }
-            Disposition::Message(FrameKind::Returned) => {
+            FrameKind::Returned => {
                 let original = Original::unpack(queued.words.first().copied().unwrap_or(0));
                 if !original.was_consumed()
                     && !original.reply
@@ -36,14 +33,7 @@ impl ProxyClient {
                 }
                 Accept::Handle
             }
-            Disposition::Lost(kind, _) if !queued.reply => {
-                let (from, to) = (queued.route.from, queued.route.to);
-                if let Some(flow) = self.inner().flows.between(from, to) {
-                    flow.refund(cost(&queued.payload, kind));
-                }
-                Accept::Handle
-            }
-            Disposition::Message(_) | Disposition::Lost(..) => Accept::Handle,
+            _ => Accept::Handle,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::transport::Accept;
-use clump_net::{Disposition, QueuedMessage};
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
 use clump_shm::node::NodeConfig;
@@ -100,9 +99,9 @@ impl Bench {
                 let (mut beside, mut spill) = (Vec::new(), Default::default());
                 lane.receiver.payload(header).append_to(&mut beside);
                 let decoded = Forward::decode(header, &words, &beside, &mut spill);
-                let (forward, payload) = decoded.unwrap();
-                assert_eq!(Name::from_bits(forward.route.from).rank(), 0);
-                taken = (taken.0 + 1, taken.1 + payload.len());
+                let message = decoded.unwrap().message;
+                assert_eq!(Name::from_bits(message.route.from).rank(), 0);
+                taken = (taken.0 + 1, taken.1 + message.payload.len());
                 lane.receiver.advance(header);
             }
         }
@@ -140,10 +139,10 @@ impl Bench {
                 self.go_on();
             }
             Step::Reply { to, bytes, words, refusable } => {
-                let (kind, handler, from) = (FrameKind::Medium, 1, Self::me());
                 let (words, payload) = (&vec![5; words][..], &vec![1; bytes][..]);
                 let name = Name::new(to, 0, 1).to_bits();
-                let reply = Reply { kind, handler, from, to: name, words, payload };
+                let names = (Self::me(), name);
+                let reply = Message::answer((FrameKind::Medium, 1), names, (words, payload));
                 if refusable {
                     let pushed = self.client.reply(to, &reply);
                     self.count(pushed, (1, bytes));
@@ -153,12 +152,11 @@ impl Bench {
                 }
             }
             Step::Credit { to, total } => {
-                let sort = Disposition::Message(FrameKind::Credit);
                 let from = Name::new(to, 0, 1).to_bits();
-                let route = Route { from, to: Self::me(), tag: 0 };
-                let (words, payload) = (vec![total], Vec::new());
-                let report = QueuedMessage { sort, reply: true, handler: 0, route, words, payload };
-                assert_eq!(self.client.accept(&report), Accept::Done);
+                let head = (FrameKind::Credit, 0);
+                let words = &[total];
+                let report = Message::answer(head, (from, Self::me()), (words, &[]));
+                assert_eq!(self.client.accept(&report.to_owned()), Accept::Done);
             }
             Step::Take { which, most } => return self.take(which, most),
             Step::Leave { rank } => {

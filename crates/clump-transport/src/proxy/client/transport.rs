@@ -1,12 +1,12 @@
 //! The transport of a rank whose node has proxies.
 
 use super::ProxyClient;
-use crate::transport::{Accept, Reply, Transport};
-use clump_net::{Batch, FlowId, Progress, QueuedMessage, Request};
+use crate::transport::{Accept, Transport};
+use clump_net::{Batch, FlowId, Progress, Request};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, OwnedMessage, Reason, SendResult};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -38,17 +38,16 @@ impl Transport for ProxyClient {
     }
 
     #[inline]
-    fn reply(&self, peer: u32, reply: &Reply<'_>) -> SendResult {
+    fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult {
         self.reply(peer, reply)
     }
 
-    fn reply_anyway(&self, _peer: u32, reply: &Reply<'_>) {
+    fn reply_anyway(&self, _peer: u32, reply: &Message<'_>) {
         self.reply_anyway(reply);
     }
 
     fn report(&self, _peer: u32, from: u64, to: u64, total: u64) {
-        let (kind, handler, words) = (FrameKind::Credit, 0, &[total]);
-        self.reply_anyway(&Reply { kind, handler, from, to, words, payload: &[] });
+        self.reply_anyway(&Message::answer((FrameKind::Credit, 0), (from, to), (&[total], &[])));
     }
 
     fn request_consumption_report(&self, flow: FlowId) -> bool {
@@ -62,7 +61,7 @@ impl Transport for ProxyClient {
         (0, None)
     }
 
-    fn accept(&self, queued: &QueuedMessage) -> Accept {
+    fn accept(&self, queued: &OwnedMessage) -> Accept {
         self.accept(queued)
     }
 
@@ -95,12 +94,11 @@ impl Transport for ProxyClient {
         false
     }
 
-    fn return_queued(&self, queued: Vec<QueuedMessage>) {
+    fn return_queued(&self, queued: Vec<OwnedMessage>) {
         for queued in queued {
-            let Some(words) = queued.on_its_way_back(Reason::EndpointGone) else { continue };
-            let (kind, from, to) = (FrameKind::Returned, queued.route.to, queued.route.from);
-            let (words, payload) = (&words[..], &queued.payload[..]);
-            self.reply_anyway(&Reply { kind, handler: 0, from, to, words, payload });
+            if let Some(back) = queued.returned(Reason::EndpointGone) {
+                self.reply_anyway(&back.message());
+            }
         }
     }
 

@@ -1,72 +1,11 @@
-//! Messages that wait in a stack for their endpoint, and the messages that one receive hands over.
+//! The messages that one receive hands over to an endpoint.
 
 use crate::idle_time::IDLE_NS;
 use crate::payload_pool::PayloadPool;
 use clump_driver::Inbound;
 use clump_proto::Nanos;
-use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
-use clump_wire::{Original, Reason};
-
-/// Kind of a message handed to an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
-    /// A message of this kind, or one about flow control (the stack itself consumes `Credit`).
-    Message(FrameKind),
-    /// A message of this endpoint, of this kind, which will not arrive any more.
-    Lost(FrameKind, Reason),
-}
-
-/// A message with everything that belongs to it, copied out of packets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuedMessage {
-    /// Kind of the message.
-    pub sort: Disposition,
-    /// True if it is a reply.
-    pub reply: bool,
-    /// Index into the handler table.
-    pub handler: u8,
-    /// Sending and receiving endpoint.
-    pub route: Route,
-    /// Its words.
-    pub words: Vec<u64>,
-    /// Its payload; empty for a long message, whose payload is in the segment.
-    pub payload: Vec<u8>,
-}
-
-impl QueuedMessage {
-    /// Returns the bytes of words and payload.
-    pub(crate) fn bytes(&self) -> usize {
-        self.payload.len() + self.words.len() * 8
-    }
-
-    /// Returns the words of this message when it is returned to its sender; `None` if it is being
-    /// returned already, or concerns flow control only.
-    pub fn on_its_way_back(&self, refusal: Reason) -> Option<Vec<u64>> {
-        let Disposition::Message(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long)) =
-            self.sort
-        else {
-            return None;
-        };
-        let reason = if self.reply { Reason::ReplyRejected } else { refusal } as u8;
-        let (handler, reply) = (self.handler, self.reply);
-        let original = Original { reason, kind: kind as u8, handler, reply };
-        debug_assert!(reason != 0, "programs see a reason");
-        debug_assert!(self.words.len() < MAX_WORDS, "a frame has room for one more");
-        Some([original.pack()].into_iter().chain(self.words.iter().copied()).collect())
-    }
-
-    pub(crate) fn of(head: &FrameHead, words: &[u64], payload: Vec<u8>) -> Self {
-        debug_assert!(words.len() <= MAX_WORDS, "frames carry no more words");
-        Self {
-            sort: Disposition::Message(head.kind),
-            reply: head.reply,
-            handler: head.handler,
-            route: head.route,
-            words: words.to_vec(),
-            payload,
-        }
-    }
-}
+use clump_wire::frame::{Frame, FrameKind, MAX_WORDS, Route};
+use clump_wire::{Message, OwnedMessage};
 
 /// A message that lies in a received packet.
 #[derive(Debug, Clone, Copy)]
@@ -85,60 +24,11 @@ struct Item {
 #[derive(Debug)]
 enum Entry {
     Item(Item),
-    Queued(Box<QueuedMessage>),
-}
-
-/// A message as the endpoint handles it.
-#[derive(Debug)]
-pub struct ArrivedMessage<'a> {
-    /// Kind of the message.
-    pub sort: Disposition,
-    /// True if it is a reply.
-    pub reply: bool,
-    /// Index into the handler table.
-    pub handler: u8,
-    /// Sending and receiving endpoint.
-    pub route: Route,
-    words: &'a [u64],
-    /// Its payload.
-    pub payload: &'a [u8],
+    Queued(Box<OwnedMessage>),
 }
 
 /// Buffer for the words of an arrival: in a packet they may lie at any address.
 pub type Words = [u64; MAX_WORDS];
-
-impl ArrivedMessage<'_> {
-    /// Returns its words.
-    #[inline]
-    pub fn words(&self) -> &[u64] {
-        self.words
-    }
-
-    /// Copies it, so that it outlives the batch.
-    pub fn to_queued(&self) -> QueuedMessage {
-        debug_assert!(self.words.len() <= MAX_WORDS, "frames carry no more words");
-        QueuedMessage {
-            sort: self.sort,
-            reply: self.reply,
-            handler: self.handler,
-            route: self.route,
-            words: self.words().to_vec(),
-            payload: self.payload.to_vec(),
-        }
-    }
-}
-
-impl QueuedMessage {
-    /// Converts to the form that the endpoint handles.
-    #[cold]
-    pub fn arrival(&self) -> ArrivedMessage<'_> {
-        let Self { sort, reply, handler, route, payload, .. } = self;
-        let (sort, reply, handler, route) = (*sort, *reply, *handler, *route);
-        debug_assert!(self.words.len() <= MAX_WORDS, "no word is cut off");
-        let words = self.words.get(..self.words.len().min(MAX_WORDS)).unwrap_or_default();
-        ArrivedMessage { sort, reply, handler, route, words, payload }
-    }
-}
 
 /// Messages that one receive hands to one endpoint, in order. Reused from one receive to the next.
 #[derive(Debug)]
@@ -207,10 +97,10 @@ impl Batch {
 
     /// Returns message number `at`; its words are put into `words`.
     #[inline]
-    pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<ArrivedMessage<'a>> {
+    pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<Message<'a>> {
         let item = match self.found.entries.get(at)? {
             Entry::Item(item) => item,
-            Entry::Queued(queued) => return Some(queued.arrival()),
+            Entry::Queued(queued) => return Some(queued.message()),
         };
         debug_assert!((item.route as usize) < self.found.routes.len(), "its route is kept");
         debug_assert!((item.datagram as usize) < self.inbound.len(), "so is its datagram");
@@ -227,9 +117,8 @@ impl Batch {
         for (word, raw) in words.iter_mut().zip(raw.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*raw);
         }
-        let sort = Disposition::Message(item.kind);
-        let (reply, handler) = (item.reply, item.handler);
-        Some(ArrivedMessage { sort, reply, handler, route, words, payload })
+        let (kind, reply, handler) = (item.kind, item.reply, item.handler);
+        Some(Message { kind, reply, handler, route, words, payload })
     }
 }
 
@@ -241,7 +130,7 @@ impl Found {
         self.datagram = number as u32;
     }
 
-    pub(crate) fn push_queued(&mut self, queued: QueuedMessage) {
+    pub(crate) fn push_queued(&mut self, queued: OwnedMessage) {
         self.entries.push(Entry::Queued(Box::new(queued)));
     }
 
