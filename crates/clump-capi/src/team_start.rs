@@ -4,7 +4,7 @@ use crate::element::{ReductionCall, clump_op, clump_type, dispatch};
 use crate::pending::{BegunCollective, PendingKind, begun, clump_pending};
 use crate::send::{bytes, room};
 use crate::team::{TeamHandle, clump_team, team_handle};
-use crate::team_bytes::{GivenParts, PartsSpace, Space, bytes_of_all, root_of};
+use crate::team_bytes::{GivenParts, PartsSpace, Space, bytes_of_all, prepared, root_of};
 use crate::team_elements::{GivenElements, Reach};
 use clump::op::{Number, Op};
 use clump::{PendingCollective, Team};
@@ -45,11 +45,12 @@ pub unsafe extern "C" fn clump_team_broadcast_start(
     guard_pointer(|| {
         team_handle(team, "clump_team_broadcast_start", |handle| {
             // SAFETY: the caller's.
-            let place = unsafe { ResultPlace::new(values, values_bytes) }?;
+            let arguments = root_of(handle.team(), root).and_then(|root| unsafe {
+                let place = ResultPlace::new(values, values_bytes)?;
+                Ok((root, place, bytes(values, values_bytes)?))
+            });
+            let (root, place, given) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
-                let root = root_of(team, root)?;
-                // SAFETY: the caller's.
-                let given = unsafe { bytes(values, values_bytes) }?;
                 Ok((team.start_broadcast(root, given)?, move |got: Vec<u8>| place.write(&got)))
             })
         })
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn clump_team_reduce_start(
 ) -> *mut clump_pending {
     guard_pointer(|| {
         team_handle(team, "clump_team_reduce_start", |handle| {
-            let reach = Reach::Root(root_of(handle.team(), root)?);
+            let reach = Reach::Root(prepared(handle.team(), root_of(handle.team(), root))?);
             // SAFETY: the caller's.
             unsafe { reduce(handle, (from, to, count), (r#type, op), reach) }
         })
@@ -164,12 +165,12 @@ pub unsafe extern "C" fn clump_team_gather_start(
 ) -> *mut clump_pending {
     guard_pointer(|| {
         team_handle(team, "clump_team_gather_start", |handle| {
-            let root = root_of(handle.team(), root)?;
-            let here = handle.team().rank() == root;
-            let count = if here { bytes_of_all(handle.team(), mine_bytes)? } else { 0 };
             // SAFETY: the caller's.
-            let (place, mine) =
-                unsafe { (ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?) };
+            let arguments =
+                rooted(handle.team(), root, mine_bytes).and_then(|(root, count)| unsafe {
+                    Ok((root, ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?))
+                });
+            let (root, place, mine) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
                 let write = move |got: Option<Vec<u8>>| got.map_or(Ok(()), |got| place.write(&got));
                 Ok((team.start_gather(root, mine)?, write))
@@ -194,11 +195,12 @@ pub unsafe extern "C" fn clump_team_scatter_start(
 ) -> *mut clump_pending {
     guard_pointer(|| {
         team_handle(team, "clump_team_scatter_start", |handle| {
-            let root = root_of(handle.team(), root)?;
-            let here = handle.team().rank() == root;
-            let count = if here { bytes_of_all(handle.team(), mine_bytes)? } else { 0 };
             // SAFETY: the caller's.
-            let (place, all) = unsafe { (ResultPlace::new(mine, mine_bytes)?, bytes(all, count)?) };
+            let arguments =
+                rooted(handle.team(), root, mine_bytes).and_then(|(root, count)| unsafe {
+                    Ok((root, ResultPlace::new(mine, mine_bytes)?, bytes(all, count)?))
+                });
+            let (root, place, all) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
                 let pending = team.start_scatter(root, all, mine_bytes)?;
                 Ok((pending, move |got: Vec<u8>| place.write(&got)))
@@ -222,10 +224,11 @@ pub unsafe extern "C" fn clump_team_all_gather_start(
 ) -> *mut clump_pending {
     guard_pointer(|| {
         team_handle(team, "clump_team_all_gather_start", |handle| {
-            let count = bytes_of_all(handle.team(), mine_bytes)?;
             // SAFETY: the caller's.
-            let (place, mine) =
-                unsafe { (ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?) };
+            let arguments = bytes_of_all(handle.team(), mine_bytes).and_then(|count| unsafe {
+                Ok((ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?))
+            });
+            let (place, mine) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
                 Ok((team.start_all_gather_slice(mine)?, move |got: Vec<u8>| place.write(&got)))
             })
@@ -248,9 +251,11 @@ pub unsafe extern "C" fn clump_team_all_to_all_start(
 ) -> *mut clump_pending {
     guard_pointer(|| {
         team_handle(team, "clump_team_all_to_all_start", |handle| {
-            let count = bytes_of_all(handle.team(), each_bytes)?;
             // SAFETY: the caller's.
-            let (place, from) = unsafe { (ResultPlace::new(to, count)?, bytes(from, count)?) };
+            let arguments = bytes_of_all(handle.team(), each_bytes).and_then(|count| unsafe {
+                Ok((ResultPlace::new(to, count)?, bytes(from, count)?))
+            });
+            let (place, from) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
                 Ok((team.start_all_to_all_slice(from)?, move |got: Vec<u8>| place.write(&got)))
             })
@@ -278,9 +283,11 @@ pub unsafe extern "C" fn clump_team_all_to_all_v_start(
     guard_pointer(|| {
         team_handle(team, "clump_team_all_to_all_v_start", |handle| {
             // SAFETY: the caller's.
-            let parts = unsafe { GivenParts::new(handle.team(), from, from_bytes) }?;
-            // SAFETY: the caller's.
-            let space = unsafe { PartsSpace::new((to, room), to_bytes) }?;
+            let arguments = unsafe {
+                GivenParts::new(handle.team(), from, from_bytes)
+                    .and_then(|parts| Ok((parts, PartsSpace::new((to, room), to_bytes)?)))
+            };
+            let (parts, space) = prepared(handle.team(), arguments)?;
             start(handle, |team| {
                 let pending = team.start_all_to_all_bytes(parts.all())?;
                 Ok((pending, move |got: Vec<Vec<u8>>| space.write(&got)))
@@ -304,6 +311,13 @@ unsafe fn reduce(
     // SAFETY: by the function's own.
     let elements = unsafe { GivenElements::new(from, to, count) };
     dispatch(kinds, StartedReduction { handle, elements, reach })
+}
+
+/// Returns the root, and the bytes of all ranks that it gives or gets; other ranks have none.
+fn rooted(team: &Team, root: c_int, each: usize) -> Result<(usize, usize)> {
+    let root = root_of(team, root)?;
+    let count = if team.rank() == root { bytes_of_all(team, each)? } else { 0 };
+    Ok((root, count))
 }
 
 /// Begins a collective; `begin` gives it, and what to do with its result.
@@ -378,7 +392,7 @@ impl ReductionCall for StartedReduction<'_> {
 
     fn run<T: Number, O: Op<T>>(self, op: O) -> Result<*mut clump_pending> {
         let Self { handle, elements, reach } = self;
-        let values = elements.copied::<T>()?;
+        let values = prepared(handle.team(), elements.copied::<T>())?;
         let write = move |got: Vec<T>| {
             elements.write(&got);
             Ok(())

@@ -86,6 +86,22 @@ int main(int argc, char **argv) {
     OK(clump_barrier(cl));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, from, 8, wrong ? NULL : to));
     EXPECT(clump_error_took_part() == 1);
+    /* The same with collectives that are begun. */
+    clump_team *team = clump_team_world(cl);
+    EXPECT(team != NULL);
+    for (int i = 0; i < 5; i++) {
+        clump_pending *begun = i == 0   ? clump_team_gather_start(team, n - 1, from, 9, wrong ? NULL : to)
+                               : i == 1 ? clump_team_scatter_start(team, n - 1, wrong ? NULL : from, to, 9)
+                               : i == 2 ? clump_team_broadcast_start(team, wrong ? n : 0, from, 9)
+                               : i == 3 ? clump_team_all_gather_start(team, from, 9, wrong ? NULL : to)
+                                        : clump_team_all_reduce_start(team, wrong ? NULL : from, to, 9, CLUMP_U8, CLUMP_SUM);
+        EXPECT((begun == NULL) == wrong);
+        if (wrong) EXPECT(clump_error_took_part() == 1);
+        int end = wrong ? 0 : clump_pending_wait(begun);
+        EXPECT(end == 0 || end == CLUMP_ERR_ARGUMENT);
+        OK(clump_team_barrier(team));
+    }
+    OK(clump_team_free(team));
     free(from), free(to);
     free(all);
     uint64_t *words = calloc((size_t)n, 8);
