@@ -90,7 +90,7 @@ pub(crate) fn remove_folder(own: &Path) {
         name.is_some_and(|name| name.starts_with("clump."))
     };
     if let Some(folder) = own.parent().filter(is_ours) {
-        // If it is gone, the shell was faster.
+        // The shell may have removed it already.
         let _ = std::fs::remove_dir_all(folder);
     }
 }

@@ -64,7 +64,7 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
 pub fn traffic(node: &NodeMemory) -> (Vec<PairTraffic>, Vec<Intervals>) {
     let (mut pairs, mut intervals) = (Vec::new(), Vec::new());
     for from in node.local_ranks() {
-        // Without address space to look at them, there is nothing to tell.
+        // If the blocks cannot be mapped, report nothing.
         for (to, traffic) in node.traffic_of(from).unwrap_or_default() {
             let Traffic { short, short_bytes, medium, medium_bytes, long, long_bytes } = traffic;
             pairs.push(PairTraffic {

@@ -154,7 +154,7 @@ impl Agent {
         }
         self.poller.remove(&child.pidfd)?;
         let standing = rank_state::status_of(&self.node.memory, rank);
-        // Where the kernel does not tell, the engine does: what is left is how far the rank came.
+        // Without a kernel event, infer the end from the rank's last state.
         let exit = foreign_process::end_of(child.pid, &child.pidfd).unwrap_or(Exit::Code(0));
         let end = self.end_of(at, exit);
         let first =

@@ -286,7 +286,7 @@ impl Shared {
             waited.unwrap_or_else(PoisonError::into_inner).0.exit
         };
         let exit = wait(self.end_of_client(), END, |end| end.exit.is_none());
-        // What it said goes ahead of its end.
+        // Forward output before the exit status.
         wait(self.end_of_client(), LAST_WORDS, |end| end.speaks);
         for (at, Relayed { process, .. }) in self.processes.iter().enumerate() {
             if at == 0 {
