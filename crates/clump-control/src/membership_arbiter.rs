@@ -314,7 +314,7 @@ mod tests {
         assert!(arbiter.handle_timeout(510, &starved).is_empty());
         arbiter.handle_heard(0, 1);
         assert_eq!(arbiter.next_deadline_ns(), None);
-        // One that runs again and is not heard goes, after a while.
+        // A node that runs again but sends no heartbeat is given up after the timeout.
         arbiter.handle_silent(0, 1, 600);
         assert!(arbiter.handle_timeout(600, &starved).is_empty());
         for now in (610..670).step_by(10) {
