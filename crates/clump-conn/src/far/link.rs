@@ -241,7 +241,7 @@ impl FarLink {
 
     /// Tells the other side that it will not be accepted.
     pub(crate) fn hang_up(&self) {
-        // Without space for it, silence tells the other side.
+        // If the close packet cannot be queued, the peer times out.
         let _ = self.push(ask::CLOSE, &[0, 0, 0, 0], &[]);
         self.begin_close();
     }
