@@ -87,7 +87,7 @@ impl NodeLocks {
         let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
         // SYNC 29: pairs with release
         let free = || word.compare_exchange(FREE, TAKEN, taken, not).is_ok();
-        // Who slept takes it as one that others may wait for.
+        // A thread that slept acquires in the contended state.
         let reason = || {
             let holder = holder.load(Ordering::Relaxed).checked_sub(1);
             let holder = holder.and_then(|rank| u32::try_from(rank).ok());

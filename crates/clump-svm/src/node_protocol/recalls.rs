@@ -84,7 +84,7 @@ impl NodeProtocol {
         let turn = ScanTurn::over(cells, turn_place(u32::from(rank)));
         let turn = turn.filter(|_| local.stores.are_scanned());
         if turn.is_some_and(|turn| !turn.begin_as_interface()) {
-            // The rank tells of what it finds now, or has found, and rings.
+            // The rank will report its stores and ring; retry then.
             local.postponed.push(lock);
             return;
         }
@@ -93,7 +93,7 @@ impl NodeProtocol {
             self.note_logged(rank, context, cells);
             self.note_scanned(rank, context);
         }
-        // What was found counts before the rank looks.
+        // Record stores before ending the turn.
         self.note_period(cells);
         if let Some(turn) = turn {
             turn.end_as_interface();
