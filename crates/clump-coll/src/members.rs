@@ -43,7 +43,7 @@ impl Members {
 
     /// Returns the first that is dead, if one is.
     pub(crate) fn first_dead(&self, node: &NodeMemory) -> Option<u32> {
-        // Mostly nobody is.
+        // Fast path: no rank has died.
         node.job().first_death()?;
         self.iter().find(|&rank| node.death_of(rank).is_some())
     }
