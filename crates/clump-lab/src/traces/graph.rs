@@ -250,7 +250,7 @@ impl Pass {
                 track.steps.push(Step::Part { key, after_ns });
             }
             // Page faults and locks are times of their own; their messages are those of interfaces.
-            // What carries a batch has events of its own.
+            // The message that carries a batch is traced separately.
             _ => track.compute_until(at_ns),
         }
     }
