@@ -54,7 +54,7 @@ pub struct Datagram<'a> {
     /// Time for which it had waited to be received by then, where that is known.
     pub waited_ns: Option<u64>,
     /// The path of its driver by which it arrived, for
-    /// [`Driver::on_authenticated`](crate::Driver::on_genuine).
+    /// [`Driver::on_authenticated`](crate::Driver::on_authenticated).
     pub path: u8,
 }
 

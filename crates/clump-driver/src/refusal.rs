@@ -10,7 +10,7 @@ use rustix::io::Errno;
 const MIN_FAILURES: u32 = 16;
 /// Time from the first to the last of them, at least.
 const LASTING_NS: u64 = 1_000_000_000;
-/// A failure so long after the one before begins a new row.
+/// Gap that starts a new series of failures, ns.
 const ROW_ENDS_NS: u64 = 5_000_000_000;
 
 /// The system call that a driver receives by.
