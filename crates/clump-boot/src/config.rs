@@ -159,7 +159,7 @@ settings! {
     net_dispatch: Dispatch = 0 in 0..=2, "", "CLUMP_NET_DISPATCH",
         "Which proxy a message takes: always the same, one after the other, or the least loaded.";
     net_poll_min: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_MIN",
-        "Looks at shared memory from one look at the network to the next, when the network is busy.";
+        "Shared-memory polls per network poll when busy.";
     net_poll_max: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MAX",
         "The same when nothing came by the network lately.";
     net_window: u64 = 0 in 0..=1_073_741_824, "B", "CLUMP_NET_WINDOW",
@@ -209,7 +209,7 @@ settings! {
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",
         "Events that a rank's trace has room for, of 16 bytes each; later ones are counted only.";
     net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
-        "Decides which packets those are.";
+        "Seed of the injected faults.";
 }
 
 /// Settings that are texts; empty by default.
