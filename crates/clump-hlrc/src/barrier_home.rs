@@ -24,7 +24,7 @@ pub struct BarrierHome {
 }
 
 impl BarrierHome {
-    /// Returns a barrier at which nobody has arrived.
+    /// Returns a barrier without arrivals.
     pub fn new(nodes: usize) -> Self {
         let time = VectorTime::zero(nodes);
         Self { arrived: 0, nodes: Vec::new(), time, moves: Vec::new() }

@@ -43,7 +43,7 @@ impl CachedPage {
         }
     }
 
-    /// Takes the zeros of a page that nobody has written for its first version.
+    /// Takes the zeros of a page that was never written for its first version.
     pub fn take_zeros(&mut self) {
         self.version.get_or_insert_default();
     }

@@ -36,7 +36,7 @@ pub struct LockHome {
 }
 
 impl LockHome {
-    /// Returns a lock that nobody has had.
+    /// Returns a lock that was never held.
     pub fn new(nodes: usize) -> Self {
         let time = VectorTime::zero(nodes);
         Self { owner: None, grants: 0, recalled: false, queue: VecDeque::new(), time }

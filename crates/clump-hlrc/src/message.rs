@@ -86,7 +86,7 @@ pub enum Message<P> {
     HomeIs {
         /// Page in question.
         page: u32,
-        /// Its home, or none if nobody has written it.
+        /// Its home, or none if it was never written.
         home: Option<u16>,
     },
     /// Request for the token of a lock.

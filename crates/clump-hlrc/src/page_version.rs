@@ -10,7 +10,7 @@ pub struct PageVersion {
 }
 
 impl PageVersion {
-    /// Returns true if nobody has written the page.
+    /// Returns true if the page was never written.
     pub fn is_initial(&self) -> bool {
         self.writers.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use crate::varint::{ByteReader, DecodeError, push_u32};
 
-/// Number of the last interval of each node that somebody has seen; 0 is none.
+/// Number of the last interval of each node seen by its owner; 0 is none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VectorTime {
     intervals: Box<[u32]>,

@@ -16,7 +16,7 @@ impl From<RangeRule> for Placement {
 }
 
 impl<P> NodeState<P> {
-    /// Gives pages that nobody has used a rule for their homes; all nodes give them the same.
+    /// Gives unused pages a rule for their homes; all nodes give them the same.
     /// Returns false, and changes nothing, if pages do not exist, have another rule, or homes are
     /// not determined by ranges ([`Placement::Ranges`]).
     pub fn place(&mut self, first: u32, pages: u32, rule: Placement) -> bool {
