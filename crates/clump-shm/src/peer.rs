@@ -15,7 +15,7 @@ const FINALIZED: u64 = 2;
 const DEAD: u64 = 3;
 /// Bits below the cause of a death.
 const CAUSE_SHIFT: u32 = 16;
-// A record that nobody wrote is that of a rank that has not joined.
+// A record that was never written is that of a rank that has not joined.
 const _: () = assert!(ABSENT == 0 && DEAD >> 8 == 0);
 
 /// A peer record in shared memory.
