@@ -29,7 +29,7 @@ pub enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Independence of the knobs: each turned alone, all parameters measured
     Verify(verify::VerifyArgs),
-    /// Costs of the instruments in messages that nobody measures: knobs off, counters, traces
+    /// Costs of the instruments in messages without measurement: knobs off, counters, traces
     Costs(costs::CostsArgs),
     /// Slowdown of any program at many settings of the knobs
     Sweep(sweep::SweepArgs),

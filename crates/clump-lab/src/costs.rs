@@ -1,4 +1,4 @@
-//! Costs of the instruments in messages that nobody measures: of knobs that are off, of counters,
+//! Costs of the instruments in messages without measurement: of knobs that are off, of counters,
 //! of traces.
 
 use crate::contrast::Contrast;
