@@ -7,7 +7,7 @@
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, SharedEndpoint, Tag};
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig, Words};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Stack, StackConfig, Words};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
@@ -104,9 +104,10 @@ extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
         time.set(time.get() + CALL_NS);
         time.get()
     };
-    let (tag, kind, handler) = (1, FrameKind::Short, 1);
-    let request = Request { flow: pair.flow, tag, kind, handler, words: &[i] };
-    let _ = black_box(pair.here.request(now, &request, &[]));
+    let words_in = [i];
+    let Some(route) = pair.here.route_of(pair.flow, 1) else { return };
+    let request = Message::request((FrameKind::Short, 1), route, (&words_in, &[]));
+    let _ = black_box(pair.here.request(now, pair.flow, &request));
     pair.there.receive(now, Some(0), &mut pair.batch);
     for at in 0..pair.batch.len() {
         let Some(arrival) = pair.batch.arrival(at, &mut words) else { break };

@@ -7,12 +7,13 @@ use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::message::{MAX_CARRIED, MessageKind, OutgoingMessage};
 use crate::peer::{Dest, Route};
-use clump_net::{FlowId, Progress, Request};
+use clump_net::{FlowId, Progress};
 use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_trace::Role;
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::Route as FrameRoute;
+use clump_wire::{Message, Reason, SendResult};
 
 /// Result of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +151,7 @@ impl HandlerContext {
         if self.emulates() && *progress == Progress::default() {
             return self.delayed_by_flow((to, flow, tag), message, progress);
         }
-        Ok(by_flow(&self.context, (flow, tag), message, progress))
+        Ok(by_flow((&self.context, self.name), (to, flow, tag), message, progress))
     }
 
     /// Sends a message to another node as one that is delayed on purpose.
@@ -163,8 +164,10 @@ impl HandlerContext {
         progress: &mut Progress,
     ) -> Result<SendResult> {
         debug_assert!(*progress == Progress::default(), "it was delayed when it began");
-        let context = self.context.clone();
-        self.delayed(to, message, |message| Ok(by_flow(&context, (flow, tag), message, progress)))
+        let (context, from) = (self.context.clone(), self.name);
+        self.delayed(to, message, |message| {
+            Ok(by_flow((&context, from), (to, flow, tag), message, progress))
+        })
     }
 
     /// Sends a message by a path as one that is delayed on purpose.
@@ -245,8 +248,8 @@ fn by_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<SendResult>
 /// Hands a message to the transport between nodes.
 #[inline(always)]
 fn by_flow(
-    context: &RankContext,
-    (flow, tag): (FlowId, u64),
+    (context, from): (&RankContext, Name),
+    (to, flow, tag): (Name, FlowId, u64),
     message: &OutgoingMessage<'_>,
     progress: &mut Progress,
 ) -> SendResult {
@@ -258,10 +261,8 @@ fn by_flow(
         message.deposit().is_none_or(|(_, len)| len == message.payload.len() as u64),
         "a deposit of another length"
     );
-    let &OutgoingMessage { kind, handler, words, payload } = message;
-    let request = Request { flow, tag, kind: kind.frame(), handler: handler.0, words };
-    match kind {
-        MessageKind::Long => network.request_long(&request, payload, progress),
-        _ => network.request(&request, payload),
-    }
+    let route = FrameRoute { from: from.to_bits(), to: to.to_bits(), tag };
+    let head = (message.kind.frame(), message.handler.0);
+    let message = Message::request(head, route, (message.words, message.payload));
+    network.request(flow, &message, progress)
 }

@@ -8,14 +8,12 @@
 
 use clump_driver::{Driver, TcpStreams, Udp, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{
-    Batch, EndpointTable, PeerAddress, Progress, Request, Stack, StackConfig, StreamUse,
-};
+use clump_net::{Batch, EndpointTable, PeerAddress, Progress, Stack, StackConfig, StreamUse};
 use clump_os::clock::now_ns;
 use clump_os::socket::wait_readable;
 use clump_wire::Security;
-use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Message, Reason, SendResult};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -145,10 +143,11 @@ fn messages(
             }
             let part = &payload[at..at + bytes];
             let words = [at as u64, bytes as u64];
-            let request = Request { flow, tag: 0, kind, handler: 1, words: &words };
+            let route = Route { from: 0, to: 1 << 40, tag: 0 };
+            let request = Message::request((kind, 1), route, (&words, part));
             let pushed = match kind {
-                FrameKind::Long => sender.request_long(now_ns, &request, part, &mut progress),
-                _ => sender.request(now_ns, &request, part),
+                FrameKind::Long => sender.request_long(now_ns, flow, &request, &mut progress),
+                _ => sender.request(now_ns, flow, &request),
             };
             if pushed == SendResult::Sent {
                 (at, progress) = ((at + bytes) % SEGMENT, Progress::default());

@@ -7,10 +7,10 @@
 
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, EndpointTable, PeerAddress, Request, Stack, StackConfig};
+use clump_net::{Batch, EndpointTable, PeerAddress, Stack, StackConfig};
 use clump_wire::Security;
-use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Message, Reason, SendResult};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -91,8 +91,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for me in 0..count {
         for other in (0..count).filter(|&other| other != me) {
             let flow = all[me as usize].open_flow(name(me), name(other), other, false);
-            let request = Request { flow, tag: 7, kind: FrameKind::Medium, handler: 1, words: &[] };
-            while all[me as usize].request(|| now, &request, &payload) == SendResult::Full {
+            let route = Route { from: name(me), to: name(other), tag: 7 };
+            let request = Message::request((FrameKind::Medium, 1), route, (&[], &payload));
+            while all[me as usize].request(|| now, flow, &request) == SendResult::Full {
                 settle(&mut all, &mut now, &mut batch);
             }
         }

@@ -10,10 +10,11 @@ use crate::batch::Batch;
 use crate::deliveries::ENDPOINTS;
 use crate::flow::FlowId;
 use crate::outbox::Progress;
-use crate::stack::{Request, Stack};
+use crate::stack::Stack;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, thread};
 use clump_proto::Nanos;
+use clump_wire::frame::FrameKind;
 use clump_wire::{Message, SendResult};
 use spin::Yield;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -222,23 +223,19 @@ impl Backstop {
         pushed
     }
 
-    /// Sends a short or medium request.
+    /// Sends a request over the flow between its endpoints; of a long one as much as there is room
+    /// for, which `progress` tells.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
-        let peer = |stack: &Stack| stack.peer_of(request.flow);
-        self.send(payload.len(), peer, |stack| stack.request(clock::ticked_ns, request, payload))
-    }
-
-    /// Sends a long request, or as much of it as there is room for.
-    pub fn request_long(
+    pub fn request(
         &self,
-        request: &Request<'_>,
-        payload: &[u8],
+        flow: FlowId,
+        message: &Message<'_>,
         progress: &mut Progress,
     ) -> SendResult {
-        let peer = |stack: &Stack| stack.peer_of(request.flow);
-        self.send(payload.len(), peer, |stack| {
-            stack.request_long(clock::ticked_ns, request, payload, progress)
+        let peer = |stack: &Stack| stack.peer_of(flow);
+        self.send(message.payload.len(), peer, |stack| match message.kind {
+            FrameKind::Long => stack.request_long(clock::ticked_ns, flow, message, progress),
+            _ => stack.request(clock::ticked_ns, flow, message),
         })
     }
 

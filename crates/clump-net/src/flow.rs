@@ -5,6 +5,8 @@
 //! messages from that peer. Counts are cumulative, so reports may arrive late, in any order, or not
 //! at all.
 
+use clump_wire::Message;
+use clump_wire::frame::Route;
 use std::collections::HashMap;
 
 /// Bytes that a request costs besides its payload.
@@ -38,6 +40,16 @@ impl Flow {
     pub fn outstanding(&self) -> u64 {
         debug_assert!(self.consumed <= self.sent, "no more is consumed than was sent");
         self.sent.saturating_sub(self.consumed.saturating_add(self.refunded))
+    }
+
+    /// Returns true if it leads from the sender of a message to its receiver.
+    pub fn carries(&self, message: &Message<'_>) -> bool {
+        (message.route.from, message.route.to) == (self.from, self.to)
+    }
+
+    /// Returns the route of messages that show `tag`.
+    pub fn route(&self, tag: u64) -> Route {
+        Route { from: self.from, to: self.to, tag }
     }
 
     /// Returns the total for a credit request to the peer; `None` if the peer was asked for that

@@ -56,6 +56,6 @@ pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use outbox::Progress;
 pub use peer_directory::{PeerAddress, PeerDirectory};
 pub use polling::Polling;
-pub use stack::{Mark, Request, Stack, StackConfig};
+pub use stack::{Mark, Stack, StackConfig};
 pub use stats::Stats;
 pub use stream_port::StreamUse;

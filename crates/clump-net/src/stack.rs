@@ -28,7 +28,7 @@ use clump_proto::Nanos;
 use clump_wire::Reason;
 use clump_wire::{Packet, PacketKind, Security};
 pub use config::StackConfig;
-pub use sending::{Mark, Request};
+pub use sending::Mark;
 
 /// One driver, a connection to each peer that was talked to, and the queued messages of its owner's
 /// endpoints.

@@ -3,11 +3,11 @@
 use crate::pair::{self, MILLISECOND, Pair, Side, TwoDoors, address, name};
 use clump_driver::{Driver, Hub, Loopback, Outgoing};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, PeerAddress, PeerDirectory, Request, Stack, StackConfig};
+use clump_net::{Batch, PeerAddress, PeerDirectory, Stack, StackConfig};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Header, Security};
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, Reason, SendResult};
 use std::sync::Arc;
 
 /// Numbers of the stacks that a crowd has beside stack 1.
@@ -71,8 +71,10 @@ impl Crowded {
     }
 }
 
-fn request(flow: clump_net::FlowId) -> Request<'static> {
-    Request { flow, tag: 7, kind: FrameKind::Short, handler: 1, words: &[7] }
+fn request(stack: &mut Stack, flow: clump_net::FlowId) -> SendResult {
+    let route = stack.route_of(flow, 7).unwrap();
+    let message = Message::request((FrameKind::Short, 1), route, (&[7], &[]));
+    stack.request(|| MILLISECOND, flow, &message)
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn packets_that_only_pretend_to_come_from_peers_leave_nothing_behind() {
         // One of them proves to be a peer, after strangers and before.
         let mut one = crowded.one(77, security);
         let flow = one.open_flow(name(77, 0), name(1, 0), 1, false);
-        assert_eq!(one.request(|| MILLISECOND, &request(flow), &[]), SendResult::Sent);
+        assert_eq!(request(&mut one, flow), SendResult::Sent);
         assert_eq!((crowded.look(), crowded.stack.peer_count()), (1, 1));
         crowded.inject(&Header { number: 2, ..genuine(77) });
         crowded.inject(&genuine(78));
@@ -125,20 +127,20 @@ fn a_peer_is_looked_up_once() {
     for id in [2, 65, 66, 1999] {
         let flow = stack.open_flow(name(1, 0), name(id, 0), id, false);
         for _ in 0..10 {
-            assert_eq!(stack.request(|| MILLISECOND, &request(flow), &[]), SendResult::Sent);
+            assert_eq!(request(stack, flow), SendResult::Sent);
         }
         assert!(!stack.is_lost(id));
     }
     assert_eq!(crowd.asked.load(Ordering::Relaxed), 4);
     assert_eq!(stack.peer_count(), 4);
     let nobody = stack.open_flow(name(1, 0), name(2000, 0), 2000, false);
-    let refused = stack.request(|| MILLISECOND, &request(nobody), &[]);
+    let refused = request(stack, nobody);
     assert_eq!(refused, SendResult::Refused(Reason::NoSuchEndpoint));
     assert!(stack.is_lost(2000) && !stack.is_lost(900), "one is no peer, one was not talked to");
     stack.lose(900, Reason::PeerLost);
     assert!(stack.is_lost(900), "also before anything was sent");
     let late = stack.open_flow(name(1, 0), name(900, 0), 900, false);
-    let refused = stack.request(|| MILLISECOND, &request(late), &[]);
+    let refused = request(stack, late);
     assert_eq!(refused, SendResult::Refused(Reason::PeerLost));
     stack.check_invariants();
 }

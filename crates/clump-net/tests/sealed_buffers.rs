@@ -3,7 +3,7 @@
 use crate::pair;
 use clump_wire::{Reason, SendResult};
 
-use clump_net::{Progress, Request};
+use clump_net::Progress;
 use clump_wire::frame::FrameKind;
 use clump_wire::{Packet, Security};
 use pair::Pair;
@@ -21,10 +21,8 @@ fn what_is_lost_is_sent_again_out_of_its_packet_under_a_number_of_its_own() {
     let flow = pair.flow(0, false);
     let payload = payload(200_000);
     let words = [0, payload.len() as u64];
-    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
-    let (now, mut progress) = (pair.now, Progress::default());
-    let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
+    let mut progress = Progress::default();
+    assert_eq!(pair.send_long(flow, &words, &payload, &mut progress), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!(got.len(), 1);
     assert!(pair.sides[0].stack.stats().units_resent >= 5);

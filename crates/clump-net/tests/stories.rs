@@ -3,7 +3,7 @@
 use crate::pair;
 use clump_wire::{Message, Original, Reason, SendResult};
 
-use clump_net::{Progress, Request};
+use clump_net::Progress;
 use clump_wire::Security;
 use clump_wire::frame::{FrameKind, Route};
 use pair::{CREDIT, Pair, name, original};
@@ -151,12 +151,14 @@ fn refused_messages_come_back_with_reason_words_and_payload() {
     assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), SendResult::Sent);
     let flow = pair.flow(0, false);
     let now = pair.now;
-    let request = Request { flow, tag: 8, kind: FrameKind::Short, handler: 4, words: &[3] };
-    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), SendResult::Sent);
+    let stack = &mut pair.sides[0].stack;
+    let [wrong, right] = [8, 7].map(|tag| stack.route_of(flow, tag).unwrap());
+    let request = Message::request((FrameKind::Short, 4), wrong, (&[3], &[]));
+    assert_eq!(stack.request(|| now, flow, &request), SendResult::Sent);
     let words = [2 << 20, 3, 4];
-    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 5, words: &words };
+    let request = Message::request((FrameKind::Long, 5), right, (&words, b"abc"));
     let mut progress = Progress::default();
-    let long = pair.sides[0].stack.request_long(|| now, &request, b"abc", &mut progress);
+    let long = stack.request_long(|| now, flow, &request, &mut progress);
     assert_eq!(long, SendResult::Sent);
     let [back, got] = pair.drain();
     assert!(got.is_empty());
@@ -298,8 +300,9 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
             Stack::new(again, &key, driver, Box::new(pair::TwoDoors::default())).unwrap();
         let flow = again.open_flow(name(0, 0), name(1, 0), 1, false);
         let now = pair.now;
-        let request = Request { flow, tag: 7, kind: FrameKind::Short, handler: 1, words: &[2] };
-        assert_eq!(again.request(|| now, &request, &[]), SendResult::Sent);
+        let route = again.route_of(flow, 7).unwrap();
+        let request = Message::request((FrameKind::Short, 1), route, (&[2], &[]));
+        assert_eq!(again.request(|| now, flow, &request), SendResult::Sent);
         assert!(pair.look(1, Some(0)).is_empty());
         assert_eq!(pair.sides[1].stack.stats().packets_foreign, 1, "{security}");
         // And a packet for the stack that rank 1 was before.
@@ -348,10 +351,7 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     let payload = vec![1; 600_000];
     let mut progress = Progress::default();
     let words = [0, payload.len() as u64, 5];
-    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
-    let now = pair.now;
-    let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Full);
+    assert_eq!(pair.send_long(flow, &words, &payload, &mut progress), SendResult::Full);
     assert!(progress.done > 0);
     pair.drain();
     assert!(pair.sides[0].stack.is_quiet(), "all that was packed has arrived");
@@ -360,8 +360,8 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     assert_eq!(back.len(), 1);
     let (kind, reason, words) = original(&back[0]);
     assert_eq!((kind, reason, words[2]), (FrameKind::Long, Reason::PeerLost, 5));
-    let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
+    let words = [0, payload.len() as u64, 5];
+    assert_eq!(pair.send_long(flow, &words, &payload, &mut progress), SendResult::Sent);
     assert!(pair.look(0, Some(0)).is_empty(), "it has come back already");
 }
 
@@ -372,10 +372,8 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
     let flow = pair.flow(0, false);
     let payload: Vec<u8> = (0..30_000_u32).map(|i| (i * 11) as u8).collect();
     let words = [4096, payload.len() as u64, 5];
-    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
-    let (now, mut progress) = (pair.now, Progress::default());
-    let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), SendResult::Sent);
+    let mut progress = Progress::default();
+    assert_eq!(pair.send_long(flow, &words, &payload, &mut progress), SendResult::Sent);
     let [_, got] = pair.drain();
     assert_eq!((got.len(), &got[0].words[..], got[0].payload.len()), (1, &words[..], 0));
     let mut segment = vec![0; payload.len()];

@@ -3,7 +3,7 @@
 use crate::pair;
 use clump_wire::{OwnedMessage, Reason, SendResult};
 
-use clump_net::{Progress, Request};
+use clump_net::Progress;
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
 use clump_wire::record::{HELLO_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES};
@@ -24,10 +24,9 @@ fn send(pair: &mut Pair, flow: clump_net::FlowId, number: u64, bytes: usize) -> 
 
 fn send_long(pair: &mut Pair, flow: clump_net::FlowId, offset: u64, payload: &[u8]) -> SendResult {
     let words = [offset, payload.len() as u64, 77];
-    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
-    let (now, mut progress) = (pair.now, Progress::default());
+    let mut progress = Progress::default();
     loop {
-        let pushed = pair.sides[0].stack.request_long(|| now, &request, payload, &mut progress);
+        let pushed = pair.send_long(flow, &words, payload, &mut progress);
         if pushed != SendResult::Full {
             return pushed;
         }

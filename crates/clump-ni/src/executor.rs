@@ -1,7 +1,7 @@
 //! The executor of one-sided operations: an engine, and its way to the interface's stack.
 
 use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
-use clump_net::{FlowId, Request as OwnRequest, Stack};
+use clump_net::{FlowId, Stack};
 use clump_rma::engine::{Engine, EngineCounts, ReplySink, Request};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::service::Services;
@@ -12,7 +12,7 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
 use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, gone};
-use clump_wire::frame::FrameKind;
+use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 
 /// Longest time for which a change that nobody told of is not seen, in ns.
@@ -351,8 +351,9 @@ impl<C: Clock> Outlet<'_, C> {
         let from = self.name.to_bits();
         let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let request = OwnRequest { flow, tag: TAG, kind, handler, words };
-        stack.request(|| self.clock.ticked_ns(), &request, payload)
+        let route = Route { from, to, tag: TAG };
+        let request = Message::request((kind, handler), route, (words, payload));
+        stack.request(|| self.clock.ticked_ns(), flow, &request)
     }
 
     /// Keeps a message until it is due. Returns false if too many wait.

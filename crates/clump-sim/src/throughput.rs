@@ -11,8 +11,8 @@ use crate::messages::{AcceptAllEndpoints, config_of, name_of};
 pub use crate::network::Network;
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, FlowId, REQUEST_COST, Request, Stack};
-use clump_wire::frame::{FrameKind, stack_of};
+use clump_net::{Batch, FlowId, REQUEST_COST, Stack};
+use clump_wire::frame::{FrameKind, Route, stack_of};
 use clump_wire::{Message, SendResult};
 use serde::Serialize;
 
@@ -339,11 +339,10 @@ impl Station {
             Role::Stream => (FrameKind::Medium, MESSAGE),
             _ => (FrameKind::Short, 0),
         };
-        let request = Request { flow, tag: 0, kind, handler: 1, words: &[7] };
+        let route = Route { from, to, tag: 0 };
+        let request = Message::request((kind, 1), route, (&[7], &[5; MESSAGE][..bytes]));
         let mut sent = 0;
-        while sent < most
-            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == SendResult::Sent
-        {
+        while sent < most && stack.request(|| now, flow, &request) == SendResult::Sent {
             sent += 1;
         }
         if self.role == Role::Ping && sent > 0 {

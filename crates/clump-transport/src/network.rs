@@ -9,7 +9,7 @@ use crate::requesters::ReplyOutlet;
 use crate::resources::NetworkResources;
 use crate::transport::{Accept, Transport};
 use clump_boot::Dispatch;
-use clump_net::{Batch, FlowId, Polling, Progress, Request};
+use clump_net::{Batch, FlowId, Polling, Progress};
 use clump_os::forked;
 use clump_shm::block::EndpointBlock;
 use clump_shm::geometry::ENDPOINTS;
@@ -94,22 +94,17 @@ impl Network {
         self.transport.is_free()
     }
 
-    /// Sends a short or medium request.
+    /// Sends a request over the flow between its endpoints; of a long one as much as there is room
+    /// for, which `progress` tells.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
-        debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
-        self.transport.request(request, payload)
-    }
-
-    /// Sends a long request, or as much of it as there is room for.
-    pub fn request_long(
+    pub fn request(
         &self,
-        request: &Request<'_>,
-        payload: &[u8],
+        flow: FlowId,
+        message: &Message<'_>,
         progress: &mut Progress,
     ) -> SendResult {
         debug_assert!(!forked::is_child(), "invariant 2: endpoints refuse what a child sends");
-        self.transport.request_long(request, payload, progress)
+        self.transport.request(flow, message, progress)
     }
 
     /// Returns true if something sent on a flow is not known to be consumed; its peer has then been

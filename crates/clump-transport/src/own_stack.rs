@@ -8,7 +8,7 @@ use crate::report::{
 };
 use crate::resources::NetworkResources;
 use crate::transport::{Accept, Transport};
-use clump_net::{Backstop, Batch, FlowId, Progress, Request};
+use clump_net::{Backstop, Batch, FlowId, Progress};
 use clump_os::fence::FenceKind;
 use clump_os::{clock, socket};
 use clump_shm::node::NodeMemory;
@@ -71,17 +71,8 @@ impl Transport for OwnStack {
     }
 
     #[inline]
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
-        self.backstop.request(request, payload)
-    }
-
-    fn request_long(
-        &self,
-        request: &Request<'_>,
-        payload: &[u8],
-        progress: &mut Progress,
-    ) -> SendResult {
-        self.backstop.request_long(request, payload, progress)
+    fn request(&self, flow: FlowId, message: &Message<'_>, progress: &mut Progress) -> SendResult {
+        self.backstop.request(flow, message, progress)
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The interface of a way of messages to other nodes. [`crate::Network`] drives one of them for the
 //! endpoints of a rank.
 
-use clump_net::{Batch, FlowId, Progress, Request};
+use clump_net::{Batch, FlowId, Progress};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_wire::{Message, OwnedMessage, SendResult};
@@ -29,16 +29,9 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     /// interrupted by a signal.
     fn is_free(&self) -> bool;
 
-    /// Sends a short or medium request.
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult;
-
-    /// Sends a long request, or as much of it as there is room for.
-    fn request_long(
-        &self,
-        request: &Request<'_>,
-        payload: &[u8],
-        progress: &mut Progress,
-    ) -> SendResult;
+    /// Sends a request over the flow between its endpoints; of a long one as much as there is room
+    /// for, which `progress` tells.
+    fn request(&self, flow: FlowId, message: &Message<'_>, progress: &mut Progress) -> SendResult;
 
     /// Sends a reply to an endpoint of `peer`.
     fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult;

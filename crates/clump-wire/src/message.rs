@@ -23,6 +23,18 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Creates a request. The words of a long one begin with offset and length of the deposit.
+    #[inline]
+    pub fn request(
+        (kind, handler): (FrameKind, u8),
+        route: Route,
+        (words, payload): (&'a [u64], &'a [u8]),
+    ) -> Self {
+        let message = Self { kind, reply: false, handler, route, words, payload };
+        debug_assert!(message.is_request(), "no kind of a request");
+        message
+    }
+
     /// Creates a message that answers: a reply, a report, or a message that goes back.
     #[inline]
     pub fn answer(

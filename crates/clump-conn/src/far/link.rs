@@ -10,14 +10,14 @@ use crate::words::ask;
 use clump_am::SendAttempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Stack, StackConfig};
 use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::secret::Secret;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
-use clump_wire::frame::FrameKind;
-use clump_wire::{Reason, SendResult};
+use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Message, Reason, SendResult};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -167,8 +167,9 @@ impl FarLink {
         let mut core = lock(&self.core);
         let Core { stack, flow, .. } = &mut *core;
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let request = Request { flow: *flow, tag: 0, kind, handler, words };
-        let pushed = stack.request(clock::ticked_ns, &request, payload);
+        let route = Route { from: name_of(1 - self.peer.min(1)), to: name_of(self.peer), tag: 0 };
+        let request = Message::request((kind, handler), route, (words, payload));
+        let pushed = stack.request(clock::ticked_ns, *flow, &request);
         if handler != ask::FRAGMENT {
             stack.service(clock::ticked_ns(), true);
         } else if stack.wants_service() && !self.service_due.swap(true, Ordering::AcqRel) {

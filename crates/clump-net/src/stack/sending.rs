@@ -6,23 +6,8 @@ use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing};
 use crate::flow::{FlowId, REQUEST_COST};
 use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
 use clump_proto::Nanos;
-use clump_wire::frame::{FrameHead, FrameKind, Route};
+use clump_wire::frame::{FrameHead, FrameKind};
 use clump_wire::{Message, Reason, SendResult};
-
-/// A request, but for its payload.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// Sending and receiving endpoint.
-    pub flow: FlowId,
-    /// The right to send there.
-    pub tag: u64,
-    /// `Short`, `Medium` or `Long`.
-    pub kind: FrameKind,
-    /// The handler that is to run.
-    pub handler: u8,
-    /// The words; those of a long message begin with offset and length.
-    pub words: &'a [u64],
-}
 
 /// The end of the data handed to a stack at one time, for each peer.
 #[derive(Debug)]
@@ -36,17 +21,17 @@ impl Mark {
 }
 
 impl Stack {
-    /// Sends a short or medium request.
+    /// Sends a short or medium request over the flow between its endpoints.
     #[inline]
     pub fn request(
         &mut self,
         now: impl Fn() -> Nanos,
-        request: &Request<'_>,
-        payload: &[u8],
+        flow: FlowId,
+        message: &Message<'_>,
     ) -> SendResult {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
-        let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
-        let cost = REQUEST_COST + payload.len() as u64;
+        let Some(flow) = flows.get_mut(flow) else { return closed_flow() };
+        let cost = REQUEST_COST + message.payload.len() as u64;
         let connected = peers.connect(&now, flow.peer, transmitter, schedule);
         let (connection, mut sink) = match connected {
             Ok(connected) => connected,
@@ -61,12 +46,10 @@ impl Stack {
             }
             return SendResult::Full;
         }
-        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
-        let (kind, handler) = (request.kind, request.handler);
-        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
-        let (ordered, words, max_waiting) = (flow.ordered, request.words, MAX_WAITING);
-        let message = Outgoing { head, ordered, words, payload, max_waiting };
-        let pushed = connection.push(now, &message, &mut sink);
+        debug_assert!(flow.carries(message), "another flow's message");
+        let (ordered, max_waiting) = (flow.ordered, MAX_WAITING);
+        let outgoing = Outgoing { ordered, max_waiting, ..unlimited(message) };
+        let pushed = connection.push(now, &outgoing, &mut sink);
         if pushed == SendResult::Sent {
             flow.spend(cost);
             debug_assert!(flow.outstanding() > 0, "the request is outstanding");
@@ -79,12 +62,13 @@ impl Stack {
     pub fn request_long(
         &mut self,
         now: impl Fn() -> Nanos,
-        request: &Request<'_>,
-        payload: &[u8],
+        flow: FlowId,
+        message: &Message<'_>,
         progress: &mut Progress,
     ) -> SendResult {
         let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
-        let Some(flow) = flows.get_mut(request.flow) else { return closed_flow() };
+        let Some(flow) = flows.get_mut(flow) else { return closed_flow() };
+        let Message { words, payload, .. } = *message;
         debug_assert!(progress.done <= payload.len(), "no more is packed than there is");
         let begun = *progress != Progress::default();
         let no_credit = flow.outstanding() + REQUEST_COST > *credit_bytes;
@@ -96,9 +80,8 @@ impl Stack {
                 return if begun { SendResult::Sent } else { SendResult::Refused(refusal) };
             }
         };
-        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
-        let (kind, handler) = (request.kind, request.handler);
-        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
+        debug_assert!(flow.carries(message), "another flow's message");
+        let head = message.head();
         let size = (&head, payload.len());
         if (no_credit && !begun) || !connection.has_long_room(&now, size, progress, &mut sink) {
             return SendResult::Full;
@@ -106,9 +89,8 @@ impl Stack {
         if !begun {
             flow.spend(REQUEST_COST);
         }
-        let (ordered, words) = (flow.ordered, request.words);
         let body = MessageBody { head, words, payload: PayloadFragment::whole(payload) };
-        let message = LongBody { body, ordered };
+        let message = LongBody { body, ordered: flow.ordered };
         connection.send_long(now, &message, progress, &mut sink)
     }
 

@@ -7,6 +7,7 @@ use crate::stats::Stats;
 use clump_driver::{Driver, ReceiveFailure};
 use clump_proto::Nanos;
 use clump_wire::Security;
+use clump_wire::frame::Route;
 use std::os::fd::BorrowedFd;
 
 /// Bytes of headers before a datagram in its IP packet.
@@ -57,6 +58,11 @@ impl Stack {
     /// Returns the peer that a flow leads to.
     pub fn peer_of(&self, flow: FlowId) -> Option<u32> {
         self.flows.get(flow).map(|flow| flow.peer)
+    }
+
+    /// Returns the route of messages on a flow that show `tag`; `None` if the flow is not open.
+    pub fn route_of(&self, flow: FlowId, tag: u64) -> Option<Route> {
+        self.flows.get(flow).map(|flow| flow.route(tag))
     }
 
     /// Returns the bytes of requests on a flow that are not known to be consumed.

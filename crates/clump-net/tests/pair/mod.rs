@@ -8,11 +8,11 @@ use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, EndpointTable, FlowId, PeerAddress, Request, Stack, StackConfig, StreamUse,
+    Batch, EndpointTable, FlowId, PeerAddress, Progress, Stack, StackConfig, StreamUse,
 };
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
-use clump_wire::{Original, OwnedMessage, Reason, SendResult};
+use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
@@ -254,9 +254,25 @@ impl Pair {
 
     pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> SendResult {
         let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let request = Request { flow, tag: 7, kind, handler: 1, words };
+        let route = self.sides[0].stack.route_of(flow, 7).unwrap();
+        let request = Message::request((kind, 1), route, (words, payload));
         let now = self.now;
-        self.sides[0].stack.request(|| now, &request, payload)
+        self.sides[0].stack.request(|| now, flow, &request)
+    }
+
+    /// Sends a long message of rank 0, or goes on with it.
+    pub fn send_long(
+        &mut self,
+        flow: FlowId,
+        words: &[u64],
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> SendResult {
+        let now = self.now;
+        let stack = &mut self.sides[0].stack;
+        let route = stack.route_of(flow, 7).unwrap();
+        let request = Message::request((FrameKind::Long, 1), route, (words, payload));
+        stack.request_long(|| now, flow, &request, progress)
     }
 
     /// Polls side `at` once for endpoint `wanted`.

@@ -6,7 +6,7 @@ use super::endpoints::{OUTSIDE, TOO_LONG, offset_of};
 use super::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
 use super::plan::ProgramDemand;
 use crate::kernel::{Random, Time};
-use clump_net::{FlowId, Progress, REQUEST_COST, Request, Stack};
+use clump_net::{FlowId, Progress, REQUEST_COST, Stack};
 use clump_transport::{Arrival, ReplyOutlet, Requester, Requesters};
 use clump_wire::frame::{FrameKind, stack_of};
 use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
@@ -388,10 +388,11 @@ impl EndpointEnvironment<'_> {
         let place = if sending.kind == FrameKind::Long { &place[..] } else { &[] };
         let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
         let Sending { kind, handler, tag, progress, .. } = sending;
-        let request = Request { flow, tag: *tag, kind: *kind, handler: *handler, words: &words };
+        let Some(route) = self.stack.route_of(flow, *tag) else { return SendResult::Full };
+        let request = Message::request((*kind, *handler), route, (&words, payload));
         match kind {
-            FrameKind::Long => self.stack.request_long(|| now, &request, payload, progress),
-            _ => self.stack.request(|| now, &request, payload),
+            FrameKind::Long => self.stack.request_long(|| now, flow, &request, progress),
+            _ => self.stack.request(|| now, flow, &request),
         }
     }
 }

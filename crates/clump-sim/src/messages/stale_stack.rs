@@ -9,8 +9,9 @@ use super::plan::ClusterPlan;
 use super::rank::{Listed, stack_config};
 use crate::kernel::{MILLISECOND, SharedSwitch, SimDriver, Time};
 use clump_net::seal::{JobKey, KeyError};
-use clump_net::{Batch, Request, Stack};
-use clump_wire::frame::FrameKind;
+use clump_net::{Batch, Stack};
+use clump_wire::Message;
+use clump_wire::frame::{FrameKind, Route};
 
 /// Interval at which a stale stack acts.
 pub(crate) const PERIOD: Time = 7 * MILLISECOND;
@@ -64,8 +65,9 @@ impl StaleStack {
             self.acts += 1;
             let flow = self.stack.open_flow(from, to, peer, self.acts.is_multiple_of(2));
             let words: Vec<u64> = content::words(FORBIDDEN + self.acts).collect();
-            let request = Request { flow, tag, kind: FrameKind::Short, handler: 1, words: &words };
-            let _ = self.stack.request(|| now, &request, &[]);
+            let route = Route { from, to, tag };
+            let request = Message::request((FrameKind::Short, 1), route, (&words, &[]));
+            let _ = self.stack.request(|| now, flow, &request);
         }
         self.stack.service(now, true);
         self.stack.acknowledge_all(now);

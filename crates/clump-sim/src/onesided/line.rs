@@ -4,13 +4,13 @@
 use crate::interface::InterfaceEnvironment;
 use crate::kernel::{SimDriver, Time, address_of};
 use crate::proxy_client_rank::ProxyClientRank;
-use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Progress, Request, Stack, StackConfig};
+use clump_net::{Batch, EndpointTable, FlowId, PeerAddress, Progress, Stack, StackConfig};
 use clump_rma::protocol::{TAG, interface_name, tell};
 use clump_rma::{EncodedRequest, Requester, Successor};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{Dispatch, gone_peers};
-use clump_wire::frame::FrameKind;
+use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, Original, Reason, SendResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -213,12 +213,9 @@ impl CallerLine {
         let flow = self.way.open_flow((self.me, successor.name.to_bits(), peer));
         let words = successor.grant(word);
         let handler = tell::GRANTED;
-        let request = Request { flow, tag: TAG, kind: FrameKind::Short, handler, words: &words };
-        let pushed = match &mut self.way {
-            LineTransport::Own(stack) => stack.request(|| at, &request, &[]),
-            LineTransport::Proxies(client_rank) => client_rank.client.request(&request, &[]),
-        };
-        pushed == SendResult::Sent
+        let route = Route { from: self.me, to: successor.name.to_bits(), tag: TAG };
+        let request = Message::request((FrameKind::Short, handler), route, (&words, &[]));
+        self.way.request(at, flow, &request, &mut Progress::default()) == SendResult::Sent
     }
 
     /// Receives once. Returns the number of packets and messages.
@@ -331,25 +328,33 @@ impl LineTransport {
         let flow = self.open_flow(ends);
         let Posted { encoded, load, progress, .. } = posted;
         let handler = encoded.handler;
-        let request = |kind, words| Request { flow, tag: TAG, kind, handler, words };
+        let route = Route { from: ends.0, to: ends.1, tag: TAG };
         let (kind, bytes): (_, &[u8]) = match load {
             OperationPayload::Nothing => (FrameKind::Short, &[]),
             OperationPayload::Bytes(bytes) => (FrameKind::Medium, bytes),
             OperationPayload::Deposit(place, bytes) => {
                 let words = [&[*place, bytes.len() as u64], encoded.words()].concat();
-                let request = request(FrameKind::Long, &words);
-                return match self {
-                    Self::Own(stack) => stack.request_long(|| at, &request, bytes, progress),
-                    Self::Proxies(client_rank) => {
-                        client_rank.client.request_long(&request, bytes, progress)
-                    }
-                };
+                let request = Message::request((FrameKind::Long, handler), route, (&words, bytes));
+                return self.request(at, flow, &request, progress);
             }
         };
-        let request = request(kind, encoded.words());
+        let request = Message::request((kind, handler), route, (encoded.words(), bytes));
+        self.request(at, flow, &request, progress)
+    }
+
+    fn request(
+        &mut self,
+        at: Time,
+        flow: FlowId,
+        message: &Message<'_>,
+        progress: &mut Progress,
+    ) -> SendResult {
         match self {
-            Self::Own(stack) => stack.request(|| at, &request, bytes),
-            Self::Proxies(client_rank) => client_rank.client.request(&request, bytes),
+            Self::Own(stack) if message.kind == FrameKind::Long => {
+                stack.request_long(|| at, flow, message, progress)
+            }
+            Self::Own(stack) => stack.request(|| at, flow, message),
+            Self::Proxies(client_rank) => client_rank.client.request(flow, message, progress),
         }
     }
 }

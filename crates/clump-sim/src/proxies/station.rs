@@ -5,11 +5,11 @@ use super::tally::Tally;
 use crate::kernel::{Random, Time};
 use crate::proxy_client_rank::ProxyClientRank;
 use crate::sleeper::Sleeper;
-use clump_net::{FlowId, Request};
+use clump_net::{FlowId, Progress};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{Arrival, ProxyClient, ReplyOutlet, Requesters, Transport, credit_bytes};
-use clump_wire::frame::{FrameKind, stack_of};
+use clump_wire::frame::{FrameKind, Route, stack_of};
 use clump_wire::{Message, SendResult};
 use std::collections::VecDeque;
 
@@ -177,12 +177,14 @@ impl Station {
         }
         let bytes = if self.random.one_in(2) { setting.payload } else { setting.other_payload };
         let name = Name::new(to, 0, 1).to_bits();
-        let flow: FlowId =
-            self.client_rank.client.open_flow(self.client_rank.name.to_bits(), name, to, false);
+        let me = self.client_rank.name.to_bits();
+        let flow: FlowId = self.client_rank.client.open_flow(me, name, to, false);
         let kind = if bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
-        let request = Request { flow, tag: TAG, kind, handler, words: &words };
-        if self.client_rank.client.request(&request, &vec![0; bytes]) != SendResult::Sent {
+        let (route, payload) = (Route { from: me, to: name, tag: TAG }, vec![0; bytes]);
+        let request = Message::request((kind, handler), route, (&words, &payload));
+        let pushed = self.client_rank.client.request(flow, &request, &mut Progress::default());
+        if pushed != SendResult::Sent {
             tally.refused += 1;
             return false;
         }

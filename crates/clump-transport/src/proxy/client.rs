@@ -9,7 +9,7 @@ use super::forward::{Forward, stamp};
 use crate::credit::credit_bytes;
 use crate::error::Result;
 use clump_boot::Dispatch;
-use clump_net::{FlowId, Flows, Progress, REQUEST_COST, Request};
+use clump_net::{FlowId, Flows, Progress, REQUEST_COST};
 use clump_os::clock;
 use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
@@ -132,40 +132,55 @@ impl ProxyClient {
         inner.flows.open(from, to, peer, ordered)
     }
 
+    /// Sends a request over the flow between its endpoints; of a long one as much as there is room
+    /// for, which `progress` tells.
+    #[inline]
+    pub fn request(
+        &self,
+        flow: FlowId,
+        message: &Message<'_>,
+        progress: &mut Progress,
+    ) -> SendResult {
+        match message.kind {
+            FrameKind::Long => self.request_long(flow, message, progress),
+            _ => self.request_whole(flow, message),
+        }
+    }
+
     /// Sends a short or medium request.
     #[inline]
-    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
+    fn request_whole(&self, flow: FlowId, message: &Message<'_>) -> SendResult {
         let mut inner = self.inner();
-        let medium = payload.len() <= inner.node.geometry().max_medium();
-        debug_assert!(medium && request.kind != FrameKind::Long, "a message of one fragment");
-        let cost = REQUEST_COST + payload.len() as u64;
-        let mut forward = match inner.admit(request, cost) {
+        let bytes = message.payload.len();
+        debug_assert!(bytes <= inner.node.geometry().max_medium(), "a message of one fragment");
+        let cost = REQUEST_COST + bytes as u64;
+        let forward = match inner.admit(flow, message, cost) {
             Ok(forward) => forward,
             Err(push) => return push,
         };
         let way = inner.proxy_for(&forward);
-        forward.message.payload = payload;
         if !inner.push(way, &forward) {
             return SendResult::Full;
         }
-        inner.spend(request.flow, cost);
+        inner.spend(flow, cost);
         SendResult::Sent
     }
 
     /// Sends a long request, or as much of it as there is room for.
-    pub fn request_long(
+    fn request_long(
         &self,
-        request: &Request<'_>,
-        payload: &[u8],
+        flow: FlowId,
+        message: &Message<'_>,
         progress: &mut Progress,
     ) -> SendResult {
+        let payload = message.payload;
         let mut inner = self.inner();
         debug_assert!(progress.done <= payload.len(), "no more has gone than there is");
-        debug_assert_eq!(request.kind, FrameKind::Long, "others have no fragments");
+        debug_assert_eq!(message.kind, FrameKind::Long, "others have no fragments");
         let (mut forward, way) = match progress.message {
             None => {
                 debug_assert_eq!(progress.done, 0, "fragments of a message have its number");
-                let mut forward = match inner.admit(request, REQUEST_COST) {
+                let mut forward = match inner.admit(flow, message, REQUEST_COST) {
                     Ok(forward) => forward,
                     Err(push) => return push,
                 };
@@ -176,8 +191,8 @@ impl ProxyClient {
             }
             Some(number) => {
                 let (number, way) = (number as u32, (number >> 32) as usize);
-                let Some(flow) = inner.flows.get(request.flow) else { return closed_flow() };
-                let route = Route { from: flow.from, to: flow.to, tag: 0 };
+                let Some(flow) = inner.flows.get(flow) else { return closed_flow() };
+                let route = flow.route(0);
                 (part(route, false, number), way)
             }
         };
@@ -194,7 +209,7 @@ impl ProxyClient {
                 return SendResult::Full;
             }
             if progress.message.is_none() {
-                inner.spend(request.flow, REQUEST_COST);
+                inner.spend(flow, REQUEST_COST);
             }
             progress.done += fragment.len();
             debug_assert!(progress.done <= payload.len(), "each byte goes once");
@@ -290,29 +305,28 @@ impl Inner {
     #[inline]
     fn admit<'a>(
         &mut self,
-        request: &Request<'a>,
+        id: FlowId,
+        message: &Message<'a>,
         cost: u64,
     ) -> std::result::Result<Forward<'a>, SendResult> {
-        let Some(flow) = self.flows.get(request.flow) else { return Err(closed_flow()) };
+        let Some(flow) = self.flows.get(id) else { return Err(closed_flow()) };
+        debug_assert!(flow.carries(message), "another flow's message");
         if let Some(refusal) = self.gone.get(&flow.peer) {
             return Err(SendResult::Refused(*refusal));
         }
         let outstanding = flow.outstanding();
-        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let ordered = flow.ordered;
         if outstanding + cost > self.credit && outstanding != 0 {
             // The outstanding bytes may be too few for the peer to report by itself.
-            self.ask(request.flow);
+            self.ask(id);
             return Err(SendResult::Full);
         }
         if !self.flush() {
             return Err(SendResult::Full);
         }
         debug_assert!(self.kept.is_empty(), "a request overtakes nothing that is stored");
-        debug_assert!(request.words.len() <= frame::MAX_WORDS, "programs are told of more");
-        let Request { kind, handler, words, .. } = *request;
-        let message = Message { kind, reply: false, handler, route, words, payload: &[] };
-        Ok(Forward { message, ordered, number: self.stamp() })
+        debug_assert!(message.words.len() <= frame::MAX_WORDS, "programs are told of more");
+        Ok(Forward { message: *message, ordered, number: self.stamp() })
     }
 
     /// Returns the time for one message in some, and 0 for the others.

@@ -113,9 +113,10 @@ impl Bench {
     fn go_on(&mut self) {
         let Some((flow, bytes, mut progress)) = self.long.take() else { return };
         let (before, payload) = (progress, vec![1; bytes]);
-        let (tag, kind, handler, words) = (0, FrameKind::Long, 1, &[0, bytes as u64][..]);
-        let request = Request { flow, tag, kind, handler, words };
-        let pushed = self.client.request_long(&request, &payload, &mut progress);
+        let route = self.client.inner().flows.get(flow).unwrap().route(0);
+        let body = (&[0, bytes as u64][..], &payload[..]);
+        let request = Message::request((FrameKind::Long, 1), route, body);
+        let pushed = self.client.request(flow, &request, &mut progress);
         let went = progress.done - before.done;
         let first = before.message.is_none() && progress.message.is_some() && went == 0;
         let most = self.memory.geometry().max_medium();
@@ -128,9 +129,10 @@ impl Bench {
     fn take_step(&mut self, step: Step) -> Counts {
         match step {
             Step::Request { to, bytes } => {
-                let (tag, kind, handler, words) = (0, FrameKind::Medium, 1, &[5][..]);
-                let request = Request { flow: self.flow(to), tag, kind, handler, words };
-                let pushed = self.client.request(&request, &vec![1; bytes]);
+                let (flow, payload) = (self.flow(to), vec![1; bytes]);
+                let route = self.client.inner().flows.get(flow).unwrap().route(0);
+                let request = Message::request((FrameKind::Medium, 1), route, (&[5], &payload));
+                let pushed = self.client.request(flow, &request, &mut Progress::default());
                 self.count(pushed, (1, bytes));
             }
             Step::Long { to, bytes } => {

@@ -2,7 +2,7 @@
 
 use super::ProxyClient;
 use crate::transport::{Accept, Transport};
-use clump_net::{Batch, FlowId, Progress, Request};
+use clump_net::{Batch, FlowId, Progress};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_wire::frame::FrameKind;
@@ -24,17 +24,8 @@ impl Transport for ProxyClient {
     }
 
     #[inline]
-    fn request(&self, request: &Request<'_>, payload: &[u8]) -> SendResult {
-        self.request(request, payload)
-    }
-
-    fn request_long(
-        &self,
-        request: &Request<'_>,
-        payload: &[u8],
-        progress: &mut Progress,
-    ) -> SendResult {
-        self.request_long(request, payload, progress)
+    fn request(&self, flow: FlowId, message: &Message<'_>, progress: &mut Progress) -> SendResult {
+        self.request(flow, message, progress)
     }
 
     #[inline]
