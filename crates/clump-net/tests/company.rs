@@ -2,9 +2,8 @@
 //! time.
 
 use crate::pair;
-use clump_wire::SendResult;
-
 use clump_wire::Security;
+use clump_wire::SendResult;
 use pair::{MILLISECOND, Pair};
 
 #[test]

@@ -1,12 +1,11 @@
 //! Units of which only the encrypted packet is kept, in virtual time: retransmitted, and returned.
 
 use crate::pair;
-use clump_wire::{Reason, SendResult};
-
 use clump_net::Progress;
 use clump_wire::frame::FrameKind;
 use clump_wire::{Packet, Security};
-use pair::Pair;
+use clump_wire::{Reason, SendResult};
+use pair::{Pair, given};
 use std::collections::HashSet;
 
 /// Returns bytes that are different in any two units.
@@ -56,7 +55,7 @@ fn what_did_not_arrive_comes_back_out_of_its_packet() {
         let asks = |queued: &&clump_wire::OwnedMessage| queued.kind == FrameKind::Ask;
         let all = || got.iter().chain(&back).filter(|queued| !asks(queued));
         assert!(all().all(|queued| queued.payload == payload), "cut before datagram {from}");
-        let mut numbers: Vec<_> = all().map(|queued| queued.words[0]).collect();
+        let mut numbers: Vec<_> = all().map(|queued| given(queued)[0]).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers, sent, "cut before datagram {from}");

@@ -1,15 +1,14 @@
 //! Scenarios of two stacks on a wire with configured losses, one per test.
 
 use crate::pair;
-use clump_wire::{Message, Original, Reason, SendResult};
-
 use clump_net::Progress;
 use clump_wire::Security;
 use clump_wire::frame::{FrameKind, Route};
-use pair::{CREDIT, Pair, name, original};
+use clump_wire::{Message, Original, Reason, SendResult};
+use pair::{CREDIT, Pair, given, name, original};
 
 fn first_words(queued: &[clump_wire::OwnedMessage]) -> Vec<u64> {
-    queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
+    queued.iter().filter_map(|queued| given(queued).first().copied()).collect()
 }
 
 #[test]
@@ -335,7 +334,7 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         let [back, more] = pair.drain();
         got.extend(more);
         let whole =
-            |queued: &clump_wire::OwnedMessage| queued.payload == bodies[queued.words[0] as usize];
+            |queued: &clump_wire::OwnedMessage| queued.payload == bodies[given(queued)[0] as usize];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));

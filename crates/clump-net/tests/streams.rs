@@ -1,14 +1,13 @@
 //! Bulk by streams between two stacks: intact, broken at any byte, stuck, forged, refused.
 
 use crate::pair;
-use clump_wire::{OwnedMessage, Reason, SendResult};
-
 use clump_net::Progress;
 use clump_wire::Security;
 use clump_wire::frame::FrameKind;
 use clump_wire::record::{HELLO_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES};
+use clump_wire::{OwnedMessage, Reason, SendResult};
 use pair::streams::{StreamFaults, StreamHub};
-use pair::{MILLISECOND, Pair, original};
+use pair::{MILLISECOND, Pair, given, original};
 
 const BULK: usize = 40_000;
 const BOTH: [Security; 2] = [Security::Crc, Security::Aead];
@@ -50,15 +49,15 @@ fn records(pair: &Pair) -> (u64, u64) {
 }
 
 fn numbers(got: &[OwnedMessage]) -> Vec<u64> {
-    let mut numbers: Vec<u64> = got.iter().map(|message| message.words[0]).collect();
+    let mut numbers: Vec<u64> = got.iter().map(|message| given(message)[0]).collect();
     numbers.sort_unstable();
     numbers
 }
 
 fn intact(got: &[OwnedMessage]) {
     for message in got.iter().filter(|message| !message.payload.is_empty()) {
-        let expected = payload(message.words[0], message.payload.len());
-        assert!(message.payload == expected, "message {} is whole", message.words[0]);
+        let expected = payload(given(message)[0], message.payload.len());
+        assert!(message.payload == expected, "message {} is whole", given(message)[0]);
     }
 }
 
@@ -139,7 +138,7 @@ fn run(security: Security, faults: StreamFaults) -> (Pair, StreamHub) {
         got.extend(pair.drain().into_iter().flatten());
     }
     assert!(pair.sides[0].stack.is_past(&mut mark), "all of it has arrived");
-    let order: Vec<u64> = got.iter().map(|message| message.words[0]).collect();
+    let order: Vec<u64> = got.iter().map(|message| given(message)[0]).collect();
     assert_eq!(order, [1000, 0, 1, 2, 3], "each once, in order");
     let long_here = got.iter().filter(|message| message.payload.is_empty()).count();
     intact(&got);

@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use crate::pair;
-use clump_wire::{Reason, SendResult};
-
 use clump_wire::{Header, Packet, PacketKind, Security};
+use clump_wire::{Reason, SendResult};
 use pair::{MILLISECOND, Pair, Wire};
 
 /// Creates a pair that has found out that its path carries 8972 bytes.

@@ -1,13 +1,12 @@
 //! Control messages that go ahead of data (paper 003, section 4), in virtual time.
 
 use crate::pair;
-use clump_wire::{Reason, SendResult};
-
 use clump_wire::Security;
-use pair::{MILLISECOND, Pair, name};
+use clump_wire::{Reason, SendResult};
+use pair::{MILLISECOND, Pair, given, name};
 
 fn first_words(queued: &[clump_wire::OwnedMessage]) -> Vec<u64> {
-    queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
+    queued.iter().filter_map(|queued| given(queued).first().copied()).collect()
 }
 
 /// Polls both sides for 20 ms; returns the first words of the messages that side 1 got.
@@ -115,7 +114,7 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         pair.sides[0].stack.lose(1, Reason::PeerLost);
         let [back, _] = pair.drain();
         let whole =
-            |queued: &clump_wire::OwnedMessage| queued.payload.len() as u64 == queued.words[1];
+            |queued: &clump_wire::OwnedMessage| queued.payload.len() as u64 == given(queued)[1];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));

@@ -90,7 +90,8 @@ mod tests {
         let mut script = OsString::from("printf '%s\\0' ");
         script.push(text);
         let done = Command::new(shell).arg("-c").arg(script).output().ok()?;
-        assert!(done.status.success(), "{shell}: {}", String::from_utf8_lossy(&done.stderr));
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{shell}, {}: {said}", done.status);
         Some(done.stdout)
     }
 

@@ -194,6 +194,11 @@ pub fn config(me: u32, security: Security) -> StackConfig {
     }
 }
 
+/// Returns the words that its sender gave to a message, which has arrived or come back.
+pub fn given(message: &OwnedMessage) -> &[u64] {
+    if message.kind == FrameKind::Returned { original(message).2 } else { &message.words }
+}
+
 /// Returns kind, reason and words of the message that has come back as `message`.
 pub fn original(message: &OwnedMessage) -> (FrameKind, Reason, &[u64]) {
     assert_eq!(message.kind, FrameKind::Returned);
