@@ -1,6 +1,6 @@
-"""Checks a Delaunay mesh of clump-unstructured against Qhull's (PyPI: scipy).
+"""Checks a Delaunay mesh of clump-shared-apps against Qhull's (PyPI: scipy).
 
-    cargo run -p clump-unstructured --example mesh -- 2800 1 > mesh.txt
+    cargo run -p clump-shared-apps --example mesh -- 2800 1 > mesh.txt
     python3 oracles/check_mesh.py mesh.txt
 
 Both must have the same tetrahedra. Prints how many; exits with 1 and the difference otherwise.

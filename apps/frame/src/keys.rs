@@ -1,4 +1,4 @@
-//! Keys to sort, in the distributions by which sorts are compared.
+//! Keys to sort, in the distributions by which sorts are compared, and their serial radix sort.
 
 use crate::random::Random;
 use clap::ValueEnum;
@@ -115,9 +115,34 @@ impl Keys {
     }
 }
 
+/// Bits of a digit.
+const DIGIT: u32 = 11;
+
+/// Sorts keys by digits of 11 bits, from the lowest: base of speed-ups, and what ranks do with
+/// their own keys.
+pub fn sort_keys(keys: &mut Vec<u32>) {
+    let mut other = vec![0; keys.len()];
+    for shift in [0, DIGIT, 2 * DIGIT] {
+        let digit = |key: u32| (key >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut next = vec![0_usize; 1 << DIGIT];
+        keys.iter().for_each(|&key| next[digit(key)] += 1);
+        let mut before = 0;
+        for place in &mut next {
+            before += std::mem::replace(place, before);
+        }
+        for &key in keys.iter() {
+            let place = &mut next[digit(key)];
+            other[*place] = key;
+            *place += 1;
+        }
+        std::mem::swap(keys, &mut other);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{KeyKind, Keys};
+    use super::{KeyKind, Keys, sort_keys};
+    use crate::random::Random;
 
     fn of(kind: KeyKind, count: u64, ranks: u64) -> Vec<u32> {
         let keys = Keys { kind, count, ranks, seed: 5 };
@@ -152,5 +177,17 @@ mod tests {
         assert!((0..400).all(|at| staggered[at] >> 30 == [1, 3, 0, 2][at / 100]));
         let groups = of(KeyKind::GGroup, 400, 4);
         assert!((0..400).all(|at| groups[at] >> 31 == 1 - (at / 200) as u32));
+    }
+
+    #[test]
+    fn keys_are_sorted() {
+        for count in [0, 1, 2, 5000] {
+            let mut random = Random::from(count, 0);
+            let mut keys: Vec<_> = (0..count).map(|_| random.number() as u32).collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            sort_keys(&mut keys);
+            assert_eq!(keys, expected);
+        }
     }
 }

@@ -1,13 +1,44 @@
-//! The report of a run, as text and as JSON.
+//! The report of a run, as text and as JSON; sizes of inputs, and times of phases.
 
-use crate::options::InputSize;
 use anyhow::{Context, Result};
-use clump_os::console;
+use clap::ValueEnum;
 use clump_os::printable::counted;
+use clump_os::{clock, console};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::process::ExitCode;
+
+/// Size of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InputSize {
+    /// Seconds, for tests
+    Ci,
+    /// Up to a minute or two, to measure
+    Measure,
+    /// That of the paper or of the benchmark's rules
+    Paper,
+}
+
+impl InputSize {
+    /// Returns the name that the command line has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ci => "ci",
+            Self::Measure => "measure",
+            Self::Paper => "paper",
+        }
+    }
+
+    /// Returns one of three values.
+    pub fn of<T>(self, ci: T, measure: T, paper: T) -> T {
+        match self {
+            Self::Ci => ci,
+            Self::Measure => measure,
+            Self::Paper => paper,
+        }
+    }
+}
 
 /// The report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -93,6 +124,22 @@ impl fmt::Display for AppReport {
             writeln!(f, "  {name:<34}{value:>16.3}")?;
         }
         write!(f, "verified: {}", if self.verified { "yes" } else { "no" })
+    }
+}
+
+/// The beginning of a phase.
+#[derive(Debug)]
+pub struct Lap(u64);
+
+impl Lap {
+    /// Begins a phase.
+    pub fn begin() -> Self {
+        Self(clock::now_ns())
+    }
+
+    /// Returns the seconds since the beginning.
+    pub fn seconds(&self) -> f64 {
+        clock::now_ns().saturating_sub(self.0) as f64 / 1e9
     }
 }
 

@@ -5,17 +5,17 @@ use crate::layout::{self, Layout};
 use crate::ranks::Ranks;
 use crate::shared_app::SharedApp;
 use clap::{Args, Subcommand};
-use clump_connect::command::ConnectArgs;
-use clump_em3d::command::Em3dArgs;
-use clump_fft3d::command::Fft3dArgs;
-use clump_gups::command::GupsArgs;
-use clump_histo::command::HistoArgs;
-use clump_indexgather::command::IndexgatherArgs;
+use clump_global_apps::connect::command::ConnectArgs;
+use clump_global_apps::em3d::command::Em3dArgs;
+use clump_global_apps::fft3d::command::Fft3dArgs;
+use clump_global_apps::gups::command::GupsArgs;
+use clump_global_apps::histo::command::HistoArgs;
+use clump_global_apps::indexgather::command::IndexgatherArgs;
+use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
+use clump_global_apps::sample::command::SampleArgs;
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable_lines;
-use clump_radix::command::{RadbArgs, RadixArgs};
-use clump_sample::command::SampleArgs;
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::output::NewFolders;
@@ -190,17 +190,33 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             }
             ended
         }
-        Some(App::Gups { ranks, args }) => ranks.job(|| clump_gups::command::run(args)),
-        Some(App::Histo { ranks, args }) => ranks.job(|| clump_histo::command::run(args)),
-        Some(App::Indexgather { ranks, args }) => {
-            ranks.job(|| clump_indexgather::command::run(args))
+        Some(App::Gups { ranks, args }) => {
+            ranks.job(|| clump_global_apps::gups::command::run(args))
         }
-        Some(App::Sample { ranks, args }) => ranks.job(|| clump_sample::command::run(args)),
-        Some(App::Radix { ranks, args }) => ranks.job(|| clump_radix::command::run(args)),
-        Some(App::Radb { ranks, args }) => ranks.job(|| clump_radix::command::run_in_bulk(args)),
-        Some(App::Em3d { ranks, args }) => ranks.job(|| clump_em3d::command::run(args)),
-        Some(App::Connect { ranks, args }) => ranks.job(|| clump_connect::command::run(args)),
-        Some(App::Fft3d { ranks, args }) => ranks.job(|| clump_fft3d::command::run(args)),
+        Some(App::Histo { ranks, args }) => {
+            ranks.job(|| clump_global_apps::histo::command::run(args))
+        }
+        Some(App::Indexgather { ranks, args }) => {
+            ranks.job(|| clump_global_apps::indexgather::command::run(args))
+        }
+        Some(App::Sample { ranks, args }) => {
+            ranks.job(|| clump_global_apps::sample::command::run(args))
+        }
+        Some(App::Radix { ranks, args }) => {
+            ranks.job(|| clump_global_apps::radix::command::run(args))
+        }
+        Some(App::Radb { ranks, args }) => {
+            ranks.job(|| clump_global_apps::radix::command::run_in_bulk(args))
+        }
+        Some(App::Em3d { ranks, args }) => {
+            ranks.job(|| clump_global_apps::em3d::command::run(args))
+        }
+        Some(App::Connect { ranks, args }) => {
+            ranks.job(|| clump_global_apps::connect::command::run(args))
+        }
+        Some(App::Fft3d { ranks, args }) => {
+            ranks.job(|| clump_global_apps::fft3d::command::run(args))
+        }
         Some(App::Shared(app)) => app.run(),
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),

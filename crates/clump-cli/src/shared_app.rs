@@ -3,20 +3,20 @@
 use crate::ranks::Ranks;
 use anyhow::Context;
 use clap::Subcommand;
-use clump_barnes_svm::command::BarnesArgs;
-use clump_fft::command::FftArgs;
-use clump_gauss::command::GaussArgs;
-use clump_jacobi::command::JacobiArgs;
-use clump_lu::command::LuArgs;
-use clump_matmul::command::MatmulArgs;
-use clump_ocean::command::OceanArgs;
-use clump_radix_svm::command::RadixSvmArgs;
-use clump_raytrace::command::RaytraceArgs;
-use clump_tsp::command::TspArgs;
-use clump_unstructured::command::UnstructuredArgs;
-use clump_volrend::command::VolrendArgs;
-use clump_water::nsq_command::WaterArgs;
-use clump_water::spatial_command::WaterSpatialArgs;
+use clump_shared_apps::barnes_svm::command::BarnesArgs;
+use clump_shared_apps::fft::command::FftArgs;
+use clump_shared_apps::gauss::command::GaussArgs;
+use clump_shared_apps::jacobi::command::JacobiArgs;
+use clump_shared_apps::lu::command::LuArgs;
+use clump_shared_apps::matmul::command::MatmulArgs;
+use clump_shared_apps::ocean::command::OceanArgs;
+use clump_shared_apps::radix_svm::command::RadixSvmArgs;
+use clump_shared_apps::raytrace::command::RaytraceArgs;
+use clump_shared_apps::tsp::command::TspArgs;
+use clump_shared_apps::unstructured::command::UnstructuredArgs;
+use clump_shared_apps::volrend::command::VolrendArgs;
+use clump_shared_apps::water::nsq_command::WaterArgs;
+use clump_shared_apps::water::spatial_command::WaterSpatialArgs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -146,29 +146,43 @@ impl SharedApp {
     /// Fails if the application does.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Jacobi { ranks, args } => ranks.job(|| clump_jacobi::command::run(args)),
-            Self::Matmul { ranks, args } => ranks.job(|| clump_matmul::command::run(args)),
-            Self::Gauss { ranks, args } => ranks.job(|| clump_gauss::command::run(args)),
-            Self::Lu { ranks, args } => ranks.job(|| clump_lu::command::run(args)),
-            Self::RadixSvm { ranks, args } => ranks.job(|| clump_radix_svm::command::run(args)),
-            Self::Fft { ranks, args } => ranks.job(|| clump_fft::command::run(args)),
-            Self::Ocean { ranks, args } => ranks.job(|| clump_ocean::command::run(args)),
-            Self::WaterNsq { ranks, args } => ranks.job(|| clump_water::nsq_command::run(args)),
+            Self::Jacobi { ranks, args } => {
+                ranks.job(|| clump_shared_apps::jacobi::command::run(args))
+            }
+            Self::Matmul { ranks, args } => {
+                ranks.job(|| clump_shared_apps::matmul::command::run(args))
+            }
+            Self::Gauss { ranks, args } => {
+                ranks.job(|| clump_shared_apps::gauss::command::run(args))
+            }
+            Self::Lu { ranks, args } => ranks.job(|| clump_shared_apps::lu::command::run(args)),
+            Self::RadixSvm { ranks, args } => {
+                ranks.job(|| clump_shared_apps::radix_svm::command::run(args))
+            }
+            Self::Fft { ranks, args } => ranks.job(|| clump_shared_apps::fft::command::run(args)),
+            Self::Ocean { ranks, args } => {
+                ranks.job(|| clump_shared_apps::ocean::command::run(args))
+            }
+            Self::WaterNsq { ranks, args } => {
+                ranks.job(|| clump_shared_apps::water::nsq_command::run(args))
+            }
             Self::WaterSpatial { ranks, args } => {
-                ranks.job(|| clump_water::spatial_command::run(args))
+                ranks.job(|| clump_shared_apps::water::spatial_command::run(args))
             }
             Self::Raytrace { ranks, args } => {
                 check_picture(args.picture.as_deref())?;
-                ranks.job(|| clump_raytrace::command::run(args))
+                ranks.job(|| clump_shared_apps::raytrace::command::run(args))
             }
-            Self::BarnesSvm { ranks, args } => ranks.job(|| clump_barnes_svm::command::run(args)),
+            Self::BarnesSvm { ranks, args } => {
+                ranks.job(|| clump_shared_apps::barnes_svm::command::run(args))
+            }
             Self::Volrend { ranks, args } => {
                 check_picture(args.picture.as_deref())?;
-                ranks.job(|| clump_volrend::command::run(args))
+                ranks.job(|| clump_shared_apps::volrend::command::run(args))
             }
-            Self::Tsp { ranks, args } => ranks.job(|| clump_tsp::command::run(args)),
+            Self::Tsp { ranks, args } => ranks.job(|| clump_shared_apps::tsp::command::run(args)),
             Self::Unstructured { ranks, args } => {
-                ranks.job(|| clump_unstructured::command::run(args))
+                ranks.job(|| clump_shared_apps::unstructured::command::run(args))
             }
         }
     }

@@ -129,7 +129,7 @@ pub fn replay(site: &Site) -> Result<StepOutcome> {
 /// Fails if a program cannot be started or a folder cannot be made.
 pub fn mesh(site: &Site) -> Result<StepOutcome> {
     let points = if site.tier == Tier::Night { "30000" } else { "2800" };
-    examine(site, ("clump-unstructured", "mesh", [points, "1"]), "oracles/check_mesh.py")
+    examine(site, ("clump-shared-apps", "mesh", [points, "1"]), "oracles/check_mesh.py")
 }
 
 /// Has a relay between two namespaces be as slow as knobs let the network seem, and compares.

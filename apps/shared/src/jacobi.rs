@@ -1,0 +1,16 @@
+//! Relaxation of a square grid in shared virtual memory (the application Jacobi of
+//! paper 002).
+//!
+//! A program (`clump app jacobi`) mounts [`command`]. [`rows`] says whose row is whose, and where
+//! it lies: one behind the other, so that ranks share pages that they write, or each on pages of
+//! its own. [`check`] is the serial version, and what relaxation must do to a wave.
+//!
+//! Types to know: [`command::JacobiArgs`], [`rows::GridRows`].
+//!
+//! # Invariants
+//! 1. A cell is a function of the iteration before: grids are equal bit by bit for any number of
+//!    ranks.
+
+pub mod check;
+pub mod command;
+pub mod rows;
