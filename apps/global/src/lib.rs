@@ -20,6 +20,7 @@ pub mod gups;
 pub mod histo;
 pub mod indexgather;
 pub mod radix;
+pub mod random_access;
 pub mod run;
 pub mod sample;
 mod sorted;

@@ -15,8 +15,7 @@ use clump_shared_apps::raytrace::command::RaytraceArgs;
 use clump_shared_apps::tsp::command::TspArgs;
 use clump_shared_apps::unstructured::command::UnstructuredArgs;
 use clump_shared_apps::volrend::command::VolrendArgs;
-use clump_shared_apps::water::nsq_command::WaterArgs;
-use clump_shared_apps::water::spatial_command::WaterSpatialArgs;
+use clump_shared_apps::water::command::{self as water, WaterArgs, WaterSpatialArgs};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -163,12 +162,8 @@ impl SharedApp {
             Self::Ocean { ranks, args } => {
                 ranks.job(|| clump_shared_apps::ocean::command::run(args))
             }
-            Self::WaterNsq { ranks, args } => {
-                ranks.job(|| clump_shared_apps::water::nsq_command::run(args))
-            }
-            Self::WaterSpatial { ranks, args } => {
-                ranks.job(|| clump_shared_apps::water::spatial_command::run(args))
-            }
+            Self::WaterNsq { ranks, args } => ranks.job(|| water::run_by_pairs(args)),
+            Self::WaterSpatial { ranks, args } => ranks.job(|| water::run_by_cubes(args)),
             Self::Raytrace { ranks, args } => {
                 check_picture(args.picture.as_deref())?;
                 ranks.job(|| clump_shared_apps::raytrace::command::run(args))

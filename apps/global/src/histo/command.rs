@@ -2,35 +2,27 @@
 
 use crate::buckets::{Buckets, EXCHANGED, places};
 use crate::histo::check::{SEED, wrong_bins};
-use crate::run::{AppRun, MAX_SERIAL_WORDS, Manner};
+use crate::random_access::{AccessArgs, share};
+use crate::run::{MAX_SERIAL_WORDS, Manner};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
+use clump_app_frame::Lap;
 use clump_app_frame::random::Random;
-use clump_app_frame::{InputSize, Lap};
 use std::process::ExitCode;
 
 /// Options of `clump app histo`.
 #[derive(Debug, Args)]
 pub struct HistoArgs {
-    /// Size of the input: 2^16 bins and 2^20 samples, or 2^20 and 2^26 (measure and paper)
-    #[arg(long, value_enum, default_value = "ci")]
-    pub size: InputSize,
     /// Bins, instead of the size's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 34))]
     pub bins: Option<u64>,
     /// Samples of all ranks together, instead of the size's
     #[arg(long, value_name = "N")]
     pub samples: Option<u64>,
-    /// Manner of the additions
-    #[arg(long, value_enum, default_value = "aggregated")]
-    pub manner: Manner,
-    /// Sort samples by rank and exchange them by hand, instead of a manner
-    #[arg(long, conflicts_with = "manner")]
-    pub bucketed: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Options of all such programs.
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// Makes a histogram on all ranks of the job that this process belongs to, and checks it.
@@ -41,29 +33,24 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
     let cl = clump::init()?;
     let gas = cl.pgas()?;
     let (me, ranks) = (cl.rank() as u64, cl.nranks() as u64);
-    let bins = args.bins.unwrap_or_else(|| 1 << args.size.of(16, 20, 20));
-    let samples = args.samples.unwrap_or_else(|| 1 << args.size.of(20, 26, 26));
+    let access = &args.access;
+    let (bins, samples) = access.counts(args.bins, args.samples);
     let table = gas.spread::<u64>(bins as usize, Layout::Cyclic)?;
-    let node_of = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
-    let mut run = AppRun::begin(&gas, "histo", args.size, node_of);
-    run.report().count("bins", bins);
-    run.report().count("samples", samples);
-    let manner = if args.bucketed { "bucketed" } else { args.manner.name() };
-    run.report().choice("manner", manner);
+    let counts = [("bins", bins), ("samples", samples)];
+    let mut run = access.begin(&cl, &gas, "histo", counts);
 
-    let part = |rank: u64| (u128::from(samples) * u128::from(rank) / u128::from(ranks)) as u64;
-    let count = part(me + 1) - part(me);
+    let (first, count) = share(samples, (me, ranks));
     run.phase("additions", || {
-        if args.bucketed {
-            add_bucketed(&table, (part(me), count))?;
+        if access.bucketed {
+            add_bucketed(&table, (first, count))?;
         } else {
-            add(&table, part(me), count, args.manner)?;
+            add(&table, first, count, access.manner)?;
         }
         Ok(gas.all_store_sync()?)
     })?;
     let seconds = run.seconds();
     run.report().figure("million additions a second", samples as f64 / seconds / 1e6);
-    let (mut traffic, mut random) = (run.traffic(), Random::from(SEED, part(me)));
+    let (mut traffic, mut random) = (run.traffic(), Random::from(SEED, first));
     for _ in 0..count {
         traffic.writes(table.owner(random.below(table.len())).unwrap_or(0), 1, 8);
     }
@@ -76,7 +63,7 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
     let lap = Lap::begin();
     let wrong = wrong_bins(&table.local().to_vec()?, (me, ranks), bins, samples);
     run.checked("wrong bins", wrong, lap.seconds())?;
-    run.finish(args.json)
+    run.finish(access.json)
 }
 
 /// Adds all samples in plain memory: the serial version.

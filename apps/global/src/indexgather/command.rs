@@ -1,35 +1,27 @@
 //! `clump app indexgather`.
 
 use crate::buckets::{Buckets, EXCHANGED, places};
-use crate::run::{AppRun, MAX_SERIAL_WORDS, Manner};
+use crate::random_access::{AccessArgs, share};
+use crate::run::{MAX_SERIAL_WORDS, Manner};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
+use clump_app_frame::Lap;
 use clump_app_frame::random::Random;
-use clump_app_frame::{InputSize, Lap};
 use std::process::ExitCode;
 
 /// Options of `clump app indexgather`.
 #[derive(Debug, Args)]
 pub struct IndexgatherArgs {
-    /// Size of the input: 2^16 words and 2^20 reads, or 2^20 and 2^26 (measure and paper)
-    #[arg(long, value_enum, default_value = "ci")]
-    pub size: InputSize,
     /// Words of the table, instead of the size's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 34))]
     pub words: Option<u64>,
     /// Reads of all ranks together, instead of the size's
     #[arg(long, value_name = "N")]
     pub reads: Option<u64>,
-    /// Manner of the reads
-    #[arg(long, value_enum, default_value = "aggregated")]
-    pub manner: Manner,
-    /// Sort indexes by rank and exchange them and the words by hand, instead of a manner
-    #[arg(long, conflicts_with = "manner")]
-    pub bucketed: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Options of all such programs.
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// Seed of the indexes.
@@ -48,22 +40,17 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
     let cl = clump::init()?;
     let gas = cl.pgas()?;
     let (me, ranks) = (cl.rank() as u64, cl.nranks() as u64);
-    let words = args.words.unwrap_or_else(|| 1 << args.size.of(16, 20, 20));
-    let reads = args.reads.unwrap_or_else(|| 1 << args.size.of(20, 26, 26));
+    let access = &args.access;
+    let (words, reads) = access.counts(args.words, args.reads);
     let table = gas.spread::<u64>(words as usize, Layout::Cyclic)?;
     let local = table.local();
     (0..local.len())
         .try_for_each(|at| local.set(at, word_of(local.index(at).unwrap_or(usize::MAX))))?;
-    let node_of = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
-    let mut run = AppRun::begin(&gas, "indexgather", args.size, node_of);
-    run.report().count("words", words);
-    run.report().count("reads", reads);
-    let manner = if args.bucketed { "bucketed" } else { args.manner.name() };
-    run.report().choice("manner", manner);
+    let counts = [("words", words), ("reads", reads)];
+    let mut run = access.begin(&cl, &gas, "indexgather", counts);
 
-    let part = |rank: u64| (u128::from(reads) * u128::from(rank) / u128::from(ranks)) as u64;
-    let mut random = Random::from(SEED, part(me));
-    let (mut left, mut wrong) = (part(me + 1) - part(me), 0);
+    let (first, mut left) = share(reads, (me, ranks));
+    let (mut random, mut wrong) = (Random::from(SEED, first), 0);
     let (mut reading, mut checking, mut traffic) = (0.0, 0.0, run.traffic());
     let rounds = Buckets::rounds(gas.team(), left)?;
     gas.barrier()?;
@@ -73,10 +60,10 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
         let indexes: Vec<_> = (0..count).map(|_| random.below(table.len())).collect();
         let mut values = vec![0; indexes.len()];
         let lap = Lap::begin();
-        if args.bucketed {
+        if access.bucketed {
             read_bucketed(&table, &indexes, &mut values)?;
         } else {
-            read(&table, &indexes, &mut values, args.manner)?;
+            read(&table, &indexes, &mut values, access.manner)?;
         }
         reading += lap.seconds();
         let lap = Lap::begin();
@@ -94,7 +81,7 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
         run.serial_took(if me == 0 { read_serially(words as usize, reads) } else { 0.0 })?;
     }
     run.checked("wrong values", wrong, checking)?;
-    run.finish(args.json)
+    run.finish(access.json)
 }
 
 /// Reads all words in plain memory, the serial version. Returns the seconds, without those of
