@@ -1,8 +1,11 @@
 //! Random numbers that do not depend on the number of ranks.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 /// Generator of 64-bit numbers (splitmix64). The n-th number is a function of seed and n.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 /// Distance of two states.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -10,19 +13,17 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Random {
     /// Creates the generator that gives the numbers of `seed` from the n-th on.
     pub fn from(seed: u64, n: u64) -> Self {
-        Self(seed.wrapping_add(n.wrapping_mul(STEP)))
+        Self(SplitMix64::seed_from_u64(seed.wrapping_add(n.wrapping_mul(STEP))))
     }
 
     /// Returns the next number.
+    #[inline]
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.next_u64()
     }
 
     /// Returns the next number, scaled down below `limit`.
+    #[inline]
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.number()) * limit as u128) >> 64) as usize
     }

@@ -3,7 +3,7 @@
 use crate::pair;
 
 use clump_proto::{Config, Nanos};
-use pair::{Chance, End, Link, MS, Packet, SEC, US};
+use pair::{End, Link, MS, Packet, SEC, Sampler, US};
 use std::collections::BTreeMap;
 
 /// Bytes per millisecond of a 10 Gbit/s link.
@@ -15,7 +15,7 @@ struct Crowd {
     channels: Vec<[End; 2]>,
     queue: Link,
     back: Vec<Link>,
-    chance: Chance,
+    chance: Sampler,
     wire: BTreeMap<(Nanos, u64), (usize, usize, Packet)>,
     sent: u64,
 }
@@ -26,7 +26,7 @@ impl Crowd {
         let end = || End::new(&config, SEC);
         let channels = (0..senders).map(|_| [end(), end()]).collect();
         let back = vec![Link::default(); senders];
-        let (chance, wire) = (Chance::new(3), BTreeMap::new());
+        let (chance, wire) = (Sampler::new(3), BTreeMap::new());
         Self { now: SEC, channels, queue, back, chance, wire, sent: 0 }
     }
 

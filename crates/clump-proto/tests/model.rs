@@ -5,7 +5,7 @@ use crate::pair;
 
 use clump_proto::{Channel, Config, Congestion, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Header, PacketKind};
-use pair::{Chance, MS, Pair, SEC, US};
+use pair::{MS, Pair, SEC, Sampler, US};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ fn heal(pair: &mut Pair) {
 /// One plan: phases of faults, work and absence at random, then repair. Assertions everywhere bound
 /// the memory: at most 1024 units in flight.
 fn plan(seed: u64) {
-    let mut pick = Chance::new(seed ^ 0x5eed);
+    let mut pick = Sampler::new(seed ^ 0x5eed);
     let config = Config {
         congestion: if pick.hits(200) {
             Congestion::Static(1000 + pick.below(500_000) as usize)

@@ -16,12 +16,11 @@
 
 mod job;
 pub mod pair;
-mod sampler;
 mod seat;
 mod shape;
 
+pub use clump_test_tier::Sampler;
 pub use job::{Job, each_rank, run};
-pub use sampler::Sampler;
 pub use seat::Seat;
 pub use shape::Shape;
 

@@ -36,7 +36,7 @@ pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let own = seed.wrapping_add(u64::from(number));
-        let stroke = Stroke::draw(&mut Sampler(own), &DRIVES, 30_000);
+        let stroke = Stroke::draw(&mut Sampler::new(own), &DRIVES, 30_000);
         let Stroke { nodes, ranks, drives, node, victim, .. } = stroke;
         let dead = stroke.dead();
         let what = format!(

@@ -26,7 +26,7 @@ pub fn proxy_starts(jobs: u32, seed: u64, mut say: impl FnMut(&str)) {
         }
         for number in 0..jobs {
             // A seed of its own for each job, so that one job can be repeated alone.
-            let mut sampler = Sampler(seed.wrapping_add(u64::from(number)));
+            let mut sampler = Sampler::new(seed.wrapping_add(u64::from(number)));
             let nodes = sampler.of(2..=5);
             let ranks = sampler.of(nodes..=3 * nodes);
             let (proxies, barriers) = (sampler.of(1..=2), sampler.of(0..=3));

@@ -2,29 +2,8 @@
 
 use crate::{Folder, Job, signals};
 use clump_os::clock;
-use std::ops::RangeInclusive;
+pub use clump_test_tier::Sampler;
 use std::time::Duration;
-
-/// A random sequence that one number determines (splitmix64, Steele et al. 2014).
-#[derive(Debug)]
-pub struct Sampler(pub u64);
-
-impl Sampler {
-    /// Returns the next number.
-    pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number of `range`.
-    pub fn of(&mut self, range: RangeInclusive<u32>) -> u32 {
-        let span = u64::from(range.end() - range.start()) + 1;
-        range.start() + u32::try_from(self.roll() % span).unwrap_or(0)
-    }
-}
 
 /// The results of a storm.
 #[derive(Debug, Default)]
@@ -47,7 +26,7 @@ pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Se
     let mut seen = Seen::default();
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
-        let mut sampler = Sampler(seed.wrapping_add(u64::from(number)));
+        let mut sampler = Sampler::new(seed.wrapping_add(u64::from(number)));
         let ranks = sampler.of(nodes.max(2)..=8);
         let victim = sampler.of(0..=ranks - 1);
         let signal =

@@ -32,7 +32,7 @@ pub fn update_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let own = seed.wrapping_add(u64::from(number));
-        let stroke = Stroke::draw(&mut Sampler(own), &DRIVES, 300_000);
+        let stroke = Stroke::draw(&mut Sampler::new(own), &DRIVES, 300_000);
         let Stroke { nodes, ranks, drives, node, victim, .. } = stroke;
         let named = node.map_or(format!("rank {victim} "), |node| format!("node {node}"));
         let what = format!("kill {number} (seed {own}): {named} of {ranks}/{nodes} by {drives}");

@@ -1,21 +1,25 @@
 //! Amounts of work in tests, by the tier of checks that runs them: `cargo test` of a newcomer and
 //! the check of a change do a part of the random cases, seeds, turns and shapes; the night tier
-//! does all.
+//! does all. Random numbers of tests are here too.
 //!
-//! Layer 0: depends on nothing. A development dependency of any crate.
+//! Layer 0: depends on no crate of the tree. A development dependency of any crate.
 //!
 //! `cargo xtask ci` and `cargo xtask mutants` name the tier in the environment variable
 //! `CLUMP_TEST_TIER`; without it, the tier is *edit*. A binary says its tier once, on standard
 //! error, as soon as a test asks for it.
 //!
-//! Types to know: none; [`pick`] chooses between two amounts, [`first_of`] between a beginning of a
-//! list and the whole.
+//! Types to know: [`Sampler`], a sequence of random numbers; [`pick`] chooses between two amounts,
+//! [`first_of`] between a beginning of a list and the whole.
 //!
 //! # Invariants
 //! 1. No test is left out in any tier: each does at least one case.
 //! 2. The night tier does everything.
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, reason = "a test fails that way")]
+
+mod sampler;
+
+pub use sampler::Sampler;
 
 use std::io::Write;
 use std::sync::OnceLock;

@@ -2,6 +2,8 @@
 //! one event to the next, so hours take moments and nothing depends on the machine.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub use clump_test_tier::Sampler;
+
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Header, PacketKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,32 +11,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub const US: Nanos = 1_000;
 pub const MS: Nanos = 1_000_000;
 pub const SEC: Nanos = 1_000_000_000;
-
-/// A generator of random numbers that is the same everywhere (splitmix64).
-pub struct Chance(u64);
-
-impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    /// Returns true `per_mille` times in a thousand.
-    pub fn hits(&mut self, per_mille: u64) -> bool {
-        self.below(1000) < per_mille
-    }
-}
 
 /// One direction of the network.
 #[derive(Debug, Clone)]
@@ -86,7 +62,12 @@ impl Link {
     }
 
     /// Returns the time at which a packet arrives, and true if it is marked; `None`: never.
-    pub fn pass(&mut self, now: Nanos, bytes: usize, chance: &mut Chance) -> Option<(Nanos, bool)> {
+    pub fn pass(
+        &mut self,
+        now: Nanos,
+        bytes: usize,
+        chance: &mut Sampler,
+    ) -> Option<(Nanos, bool)> {
         let place = self.count;
         self.count += 1;
         if self.cut || bytes > self.mtu || self.drops.contains(&place) || chance.hits(self.loss) {
@@ -224,7 +205,7 @@ pub struct Pair {
     pub now: Nanos,
     pub ends: [End; 2],
     pub links: [Link; 2],
-    pub chance: Chance,
+    pub chance: Sampler,
     seed: u64,
     wire: BTreeMap<(Nanos, u64), (usize, Packet)>,
     sent: u64,
@@ -241,7 +222,7 @@ impl Pair {
             now,
             ends: [End::new(config, now), End::new(config, now)],
             links: [Link::default(), Link::default()],
-            chance: Chance::new(seed),
+            chance: Sampler::new(seed),
             seed,
             wire: BTreeMap::new(),
             sent: 0,

@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     let homes = cl.all_gather(locks.name())?;
     cl.barrier()?;
     std::fs::write(folder.join(format!("ready-{}", cl.rank())), "")?;
-    let sampler = Sampler(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
+    let sampler = Sampler::new(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
     let mut places = Vec::new();
     for (home, name) in homes.into_iter().enumerate() {
         for index in 0..EACH {

@@ -13,6 +13,7 @@ use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 use clump_shm::name::Name;
 use clump_shm::queue_lock::{LockHead, QueueLock, lock_words};
+use clump_test_tier::Sampler;
 use clump_wire::{Reason, SendResult};
 
 const RANKS: u32 = 4;
@@ -20,23 +21,6 @@ const RANKS: u32 = 4;
 const LOCK: u64 = 64;
 const DATA: u64 = 8;
 const TURNS: u32 = 4;
-
-/// SplitMix64.
-struct Sampler(u64);
-
-impl Sampler {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 #[derive(Debug, Clone)]
 struct HomeMessage {
@@ -55,7 +39,7 @@ struct Post<'a> {
 
 impl ReplySink for Post<'_> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
-        let room = !self.sampler.one_in(12);
+        let room = self.sampler.below(12) > 0;
         if room {
             self.queued.push(HomeMessage {
                 from: None,
@@ -138,7 +122,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut sampler = Sampler(seed);
+        let mut sampler = Sampler::new(seed);
         let bench = Bench::new();
         let cells = bench.cells.clone();
         let rank = |number| Rank {
@@ -147,7 +131,7 @@ impl World {
             doing: Doing::Nothing,
             left: TURNS,
         };
-        let deaths = if sampler.one_in(2) { 0 } else { 1 + sampler.below(2) as u32 };
+        let deaths = if sampler.below(2) == 0 { 0 } else { 1 + sampler.below(2) as u32 };
         let slow = sampler.below(u64::from(RANKS)) as u32;
         Self {
             engine: Engine::new(bench, RANKS, 1 << 16),
@@ -203,7 +187,7 @@ impl World {
         }
         let at = self.sampler.below(self.queued.len() as u64) as usize;
         let slow = self.queued[at].from.is_some_and(|from| from.rank() == self.slow);
-        if slow && self.queued[at].to.is_none() && !self.sampler.one_in(6) {
+        if slow && self.queued[at].to.is_none() && self.sampler.below(6) > 0 {
             return;
         }
         let queued = self.queued.swap_remove(at);
@@ -244,7 +228,7 @@ impl World {
     fn act(&mut self, at: usize) {
         let number = at as u32 + 1;
         match self.ranks[at].doing {
-            Doing::Nothing if self.ranks[at].left == 0 || self.sampler.one_in(20) => {
+            Doing::Nothing if self.ranks[at].left == 0 || self.sampler.below(20) == 0 => {
                 let name = self.ranks[at].name;
                 let asked = self.ranks[at].books.quiet(0);
                 if let Some((cookie, encoded)) = asked {
@@ -257,7 +241,7 @@ impl World {
                         let name = Name::new(number, 3, name.generation() + 1);
                         (self.ranks[at].name, self.ranks[at].books) = (name, Requester::new(1));
                     }
-                } else if self.has_arrived(name) && self.sampler.one_in(4) {
+                } else if self.has_arrived(name) && self.sampler.below(4) == 0 {
                     let (dead, known, forgotten) = (false, true, false);
                     self.ranks[at].doing = Doing::Gone { dead, known, forgotten };
                 }
@@ -272,7 +256,7 @@ impl World {
             }
             Doing::Asks { cookie, how, cancelled } => {
                 if self.ranks[at].books.completion(cookie) == Some(Completion::Waiting) {
-                    if how == how::WAITS && !cancelled && self.sampler.one_in(10) {
+                    if how == how::WAITS && !cancelled && self.sampler.below(10) == 0 {
                         let encoded = self.ranks[at].books.cancel(0, cookie).unwrap();
                         self.send_home(at, encoded.handler, encoded.words());
                         self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: true };
@@ -314,7 +298,7 @@ impl World {
     }
 
     fn release(&mut self, at: usize, cookie: u64, (position, word): (u64, u64)) {
-        if self.sampler.one_in(4) {
+        if self.sampler.below(4) == 0 {
             let store = atomic_handler(AtomicOp::Max, Width::Word, false);
             self.data = position + 1;
             let data = self.data;
@@ -323,7 +307,7 @@ impl World {
         }
         (self.holder, self.word) = (None, word + 1);
         let successor = self.ranks[at].books.take_successor(cookie, 0, position);
-        let room = !self.sampler.one_in(10);
+        let room = self.sampler.below(10) > 0;
         let mut passed = 0;
         if let Some(successor) =
             successor.filter(|successor| room && !self.is_known_dead(successor.name.rank()))
@@ -350,7 +334,7 @@ impl World {
         let (known, forgotten) = (false, false);
         self.ranks[at].doing = Doing::Gone { dead: true, known, forgotten };
         let Self { queued, sampler, .. } = self;
-        queued.retain(|queued| queued.from != Some(name) || sampler.one_in(2));
+        queued.retain(|queued| queued.from != Some(name) || sampler.below(2) == 0);
     }
 
     /// Announces a rank's end to the others; its home forgets it.
@@ -414,7 +398,7 @@ impl World {
                 0..8 => self.deliver(),
                 8..10 => self.run_interface(),
                 10..12 => self.act_at_home(),
-                12 if self.deaths > 0 && self.sampler.one_in(6) => {
+                12 if self.deaths > 0 && self.sampler.below(6) == 0 => {
                     let at = self.sampler.below(3) as usize;
                     self.die(at);
                 }
