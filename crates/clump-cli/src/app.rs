@@ -13,6 +13,7 @@ use clump_global_apps::histo::command::HistoArgs;
 use clump_global_apps::indexgather::command::IndexgatherArgs;
 use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
 use clump_global_apps::sample::command::SampleArgs;
+use clump_global_apps::{connect, em3d, fft3d, gups, histo, indexgather, radix, sample};
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable_lines;
@@ -190,33 +191,15 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             }
             ended
         }
-        Some(App::Gups { ranks, args }) => {
-            ranks.job(|| clump_global_apps::gups::command::run(args))
-        }
-        Some(App::Histo { ranks, args }) => {
-            ranks.job(|| clump_global_apps::histo::command::run(args))
-        }
-        Some(App::Indexgather { ranks, args }) => {
-            ranks.job(|| clump_global_apps::indexgather::command::run(args))
-        }
-        Some(App::Sample { ranks, args }) => {
-            ranks.job(|| clump_global_apps::sample::command::run(args))
-        }
-        Some(App::Radix { ranks, args }) => {
-            ranks.job(|| clump_global_apps::radix::command::run(args))
-        }
-        Some(App::Radb { ranks, args }) => {
-            ranks.job(|| clump_global_apps::radix::command::run_in_bulk(args))
-        }
-        Some(App::Em3d { ranks, args }) => {
-            ranks.job(|| clump_global_apps::em3d::command::run(args))
-        }
-        Some(App::Connect { ranks, args }) => {
-            ranks.job(|| clump_global_apps::connect::command::run(args))
-        }
-        Some(App::Fft3d { ranks, args }) => {
-            ranks.job(|| clump_global_apps::fft3d::command::run(args))
-        }
+        Some(App::Gups { ranks, args }) => ranks.job(|| gups::command::run(args)),
+        Some(App::Histo { ranks, args }) => ranks.job(|| histo::command::run(args)),
+        Some(App::Indexgather { ranks, args }) => ranks.job(|| indexgather::command::run(args)),
+        Some(App::Sample { ranks, args }) => ranks.job(|| sample::command::run(args)),
+        Some(App::Radix { ranks, args }) => ranks.job(|| radix::command::run(args)),
+        Some(App::Radb { ranks, args }) => ranks.job(|| radix::command::run_in_bulk(args)),
+        Some(App::Em3d { ranks, args }) => ranks.job(|| em3d::command::run(args)),
+        Some(App::Connect { ranks, args }) => ranks.job(|| connect::command::run(args)),
+        Some(App::Fft3d { ranks, args }) => ranks.job(|| fft3d::command::run(args)),
         Some(App::Shared(app)) => app.run(),
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),

@@ -16,6 +16,10 @@ use clump_shared_apps::tsp::command::TspArgs;
 use clump_shared_apps::unstructured::command::UnstructuredArgs;
 use clump_shared_apps::volrend::command::VolrendArgs;
 use clump_shared_apps::water::command::{self as water, WaterArgs, WaterSpatialArgs};
+use clump_shared_apps::{
+    barnes_svm, fft, gauss, jacobi, lu, matmul, ocean, radix_svm, raytrace, tsp, unstructured,
+    volrend,
+};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -145,40 +149,26 @@ impl SharedApp {
     /// Fails if the application does.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Jacobi { ranks, args } => {
-                ranks.job(|| clump_shared_apps::jacobi::command::run(args))
-            }
-            Self::Matmul { ranks, args } => {
-                ranks.job(|| clump_shared_apps::matmul::command::run(args))
-            }
-            Self::Gauss { ranks, args } => {
-                ranks.job(|| clump_shared_apps::gauss::command::run(args))
-            }
-            Self::Lu { ranks, args } => ranks.job(|| clump_shared_apps::lu::command::run(args)),
-            Self::RadixSvm { ranks, args } => {
-                ranks.job(|| clump_shared_apps::radix_svm::command::run(args))
-            }
-            Self::Fft { ranks, args } => ranks.job(|| clump_shared_apps::fft::command::run(args)),
-            Self::Ocean { ranks, args } => {
-                ranks.job(|| clump_shared_apps::ocean::command::run(args))
-            }
+            Self::Jacobi { ranks, args } => ranks.job(|| jacobi::command::run(args)),
+            Self::Matmul { ranks, args } => ranks.job(|| matmul::command::run(args)),
+            Self::Gauss { ranks, args } => ranks.job(|| gauss::command::run(args)),
+            Self::Lu { ranks, args } => ranks.job(|| lu::command::run(args)),
+            Self::RadixSvm { ranks, args } => ranks.job(|| radix_svm::command::run(args)),
+            Self::Fft { ranks, args } => ranks.job(|| fft::command::run(args)),
+            Self::Ocean { ranks, args } => ranks.job(|| ocean::command::run(args)),
             Self::WaterNsq { ranks, args } => ranks.job(|| water::run_by_pairs(args)),
             Self::WaterSpatial { ranks, args } => ranks.job(|| water::run_by_cubes(args)),
             Self::Raytrace { ranks, args } => {
                 check_picture(args.picture.as_deref())?;
-                ranks.job(|| clump_shared_apps::raytrace::command::run(args))
+                ranks.job(|| raytrace::command::run(args))
             }
-            Self::BarnesSvm { ranks, args } => {
-                ranks.job(|| clump_shared_apps::barnes_svm::command::run(args))
-            }
+            Self::BarnesSvm { ranks, args } => ranks.job(|| barnes_svm::command::run(args)),
             Self::Volrend { ranks, args } => {
                 check_picture(args.picture.as_deref())?;
-                ranks.job(|| clump_shared_apps::volrend::command::run(args))
+                ranks.job(|| volrend::command::run(args))
             }
-            Self::Tsp { ranks, args } => ranks.job(|| clump_shared_apps::tsp::command::run(args)),
-            Self::Unstructured { ranks, args } => {
-                ranks.job(|| clump_shared_apps::unstructured::command::run(args))
-            }
+            Self::Tsp { ranks, args } => ranks.job(|| tsp::command::run(args)),
+            Self::Unstructured { ranks, args } => ranks.job(|| unstructured::command::run(args)),
         }
     }
 }
