@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
                                         : clump_team_all_reduce_start(team, wrong ? NULL : from, to, 9, CLUMP_U8, CLUMP_SUM);
         EXPECT((begun == NULL) == wrong);
         if (wrong) EXPECT(clump_error_took_part() == 1);
-        int end = wrong ? 0 : clump_pending_wait(begun);
+        int end = wrong ? 0 : clump_pending_wait(begun, NULL);
         EXPECT(end == 0 || end == CLUMP_ERR_ARGUMENT);
         OK(clump_team_barrier(team));
     }
