@@ -388,7 +388,10 @@ impl EndpointEnvironment<'_> {
         let place = if sending.kind == FrameKind::Long { &place[..] } else { &[] };
         let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
         let Sending { kind, handler, tag, progress, .. } = sending;
-        let Some(route) = self.stack.route_of(flow, *tag) else { return SendResult::Full };
+        let Some(route) = self.stack.route_of(flow, *tag) else {
+            debug_assert!(false, "requests go over open flows");
+            return SendResult::Refused(Reason::EndpointGone);
+        };
         let request = Message::request((*kind, *handler), route, (&words, payload));
         match kind {
             FrameKind::Long => self.stack.request_long(|| now, flow, &request, progress),
