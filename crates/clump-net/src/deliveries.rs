@@ -3,11 +3,10 @@
 
 use crate::batch::Found;
 use crate::endpoint_table::EndpointTable;
-use crate::flow::{Flows, REQUEST_COST};
+use crate::flow::Flows;
 use crate::stats::Stats;
-use clump_wire::OwnedMessage;
 use clump_wire::frame::{Frame, FrameHead, FrameKind};
-use clump_wire::{Original, Reason};
+use clump_wire::{OwnedMessage, Reason};
 use std::collections::VecDeque;
 
 /// Endpoints of one owner.
@@ -165,16 +164,8 @@ impl Delivery<'_> {
     /// Frees the credit of a request that is returned without having been consumed.
     #[inline]
     fn note_returned(&mut self, head: &FrameHead, original: u64, payload: u64) {
-        if head.kind != FrameKind::Returned {
-            return;
-        }
-        let original = Original::unpack(original);
-        let unconsumed = !original.was_consumed();
-        if unconsumed
-            && !original.reply
-            && let Some(flow) = self.flows.between(head.route.to, head.route.from)
-        {
-            flow.refund(REQUEST_COST + payload);
+        if head.kind == FrameKind::Returned {
+            self.flows.on_returned(head.route, original, payload as usize);
         }
     }
 }

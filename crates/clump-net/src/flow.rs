@@ -5,8 +5,8 @@
 //! messages from that peer. Counts are cumulative, so reports may arrive late, in any order, or not
 //! at all.
 
-use clump_wire::Message;
 use clump_wire::frame::Route;
+use clump_wire::{Message, Original};
 use std::collections::HashMap;
 
 /// Bytes that a request costs besides its payload.
@@ -136,6 +136,19 @@ impl Flows {
     pub fn between(&mut self, from: u64, to: u64) -> Option<&mut Flow> {
         let at = *self.by_names.get(&(from, to))?;
         self.get_mut(FlowId(at))
+    }
+
+    /// Takes note of a message that comes back over `route` from its target: a request that was not
+    /// consumed there frees its credit. `first`: its first word, which says what it was.
+    #[inline]
+    pub fn on_returned(&mut self, route: Route, first: u64, payload: usize) {
+        let original = Original::unpack(first);
+        if !original.was_consumed()
+            && !original.reply
+            && let Some(flow) = self.between(route.to, route.from)
+        {
+            flow.refund(REQUEST_COST + payload as u64);
+        }
     }
 
     /// Iterates over all flows towards a peer.

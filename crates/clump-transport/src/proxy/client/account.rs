@@ -4,9 +4,8 @@
 use super::{Inner, ProxyClient};
 use crate::peers;
 use crate::transport::Accept;
-use clump_net::REQUEST_COST;
+use clump_wire::OwnedMessage;
 use clump_wire::frame::FrameKind;
-use clump_wire::{Original, OwnedMessage};
 
 /// Interval between two checks of flows to a rank that is gone.
 const ASK_AGAIN_NS: u64 = 2_000_000;
@@ -24,13 +23,8 @@ impl ProxyClient {
                 Accept::Done
             }
             FrameKind::Returned => {
-                let original = Original::unpack(queued.words.first().copied().unwrap_or(0));
-                if !original.was_consumed()
-                    && !original.reply
-                    && let Some(flow) = self.inner().flows.between(back.0, back.1)
-                {
-                    flow.refund(REQUEST_COST + queued.payload.len() as u64);
-                }
+                let first = queued.words.first().copied().unwrap_or(0);
+                self.inner().flows.on_returned(queued.route, first, queued.payload.len());
                 Accept::Handle
             }
             _ => Accept::Handle,
