@@ -274,9 +274,7 @@ mod tests {
         assert_eq!(placed.bound.len(), 1);
 
         process::signal(child.pid, clump_os::signal::KILL).unwrap();
-        while process::changed().is_ok_and(|news| news == process::ChildEvents::Nothing) {
-            clump_os::clock::yield_now();
-        }
+        process::wait_for(child.pid).unwrap();
         placed.handle_timeout(1 << 40);
         assert_eq!(placed.next_deadline_ns(), None, "nobody looks at a rank that is gone");
     }

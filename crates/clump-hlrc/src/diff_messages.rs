@@ -2,7 +2,7 @@
 
 use crate::config::DiffTransfer;
 use crate::diff::Diff;
-use crate::message::{DiffHeader, Message, PageDiff, WrittenPage};
+use crate::message::{DiffHeader, NodeMessage, PageDiff, WrittenPage};
 
 /// Bytes of a diff beside its payload, at most: five numbers.
 const MAX_FRAME: usize = 25;
@@ -15,7 +15,7 @@ impl DiffTransfer {
         max_bytes: usize,
         header: &DiffHeader,
         diffs: impl IntoIterator<Item = (WrittenPage, Diff)>,
-    ) -> Vec<Message<Vec<u8>>> {
+    ) -> Vec<NodeMessage<Vec<u8>>> {
         let mut messages: Vec<Vec<PageDiff<Vec<u8>>>> = Vec::new();
         let mut left = 0;
         for (of, diff) in diffs {
@@ -40,6 +40,6 @@ impl DiffTransfer {
             }
         }
         debug_assert!(self == Self::Home || messages.iter().all(|diffs| diffs.len() == 1));
-        messages.into_iter().map(|diffs| Message::Diffs(header.clone(), diffs)).collect()
+        messages.into_iter().map(|diffs| NodeMessage::Diffs(header.clone(), diffs)).collect()
     }
 }

@@ -55,7 +55,7 @@ pub use interval::Interval;
 pub use lock_home::{LockHome, LockOrder};
 pub use lock_token::{LockToken, TokenStep};
 pub use message::{
-    Action, DiffHeader, Message, PageAccess, PageDiff, RangeRule, RankWait, WrittenPage,
+    Action, DiffHeader, NodeMessage, PageAccess, PageDiff, RangeRule, RankWait, WrittenPage,
 };
 pub use message_format::MessageLimits;
 pub use node::{NodeState, OpenPage};

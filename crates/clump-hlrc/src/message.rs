@@ -43,7 +43,7 @@ pub struct PageDiff<P> {
 
 /// Message from one node to another; `P` holds bytes of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Message<P> {
+pub enum NodeMessage<P> {
     /// Write notices.
     Notices(Interval),
     /// Request for the notices of the receiver's own intervals behind `after`, up to `until`.
@@ -170,7 +170,7 @@ pub enum Message<P> {
         /// Their rule.
         rule: RangeRule,
     },
-    /// Answer to [`Message::Place`]: the sender knows the rule.
+    /// Answer to [`NodeMessage::Place`]: the sender knows the rule.
     Placed {
         /// First page of the range.
         first: u32,
@@ -218,7 +218,7 @@ pub enum Action<P> {
         /// Node that gets it.
         to: u16,
         /// The message.
-        message: Message<P>,
+        message: NodeMessage<P>,
     },
     /// Compares pages with their twins, makes the twins equal to the pages, and sends the
     /// differences as [`crate::DiffTransfer::messages`] makes them, also those that are empty.
@@ -230,7 +230,7 @@ pub enum Action<P> {
         /// The pages.
         pages: Vec<WrittenPage>,
     },
-    /// Sends the bytes of a home page as [`Message::Page`].
+    /// Sends the bytes of a home page as [`NodeMessage::Page`].
     SendPage {
         /// Node that asked.
         to: u16,

@@ -1,7 +1,7 @@
 //! Messages as bytes, for drivers that send them as such.
 
 use crate::interval::Interval;
-use crate::message::{DiffHeader, Message, PageDiff, RangeRule, WrittenPage};
+use crate::message::{DiffHeader, NodeMessage, PageDiff, RangeRule, WrittenPage};
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
 use crate::varint::{ByteReader, DecodeError, push_u32};
@@ -65,7 +65,7 @@ impl RangeRule {
     }
 }
 
-impl Message<Vec<u8>> {
+impl NodeMessage<Vec<u8>> {
     /// Appends the message: its kind, its numbers, and bytes of pages at the end.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let before = out.len();
@@ -226,8 +226,8 @@ impl Message<Vec<u8>> {
         }
     }
 
-    /// Reads a message that [`Message::encode`] wrote, of a job with these limits. Bytes of pages
-    /// are not looked at.
+    /// Reads a message that [`NodeMessage::encode`] wrote, of a job with these limits. Bytes of
+    /// pages are not looked at.
     ///
     /// # Errors
     /// Fails if the bytes are no such message, or there are more of them.
@@ -238,7 +238,7 @@ impl Message<Vec<u8>> {
             kind @ 7..=10 => fields.lock_message(kind)?,
             kind @ 11..=15 => fields.group_message(kind)?,
             16 => fields.place_message()?,
-            17 => Message::Placed { first: fields.page()? },
+            17 => NodeMessage::Placed { first: fields.page()? },
             _ => return Err(DecodeError::OutOfRange),
         };
         if fields.from.remaining() > 0 {
@@ -347,70 +347,72 @@ impl Fields<'_> {
         Ok(diffs)
     }
 
-    fn page_message(&mut self, kind: u8) -> Result<Message<Vec<u8>>, DecodeError> {
+    fn page_message(&mut self, kind: u8) -> Result<NodeMessage<Vec<u8>>, DecodeError> {
         debug_assert!(kind <= 6, "notices, pages and the directory");
         debug_assert!(self.limits.pages > 0, "there are pages");
         let nodes = usize::from(self.limits.nodes);
         match kind {
-            0 => Interval::decode(nodes, self.limits.pages, &mut self.from).map(Message::Notices),
+            0 => {
+                Interval::decode(nodes, self.limits.pages, &mut self.from).map(NodeMessage::Notices)
+            }
             1 => {
                 let (after, until) = (self.number()?, self.number()?);
                 if after >= until {
                     return Err(DecodeError::Unordered);
                 }
-                Ok(Message::PullNotices { after, until })
+                Ok(NodeMessage::PullNotices { after, until })
             }
             2 => {
                 let writer = self.node()?;
                 let (interval, epoch, time) = (self.number()?, self.number()?, self.time()?);
                 let diffs = self.diffs(interval)?;
-                Ok(Message::Diffs(DiffHeader { writer, interval, epoch, time }, diffs))
+                Ok(NodeMessage::Diffs(DiffHeader { writer, interval, epoch, time }, diffs))
             }
             3 => {
                 let moving = self.truth()?;
-                Ok(Message::Fetch { page: self.page()?, required: self.version()?, moving })
+                Ok(NodeMessage::Fetch { page: self.page()?, required: self.version()?, moving })
             }
             4 => {
                 let (page, version, time) = (self.page()?, self.version()?, self.time()?);
-                Ok(Message::Page { page, version, time, payload: self.rest()? })
+                Ok(NodeMessage::Page { page, version, time, payload: self.rest()? })
             }
             5 => {
                 let claim = self.truth()?;
-                Ok(Message::AskHome { page: self.page()?, claim })
+                Ok(NodeMessage::AskHome { page: self.page()?, claim })
             }
             _ => {
                 let known = self.truth()?;
                 let (page, home) = (self.page()?, self.node()?);
-                Ok(Message::HomeIs { page, home: known.then_some(home) })
+                Ok(NodeMessage::HomeIs { page, home: known.then_some(home) })
             }
         }
     }
 
-    fn lock_message(&mut self, kind: u8) -> Result<Message<Vec<u8>>, DecodeError> {
+    fn lock_message(&mut self, kind: u8) -> Result<NodeMessage<Vec<u8>>, DecodeError> {
         debug_assert!((7..=10).contains(&kind), "locks");
         let again = if kind == 10 { self.truth()? } else { false };
         let lock = self.long()?;
         debug_assert!(!again || kind == 10, "only a return asks again");
         Ok(match kind {
-            7 => Message::RequestLock { lock },
-            8 => Message::GrantLock { lock, grant: self.number()?, time: self.time()? },
-            9 => Message::RecallLock { lock, grant: self.number()? },
-            _ => Message::ReturnLock { lock, time: self.time()?, again },
+            7 => NodeMessage::RequestLock { lock },
+            8 => NodeMessage::GrantLock { lock, grant: self.number()?, time: self.time()? },
+            9 => NodeMessage::RecallLock { lock, grant: self.number()? },
+            _ => NodeMessage::ReturnLock { lock, time: self.time()?, again },
         })
     }
 
-    fn place_message(&mut self) -> Result<Message<Vec<u8>>, DecodeError> {
+    fn place_message(&mut self) -> Result<NodeMessage<Vec<u8>>, DecodeError> {
         let (first, pages) = (self.page()?, self.number()?);
         let end = first.checked_add(pages).filter(|&end| end <= self.limits.pages);
         let rule = RangeRule::of_number(self.number()?, self.limits.nodes);
         debug_assert!(first < self.limits.pages, "the range begins at a page");
         match (end, rule) {
-            (Some(_), Some(rule)) if pages > 0 => Ok(Message::Place { first, pages, rule }),
+            (Some(_), Some(rule)) if pages > 0 => Ok(NodeMessage::Place { first, pages, rule }),
             _ => Err(DecodeError::OutOfRange),
         }
     }
 
-    fn group_message(&mut self, kind: u8) -> Result<Message<Vec<u8>>, DecodeError> {
+    fn group_message(&mut self, kind: u8) -> Result<NodeMessage<Vec<u8>>, DecodeError> {
         debug_assert!((11..=15).contains(&kind), "barriers and flags");
         let everybody = if kind == 12 { self.truth()? } else { false };
         let id = self.long()?;
@@ -422,15 +424,15 @@ impl Fields<'_> {
                     return Err(DecodeError::OutOfRange);
                 }
                 let (time, moves) = (self.time()?, self.moves()?);
-                Message::Arrive { barrier: id, count, members, time, moves }
+                NodeMessage::Arrive { barrier: id, count, members, time, moves }
             }
             12 => {
                 let (time, moves) = (self.time()?, self.moves()?);
-                Message::Depart { barrier: id, everybody, time, moves }
+                NodeMessage::Depart { barrier: id, everybody, time, moves }
             }
-            13 => Message::SetFlag { flag: id, value: self.long()?, time: self.time()? },
-            14 => Message::AwaitFlag { flag: id, at_least: self.long()?, rank: self.rank()? },
-            _ => Message::FlagReached {
+            13 => NodeMessage::SetFlag { flag: id, value: self.long()?, time: self.time()? },
+            14 => NodeMessage::AwaitFlag { flag: id, at_least: self.long()?, rank: self.rank()? },
+            _ => NodeMessage::FlagReached {
                 flag: id,
                 at_least: self.long()?,
                 rank: self.rank()?,

@@ -24,7 +24,7 @@ use crate::flag_home::FlagHome;
 use crate::home_page::HomePage;
 use crate::lock_home::LockHome;
 use crate::lock_token::LockToken;
-use crate::message::{Action, DiffHeader, Message, PageAccess, PageDiff, RankWait};
+use crate::message::{Action, DiffHeader, NodeMessage, PageAccess, PageDiff, RankWait};
 use crate::notice_log::NoticeLog;
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
@@ -98,7 +98,7 @@ pub struct NodeState<P> {
     claims: BTreeMap<u32, u16>,
     questions: BTreeMap<u32, HomeQuestion>,
     /// Messages for a home that this node is about to become.
-    early: Vec<(u16, Message<P>)>,
+    early: Vec<(u16, NodeMessage<P>)>,
     pending: Vec<Pending<P>>,
     handover: Handover,
     lock_homes: BTreeMap<u64, LockHome>,
@@ -110,7 +110,7 @@ pub struct NodeState<P> {
     placing: BTreeMap<u32, (u16, u16)>,
     /// Pages that ranks may fetch by themselves now, or no longer.
     changed: Vec<Range<u32>>,
-    loopback: VecDeque<Message<P>>,
+    loopback: VecDeque<NodeMessage<P>>,
     actions: VecDeque<Action<P>>,
 }
 
@@ -180,7 +180,7 @@ impl<P> NodeState<P> {
     }
 
     /// Handles a message of node `from`.
-    pub fn handle_message(&mut self, from: u16, message: Message<P>) {
+    pub fn handle_message(&mut self, from: u16, message: NodeMessage<P>) {
         debug_assert!(from < self.config.nodes, "the sender is one of the job's nodes");
         debug_assert!(self.loopback.is_empty(), "events are complete before the next");
         self.dispatch(from, message);
@@ -197,38 +197,38 @@ impl<P> NodeState<P> {
     }
 
     /// Hands a message to the part that it concerns.
-    fn dispatch(&mut self, from: u16, message: Message<P>) {
+    fn dispatch(&mut self, from: u16, message: NodeMessage<P>) {
         match message {
-            Message::Notices(interval) => self.on_notices(interval),
-            Message::PullNotices { after, until } => self.on_pull(from, after, until),
-            Message::Diffs(header, diffs) => self.on_diffs(from, &header, diffs),
-            Message::Fetch { page, required, moving } => {
+            NodeMessage::Notices(interval) => self.on_notices(interval),
+            NodeMessage::PullNotices { after, until } => self.on_pull(from, after, until),
+            NodeMessage::Diffs(header, diffs) => self.on_diffs(from, &header, diffs),
+            NodeMessage::Fetch { page, required, moving } => {
                 self.on_fetch(from, page, required, moving);
             }
-            Message::Page { page, version, time, payload } => {
+            NodeMessage::Page { page, version, time, payload } => {
                 self.wait_for_notices(Pending::Page { page, version, time, payload });
             }
-            Message::AskHome { page, claim } => self.on_ask_home(from, page, claim),
-            Message::HomeIs { page, home } => self.on_home_is(page, home),
-            Message::RequestLock { lock } => self.on_lock_request(from, lock),
-            Message::GrantLock { lock, grant, time } => self.on_lock_grant(lock, grant, &time),
-            Message::RecallLock { lock, grant } => self.on_lock_recall(lock, grant),
-            Message::ReturnLock { lock, time, again } => {
+            NodeMessage::AskHome { page, claim } => self.on_ask_home(from, page, claim),
+            NodeMessage::HomeIs { page, home } => self.on_home_is(page, home),
+            NodeMessage::RequestLock { lock } => self.on_lock_request(from, lock),
+            NodeMessage::GrantLock { lock, grant, time } => self.on_lock_grant(lock, grant, &time),
+            NodeMessage::RecallLock { lock, grant } => self.on_lock_recall(lock, grant),
+            NodeMessage::ReturnLock { lock, time, again } => {
                 self.on_lock_return(from, lock, &time, again);
             }
-            Message::Arrive { barrier, count, members, time, moves } => {
+            NodeMessage::Arrive { barrier, count, members, time, moves } => {
                 self.on_arrive(from, barrier, (count, members), &time, &moves);
             }
-            Message::Depart { barrier, everybody, time, moves } => {
+            NodeMessage::Depart { barrier, everybody, time, moves } => {
                 self.on_depart(barrier, everybody, time, moves);
             }
-            Message::SetFlag { flag, value, time } => self.on_set_flag(flag, value, &time),
-            Message::AwaitFlag { flag, at_least, rank } => {
+            NodeMessage::SetFlag { flag, value, time } => self.on_set_flag(flag, value, &time),
+            NodeMessage::AwaitFlag { flag, at_least, rank } => {
                 self.on_await_flag(from, flag, at_least, rank);
             }
-            Message::Place { first, pages, rule } => self.on_place(from, first, pages, rule),
-            Message::Placed { first } => self.on_placed(first),
-            Message::FlagReached { flag, at_least, rank, time } => {
+            NodeMessage::Place { first, pages, rule } => self.on_place(from, first, pages, rule),
+            NodeMessage::Placed { first } => self.on_placed(first),
+            NodeMessage::FlagReached { flag, at_least, rank, time } => {
                 let wait = RankWait::Flag(flag, at_least);
                 self.wait_for_notices(Pending::Acquire { rank, wait, time });
             }
@@ -236,7 +236,7 @@ impl<P> NodeState<P> {
     }
 
     /// Sends a message, also to this node.
-    fn send(&mut self, to: u16, message: Message<P>) {
+    fn send(&mut self, to: u16, message: NodeMessage<P>) {
         debug_assert!(to < self.config.nodes, "the receiver is one of the job's nodes");
         if to == self.config.node {
             self.loopback.push_back(message);

@@ -1,7 +1,7 @@
 //! Diffs and merges against brute force.
 
 use clump_hlrc::{
-    ByteReader, Diff, DiffHeader, DiffTransfer, Message, VectorTime, WrittenPage, merge,
+    ByteReader, Diff, DiffHeader, DiffTransfer, NodeMessage, VectorTime, WrittenPage, merge,
 };
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ fn sent(transfer: DiffTransfer, max_bytes: usize) -> Vec<Vec<(u32, u32, u32)>> {
     });
     let mut all = Vec::new();
     for message in transfer.messages(max_bytes, &header, diffs) {
-        let Message::Diffs(found, diffs) = message else { continue };
+        let NodeMessage::Diffs(found, diffs) = message else { continue };
         assert_eq!(found, header);
         all.push(diffs.iter().map(|diff| (diff.of.page, diff.part, diff.parts)).collect());
     }

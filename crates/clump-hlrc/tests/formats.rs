@@ -1,7 +1,7 @@
 //! Formats: what is written is read, and any bytes are read without harm.
 
 use clump_hlrc::{
-    ByteReader, DecodeError, Diff, Interval, Message, MessageLimits, NoticeLog, PageVersion,
+    ByteReader, DecodeError, Diff, Interval, MessageLimits, NodeMessage, NoticeLog, PageVersion,
     Placement, VectorTime, WriterTally, push_u32,
 };
 use proptest::prelude::*;
@@ -80,12 +80,12 @@ proptest! {
         let _ = PageVersion::decode(NODES, &mut ByteReader::new(&bytes));
         let limits = MessageLimits { nodes: NODES as u16, ranks: 3, pages: 100 };
         for kind in 0..=18 {
-            let message = Message::decode(&limits, &[&[kind], &bytes[..]].concat());
+            let message = NodeMessage::decode(&limits, &[&[kind], &bytes[..]].concat());
             prop_assert!(kind < 18 || message.is_err());
             if let Ok(message) = message {
                 let mut again = Vec::new();
                 message.encode(&mut again);
-                prop_assert_eq!(Message::decode(&limits, &again), Ok(message));
+                prop_assert_eq!(NodeMessage::decode(&limits, &again), Ok(message));
             }
         }
     }

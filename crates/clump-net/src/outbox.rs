@@ -6,6 +6,7 @@
 mod buffer_memory;
 mod buffer_pool;
 mod control_unit;
+mod flush_policy;
 mod in_flight;
 mod layout;
 mod long_messages;
@@ -23,6 +24,7 @@ use clump_proto::Waiting;
 use clump_wire::OwnedMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, Frames};
 use control_unit::ControlUnit;
+pub(crate) use flush_policy::FlushPolicy;
 use in_flight::InFlightUnits;
 use layout::MIN_FRAGMENT;
 use long_messages::LongMessages;
@@ -38,17 +40,6 @@ use waiting_units::WaitingUnits;
 /// Bytes of units from which on one call of the driver costs much less per unit than a call for
 /// each.
 const MAX_BATCH: usize = 16 << 10;
-
-/// Part of the waiting units that is sent now; the rest waits for more messages to share packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FlushPolicy {
-    /// All of it.
-    Any,
-    /// Only whole units.
-    Whole,
-    /// Nothing, unless there are many whole units.
-    Batch,
-}
 
 /// Outgoing units of one peer: waiting, and in flight.
 #[derive(Debug)]

@@ -219,7 +219,7 @@ fn pids() -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{ChildEvent, ChildEvents, Exit, Program, own_pid};
+    use crate::process::own_pid;
 
     #[test]
     fn a_library_that_is_mapped_is_found_by_the_beginning_of_its_name() {
@@ -303,64 +303,5 @@ mod tests {
         let mapped = crate::map::Mapping::shared(&memory, 0, 4096).unwrap();
         assert_eq!(maps_memory(own.pid, "clump-procfs-test"), Some(true));
         drop((mapped, memory));
-    }
-
-    /// Programs whose names are text, half a character at the end, and Latin-1 with the bytes that
-    /// the format uses.
-    fn sleepers(folder: &Path) -> [OsString; 3] {
-        let names: [&[u8]; 3] =
-            [b"sleep", "berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"\xe4) S 1\n (b"];
-        names.map(|name| {
-            let to = folder.join(OsStr::from_bytes(name));
-            fs::copy("/bin/sleep", &to).unwrap();
-            to.into_os_string()
-        })
-    }
-
-    /// The only test of this crate that has children: [`process::changed`] takes any.
-    #[test]
-    fn children_and_theirs_are_found_and_killed_whatever_their_names() {
-        process::adopt_orphans().unwrap();
-        let mark = format!("{}", process::random().unwrap());
-        let folder = std::env::temp_dir().join(format!("clump-procfs-{mark}"));
-        fs::create_dir(&folder).unwrap();
-        let mut started = Vec::new();
-        for sleeper in sleepers(&folder) {
-            let script = "setsid \"$0\" 1000 & exec \"$0\" 1000";
-            let mut program = Program::new("sh", ["-c".into(), script.into(), sleeper]);
-            program.variable("CLUMP_TEST_MARK", &mark);
-            started.push(process::start(&program).unwrap().pid);
-        }
-        let named = |p: &Process| p.name != "sh" && p.name != "setsid";
-        let deadline = crate::clock::now_ns() + 20_000_000_000;
-        while descendants(own_pid()).iter().filter(|p| named(p)).count() < 2 * started.len() {
-            assert!(crate::clock::now_ns() < deadline, "sleeping: {:?}", descendants(own_pid()));
-            crate::clock::yield_now();
-        }
-        assert_eq!(with_variable("CLUMP_TEST_MARK", &mark).len(), 2 * started.len());
-        for &pid in &started {
-            process::signal_group(pid, crate::signal::KILL).unwrap();
-        }
-        let mut ended = Vec::new();
-        loop {
-            match process::changed().unwrap() {
-                ChildEvents::Of(pid, change) => ended.push((pid, change)),
-                ChildEvents::Childless => break,
-                ChildEvents::Nothing => {
-                    for process in descendants(own_pid()) {
-                        process.kill().unwrap();
-                    }
-                    crate::clock::yield_now();
-                }
-            }
-            assert!(crate::clock::now_ns() < deadline, "all gone: {ended:?}");
-        }
-        for pid in started {
-            assert!(ended.contains(&(pid, ChildEvent::Ended(Exit::Signal(9)))), "{ended:?}");
-        }
-        assert!(with_variable("CLUMP_TEST_MARK", &mark).is_empty());
-        let missing = process::start(&Program::new("/nonexistent/program", [])).unwrap_err();
-        assert_eq!(missing.errno, rustix::io::Errno::NOENT);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

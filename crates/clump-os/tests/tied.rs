@@ -1,5 +1,4 @@
-//! Programs that end with the process that started them. Apart from the crate's other tests, of
-//! which one waits for any child.
+//! Programs that end with the process that started them.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_os::bound_child::BoundChild;

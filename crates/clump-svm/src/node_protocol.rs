@@ -21,7 +21,7 @@ use crate::sent_counts::SentCounts;
 use crate::settings::{ProtocolSettings, place_rule};
 use crate::woken_counts::WokenCounts;
 use clump_hlrc::{
-    Action, Config, Message, MessageLimits, NodeState, PageAccess, Placement, PlacementTable,
+    Action, Config, MessageLimits, NodeMessage, NodeState, PageAccess, Placement, PlacementTable,
     RankWait, TwinTime, VectorTime,
 };
 use clump_rma::SegmentName;
@@ -346,7 +346,7 @@ impl NodeProtocol {
         from: u16,
         bytes: &[u8],
         context: &mut dyn NodeRegions,
-    ) -> Option<Message<Vec<u8>>> {
+    ) -> Option<NodeMessage<Vec<u8>>> {
         let cells = self.control(context)?;
         let Some((settings, _)) = &self.state else {
             debug_assert!(false, "ranks meet before they use the heap");
@@ -354,7 +354,7 @@ impl NodeProtocol {
         };
         let nodes = self.place.nodes;
         let limits = MessageLimits { nodes, ranks: u16::MAX, pages: settings.pages };
-        let Ok(message) = Message::decode(&limits, bytes) else {
+        let Ok(message) = NodeMessage::decode(&limits, bytes) else {
             self.give_up(result::BAD_MESSAGE, &cells);
             return None;
         };
@@ -371,7 +371,7 @@ impl NodeProtocol {
     pub(crate) fn execute_woken(
         &mut self,
         from: u16,
-        message: Message<Vec<u8>>,
+        message: NodeMessage<Vec<u8>>,
         context: &mut dyn NodeRegions,
     ) {
         if let (Some(cells), Some(kind)) = (self.control(context), RequestKind::of(&message)) {
@@ -381,7 +381,7 @@ impl NodeProtocol {
     }
 
     /// Hands a message to the state.
-    fn execute(&mut self, from: u16, message: Message<Vec<u8>>, context: &mut dyn NodeRegions) {
+    fn execute(&mut self, from: u16, message: NodeMessage<Vec<u8>>, context: &mut dyn NodeRegions) {
         let Some(cells) = self.control(context) else { return };
         self.run_event(context, &cells, |own, context| {
             if let Some((_, state)) = own.state.as_mut().filter(|_| own.broken.is_none()) {
@@ -421,7 +421,7 @@ impl NodeProtocol {
             }
             Action::SendPage { to, page, version, time } => {
                 let payload = self.pages.page(context, page)?;
-                self.send(to, &Message::Page { page, version, time, payload });
+                self.send(to, &NodeMessage::Page { page, version, time, payload });
             }
             Action::MakeTwin { page } => self.pages.make_twin(context, page)?,
             Action::DropTwin { page } => self.pages.drop_twin(page),
@@ -450,13 +450,13 @@ impl NodeProtocol {
         Ok(())
     }
 
-    fn send(&mut self, to: u16, message: &Message<Vec<u8>>) {
+    fn send(&mut self, to: u16, message: &NodeMessage<Vec<u8>>) {
         debug_assert_ne!(to, self.place.node, "the state hands itself what it sends itself");
         let mut bytes = Vec::with_capacity(ENCODED_BYTES);
         message.encode(&mut bytes);
         self.outgoing.push_back((to, bytes));
         self.sent.all += 1;
-        self.sent.diffs += u64::from(matches!(message, Message::Diffs(..)));
+        self.sent.diffs += u64::from(matches!(message, NodeMessage::Diffs(..)));
     }
 
     /// Gives a rank the right on a page that it waits for.

@@ -43,7 +43,7 @@ mod tests {
     use crate::settings::ProtocolSettings;
     use clump_boot::Config as UserSettings;
     use clump_hlrc::{
-        Action, Config, Consistency, Diff, DiffHeader, FetchRule, Interval, Message,
+        Action, Config, Consistency, Diff, DiffHeader, FetchRule, Interval, NodeMessage,
         NoticeTransfer, PageDiff, PageVersion, Placement, TwinTime, VectorTime, WrittenPage,
     };
 
@@ -75,13 +75,15 @@ mod tests {
         state.handle_fault(0, 5, PageAccess::Read);
         let (version, time) = (PageVersion::default(), VectorTime::zero(2));
         let payload = Vec::new();
-        state.handle_message(1, Message::Page { page: 5, version, time, payload });
+        state.handle_message(1, NodeMessage::Page { page: 5, version, time, payload });
         assert_eq!(state.access(0, 5), Some(PageAccess::Read));
         // What node 1 has written to page 6, at home here, depends on what it wrote to page 5.
         for (number, page) in [(1, 5), (2, 6)] {
             let pages = Box::new([page]);
-            state
-                .handle_message(1, Message::Notices(Interval { node: 1, number, epoch: 0, pages }));
+            state.handle_message(
+                1,
+                NodeMessage::Notices(Interval { node: 1, number, epoch: 0, pages }),
+            );
         }
         let mut time = VectorTime::zero(2);
         time.raise(1, 2);
@@ -90,14 +92,14 @@ mod tests {
         let of = WrittenPage { page: 6, after: 0 };
         let diff = PageDiff { of, part: 0, parts: 1, payload };
         let header = DiffHeader { writer: 1, interval: 2, epoch: 0, time };
-        state.handle_message(1, Message::Diffs(header, vec![diff]));
+        state.handle_message(1, NodeMessage::Diffs(header, vec![diff]));
         while state.poll_action().is_some() {}
         local.ahead.on_fault(4);
         handle((&settings, &mut state), &mut local, (0, 5, PageAccess::Read));
         assert_eq!(state.access(0, 6), Some(PageAccess::Read), "it was asked for ahead");
         assert_eq!(state.access(0, 5), None, "it has to be fetched");
         let fetches = |action: Action<_>| {
-            matches!(action, Action::Send { message: Message::Fetch { page: 5, .. }, .. })
+            matches!(action, Action::Send { message: NodeMessage::Fetch { page: 5, .. }, .. })
         };
         assert!(std::iter::from_fn(|| state.poll_action()).any(fetches));
     }

@@ -5,7 +5,7 @@
 //! wake nobody at any step: the rank waits for them.
 
 use clump_boot::SvmProtocol;
-use clump_hlrc::{FetchRule, Message, NoticeTransfer};
+use clump_hlrc::{FetchRule, NodeMessage, NoticeTransfer};
 
 /// Requests of other nodes, by what the ladder changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,25 +26,25 @@ pub(crate) const REQUEST_KINDS: [RequestKind; 4] =
 
 impl RequestKind {
     /// Returns the kind of a message; none of one that answers a request of this node.
-    pub(crate) fn of<P>(message: &Message<P>) -> Option<Self> {
+    pub(crate) fn of<P>(message: &NodeMessage<P>) -> Option<Self> {
         match message {
-            Message::PullNotices { .. } | Message::Arrive { .. } | Message::Place { .. } => {
-                Some(Self::Notice)
-            }
-            Message::Fetch { .. } | Message::AskHome { .. } => Some(Self::Fetch),
-            Message::Diffs(..) => Some(Self::Diff),
-            Message::RequestLock { .. }
-            | Message::RecallLock { .. }
-            | Message::ReturnLock { .. }
-            | Message::SetFlag { .. }
-            | Message::AwaitFlag { .. } => Some(Self::Lock),
-            Message::Notices(_)
-            | Message::Page { .. }
-            | Message::HomeIs { .. }
-            | Message::GrantLock { .. }
-            | Message::Depart { .. }
-            | Message::FlagReached { .. }
-            | Message::Placed { .. } => None,
+            NodeMessage::PullNotices { .. }
+            | NodeMessage::Arrive { .. }
+            | NodeMessage::Place { .. } => Some(Self::Notice),
+            NodeMessage::Fetch { .. } | NodeMessage::AskHome { .. } => Some(Self::Fetch),
+            NodeMessage::Diffs(..) => Some(Self::Diff),
+            NodeMessage::RequestLock { .. }
+            | NodeMessage::RecallLock { .. }
+            | NodeMessage::ReturnLock { .. }
+            | NodeMessage::SetFlag { .. }
+            | NodeMessage::AwaitFlag { .. } => Some(Self::Lock),
+            NodeMessage::Notices(_)
+            | NodeMessage::Page { .. }
+            | NodeMessage::HomeIs { .. }
+            | NodeMessage::GrantLock { .. }
+            | NodeMessage::Depart { .. }
+            | NodeMessage::FlagReached { .. }
+            | NodeMessage::Placed { .. } => None,
         }
     }
 }
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn what_a_rank_waits_for_wakes_nobody() {
         let time = clump_hlrc::VectorTime::zero(2);
-        let grant = Message::<()>::GrantLock { lock: 1, grant: 1, time: time.clone() };
+        let grant = NodeMessage::<()>::GrantLock { lock: 1, grant: 1, time: time.clone() };
         assert_eq!(RequestKind::of(&grant), None);
-        let recall = Message::<()>::RecallLock { lock: 1, grant: 1 };
+        let recall = NodeMessage::<()>::RecallLock { lock: 1, grant: 1 };
         assert_eq!(RequestKind::of(&recall), Some(RequestKind::Lock));
         let arrival =
-            Message::<()>::Arrive { barrier: 0, count: 1, members: 2, time, moves: Vec::new() };
+            NodeMessage::<()>::Arrive { barrier: 0, count: 1, members: 2, time, moves: Vec::new() };
         assert_eq!(RequestKind::of(&arrival), Some(RequestKind::Notice));
     }
 }

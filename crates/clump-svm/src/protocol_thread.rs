@@ -2,7 +2,7 @@
 //! protocol process of paper 003 (section 2) is until an interrupt schedules it.
 
 use crate::node_protocol::NodeProtocol;
-use clump_hlrc::Message;
+use clump_hlrc::NodeMessage;
 use clump_os::{OsError, process, thread};
 use clump_rma::NodeSegments;
 use clump_shm::node::NodeMemory;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// Request of a node that waits for the thread.
-type Waiting = (u16, Message<Vec<u8>>);
+type Waiting = (u16, NodeMessage<Vec<u8>>);
 
 /// Requests on their way to the thread.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl ProtocolThread {
     }
 
     /// Leaves a request for the thread, and wakes it.
-    pub(crate) fn hand_over(&self, from: u16, message: Message<Vec<u8>>) {
+    pub(crate) fn hand_over(&self, from: u16, message: NodeMessage<Vec<u8>>) {
         locked(&self.queue).waiting.push_back((from, message));
         self.queue.1.notify_one();
     }

@@ -3,7 +3,7 @@
 use crate::cached_page::CachedPage;
 use crate::config::{Consistency, NoticeTransfer};
 use crate::interval::Interval;
-use crate::message::{Action, Message};
+use crate::message::{Action, NodeMessage};
 use crate::node::{NodeState, Pending};
 use crate::vector_time::VectorTime;
 
@@ -42,7 +42,7 @@ impl<P> NodeState<P> {
             if until > after {
                 debug_assert_ne!(node, self.config.node, "own intervals are known");
                 self.pulled.raise(node, until);
-                self.send(node, Message::PullNotices { after, until });
+                self.send(node, NodeMessage::PullNotices { after, until });
             }
         }
         debug_assert!({
@@ -62,7 +62,7 @@ impl<P> NodeState<P> {
         debug_assert!(kept.iter().all(|interval| interval.number > after), "what is asked for");
         debug_assert!(from != node, "a node knows its own");
         for interval in kept {
-            self.send(from, Message::Notices(interval));
+            self.send(from, NodeMessage::Notices(interval));
         }
     }
 
@@ -236,7 +236,7 @@ impl<P> NodeState<P> {
         debug_assert!(own.is_empty() || self.config.notices == NoticeTransfer::Pull);
         for interval in own {
             for to in (0..self.config.nodes).filter(|&to| to != node) {
-                self.send(to, Message::Notices(interval.clone()));
+                self.send(to, NodeMessage::Notices(interval.clone()));
             }
         }
         self.log.discard(node, closed);

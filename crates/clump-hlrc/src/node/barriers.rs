@@ -1,7 +1,7 @@
 //! Barriers: everything is published, times are merged, and homes move behind those of all ranks.
 
 use crate::barrier_home::{BarrierEnd, BarrierHome};
-use crate::message::{Action, Message, RankWait};
+use crate::message::{Action, NodeMessage, RankWait};
 use crate::node::{NodeState, Pending};
 use crate::placement::HomeMove;
 use crate::vector_time::VectorTime;
@@ -42,12 +42,12 @@ impl<P> NodeState<P> {
         if members < everybody {
             self.publish();
             let (count, time, moves) = (1, self.release_time(rank), Vec::new());
-            self.send(keeper, Message::Arrive { barrier, count, members, time, moves });
+            self.send(keeper, NodeMessage::Arrive { barrier, count, members, time, moves });
         } else if arrived == usize::from(self.config.ranks) {
             self.publish();
             let (count, time) = (u32::from(self.config.ranks), self.seen.clone());
             let moves = self.choose_moves();
-            self.send(keeper, Message::Arrive { barrier, count, members, time, moves });
+            self.send(keeper, NodeMessage::Arrive { barrier, count, members, time, moves });
         }
         self.drain_loopback();
     }
@@ -70,7 +70,7 @@ impl<P> NodeState<P> {
         debug_assert!(nodes.contains(&from), "the last is among them");
         for to in nodes {
             let (time, moves) = (time.clone(), moves.clone());
-            self.send(to, Message::Depart { barrier, everybody, time, moves });
+            self.send(to, NodeMessage::Depart { barrier, everybody, time, moves });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::TwinTime;
 use crate::home_page::HomePage;
-use crate::message::{Action, Message, PageAccess};
+use crate::message::{Action, NodeMessage, PageAccess};
 use crate::node::{HomeQuestion, NodeState};
 use crate::page_version::PageVersion;
 
@@ -22,7 +22,7 @@ impl<P> NodeState<P> {
         question.waiters.push((rank, access));
         if first {
             let keeper = self.keeper(u64::from(page));
-            self.send(keeper, Message::AskHome { page, claim });
+            self.send(keeper, NodeMessage::AskHome { page, claim });
         }
         debug_assert!(self.home_of(page).is_none(), "a home that is known is not asked for");
     }
@@ -39,7 +39,7 @@ impl<P> NodeState<P> {
             self.claims.entry(page).or_insert(from);
         }
         let home = self.claims.get(&page).copied();
-        self.send(from, Message::HomeIs { page, home });
+        self.send(from, NodeMessage::HomeIs { page, home });
     }
 
     /// Takes the directory's answer.

@@ -1,7 +1,7 @@
 //! Faults: a rank uses a page that it has no right on.
 
 use crate::config::{FetchRule, TwinTime};
-use crate::message::{Action, Message, PageAccess};
+use crate::message::{Action, NodeMessage, PageAccess};
 use crate::node::NodeState;
 use crate::page_version::PageVersion;
 use crate::vector_time::VectorTime;
@@ -42,7 +42,7 @@ impl<P> NodeState<P> {
             self.grant(rank, page, access);
         } else if copy.await_fetch(rank, access) {
             debug_assert_ne!(home, node, "what comes in has been asked for");
-            self.send(home, Message::Fetch { page, required, moving: false });
+            self.send(home, NodeMessage::Fetch { page, required, moving: false });
         }
     }
 
@@ -84,14 +84,14 @@ impl<P> NodeState<P> {
         }
         if !version.covers(&required) {
             debug_assert!(self.cached.get(&page).is_some_and(|copy| copy.is_fetching()));
-            self.send(home, Message::Fetch { page, required, moving: false });
+            self.send(home, NodeMessage::Fetch { page, required, moving: false });
             return;
         }
         self.acquire_dependencies(time);
         self.acquire_by_waiters(page, time);
         if !version.covers(&self.required(page)) {
             let required = self.required(page);
-            self.send(home, Message::Fetch { page, required, moving: false });
+            self.send(home, NodeMessage::Fetch { page, required, moving: false });
             return;
         }
         self.merge_page(page, version, payload);

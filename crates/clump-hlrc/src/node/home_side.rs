@@ -3,7 +3,7 @@
 use crate::cached_page::CachedPage;
 use crate::config::TwinTime;
 use crate::home_page::{Deposit, HomePage};
-use crate::message::{Action, DiffHeader, Message, PageDiff};
+use crate::message::{Action, DiffHeader, NodeMessage, PageDiff};
 use crate::node::{NodeState, Pending};
 use crate::page_version::PageVersion;
 use crate::placement::HomeMove;
@@ -34,7 +34,7 @@ impl<P> NodeState<P> {
             if self.is_home(diff.of.page) {
                 self.wait_for_notices(Pending::Deposit { header, diff });
             } else {
-                self.early.push((from, Message::Diffs(header, vec![diff])));
+                self.early.push((from, NodeMessage::Diffs(header, vec![diff])));
             }
         }
     }
@@ -61,7 +61,7 @@ impl<P> NodeState<P> {
     pub(super) fn on_fetch(&mut self, from: u16, page: u32, required: PageVersion, moving: bool) {
         let leaves = self.handover.outgoing.contains(&page);
         if !self.is_home(page) || moving != leaves {
-            self.early.push((from, Message::Fetch { page, required, moving }));
+            self.early.push((from, NodeMessage::Fetch { page, required, moving }));
             return;
         }
         let at_once = self.answers_at_once() && !moving;
@@ -146,7 +146,7 @@ impl<P> NodeState<P> {
             } else if to == node {
                 self.handover.incoming.insert(page);
                 let required = self.required(page);
-                self.send(from, Message::Fetch { page, required, moving: true });
+                self.send(from, NodeMessage::Fetch { page, required, moving: true });
             }
         }
         self.retry_early();

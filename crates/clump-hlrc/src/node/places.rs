@@ -1,6 +1,6 @@
 //! Homes of ranges of pages: rules that all nodes are told, by every rank or by one.
 
-use crate::message::{Action, Message, RangeRule, RankWait};
+use crate::message::{Action, NodeMessage, RangeRule, RankWait};
 use crate::node::NodeState;
 use crate::placement::Placement;
 
@@ -66,7 +66,7 @@ impl<P> NodeState<P> {
         self.placing.insert(first, (rank, others));
         let node = self.config.node;
         for to in (0..self.config.nodes).filter(|&to| to != node) {
-            self.send(to, Message::Place { first, pages, rule });
+            self.send(to, NodeMessage::Place { first, pages, rule });
         }
         debug_assert!(self.loopback.is_empty(), "this node knows");
         true
@@ -77,7 +77,7 @@ impl<P> NodeState<P> {
     pub(super) fn on_place(&mut self, from: u16, first: u32, pages: u32, rule: RangeRule) {
         self.place(first, pages, rule.into());
         debug_assert_ne!(from, self.config.node, "the other node knows");
-        self.send(from, Message::Placed { first });
+        self.send(from, NodeMessage::Placed { first });
     }
 
     /// Counts a node that knows a rule.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::{NoticeTransfer, TwinTime};
 use crate::interval::Interval;
-use crate::message::{Action, DiffHeader, Message, WrittenPage};
+use crate::message::{Action, DiffHeader, NodeMessage, WrittenPage};
 use crate::node::NodeState;
 use crate::vector_time::VectorTime;
 
@@ -76,7 +76,7 @@ impl<P> NodeState<P> {
         self.actions.extend(unused.into_iter().map(|page| Action::DropTwin { page }));
         if self.config.notices == NoticeTransfer::Push {
             for to in (0..self.config.nodes).filter(|&to| to != node) {
-                let message = Message::Notices(interval.clone());
+                let message = NodeMessage::Notices(interval.clone());
                 self.actions.push_back(Action::Send { to, message });
             }
             self.log.discard(node, number);

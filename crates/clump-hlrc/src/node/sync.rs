@@ -4,7 +4,7 @@ use crate::config::TwinTime;
 use crate::flag_home::{FlagHome, FlagWaiter};
 use crate::lock_home::{LockHome, LockOrder};
 use crate::lock_token::{LockToken, TokenStep};
-use crate::message::{Action, Message, RankWait};
+use crate::message::{Action, NodeMessage, RankWait};
 use crate::node::{NodeState, Pending};
 use crate::vector_time::VectorTime;
 
@@ -77,7 +77,7 @@ impl<P> NodeState<P> {
         let keeper = self.keeper(lock);
         match step {
             TokenStep::Wait => {}
-            TokenStep::Request => self.send(keeper, Message::RequestLock { lock }),
+            TokenStep::Request => self.send(keeper, NodeMessage::RequestLock { lock }),
             TokenStep::Enter(rank, time) => {
                 debug_assert!(rank < self.config.ranks, "the rank exists");
                 let wait = RankWait::Lock(lock);
@@ -85,7 +85,7 @@ impl<P> NodeState<P> {
             }
             TokenStep::Return { time, again } => {
                 debug_assert!(self.seen.covers(&time), "what was released was seen");
-                self.send(keeper, Message::ReturnLock { lock, time, again });
+                self.send(keeper, NodeMessage::ReturnLock { lock, time, again });
             }
         }
     }
@@ -135,10 +135,10 @@ impl<P> NodeState<P> {
         while let Some(decided) = order {
             match decided {
                 LockOrder::Grant { to, grant, time } => {
-                    self.send(to, Message::GrantLock { lock, grant, time });
+                    self.send(to, NodeMessage::GrantLock { lock, grant, time });
                 }
                 LockOrder::Recall { to, grant } => {
-                    self.send(to, Message::RecallLock { lock, grant });
+                    self.send(to, NodeMessage::RecallLock { lock, grant });
                 }
             }
             order = self.lock_home(lock).poll_recall();
@@ -154,14 +154,14 @@ impl<P> NodeState<P> {
         let time = self.release_time(rank);
         debug_assert!(self.unpublished.is_empty(), "others may know");
         debug_assert!(self.seen.covers(&time));
-        self.send(self.keeper(flag), Message::SetFlag { flag, value, time });
+        self.send(self.keeper(flag), NodeMessage::SetFlag { flag, value, time });
         self.drain_loopback();
     }
 
     /// Handles a rank that waits until a flag is at least `at_least`.
     pub fn await_flag(&mut self, rank: u16, flag: u64, at_least: u64) {
         debug_assert!(rank < self.config.ranks, "the rank exists");
-        self.send(self.keeper(flag), Message::AwaitFlag { flag, at_least, rank });
+        self.send(self.keeper(flag), NodeMessage::AwaitFlag { flag, at_least, rank });
         self.drain_loopback();
     }
 
@@ -177,7 +177,7 @@ impl<P> NodeState<P> {
         let ended = self.flag_home(flag).handle_set(value, time);
         let time = self.flag_home(flag).time().clone();
         for FlagWaiter { node, rank, at_least } in ended {
-            self.send(node, Message::FlagReached { flag, at_least, rank, time: time.clone() });
+            self.send(node, NodeMessage::FlagReached { flag, at_least, rank, time: time.clone() });
         }
         debug_assert!(self.flag_homes.contains_key(&flag));
     }
@@ -187,7 +187,7 @@ impl<P> NodeState<P> {
         debug_assert_eq!(self.keeper(flag), self.config.node, "a flag has one home");
         if self.flag_home(flag).handle_wait(FlagWaiter { node, rank, at_least }) {
             let time = self.flag_home(flag).time().clone();
-            self.send(node, Message::FlagReached { flag, at_least, rank, time });
+            self.send(node, NodeMessage::FlagReached { flag, at_least, rank, time });
         }
         debug_assert!(self.flag_homes.contains_key(&flag));
     }

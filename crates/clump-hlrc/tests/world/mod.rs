@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use clump_hlrc::testing::{Op, Oracle};
 use clump_hlrc::{
-    Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule, Message,
-    MessageLimits, NodeState, NoticeTransfer, OpenPage, PageAccess, Placement, RangeRule, TwinTime,
-    WrittenPage, merge,
+    Action, ByteReader, Config, Consistency, Diff, DiffHeader, DiffTransfer, FetchRule,
+    MessageLimits, NodeMessage, NodeState, NoticeTransfer, OpenPage, PageAccess, Placement,
+    RangeRule, TwinTime, WrittenPage, merge,
 };
 
 use own_fetches::{FetchNote, OwnFetch};
@@ -19,7 +19,7 @@ use own_fetches::{FetchNote, OwnFetch};
 /// Bytes of a page in these tests.
 pub const PAGE: usize = 8;
 
-type Packet = (u16, u16, Message<Vec<u8>>);
+type Packet = (u16, u16, NodeMessage<Vec<u8>>);
 
 /// Memory of one node: one copy of each page, and twins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -198,7 +198,7 @@ impl World {
     /// Puts notices or a diff on the wire once more.
     pub fn duplicate(&mut self, at: usize) {
         if at < self.wire.len()
-            && matches!(self.wire[at].2, Message::Notices(_) | Message::Diffs(..))
+            && matches!(self.wire[at].2, NodeMessage::Notices(_) | NodeMessage::Diffs(..))
         {
             self.wire.push(self.wire[at].clone());
         }
@@ -213,7 +213,7 @@ impl World {
         let (from, to, message) = self.wire.swap_remove(at);
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
-        assert_eq!(Message::decode(&self.limits, &bytes).as_ref(), Ok(&message), "as written");
+        assert_eq!(NodeMessage::decode(&self.limits, &bytes).as_ref(), Ok(&message), "as written");
         self.take_all_notes(usize::from(to));
         self.nodes[usize::from(to)].handle_message(from, message);
         self.carry_out(usize::from(to));
@@ -392,7 +392,7 @@ impl World {
             }
             Action::SendPage { to, page, version, time } => {
                 let payload = memory.pages[page as usize].clone();
-                self.wire.push((from, to, Message::Page { page, version, time, payload }));
+                self.wire.push((from, to, NodeMessage::Page { page, version, time, payload }));
             }
             Action::MakeTwin { page } => {
                 let copy = memory.pages[page as usize].clone();

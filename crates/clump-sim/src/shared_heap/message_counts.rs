@@ -1,6 +1,6 @@
 //! Counts of the protocol's messages, by a service around that of the heap.
 
-use clump_hlrc::{Message, MessageLimits};
+use clump_hlrc::{MessageLimits, NodeMessage};
 use clump_rma::service::{
     Service, ServiceContext, ServiceId, ServiceMessage, ServiceOutcome, ServiceRequest, Ticket,
     Wakeup,
@@ -22,16 +22,16 @@ pub struct HeapMessageCounts {
 }
 
 impl HeapMessageCounts {
-    fn note(&mut self, message: &Message<Vec<u8>>) {
+    fn note(&mut self, message: &NodeMessage<Vec<u8>>) {
         self.all += 1;
         match message {
-            Message::Page { .. } => self.pages += 1,
-            Message::Diffs(..) => self.diffs += 1,
-            Message::Notices(_) => self.notices += 1,
-            Message::GrantLock { .. } => self.lock_grants += 1,
-            Message::RecallLock { .. } => self.lock_recalls += 1,
-            Message::Depart { .. } => self.barrier_ends += 1,
-            Message::FlagReached { .. } => self.flags_reached += 1,
+            NodeMessage::Page { .. } => self.pages += 1,
+            NodeMessage::Diffs(..) => self.diffs += 1,
+            NodeMessage::Notices(_) => self.notices += 1,
+            NodeMessage::GrantLock { .. } => self.lock_grants += 1,
+            NodeMessage::RecallLock { .. } => self.lock_recalls += 1,
+            NodeMessage::Depart { .. } => self.barrier_ends += 1,
+            NodeMessage::FlagReached { .. } => self.flags_reached += 1,
             _ => {}
         }
     }
@@ -84,7 +84,7 @@ impl Service for CountedService {
     fn poll_message(&mut self) -> Option<ServiceMessage> {
         let message = self.inner.poll_message()?;
         // Messages of small heaps are one part each.
-        if let Ok(decoded) = Message::decode(&self.limits, &message.payload) {
+        if let Ok(decoded) = NodeMessage::decode(&self.limits, &message.payload) {
             self.counts.lock().unwrap_or_else(PoisonError::into_inner).note(&decoded);
         }
         Some(message)
