@@ -127,6 +127,9 @@ pub unsafe extern "C" fn __wrap_main(
     // SAFETY: a function that lives as long as this library.
     unsafe { c::on_exit(at_exit, null_mut()) };
     if !lead {
+        // Handlers of the program run on its own threads. Requests to end are taken here: this
+        // process may have no thread of the program.
+        SignalMask::all_but_ends().set();
         threads::serve();
         threads_output::become_direct();
         // SAFETY: no stream is in the hands of this thread.

@@ -245,6 +245,16 @@ impl SignalMask {
         }
     }
 
+    /// Returns the mask that leaves a process only its own faults and the requests to end it.
+    pub fn all_but_ends() -> Self {
+        let mut mask = Self::all();
+        for signal in ENDS {
+            // SAFETY: a mask that is filled, and the number of a signal.
+            unsafe { libc::sigdelset(&raw mut mask.0, libc::c_int::from(signal)) };
+        }
+        mask
+    }
+
     /// Makes it the mask of the calling thread; returns the one before.
     pub fn set(self) -> Self {
         // SAFETY: a mask that the kernel or a function above has filled, and a local that is plain

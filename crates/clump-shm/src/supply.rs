@@ -83,6 +83,17 @@ impl MachineSupply {
         Self { sharers: sharers.max(1) as u64, granted: AtomicU64::new(0) }
     }
 
+    /// Examines if the machine has `bytes` more now. Grants none of them.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn examine(bytes: u64) -> std::result::Result<(), Shortage> {
+        let alone = Self::new(1);
+        // Where nothing is known, the kernel decides.
+        let Some(available) = clump_os::available::memory_bytes() else { return Ok(()) };
+        alone.look(bytes, available).map(|granted| debug_assert!(granted > 0 || bytes == 0))
+    }
+
     /// Decides on `bytes` where so many are available.
     fn look(&self, bytes: u64, available: u64) -> std::result::Result<u64, Shortage> {
         let left = LEFT_TO_OTHERS.max(available / PART_LEFT);

@@ -18,7 +18,8 @@ impl Svm {
     /// whole pages, with homes as `home` says; less lies on pages whose home is this node.
     ///
     /// # Errors
-    /// Fails if that part is full, if there is no such node, or if a rank died.
+    /// Fails if that part is full, if there is no such node, if a rank died, or, on one node, if
+    /// the machine has less memory than `bytes`.
     pub fn alloc_alone(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
         self.check_home(home)?;
         let part = self.dynamic()?;
@@ -90,6 +91,7 @@ impl Svm {
     /// Takes pages, and tells all nodes of their homes.
     fn pages_alone(&self, part: &DynamicPart, bytes: u64, home: Home) -> Result<u64> {
         let (pages, rule) = (bytes.div_ceil(PAGE as u64), rule_number(home));
+        self.check_memory(bytes)?;
         self.acquire(part.lock)?;
         let taken = part.free_pages().take(pages, rule);
         if let Some((first, _)) = taken {

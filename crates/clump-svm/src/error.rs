@@ -159,7 +159,8 @@ pub enum ErrorKind {
     Different,
     /// Another rank could not do its part of a collective.
     #[error(
-        "another rank could not do its part of opening the shared heap: its own error says why"
+        "another rank could not do its part of opening the shared heap, or of allocating in it: \
+         its own error says why"
     )]
     OtherRankFailed,
     /// The interface of the node has no memory for a page.

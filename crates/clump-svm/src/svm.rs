@@ -15,15 +15,19 @@ use crate::program_globals::ProgramGlobals;
 use crate::settings::Home;
 use crate::thread_locks::ThreadLocks;
 use clump_am::{AsContext, RankContext};
-use clump_coll::Team;
+use clump_coll::{Max, Team};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::export::SegmentName;
+use clump_shm::supply::{MachineSupply, Shortage};
 use clump_trace::Counter;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
 
 static OPEN: AtomicBool = AtomicBool::new(false);
+/// Bytes of an allocation from which it asks for memory: far less than what a supply leaves to
+/// others.
+const EXAMINED_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 struct Inner {
@@ -115,7 +119,7 @@ impl Svm {
     fn reserve(&self, globals: Option<ProgramGlobals>, dynamic_pages: u64) -> Result<()> {
         if let Some(globals) = globals {
             let (address, bytes) = globals.place();
-            let first = self.alloc(bytes as u64, Home::Block)?;
+            let first = self.alloc_sparse(bytes as u64, Home::Block)?;
             debug_assert_eq!(first.addr().get(), address, "the heap begins with them");
         }
         if dynamic_pages > 0 {
@@ -127,7 +131,7 @@ impl Svm {
     /// Allocates what the dynamic part needs. A collective.
     fn reserve_dynamic(&self, pages: (u64, u64)) -> Result<()> {
         let words = |len: u64, home: Home| -> Result<HeapWords> {
-            let first = self.alloc(len * 8, home)?;
+            let first = self.alloc_sparse(len * 8, home)?;
             // SAFETY: just allocated, of so many words.
             Ok(unsafe { HeapWords::over(first, len as usize) })
         };
@@ -179,28 +183,73 @@ impl Svm {
     /// all ranks pass the same, and get the same address.
     ///
     /// # Errors
-    /// Fails if the heap is full, if there is no such node, if ranks pass different arguments, or
-    /// if a rank died or left.
+    /// Fails if the heap is full, if there is no such node, if ranks pass different arguments, if a
+    /// rank died or left, or, on one node, if the machine has less memory than `bytes`. What fails
+    /// at one rank fails at all, but for different lengths: the longest is not told. The next
+    /// allocation finds them in step.
     pub fn alloc(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
+        self.alloc_after(|| self.check_memory(bytes), bytes, home)
+    }
+
+    /// Allocates as [`Svm::alloc`] does, whatever memory the machine has: for what is used in
+    /// parts.
+    fn alloc_sparse(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
+        self.alloc_after(|| Ok(()), bytes, home)
+    }
+
+    /// Allocates if `examine` succeeds at the first rank.
+    fn alloc_after(
+        &self,
+        examine: impl FnOnce() -> Result<()>,
+        bytes: u64,
+        home: Home,
+    ) -> Result<NonNull<u8>> {
+        /// Marks the sum of ranks one of which has failed.
+        const FAILED: u64 = 1 << 63;
         let inner = &*self.inner;
+        let first = self.allocated_pages();
+        let examined = if self.rank() == 0 { examine() } else { Ok(()) };
+        let placed = examined.and_then(|()| self.place_next(first, bytes, home));
+        let (failed, pages) = placed.as_ref().map_or((FAILED, 0), |&pages| (0, pages));
+        // No rank uses a page before all nodes know its home. Pages that some have placed are not
+        // placed again, so all go on behind them.
+        let all = inner.team.all_reduce(failed | (first + pages), Max)?;
+        inner.next_page.store(all & !FAILED, Ordering::Relaxed);
+        placed.map_err(Error::having_taken_part)?;
+        match all {
+            all if all & FAILED != 0 => Err(ErrorKind::OtherRankFailed.into()),
+            all if all != first + pages => Err(ErrorKind::Different.into()),
+            // SAFETY: within the heap, as `place_next` has checked.
+            _ => Ok(unsafe { inner.base.add(first as usize * PAGE) }),
+        }
+    }
+
+    /// Tells this rank's node of the homes of `bytes` bytes from page `first` on; returns their
+    /// pages.
+    fn place_next(&self, first: u64, bytes: u64, home: Home) -> Result<u64> {
         self.check_home(home)?;
-        let first = inner.next_page.load(Ordering::Relaxed);
         let pages = bytes.max(1).div_ceil(PAGE as u64);
-        if pages > inner.heap_bytes / PAGE as u64 - first {
-            let (heap, left) = (inner.heap_bytes, self.bytes_left());
+        if pages > self.inner.heap_bytes / PAGE as u64 - first {
+            let (heap, left) = (self.inner.heap_bytes, self.bytes_left());
             return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
         }
-        inner.next_page.store(first + pages, Ordering::Relaxed);
-        if let Coherence::Interface(domain, _) = &inner.coherence {
+        if let Coherence::Interface(domain, _) = &self.inner.coherence {
             let [rule, node] = home.pack();
-            let placed = domain.call(op::PLACE, [first, pages, rule, node]);
-            // No rank uses a page before all nodes know its home. One that could not tell its own
-            // comes, too: the others wait for it.
-            inner.team.meet_all()?;
-            placed.map_err(Error::having_taken_part)?;
+            domain.call(op::PLACE, [first, pages, rule, node])?;
         }
-        // SAFETY: within the heap, as was just checked.
-        Ok(unsafe { inner.base.add(first as usize * PAGE) })
+        Ok(pages)
+    }
+
+    /// Examines, where ranks touch memory without asking, if the machine has `bytes` more: the
+    /// kernel would end a process of it that touches what is not there. Nodes of several ask for
+    /// each page instead.
+    pub(crate) fn check_memory(&self, bytes: u64) -> Result<()> {
+        if bytes < EXAMINED_BYTES || matches!(self.inner.coherence, Coherence::Interface(..)) {
+            return Ok(());
+        }
+        let refused =
+            |why: Shortage| clump_shm::Error::NoMemory { asked: bytes, available: why.available };
+        Ok(MachineSupply::examine(bytes).map_err(refused)?)
     }
 
     pub(crate) fn check_home(&self, home: Home) -> Result<()> {
@@ -270,8 +319,10 @@ impl Svm {
 
     /// Returns numbers of `count` new locks or flags, the first of consecutive ones. A collective.
     pub(crate) fn new_ids(&self, count: u64) -> Result<u64> {
-        let first = self.inner.next_id.fetch_add(count, Ordering::Relaxed);
-        self.checked_id(first, count, FIRST_ALONE)
+        let first = self.inner.next_id.load(Ordering::Relaxed);
+        let first = self.checked_id(first, count, FIRST_ALONE)?;
+        self.inner.next_id.store(first + count, Ordering::Relaxed);
+        Ok(first)
     }
 
     fn sums(&self) -> &Sums {

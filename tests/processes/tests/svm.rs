@@ -1,5 +1,6 @@
 //! Shared virtual memory in whole jobs: exact results, deaths, crashes.
 
+use clump_process_tests::memory_group::MemoryGroup;
 use clump_process_tests::{Finished, Folder, Job, program, signals};
 use clump_test_tier::{first_of, pick};
 use std::ffi::OsString;
@@ -360,4 +361,29 @@ fn another_thread_than_the_one_that_opened_it_uses_the_heap() {
         let ended = with_engine("-n 4 --nodes 2", "thread", engine).expect("both work everywhere");
         expect_said(&ended, "threads took turns");
     }
+}
+
+#[test]
+fn an_allocation_that_one_rank_gets_wrong_fails_at_all_and_the_next_is_right() {
+    for options in ["-n 1", "-n 3", "-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+        let ended = svm(options, "one-wrong").finish();
+        ended.expect_clean();
+        assert_eq!(ended.out.lines().count(), options[3..4].parse::<usize>().unwrap());
+    }
+}
+
+#[test]
+fn more_than_the_memory_of_one_node_is_an_error_and_nobody_dies() {
+    let Some(group) = MemoryGroup::make(300) else { return };
+    let clump = program("clump-under-test").display().to_string();
+    let svm = program("svm").display().to_string();
+    for options in ["-n 1", "-n 4"] {
+        // More than the group has, and more than any machine has.
+        for bytes in [400_u64 << 20, 200 << 30] {
+            let enter = group.enter();
+            let job = format!("{enter} && exec {clump} run {options} {svm} too-much {bytes}");
+            expect_said(&Job::any("sh").with_args(&["-c", &job]).finish(), "nobody died");
+        }
+    }
+    assert_eq!(group.kills(), 0, "the kernel killed nobody");
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPECT(what)                                                                                \
     do {                                                                                           \
@@ -35,12 +36,42 @@ static struct timespec in(clockid_t clock, long milliseconds) {
     return time;
 }
 
+static volatile sig_atomic_t handled;
+static pid_t first;
+
+static void on_signal(int number) {
+    (void)number;
+    handled++;
+}
+
+/* Where this thread is the only one of the program in its process, signals of the process that it
+ * blocks wait for it: no thread of clump's takes them. */
+static void signals(void) {
+    struct sigaction action;
+    sigset_t one, before, pending;
+    int sent;
+    if (getpid() == first) return;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    EXPECT(sigaction(SIGUSR1, &action, NULL) == 0);
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    for (sent = 1; sent <= 1000; sent++) {
+        EXPECT(pthread_sigmask(SIG_BLOCK, &one, &before) == 0);
+        EXPECT(kill(getpid(), SIGUSR1) == 0);
+        EXPECT(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1) == 1);
+        EXPECT(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+        EXPECT(handled == sent);
+    }
+}
+
 static void *work(void *argument) {
     struct timespec soon = in(CLOCK_REALTIME, 20), monotonic = in(CLOCK_MONOTONIC, 20), late;
     char name[16];
     int policy;
     struct sched_param parameters;
     void *memory;
+    signals();
     EXPECT(sem_timedwait(&stop, &soon) == -1 && errno == ETIMEDOUT);
     EXPECT(pthread_rwlock_timedwrlock(&readers, &soon) == ETIMEDOUT);
     EXPECT(pthread_rwlock_timedrdlock(&readers, &soon) == 0 && pthread_rwlock_unlock(&readers) == 0);
@@ -83,6 +114,7 @@ int main(int argc, char **argv) {
     struct timespec soon, late;
     void *result;
     (void)argv;
+    first = getpid();
     EXPECT(sem_init(&go, 0, 0) == 0 && sem_init(&stop, 0, 0) == 0);
     EXPECT(pthread_rwlock_rdlock(&readers) == 0);
     EXPECT(pthread_create(&id, NULL, work, &waits) == 0);

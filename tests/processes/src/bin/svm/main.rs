@@ -5,6 +5,7 @@ mod accesses;
 mod own_fetches;
 mod publishing;
 mod random;
+mod refusals;
 
 use clump::Sum;
 use clump::svm::Home;
@@ -53,6 +54,8 @@ fn run(what: &[String]) -> Result<()> {
         ["thread"] => thread(),
         ["overflow"] => overflow(),
         ["full"] => full(),
+        ["one-wrong"] => refusals::one_rank_is_wrong(),
+        ["too-much", bytes] => refusals::more_than_memory(bytes.parse()?),
         _ => Err("unknown program".into()),
     }
 }
