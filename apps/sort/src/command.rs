@@ -7,13 +7,18 @@ use crate::job::{Progress, Silent, Spec, sort};
 use crate::over_clump::ClumpRank;
 use crate::report::SortReport;
 use crate::size::parse_bytes;
+use crate::sized_run::{SizedRun, check};
 use crate::threads;
 use anyhow::{Context, Result};
 use clap::Args;
+use clump_app_frame::InputSize;
 use clump_os::console;
 use clump_os::printable::printable_lines;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Memory of all ranks together, in bytes, unless the user names another amount.
+const MEMORY: u64 = 256 << 20;
 
 /// Sort 100-byte records by their first 10 bytes, from disk to disk, on all ranks of the job.
 ///
@@ -25,17 +30,23 @@ use std::process::ExitCode;
 pub struct SortArgs {
     /// Files of records, taken as one sequence; pipes, FIFOs and '-' (standard input) are read to
     /// their end and copied to --scratch first
-    #[arg(short, long, required = true, num_args = 1.., value_name = "FILE")]
+    #[arg(short, long, required_unless_present = "size", conflicts_with = "size", num_args = 1..,
+          value_name = "FILE")]
     pub input: Vec<PathBuf>,
-    /// Folder of the sorted files and their manifest
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
+    /// Records that are made and sorted, and the result checked as valsort does: 200,000 in 4M of
+    /// memory, 10 million in 256M, or 32 million in 256M; more memory where the ranks need it
+    #[arg(long, value_enum)]
+    pub size: Option<InputSize>,
+    /// Folder of the sorted files and their manifest [default with --size: a temporary one]
+    #[arg(short, long, required_unless_present = "size", value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Folder of the runs [default: the output folder]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Memory for records and buffers of all ranks together (4M, 256M, 1.5G)
-    #[arg(short, long, default_value = "256M", value_parser = parse_bytes, value_name = "BYTES")]
-    pub memory: u64,
+    /// Memory for records and buffers of all ranks together (4M, 256M, 1.5G) [default: 256M, or
+    /// the size's]
+    #[arg(short, long, value_parser = parse_bytes, value_name = "BYTES")]
+    pub memory: Option<u64>,
     /// Replace an older output
     #[arg(long)]
     pub force: bool,
@@ -56,7 +67,7 @@ pub struct SortArgs {
 impl SortArgs {
     /// Returns the folders that it writes to.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        [Some(&self.output), self.scratch.as_ref()].into_iter().flatten().map(PathBuf::as_path)
+        [&self.output, &self.scratch].into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// Returns true if standard input is one of the inputs.
@@ -64,17 +75,24 @@ impl SortArgs {
         self.input.iter().any(|path| intake::is_standard_input(path))
     }
 
-    fn spec(&self) -> Spec {
-        Spec {
+    fn spec(&self) -> Result<Spec> {
+        let run = self.size.map(SizedRun::of);
+        let output = self.output.clone().context(
+            "these ranks have no temporary folder in common: name a folder that all reach with --output",
+        )?;
+        Ok(Spec {
             inputs: self.input.clone(),
-            output: self.output.clone(),
+            output,
             scratch: self.scratch.clone(),
-            memory: self.memory,
+            made: run.map(|run| run.records),
+            memory: self.memory.or(run.map(|run| run.memory)).unwrap_or(MEMORY),
+            memory_grows: self.memory.is_none() && run.is_some(),
             force: self.force,
-            two_pass: self.two_pass,
+            // A size stands for data that does not fit, whatever the ranks need.
+            two_pass: self.two_pass || run.is_some(),
             direct: !self.buffered,
             measure_disk: self.measure_disk,
-        }
+        })
     }
 }
 
@@ -85,15 +103,20 @@ impl SortArgs {
 /// Fails if the sort does, except on ranks that only follow another rank's error.
 pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> {
     let lead = exchange.rank() == 0;
+    let spec = args.spec()?;
     let mut bar: Box<dyn Progress> =
         if lead { Box::new(Bar::new(exchange.nranks(), args.json)) } else { Box::new(Silent) };
-    let sorted = sort(exchange, &args.spec(), bar.as_mut());
+    let sorted = sort(exchange, &spec, bar.as_mut());
     drop(bar);
-    match sorted {
-        Ok(report) if lead => print(&report, args.json).map(|()| ExitCode::SUCCESS),
-        Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(error) if !lead && error.is::<GivenUp>() => Ok(ExitCode::FAILURE),
-        Err(error) => Err(error),
+    match (sorted, args.size) {
+        (Ok(report), Some(size)) if lead => {
+            let nodes = exchange.nnodes();
+            check(&spec.output, size)?.report(&report, size, nodes).finish(true, args.json)
+        }
+        (Ok(report), None) if lead => print(&report, args.json).map(|()| ExitCode::SUCCESS),
+        (Ok(_), _) => Ok(ExitCode::SUCCESS),
+        (Err(error), _) if !lead && error.is::<GivenUp>() => Ok(ExitCode::FAILURE),
+        (Err(error), _) => Err(error),
     }
 }
 

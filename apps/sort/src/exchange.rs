@@ -25,6 +25,10 @@ pub trait Exchange {
     fn rank(&self) -> usize;
     /// Returns the number of ranks.
     fn nranks(&self) -> usize;
+    /// Returns the number of nodes that the ranks are on.
+    fn nnodes(&self) -> usize {
+        1
+    }
     /// Returns true if the ranks are threads of one process, so that its memory is counted once.
     fn one_process(&self) -> bool;
     /// Returns the most bytes of one [`Exchange::send`].

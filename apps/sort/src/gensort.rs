@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Records of a range: whole records and whole blocks at once (25,600 x 100 = 625 x 4,096 bytes).
 const RANGE: u64 = 25_600;
+/// Most threads of a rank that make records.
+const MAX_MAKERS: usize = 4;
 
 /// Make records in the format of the sort benchmarks: 100 bytes, of which 10 are the key.
 ///
@@ -129,6 +131,27 @@ pub fn make(args: &GensortArgs) -> Result<Made> {
     };
     let seconds = (clock::now_ns() - begin) as f64 / 1e9;
     Ok(Made { records: args.records, bytes, checksum: sum.hex(), seconds })
+}
+
+/// Fills `file` with the first records of all, in as few threads as use little memory.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub(crate) fn fill(file: &DiskFile, records: u64) -> Result<RecordSum> {
+    file.reserve(0, records * RECORD as u64)?;
+    first_records(records).run(cores().min(MAX_MAKERS), Some(file))
+}
+
+/// Returns the sum of the CRC-32s of the first records of all, without writing them.
+///
+/// # Errors
+/// Fails if a thread cannot be started.
+pub(crate) fn sum_of(records: u64) -> Result<RecordSum> {
+    first_records(records).run(cores().min(MAX_MAKERS), None)
+}
+
+fn first_records(records: u64) -> Work {
+    Work { keys: Keys::Uniform, begin: 0, records, next: AtomicU64::new(0) }
 }
 
 fn cores() -> usize {

@@ -1,11 +1,13 @@
 //! Intake of streams: rank 0 reads pipes, FIFOs and standard input to their end and copies them to
-//! the scratch folder, where all ranks find them.
+//! the scratch folder, where all ranks find them. Records that are made go the same way.
 //!
 //! A copy has no name while it is written, if the file system supports that. It has one only from
 //! the end of its stream until every rank has opened it, so a killed sort leaves it in that moment
 //! at most; [`crate::output::sweep`] removes it then.
 
 use crate::exchange::{Exchange, agree};
+use crate::gensort;
+use crate::input::Input;
 use crate::output::shown;
 use crate::progress::Progress;
 use crate::record::{RECORD, RecordSum};
@@ -28,6 +30,8 @@ const WAIT: Duration = Duration::from_millis(100);
 const WAITS_BEFORE_NOTE: u32 = 10;
 /// Bytes of a stream between two checks of the free disk space.
 const LOOK_EVERY: u64 = 64 << 20;
+/// Context of the kernel's refusals.
+const CONTEXT: &str = "the input cannot be read: check its name and its permissions";
 
 /// Inputs as all ranks can open them.
 #[derive(Debug)]
@@ -80,7 +84,10 @@ impl Intake {
         ready: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
         let taken = if exchange.rank() == 0 {
-            let taken = take_streams(exchange, spec, scratch, progress, ready);
+            let taken = match spec.made {
+                Some(records) => make_records(records, spec, scratch, progress, ready),
+                None => take_streams(exchange, spec, scratch, progress, ready),
+            };
             taken.map_err(room::explain).and_then(|(streamed, copies)| {
                 Ok((serde_json::to_vec(&streamed).context("writing JSON")?, copies))
             })
@@ -99,12 +106,13 @@ impl Intake {
             let inputs = streamed.iter().flat_map(|s| &s.inputs);
             inputs.filter(|(input, _)| *input == number).map(|(_, records)| *records).next()
         };
-        let files =
-            spec.inputs.iter().enumerate().filter_map(|(number, path)| match held(number) {
-                None => Some(path.clone()),
-                Some(0) => None,
-                Some(_) => Some(scratch.join(copy_name(number))),
-            });
+        // Made records are one input, without a path of its own.
+        let inputs = if spec.made.is_some() { 1 } else { spec.inputs.len() };
+        let files = (0..inputs).filter_map(|number| match held(number) {
+            None => spec.inputs.get(number).cloned(),
+            Some(0) => None,
+            Some(_) => Some(scratch.join(copy_name(number))),
+        });
         Ok(Self { files: files.collect(), streamed, _copies: copies })
     }
 }
@@ -153,6 +161,31 @@ impl Drop for SpoolFile {
 }
 
 type Spooled = (Option<Streamed>, Vec<SpoolFile>);
+
+/// Makes records in the place of a stream's copy.
+fn make_records(
+    records: u64,
+    spec: &Spec,
+    scratch: &Path,
+    progress: &mut dyn Progress,
+    ready: impl FnOnce() -> Result<()>,
+) -> Result<Spooled> {
+    ready()?;
+    let begin = clock::now_ns();
+    let bytes = records * RECORD as u64;
+    room::one_disk(scratch, bytes, "the records to sort")?;
+    progress.phase("make records", 0);
+    let mut copy = SpoolFile::create(scratch, 0, spec.direct)?;
+    let sum = gensort::fill(&copy.file, records)?;
+    copy.finish(bytes)?;
+    let streamed = Streamed {
+        inputs: vec![(0, records)],
+        checksum: sum.hex(),
+        seconds: (clock::now_ns() - begin) as f64 / 1e9,
+        everything: true,
+    };
+    Ok((Some(streamed), vec![copy]))
+}
 
 fn take_streams(
     exchange: &mut dyn Exchange,
@@ -208,7 +241,6 @@ fn take_streams(
 
 /// Opens the stream at `path`; returns `None` for a file with a size, which is read at offsets.
 fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
-    const CONTEXT: &str = "the input cannot be read: check its name and its permissions";
     let name = shown(path);
     let kind = match is_standard_input(path) {
         true => None,
@@ -217,21 +249,50 @@ fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
     let stream = match kind {
         None => ByteStream::standard_input().context("there is no standard input")?,
         Some(FileKind::Regular(1..) | FileKind::BlockDevice) => return Ok(None),
-        Some(FileKind::Folder) => {
+        Some(kind) => {
+            refuse(kind, &name)?;
+            ByteStream::open(path).context(CONTEXT)?
+        }
+    };
+    refuse(stream.kind()?, &name)?;
+    Ok(Some(stream))
+}
+
+/// Refuses a file whose kind is neither one of records nor a stream with an end.
+fn refuse(kind: FileKind, name: &str) -> Result<()> {
+    match kind {
+        FileKind::Folder => {
             bail!("{name} is a folder: --input wants files of {RECORD}-byte records")
         }
-        Some(FileKind::Socket) => {
+        FileKind::Socket => {
             bail!("{name} is a socket: pipe what it says into the sort, and name '-' as its input")
         }
-        Some(_) => ByteStream::open(path).context(CONTEXT)?,
-    };
-    match stream.kind()? {
         FileKind::Terminal => bail!("{name} is a terminal: pipe records into the sort"),
         FileKind::MemoryDevice => bail!(
             "{name} is a device without records (/dev/null) or without an end (/dev/zero): name files, \
              or pipe records into the sort"
         ),
-        _ => Ok(Some(stream)),
+        _ => Ok(()),
+    }
+}
+
+/// Checks an input of another process, and takes nothing from it if it is a stream.
+///
+/// # Errors
+/// Fails if the input does not exist, may not be read, or holds no records.
+pub fn check_input(path: &Path) -> Result<()> {
+    if is_standard_input(path) {
+        return Ok(());
+    }
+    let kind = FileKind::of(path).context(CONTEXT)?;
+    refuse(kind, &shown(path))?;
+    match kind {
+        FileKind::Regular(1..) | FileKind::BlockDevice => {
+            Input::open(&[path.into()], false).map(drop)
+        }
+        FileKind::Regular(0) => DiskFile::open(path, false).map(drop).context(CONTEXT),
+        // The opening of a FIFO could be seen by its writer.
+        _ => Ok(()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! One sort, as each rank runs it: take in streams, sample, exchange into runs, merge, publish.
+//! One sort, as each rank runs it: take in streams or make records, sample, exchange into runs,
+//! merge, publish.
 //!
 //! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a
 //! rank that gives up holds files without final names only.
@@ -77,7 +78,7 @@ pub fn sort(
     mine.budget_peak = budget.peak();
     let all = agree(exchange, mine.to_bytes())?;
     let one_process = exchange.one_process();
-    let mut report = SortReport::gather(&all, spec, &plan, one_process, streamed.as_ref())?;
+    let mut report = SortReport::gather(&all, &plan, one_process, streamed.as_ref())?;
     let at = clock::now_ns();
     publish(exchange, spec, pending, &report)?;
     report.publish_s = seconds_since(at);
@@ -107,7 +108,12 @@ fn prepare(
     let (rank, nranks) = (exchange.rank(), exchange.nranks());
     let opened = Input::open(&intake.files, spec.direct).and_then(|input| {
         let sizes = (exchange.max_batch(), exchange.network_bytes());
-        let plan = SortPlan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
+        let (records, two_pass) = (input.records(), spec.two_pass);
+        let memory = match spec.memory_grows {
+            true => SortPlan::ample(spec.memory, records, nranks, sizes, two_pass),
+            false => spec.memory,
+        };
+        let plan = SortPlan::new(memory, records, nranks, sizes, two_pass)?;
         if rank == 0 {
             // If streams were taken in, the folders are ready and hold the copies.
             if intake.streamed.is_none() {

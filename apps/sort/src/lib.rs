@@ -5,11 +5,11 @@
 //! [`gensort`], [`command`] and [`valsort`], each an `Args` struct and a `run` function.
 //! [`valsort`] and `oracles/valsort.py` share no code with the sort.
 //!
-//! A sort ([`job`]) copies streams to the disk ([`intake`]), samples the keys ([`mod@sample`]),
-//! reads and sends every record to the rank that owns its key while others arrive and are spilled
-//! as sorted runs ([`pass_one`], [`collect`]), merges the runs ([`pass_two`], [`mod@merge`]), and
-//! gives the files their names ([`output`], [`manifest`]). It is the NOW-Sort of paper 001 (its
-//! table 3), with sampling for skewed keys.
+//! A sort ([`job`]) copies streams to the disk, or makes records there ([`intake`]), samples the
+//! keys ([`mod@sample`]), reads and sends every record to the rank that owns its key while others
+//! arrive and are spilled as sorted runs ([`pass_one`], [`collect`]), merges the runs
+//! ([`pass_two`], [`mod@merge`]), and gives the files their names ([`output`], [`manifest`]). It is
+//! the NOW-Sort of paper 001 (its table 3), with sampling for skewed keys.
 //!
 //! Types to know: [`job::Spec`] and [`report::SortReport`] (input and output),
 //! [`exchange::Exchange`] (the ranks: [`over_clump`] for processes, [`threads`] within one),
@@ -21,7 +21,7 @@
 //! 2. No file has its final name before every rank has written and synced its part and the
 //!    checksums of input and output agree; the manifest comes last.
 //! 3. Every buffer is taken from the rank's [`budget::Budget`], which never exceeds its share of
-//!    `--memory`.
+//!    `--memory`. Records of a `--size` are made before, in buffers of their own.
 //! 4. No record is allocated: records are copied between buffers that are reused.
 //! 5. A rank that fails keeps receiving until the stream ends, so that no other rank waits for it.
 //!
@@ -32,7 +32,9 @@
 //!     inputs: vec!["records".into()],
 //!     output: "sorted".into(),
 //!     scratch: None,
+//!     made: None,
 //!     memory: 256 << 20,
+//!     memory_grows: false,
 //!     force: false,
 //!     two_pass: false,
 //!     direct: true,
@@ -66,6 +68,7 @@ pub mod output;
 pub mod over_clump;
 pub mod pass_one;
 pub mod pass_two;
+pub mod paths;
 pub mod plan;
 mod progress;
 pub mod record;
@@ -73,6 +76,7 @@ pub mod report;
 pub mod room;
 pub mod sample;
 pub mod size;
+pub mod sized_run;
 mod spec;
 pub mod threads;
 pub mod valsort;

@@ -19,7 +19,7 @@ pub fn part_name(rank: usize) -> String {
     format!("part-{rank:05}")
 }
 
-fn partial_name(name: &str) -> String {
+pub(crate) fn partial_name(name: &str) -> String {
     format!(".{name}.partial")
 }
 
@@ -128,6 +128,15 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
     }
     std::fs::create_dir_all(folder)
         .with_context(|| format!("the output folder {} cannot be made", shown(folder)))?;
+    keep_older(folder, force)?;
+    sweep(folder)
+}
+
+/// Refuses to replace an output unless `force`.
+///
+/// # Errors
+/// Fails if the folder cannot be read, or if it holds an output and `force` is false.
+pub(crate) fn keep_older(folder: &Path, force: bool) -> Result<()> {
     for name in names(folder)? {
         if (name == MANIFEST || is_part(&name)) && !force {
             bail!(
@@ -136,7 +145,7 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
             );
         }
     }
-    sweep(folder)
+    Ok(())
 }
 
 /// Removes files that a killed run has left in `folder`.

@@ -170,6 +170,10 @@ impl Exchange for ClumpRank {
         self.clump.nranks()
     }
 
+    fn nnodes(&self) -> usize {
+        self.clump.nnodes()
+    }
+
     fn one_process(&self) -> bool {
         false
     }

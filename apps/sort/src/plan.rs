@@ -19,12 +19,16 @@ const SAMPLE_COPIES: usize = 3;
 const MAX_CHUNK: usize = 4 << 20;
 /// Shares may exceed the mean by this factor before a sort that was to fit in memory spills.
 const MARGIN: f64 = 1.15;
+/// Memory of a rank beyond the least, in bytes: shares and runs differ from what is expected.
+const AMPLE: u64 = 1 << 20;
 /// Chunks that are read ahead per lane.
 pub const AHEAD: usize = 2;
 
 /// Sizes for one rank, all in bytes unless they say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortPlan {
+    /// Memory of all ranks.
+    pub memory: u64,
     /// Memory of this rank.
     pub budget: u64,
     /// Chunk of reading the input and of writing runs and output.
@@ -59,10 +63,7 @@ impl SortPlan {
         if let Some(plan) = Self::carve(memory, records, nranks, sizes, two_pass) {
             return Ok(plan);
         }
-        let mut enough = memory.max(1 << 20);
-        while enough < 1 << 60 && Self::carve(enough, records, nranks, sizes, two_pass).is_none() {
-            enough += enough / 4;
-        }
+        let enough = Self::enough(memory, records, nranks, sizes, two_pass);
         bail!(
             "--memory {} is too little to sort {} on {nranks} ranks: give at least {} KiB, or run \
              fewer ranks",
@@ -70,6 +71,33 @@ impl SortPlan {
             show_bytes(records * RECORD as u64),
             (enough >> 10) + 1
         )
+    }
+
+    /// Returns `memory` if these ranks can sort in it, else an amount that is not the least.
+    pub fn ample(
+        memory: u64,
+        records: u64,
+        nranks: usize,
+        sizes: (usize, usize),
+        two_pass: bool,
+    ) -> u64 {
+        let enough = Self::enough(memory, records, nranks, sizes, two_pass);
+        if enough == memory { memory } else { enough + AMPLE * nranks as u64 }
+    }
+
+    /// Returns an amount of memory, `memory` or more, in which these ranks can sort.
+    fn enough(
+        memory: u64,
+        records: u64,
+        nranks: usize,
+        sizes: (usize, usize),
+        two_pass: bool,
+    ) -> u64 {
+        let mut enough = memory.max(1 << 20);
+        while enough < 1 << 60 && Self::carve(enough, records, nranks, sizes, two_pass).is_none() {
+            enough += enough / 4;
+        }
+        enough
     }
 
     fn carve(
@@ -109,7 +137,16 @@ impl SortPlan {
         if !fits && Self::merge_chunk(budget, runs, chunk).is_none() {
             return None;
         }
-        Some(Self { budget, chunk, batch, halves, capacity, sample_blocks, two_pass: !fits })
+        Some(Self {
+            memory,
+            budget,
+            chunk,
+            batch,
+            halves,
+            capacity,
+            sample_blocks,
+            two_pass: !fits,
+        })
     }
 
     /// Returns the chunk in which `runs` runs can be read ahead in `budget` bytes, beside writing
@@ -156,6 +193,10 @@ mod tests {
         assert!(told.contains("give at least"), "{told}");
         let small = SortPlan::new(4 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(small.two_pass, "20 MB in 4 MB");
+        let ample = SortPlan::ample(1 << 20, 1 << 30, 4, (16 << 10, 0), false);
+        let grown = SortPlan::new(ample, 1 << 30, 4, (16 << 10, 0), false).unwrap();
+        assert_eq!(grown.memory, ample);
+        assert_eq!(SortPlan::ample(ample, 1 << 30, 4, (16 << 10, 0), false), ample);
         let large = SortPlan::new(256 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(!large.two_pass && large.halves == 1);
         assert!(SortPlan::new(256 << 20, 200_000, 4, (16 << 10, 0), true).unwrap().two_pass);

@@ -7,7 +7,6 @@ use crate::output::part_name;
 use crate::plan::SortPlan;
 use crate::record::{RECORD, RecordSum};
 use crate::size::show_bytes;
-use crate::spec::Spec;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,9 +76,9 @@ pub struct SortReport {
     pub max_runs: usize,
     /// Largest share of a rank over the mean share.
     pub imbalance: f64,
-    /// Records that came from streams.
+    /// Records that came from streams, or were made.
     pub records_streamed: u64,
-    /// Seconds of copying streams to the disk.
+    /// Seconds of copying streams to the disk, or of making records there.
     pub stream_s: f64,
     /// Seconds of the slowest rank: opening, checking, sampling.
     pub sample_s: f64,
@@ -113,7 +112,6 @@ impl SortReport {
     /// Fails if a report is malformed, or if the output does not match the input.
     pub fn gather(
         all: &[Vec<u8>],
-        spec: &Spec,
         plan: &SortPlan,
         one_process: bool,
         streamed: Option<&Streamed>,
@@ -169,7 +167,7 @@ impl SortReport {
             pass_two_s: most(|r| r.pass_two_s),
             publish_s: 0.0,
             total_s: 0.0,
-            memory_cap: spec.memory,
+            memory_cap: plan.memory,
             memory_peak: if one_process { peaks.max().unwrap_or(0) } else { peaks.sum() },
             budget_peak: ranks.iter().map(|r| r.budget_peak).sum(),
             chunk_bytes: plan.chunk,

@@ -73,7 +73,11 @@ pub fn explain(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-fn one_disk(folder: &Path, bytes: u64, what: &str) -> Result<()> {
+/// Checks that `bytes` of `what` fit on the disk of `folder`.
+///
+/// # Errors
+/// Fails if they do not, or if the disk cannot be queried.
+pub fn one_disk(folder: &Path, bytes: u64, what: &str) -> Result<()> {
     let free = free_bytes(folder)?;
     if free < bytes + SLACK {
         bail!(

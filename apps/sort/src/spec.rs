@@ -11,8 +11,12 @@ pub struct Spec {
     pub output: PathBuf,
     /// Folder of the runs; the output's if not given.
     pub scratch: Option<PathBuf>,
+    /// Number of records that are made as the input, in place of files.
+    pub made: Option<u64>,
     /// Memory of all ranks together, in bytes.
     pub memory: u64,
+    /// True if the ranks may have more memory where they cannot sort in that much.
+    pub memory_grows: bool,
     /// True if an older output is replaced.
     pub force: bool,
     /// True if runs are written even if everything fits in memory.

@@ -1,15 +1,18 @@
 //! Whole sorts on threads, checked by the validator, and their remains when they fail.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it cannot do")]
 
+use clump_app_frame::InputSize;
 use clump_sort::gensort::{GensortArgs, make};
 use clump_sort::job::{Silent, Spec, sort};
 use clump_sort::report::SortReport;
+use clump_sort::sized_run::{SizedRun, check};
 use clump_sort::threads;
 use clump_sort::valsort::{ValsortArgs, validate};
 use proptest::prelude::*;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 struct Folder(PathBuf);
 
@@ -61,7 +64,9 @@ fn spec(folder: &Folder, memory: u64) -> Spec {
         inputs: vec![folder.join("in")],
         output: folder.join("out"),
         scratch: None,
+        made: None,
         memory,
+        memory_grows: false,
         force: false,
         two_pass: false,
         direct: true,
@@ -244,4 +249,37 @@ fn every_kind_of_file_is_sorted_or_refused_in_words() {
     assert!(odd.contains(&format!("ended after {length} bytes")), "{odd}");
     let twice = Spec { inputs: vec!["-".into(), "/dev/stdin".into()], ..spec(&folder, 32 << 20) };
     assert!(sort_on(2, &twice).unwrap_err().contains("named twice"));
+}
+
+#[test]
+fn made_records_are_sorted_and_a_wrong_output_fails_the_check() {
+    let folder = Folder::new("made");
+    let SizedRun { records, memory } = SizedRun::of(InputSize::Ci);
+    let made = Spec { inputs: vec![], made: Some(records), ..spec(&folder, memory) };
+    let sorted = sort_on(4, &made).unwrap();
+    assert!((sorted.records, sorted.two_pass) == (records, true), "20 MB do not fit in 4 MB");
+    let mut names: Vec<_> = (0..4).map(|rank| format!("part-{rank:05}")).collect();
+    names.insert(0, "manifest.json".into());
+    assert_eq!(folder.names("out"), names, "no copy is left");
+    let verdict = || {
+        let report = check(&made.output, InputSize::Ci).unwrap();
+        let report = report.report(&sorted, InputSize::Ci, 1);
+        (serde_json::to_value(&report).unwrap(), report.finish(false, true).unwrap())
+    };
+    let (report, code) = verdict();
+    assert_eq!(report["verified"], true, "{report}");
+    assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS));
+
+    let part = folder.join("out/part-00002");
+    let mut bytes = std::fs::read(&part).unwrap();
+    bytes[1050] ^= 1;
+    std::fs::write(&part, bytes).unwrap();
+    let (report, code) = verdict();
+    assert_eq!(report["verified"], false, "{report}");
+    assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
+
+    let tight = Spec { memory: 1 << 18, force: true, ..made.clone() };
+    assert!(sort_on(4, &tight).unwrap_err().contains("give at least"));
+    let grown = sort_on(4, &Spec { memory_grows: true, ..tight }).unwrap();
+    assert!(grown.memory_cap > 1 << 18 && grown.budget_peak <= grown.memory_cap);
 }

@@ -1,9 +1,9 @@
 //! `clump app`: the built-in applications.
 
-use crate::job::in_job;
 use crate::layout::{self, Layout};
 use crate::ranks::Ranks;
 use crate::shared_app::SharedApp;
+use crate::sort_job;
 use clap::{Args, Subcommand};
 use clump_global_apps::connect::command::ConnectArgs;
 use clump_global_apps::em3d::command::Em3dArgs;
@@ -14,14 +14,11 @@ use clump_global_apps::indexgather::command::IndexgatherArgs;
 use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
 use clump_global_apps::sample::command::SampleArgs;
 use clump_global_apps::{connect, em3d, fft3d, gups, histo, indexgather, radix, sample};
-use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable_lines;
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
-use clump_sort::output::NewFolders;
 use clump_sort::valsort::{self, ValsortArgs};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Options of `clump app`.
@@ -41,7 +38,9 @@ pub struct AppArgs {
 #[derive(Debug, Subcommand)]
 enum App {
     /// Sort records from disk to disk on several ranks
-    #[command(after_help = "Example:\n  clump app sort -n 4 -i records -o sorted --memory 256M")]
+    #[command(after_help = "Examples:\n  \
+        clump app sort -n 4 -i records -o sorted --memory 256M\n  \
+        clump app sort -n 4 --nodes 2 --size measure      of records that it makes and checks")]
     Sort {
         /// Number of ranks
         #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "2",
@@ -176,21 +175,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             clump_os::console::out(LIST)?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(App::Sort { ranks, layout, args }) => {
-            let starts_ranks = !clump_engines::started_as_rank();
-            if starts_ranks && args.reads_standard_input() && std::io::stdin().is_terminal() {
-                return Err(WrongCommand::new(
-                    "standard input is a terminal: pipe records into the sort, or name files",
-                )
-                .into());
-            }
-            let made = starts_ranks.then(|| NewFolders::of(args.folders()));
-            let ended = in_job(*ranks, layout, || clump_sort::command::run(args));
-            if let Some(made) = made {
-                made.remove_empty();
-            }
-            ended
-        }
+        Some(App::Sort { ranks, layout, args }) => sort_job::run(*ranks, layout, args),
         Some(App::Gups { ranks, args }) => ranks.job(|| gups::command::run(args)),
         Some(App::Histo { ranks, args }) => ranks.job(|| histo::command::run(args)),
         Some(App::Indexgather { ranks, args }) => ranks.job(|| indexgather::command::run(args)),

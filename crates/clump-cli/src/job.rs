@@ -2,6 +2,7 @@
 
 use crate::layout::Layout;
 use clump_agent::{Display, JobOutcome, JobSpec};
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -22,10 +23,24 @@ pub fn in_job(
     if clump_engines::started_as_rank() {
         return rank_main();
     }
+    run_own(own_job(ranks, layout)?)
+}
+
+/// Describes the job of this command: this program with the arguments it was called with.
+///
+/// # Errors
+/// Fails if the layout makes no sense.
+pub(crate) fn own_job(ranks: u32, layout: &Layout) -> anyhow::Result<JobSpec> {
+    of_self((ranks, layout), std::env::args_os().skip(1).collect())
+}
+
+/// Runs the job of this command, and returns its exit code.
+///
+/// # Errors
+/// Fails if the job cannot be started.
+pub(crate) fn run_own(spec: JobSpec) -> anyhow::Result<ExitCode> {
     let stats = clump_boot::Config::load()?.stats;
-    let args = std::env::args_os().skip(1).collect();
-    let outcome =
-        launch_self((ranks, layout), args, &Display { stats, brief: true, ..Display::default() })?;
+    let outcome = launch_here(spec, &Display { stats, brief: true, ..Display::default() })?;
     Ok(ExitCode::from(outcome.code))
 }
 
@@ -34,16 +49,21 @@ pub fn in_job(
 /// # Errors
 /// Fails if the job cannot be started.
 pub fn launch_self(
-    (ranks, layout): (u32, &Layout),
-    args: Vec<std::ffi::OsString>,
+    ranks: (u32, &Layout),
+    args: Vec<OsString>,
     display: &Display,
 ) -> anyhow::Result<JobOutcome> {
+    launch_here(of_self(ranks, args)?, display)
+}
+
+/// Describes a job of this program.
+fn of_self((ranks, layout): (u32, &Layout), args: Vec<OsString>) -> anyhow::Result<JobSpec> {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut spec = JobSpec::new(program, args, ranks);
     layout.apply(&mut spec)?;
     // Built-in commands draw progress on rank 0.
     spec.direct_errors = std::io::stderr().is_terminal();
-    launch_here(spec, display)
+    Ok(spec)
 }
 
 /// Starts a job in this folder, with this process's input.

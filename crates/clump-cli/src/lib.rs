@@ -26,6 +26,7 @@ pub mod machines;
 mod ranks;
 pub mod run;
 mod shared_app;
+mod sort_job;
 mod stacks;
 pub mod stats;
 pub mod top;

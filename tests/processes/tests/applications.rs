@@ -49,6 +49,13 @@ fn sample_sort_of_every_input() {
 }
 
 #[test]
+fn sort_of_records_from_disk_to_disk() {
+    for report in verified("sort --size ci") {
+        assert_eq!(count(&report, "records"), 200_000, "{report}");
+    }
+}
+
+#[test]
 fn radix_sort_by_key_and_in_bulk() {
     verified("radix --keys 20011");
     verified("radix --keys 5003 --input duplicates --manner single");

@@ -42,7 +42,7 @@ fn a_missing_input_is_said_once() {
     let folder = Folder::new();
     let (records, sorted) = (path(&folder, "missing"), path(&folder, "sorted"));
     let sort = Job::command(&format!("app sort -n 3 -i {records} -o {sorted}")).finish();
-    assert_eq!(sort.code, 1, "{}", sort.err);
+    assert_eq!(sort.code, 2, "{}", sort.err);
     assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
     assert!(!sort.err.contains("exit code"), "clump has nothing to add: {}", sort.err);
 }

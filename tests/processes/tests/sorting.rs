@@ -112,13 +112,96 @@ fn records_are_sorted_over_streams_beside_datagrams_that_are_lost_and_doubled() 
 
 #[test]
 fn what_cannot_be_sorted_is_said_once() {
-    let folder = Folder::new();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let words = format!("app sort -n 4 --nodes 2 -i {} -o {}", path("missing"), path("sorted"));
-    let sort = Job::command(&words).finish();
+    let records = Records::new("", 100);
+    // Every rank finds that out.
+    let sort = records.sort("-n 4 --nodes 2 --memory 1K").finish();
     assert_eq!(sort.code, 1, "{}", sort.err);
-    assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
+    assert_eq!(sort.err.matches("give at least").count(), 1, "{}", sort.err);
     assert!(!sort.err.contains("exit code"), "clump has nothing to add: {}", sort.err);
+}
+
+#[test]
+fn paths_that_cannot_be_used_are_named_before_ranks_start() {
+    let records = Records::new("", 100);
+    let [from, sorted, missing] = ["records", "sorted", "missing"].map(|name| records.path(name));
+    let (below, folder) = (format!("{from}/below"), records.0.path().display().to_string());
+    let cut = records.path("cut");
+    std::fs::write(&cut, [0; 150]).unwrap();
+    for (words, option, path, why) in [
+        (format!("-i {missing} -o {sorted}"), "--input", &missing, "No such file"),
+        (format!("-i {folder} -o {sorted}"), "--input", &folder, "is a folder"),
+        (format!("-i {cut} -o {sorted}"), "--input", &cut, "50 more than whole records"),
+        (format!("-i {from} {missing} -o {sorted}"), "--input", &missing, "No such file"),
+        (format!("-i {from} -o {folder}"), "--input", &from, "lies in the output folder"),
+        (format!("-i {from} -o {from}"), "--output", &from, "is a file"),
+        (format!("-i {from} -o {below}"), "--output", &below, "is a file"),
+        (
+            format!("-i {from} -o /proc/self/x"),
+            "--output",
+            &"/proc/self/x".into(),
+            "cannot be made",
+        ),
+        (format!("-i {from} -o {sorted} --scratch {from}"), "--scratch", &from, "is a file"),
+        (format!("-i {from} -o {sorted} --scratch {below}"), "--scratch", &below, "is a file"),
+        (format!("--size ci --scratch {below}"), "--scratch", &below, "is a file"),
+        (format!("--size ci -o {from}"), "--output", &from, "is a file"),
+    ] {
+        let ended = Job::command(&format!("app sort -n 2 --nodes 2 {words}")).finish();
+        // A rank's refusal has code 1.
+        ended.expect(2, &[option, path, why]);
+        assert_eq!(ended.err.lines().count(), 1, "{words}: {}", ended.err);
+        assert!(!records.0.path().join("sorted").exists(), "{words}: nothing was made");
+    }
+    assert_eq!(std::fs::read(&from).unwrap().len(), 100 * 100, "what is there stays");
+    // Paths of other machines are theirs.
+    let words = format!("app sort -n 1 --hosts elsewhere:1 --ssh false -i {missing} -o {sorted}");
+    let ended = Job::command(&words).finish();
+    assert!(ended.code == 125 && !ended.err.contains("--input"), "{}", ended.err);
+    let words = "app sort -n 1 --hosts elsewhere:1 --ssh false --size ci";
+    Job::command(words).finish().expect(2, &["several machines", "--output"]);
+    let new = records.path("new/folders");
+    let sort = format!("app sort -n 2 -i {from} -o {new} --scratch {sorted}");
+    Job::command(&sort).finish().expect_clean();
+    // Without --force an older output stays.
+    Job::command(&sort).finish().expect(2, &["--output", &new, "--force"]);
+}
+
+#[test]
+fn sizes_are_made_sorted_and_checked() {
+    let folder = Folder::new();
+    let inside = || std::fs::read_dir(folder.path()).unwrap().count();
+    let run = |words: &str| {
+        let job = Job::command(&format!("app sort -n 4 --nodes 2 --json {words}"));
+        job.with(|command| {
+            command.env("TMPDIR", folder.path());
+        })
+        .finish()
+    };
+    let ended = run("--size ci");
+    ended.expect_clean();
+    let report = ended.json();
+    assert_eq!((&report["app"], &report["size"]), (&"sort".into(), &"ci".into()), "{report}");
+    assert_eq!((&report["ranks"], &report["nodes"]), (&4.into(), &2.into()), "{report}");
+    assert_eq!(report["verified"], true, "{report}");
+    assert_eq!(report["counts"]["records"], 200_000, "{report}");
+    assert_eq!(report["choices"]["passes"], "two", "more than its memory: {report}");
+    assert_eq!(inside(), 0, "the temporary folder is gone");
+
+    let sorted = folder.path().join("sorted").display().to_string();
+    run(&format!("--size ci -o {sorted}")).expect_clean();
+    let check = Job::command(&format!("app valsort {sorted} --records 200000")).finish();
+    check.expect_clean();
+    assert_eq!(inside(), 1, "only the output is left");
+    let tight = run("--size ci --memory 4M");
+    assert!(tight.code == 1 && tight.err.contains("give at least"), "{}", tight.err);
+    for (words, why) in [
+        (format!("--size ci -i {sorted}"), "cannot be used with"),
+        ("--size huge".into(), "measure"),
+        (format!("-o {sorted}"), "--input"),
+    ] {
+        let ended = run(&words);
+        assert!(ended.code == 2 && ended.err.contains(why), "{words}: {}", ended.err);
+    }
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn messages_that_quote_a_name_command_no_terminal() {
     let value = Job::of("-n 2", "barrier 1").with(|command| {
         command.env("CLUMP_LANES", name);
     });
-    for (ended, code) in [(program, 127), (input, 1), (value.finish(), 2)] {
+    for (ended, code) in [(program, 127), (input, 2), (value.finish(), 2)] {
         assert_eq!(ended.code, code, "{}", ended.err);
         let said = &ended.err;
         assert!(said.contains("\\x1b[31msuch\\x0d\\u{202e}name"), "{said:?}");
