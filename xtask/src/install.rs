@@ -59,8 +59,12 @@ impl Installation<'_> {
     /// Builds, and installs all files.
     ///
     /// # Errors
-    /// Fails if the build does, or if a file cannot be written.
+    /// Fails if the build does, if a file cannot be written, or if programs would not find the
+    /// library in a folder of that name.
     pub fn install(&self) -> Result<()> {
+        if let Some(why) = finders::refusal(&self.prefix) {
+            bail!(why);
+        }
         for (package, profile) in [("clump-capi", self.profile), ("clump-cli", "release")] {
             let args = ["build", "--profile", profile, "--package", package];
             let built = command::run(&mut cargo(self.root, &args), BUILD)?;
@@ -104,7 +108,10 @@ impl Installation<'_> {
         symlink(&names[0], lib.join(&names[1]))?;
         symlink(&names[1], lib.join(&names[2]))?;
         let archive = lib.join("libclump.a");
+        let link = lib.join(format!("lib{}.a", finders::ARCHIVE));
         fs::remove_file(&archive).ok();
+        fs::remove_file(&link).ok();
+        symlink("libclump.a", link)?;
         match self.own_symbols(&from.join("libclump_capi.a"), &archive) {
             Ok(()) => Ok(()),
             Err(why) => {

@@ -1,5 +1,7 @@
 //! The files by which builds find libclump: pkg-config, CMake, and compiler wrappers.
 
+use std::path::Path;
+
 /// System libraries that a statically linked program needs.
 const SYSTEM: &str = "-lpthread -ldl -lm";
 /// Linker option that leaves unused functions out of such a program: each has a section of its
@@ -9,15 +11,38 @@ const UNUSED_OUT: &str = "-Wl,--gc-sections";
 /// Names of the linker's script and arguments for programs with threads, below `lib`.
 pub const SCRIPT: &str = "clump-threads.ld";
 pub const REPLACED: &str = "clump-threads.args";
+/// Name of a link to the archive, by which `-l` finds no shared library.
+pub const ARCHIVE: &str = "clump-static";
+
+/// Characters that the name of a folder may not have: no shared library would be found in it, or
+/// pkg-config or CMake would take it for something else. Each has the reason.
+const REFUSED: [(char, &str); 7] = [
+    (':', "PKG_CONFIG_PATH and the linker's -rpath would take it for two folders"),
+    (';', "CMake would take it for two folders"),
+    ('"', "pkg-config would take it for a quote"),
+    ('\'', "pkg-config would take it for a quote"),
+    ('\\', "pkg-config would leave it out"),
+    ('$', "a shell would take it for a variable in what pkg-config prints"),
+    ('\n', "pkg-config reads lines"),
+];
+
+/// Returns why programs would not find an installation in a folder of that name, if so.
+pub fn refusal(prefix: &Path) -> Option<String> {
+    let name = prefix.display().to_string();
+    let (mark, why) = REFUSED.iter().find(|(mark, _)| name.contains(*mark))?;
+    Some(format!("cannot install into {name:?}: its name has {mark:?}, and {why}; choose another"))
+}
 
 /// Returns the files for pkg-config, with their names: `clump` links the shared library, and has it
 /// found at run time; `clump-static` links the archive. They know their own location.
 ///
 /// The archive has a file of its own, since `--static` adds to what `clump` says, and cannot name
-/// another library.
+/// another library. A comma in the location would end an argument of `-Wl`; `-Xlinker` occurs once,
+/// since pkg-config leaves out an option that is repeated. The archive is named by `-l`: pkg-config
+/// quotes a blank in options only.
 pub fn pkg_config(version: &str) -> [(&'static str, String); 2] {
-    let shared = "-L${libdir} -Wl,-rpath,${libdir} -lclump";
-    let archive = format!("${{libdir}}/libclump.a {UNUSED_OUT} {SYSTEM}");
+    let shared = "-L${libdir} -Xlinker -rpath=${libdir} -lclump";
+    let archive = format!("-L${{libdir}} -l{ARCHIVE} {UNUSED_OUT} {SYSTEM}");
     let file = |name: &str, libraries: &str| {
         format!(
             "prefix=${{pcfiledir}}/../..
@@ -36,17 +61,26 @@ Cflags: -I${{includedir}}
 }
 
 /// Returns the file for `find_package(clump)`: the targets `clump::clump` (shared) and
-/// `clump::static`.
+/// `clump::static`. CMake gives the linker the location by `-Wl`, which a comma would end: then the
+/// target gives it.
 pub fn cmake(version: &str, abi: &str) -> String {
     let system = SYSTEM.replace("-l", "").replace(' ', ";");
     format!(
         "# Targets clump::clump (the shared library) and clump::static.
 get_filename_component(CLUMP_PREFIX \"${{CMAKE_CURRENT_LIST_DIR}}/../../..\" ABSOLUTE)
 if(NOT TARGET clump::clump)
-  add_library(clump::clump SHARED IMPORTED)
+  if(CLUMP_PREFIX MATCHES \",\")
+    add_library(clump::clump INTERFACE IMPORTED)
+    set_target_properties(clump::clump PROPERTIES
+      INTERFACE_LINK_OPTIONS \"SHELL:-Xlinker \\\"-rpath=${{CLUMP_PREFIX}}/lib\\\"\"
+      INTERFACE_LINK_LIBRARIES \"-L\\\"${{CLUMP_PREFIX}}/lib\\\" -lclump\")
+  else()
+    add_library(clump::clump SHARED IMPORTED)
+    set_target_properties(clump::clump PROPERTIES
+      IMPORTED_LOCATION \"${{CLUMP_PREFIX}}/lib/libclump.so.{version}\"
+      IMPORTED_SONAME \"libclump.so.{abi}\")
+  endif()
   set_target_properties(clump::clump PROPERTIES
-    IMPORTED_LOCATION \"${{CLUMP_PREFIX}}/lib/libclump.so.{version}\"
-    IMPORTED_SONAME \"libclump.so.{abi}\"
     INTERFACE_INCLUDE_DIRECTORIES \"${{CLUMP_PREFIX}}/include\")
   add_library(clump::static STATIC IMPORTED)
   set_target_properties(clump::static PROPERTIES
@@ -101,41 +135,58 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Returns what pkg-config says about a library of an installation that lies in `prefix`.
-    fn said(prefix: &std::path::Path, words: &[&str]) -> String {
-        let mut command = Command::new("pkg-config");
-        command.args(words).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-        let output = command.output().unwrap();
+    /// Returns the words that a shell reads in what pkg-config says about a library of an
+    /// installation that lies in `prefix`.
+    fn said(prefix: &Path, words: &str) -> Vec<String> {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", &format!("said=$(pkg-config {words}); eval \"printf '%s\\n' $said\"")]);
+        let output = shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn each_library_is_found_by_its_name() {
+    fn each_library_is_found_by_its_name_in_a_folder_of_any_name_that_is_not_refused() {
         if crate::host::program("pkg-config").is_none() {
             println!("SKIPPED what pkg-config says: it is not here; install it");
             return;
         }
-        let prefix = std::env::temp_dir().join(format!("clump-finders-{}", std::process::id()));
-        let folder = prefix.join("lib/pkgconfig");
-        std::fs::create_dir_all(&folder).unwrap();
-        for (name, text) in pkg_config("1.2.3") {
-            std::fs::write(folder.join(name), text).unwrap();
+        let base = std::env::temp_dir().join(format!("clump-finders-{}", std::process::id()));
+        for name in ["plain", "a b,c", "#&*~=@%+"] {
+            let prefix = base.join(name);
+            assert_eq!(refusal(&prefix), None);
+            let folder = prefix.join("lib/pkgconfig");
+            std::fs::create_dir_all(&folder).unwrap();
+            for (name, text) in pkg_config("1.2.3") {
+                std::fs::write(folder.join(name), text).unwrap();
+            }
+            assert_eq!(said(&prefix, "--modversion clump"), ["1.2.3"]);
+            let at = |below: &str| format!("{}/lib/pkgconfig/../../{below}", prefix.display());
+            let shared = said(&prefix, "--libs clump");
+            let rpath = format!("-rpath={}", at("lib"));
+            assert_eq!(shared, [&format!("-L{}", at("lib")), "-Xlinker", &rpath, "-lclump"]);
+            let archive = said(&prefix, "--libs clump-static");
+            let folder = format!("-L{}", at("lib"));
+            let due = [&folder, "-lclump-static", "-Wl,--gc-sections", "-lpthread", "-ldl", "-lm"];
+            assert_eq!(archive, due);
+            let headers = said(&prefix, "--cflags clump-static");
+            assert_eq!(headers, [format!("-I{}", at("include"))]);
         }
-        let version = said(&prefix, &["--modversion", "clump"]);
-        let shared = said(&prefix, &["--libs", "clump"]);
-        let archive = said(&prefix, &["--libs", "clump-static"]);
-        let headers = said(&prefix, &["--cflags", "clump-static"]);
-        std::fs::remove_dir_all(&prefix).unwrap();
-        assert_eq!(version.trim(), "1.2.3");
-        let words: Vec<&str> = shared.split_whitespace().collect();
-        let rpath = |word: &&str| word.starts_with("-Wl,-rpath,") && word.ends_with("/lib");
-        assert!(words.contains(&"-lclump") && words.iter().any(rpath), "{shared}");
-        let words: Vec<&str> = archive.split_whitespace().collect();
-        let whole = |word: &&str| word.ends_with("/lib/libclump.a");
-        assert!(words.iter().any(whole) && !words.contains(&"-lclump"), "{archive}");
-        assert!(words.contains(&"-Wl,--gc-sections") && words.contains(&"-lm"), "{archive}");
-        assert!(headers.trim().ends_with("/include"), "{headers}");
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn a_folder_where_programs_would_not_find_the_library_is_refused_in_words() {
+        for (name, says) in [
+            ("/tmp/a b,c:d", "has ':', and PKG_CONFIG_PATH"),
+            ("/tmp/a;b", "CMake"),
+            ("/tmp/it's", "a quote"),
+            ("/tmp/$a", "a variable"),
+        ] {
+            let why = refusal(Path::new(name)).unwrap();
+            assert!(why.contains(says) && why.lines().count() == 1, "{why}");
+        }
+        assert_eq!(refusal(Path::new("/tmp/a b,c (x86)")), None);
     }
 
     /// Runs the wrapper with a compiler that names a linker; returns its output, and its success.
