@@ -1,7 +1,13 @@
-//! Writes the snippets in Rust of all pages into one module, which the tests compile.
+//! Writes the snippets in Rust of all pages into one module, which the tests compile, and the files
+//! by which CMake finds an installation.
 
 #[path = "src/page.rs"]
 mod page;
+
+/// Files by which builds find an installation, for the snippets of CMake.
+#[path = "../../xtask/src/install/finders.rs"]
+#[allow(dead_code, reason = "only the files for CMake are needed")]
+mod finders;
 
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -14,7 +20,12 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed={}", root.join("docs").display());
     println!("cargo:rerun-if-changed={}", root.join("README.md").display());
     println!("cargo:rerun-if-changed=src/page.rs");
+    println!("cargo:rerun-if-changed=../../xtask/src/install/finders.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo sets OUT_DIR")?);
+    let version = env!("CARGO_PKG_VERSION");
+    fs::write(out.join("clump-config.cmake"), finders::cmake(version, "1")).context("CMake")?;
+    let versions = finders::cmake_version(version);
+    fs::write(out.join("clump-config-version.cmake"), versions).context("CMake")?;
     let mut modules = String::new();
     for page in page::pages(&root)? {
         let text = page.rust();

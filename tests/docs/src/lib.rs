@@ -9,7 +9,9 @@
 //! # Invariants
 //! 1. A snippet that does not compile, or a command line that is refused, fails a test that names
 //!    its page and line.
-//! 2. A command line is run at night, or [`exceptions::NOT_RUN`] has the reason.
+//! 2. A block in another language is read by what reads such files, or skipped with the reason
+//!    where that is not installed; one whose language nothing reads fails (`tests/files.rs`).
+//! 3. A command line is run at night, or [`exceptions::NOT_RUN`] has the reason.
 #![forbid(unsafe_code)]
 
 pub mod c_unit;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 /// Beginning of the comment in front of a snippet that declares what it takes for given: parameters
 /// in Rust, declarations in C and C++. A browser does not show it.
 const GIVEN: &str = "<!-- given:";
+/// First characters of the lines that open and close a block.
+pub const FENCE: &str = "```";
 
 /// Fenced block of a page.
 #[derive(Debug, Clone)]
@@ -35,15 +37,20 @@ impl Page {
     pub fn blocks(&self) -> Vec<Block> {
         let (mut blocks, mut open, mut given) = (Vec::new(), None::<Block>, String::new());
         let mut in_given = false;
+        let mut indent = 0;
         for (at, line) in self.text.lines().enumerate() {
+            // A block of a list item is indented as the item is.
+            let bare = line.trim_start();
             if let Some(mut block) = open.take() {
-                if line.starts_with("```") {
+                if bare.starts_with(FENCE) {
                     blocks.push(block);
                 } else {
-                    block.lines.push(line.to_owned());
+                    let blanks = line.len() - bare.len();
+                    block.lines.push(line[blanks.min(indent)..].to_owned());
                     open = Some(block);
                 }
-            } else if let Some(language) = line.strip_prefix("```") {
+            } else if let Some(language) = bare.strip_prefix(FENCE) {
+                indent = line.len() - bare.len();
                 let (given, language) = (std::mem::take(&mut given), language.trim().to_owned());
                 open = Some(Block { line: at + 1, language, given, lines: Vec::new() });
             } else if in_given || line.starts_with(GIVEN) {

@@ -1,6 +1,6 @@
 //! Command lines that pages print: lines of blocks, and spans of code that begin with `clump`.
 
-use crate::page::{Block, Page};
+use crate::page::{Block, FENCE, Page};
 
 /// Command line of a page.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ fn of_block(page: &Page, block: &Block) -> Vec<Printed> {
 pub fn of_spans(page: &Page) -> Vec<Printed> {
     let (mut all, mut fenced, mut open) = (Vec::new(), false, None::<(usize, String)>);
     for (at, line) in page.text.lines().enumerate() {
-        if line.starts_with("```") {
+        if line.trim_start().starts_with(FENCE) {
             (fenced, open) = (!fenced, None);
             continue;
         }

@@ -4,4 +4,5 @@
 mod c_snippets;
 mod commands;
 mod facade;
+mod files;
 mod rust_snippets;
