@@ -1,9 +1,9 @@
 //! Packets about to be sent, each contiguous: the cheapest for a driver.
 
-use crate::outbox::{BufferRange, Outbox};
+use crate::outbox::{Outbox, Unit};
 use crate::seal::Sealer;
 use clump_driver::{Driver, DriverError, MIN_KEPT, Outgoing};
-use clump_proto::SackBuf;
+use clump_proto::{Channel, SackBuf};
 use clump_wire::{HEADER_BYTES, Header};
 use std::net::SocketAddr;
 
@@ -12,10 +12,8 @@ use std::net::SocketAddr;
 enum PacketRef {
     /// In the arena.
     Copy(usize, usize),
-    /// With its unit.
+    /// With the unit of that number.
     Unit(u64),
-    /// Among the sealed packets.
-    Sealed(BufferRange),
 }
 
 /// A batch of packets to send. Sealed copies lie back to back, which is cheaper still.
@@ -49,23 +47,21 @@ impl Arena {
         &mut self,
         header: &Header,
         sealer: &Sealer,
-        outbox: &mut Outbox,
+        (outbox, unit): (&mut Outbox, &mut Unit),
         much: bool,
     ) -> usize {
-        let unit = header.unit;
         debug_assert!(header.number > 0, "the header is stamped");
-        debug_assert!(outbox.unit_bytes(unit).is_some(), "the unit is in flight");
-        let again = outbox.is_zero_copy(unit);
+        let again = unit.is_fixed();
         if much
             && !again
             && sealer.in_place()
-            && let Some(place) = outbox.keep_sealed(unit, |packet| seal(header, sealer, packet))
+            && outbox.keep_sealed(unit, |packet| seal(header, sealer, packet))
         {
-            self.packet_refs.push(PacketRef::Sealed(place));
-            return outbox.unit_bytes(unit).unwrap_or_default();
+            self.packet_refs.push(PacketRef::Unit(header.unit));
+            return unit.bytes();
         }
         if again || sealer.in_place() {
-            let body = outbox.unit(unit, sealer).unwrap_or_default();
+            let body = outbox.body(unit, sealer).unwrap_or_default();
             debug_assert!(!body.is_empty(), "its packet opens again");
             let bytes = body.len();
             self.load(header, false, sealer, &body);
@@ -74,7 +70,7 @@ impl Arena {
         let body_bytes = sum_up(header, sealer, outbox.packet_mut(unit));
         debug_assert!(body_bytes > 0, "a unit in flight has its packet");
         if body_bytes > 0 {
-            self.packet_refs.push(PacketRef::Unit(unit));
+            self.packet_refs.push(PacketRef::Unit(header.unit));
         }
         body_bytes
     }
@@ -101,7 +97,7 @@ impl Arena {
         debug_assert!(bytes.len() - begin >= HEADER_BYTES + body.len(), "all of it is there");
         let before = packet_refs.iter().rev().find_map(|before| match before {
             PacketRef::Copy(_, end) => Some(*end),
-            PacketRef::Unit(_) | PacketRef::Sealed(_) => None,
+            PacketRef::Unit(_) => None,
         });
         debug_assert!(before.is_none_or(|end| end == begin), "copies lie back to back");
         packet_refs.push(PacketRef::Copy(begin, bytes.len()));
@@ -115,13 +111,15 @@ impl Arena {
         &self,
         driver: &mut dyn Driver,
         to: SocketAddr,
-        outbox: &mut Outbox,
+        channel: &mut Channel<Unit>,
+        outbox: &Outbox,
     ) -> (Result<usize, DriverError>, usize) {
         let outgoing = |packet_ref: &PacketRef| {
             let packet = match *packet_ref {
                 PacketRef::Copy(begin, end) => self.bytes.get(begin..end),
-                PacketRef::Unit(number) => outbox.packet(number),
-                PacketRef::Sealed(place) => outbox.sealed(place),
+                PacketRef::Unit(number) => {
+                    channel.body(number).and_then(|unit| outbox.packet(unit))
+                }
             };
             debug_assert!(packet.is_some(), "a loaded packet stays until it is sent");
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
@@ -159,8 +157,10 @@ impl Arena {
         debug_assert!(!new.is_empty(), "long bursts hold new packets");
         let sent = driver.send_zero_copy(new);
         for packet_ref in units {
-            if let PacketRef::Unit(number) = *packet_ref {
-                outbox.on_zero_copy_send(number);
+            if let PacketRef::Unit(number) = *packet_ref
+                && let Some(unit) = channel.body_mut(number)
+            {
+                unit.on_zero_copy_send();
             }
         }
         (sent.map(|taken| copies + taken).map_err(|e| e.behind(copies)), bytes)
@@ -259,8 +259,11 @@ mod tests {
         }
     }
 
+    /// Units in flight, and the memory that they lie in.
+    type InFlight = (Channel<Unit>, Outbox);
+
     /// Creates an outbox of `units` whole units of 1400 bytes, all in flight.
-    fn units_in_flight(units: u64, security: Security) -> Outbox {
+    fn units_in_flight(units: u64, security: Security) -> InFlight {
         let in_place = security == Security::Aead;
         let mut outbox = Outbox::new(1400, security.trailer_bytes(), in_place, true);
         let route = Route { from: 1, to: 2, tag: 3 };
@@ -273,8 +276,12 @@ mod tests {
             fragment: None,
         };
         outbox.append(&head, &[], &vec![7; 1400 * units as usize]);
-        (0..units).for_each(|_| outbox.launch());
-        outbox
+        let config = clump_proto::Config { initial_window_bytes: 1 << 20, ..Default::default() };
+        let mut channel = Channel::new(&config, 0);
+        for _ in 0..units {
+            channel.send_unit(1, 1400, outbox.launch().unwrap());
+        }
+        (channel, outbox)
     }
 
     fn sealer(security: Security) -> Sealer {
@@ -285,7 +292,7 @@ mod tests {
     fn sent(
         most: usize,
         units: &[u64],
-        outbox: &mut Outbox,
+        (channel, outbox): &mut InFlight,
         security: Security,
     ) -> (usize, Notebook) {
         let sealer = sealer(security);
@@ -294,13 +301,14 @@ mod tests {
         for &unit in units {
             let kind = clump_wire::PacketKind::Data;
             let header = Header { kind, unit, number: unit + 1, ..Header::default() };
-            arena.load_unit(&header, &sealer, outbox, true);
+            let body = channel.body_mut(unit).unwrap();
+            arena.load_unit(&header, &sealer, (outbox, body), true);
         }
-        let (result, _) = arena.flush(&mut driver, "127.0.0.1:9".parse().unwrap(), outbox);
+        let (result, _) = arena.flush(&mut driver, "127.0.0.1:9".parse().unwrap(), channel, outbox);
         (result.unwrap(), driver)
     }
 
-    fn flush(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
+    fn flush(most: usize, units: &[u64], outbox: &mut InFlight) -> (usize, Vec<(bool, Vec<u64>)>) {
         let (taken, driver) = sent(most, units, outbox, Security::Crc);
         (taken, driver.calls)
     }
@@ -316,12 +324,13 @@ mod tests {
             assert_eq!(driver.calls, [(true, send_buffer.clone())]);
             for (unit, mut packet) in send_buffer.iter().zip(driver.packets) {
                 let end = opener.open_whole(unit + 1, &mut packet, HEADER_BYTES).unwrap();
-                let body = outbox.unit(*unit, &sealer(Security::Aead)).unwrap();
+                let kept = outbox.0.body(*unit).unwrap();
+                let body = outbox.1.body(kept, &sealer(Security::Aead)).unwrap();
                 assert_eq!(packet[HEADER_BYTES..end], *body);
                 assert!(body.ends_with(&[7; 1000]), "as it was packed");
             }
         }
-        assert!(!outbox.sealed_hold(&[7; 32]), "all of it is encrypted");
+        assert!(!outbox.1.sealed_hold(&[7; 32]), "all of it is encrypted");
         let (_, again) = sent(64, &[3], &mut outbox, Security::Aead);
         assert_eq!(again.calls, [(false, vec![3])], "what lies there is not touched");
     }

@@ -13,7 +13,7 @@ mod traffic_count;
 mod tx;
 
 use crate::deliveries::Delivery;
-use crate::outbox::{Outbox, Progress};
+use crate::outbox::{Outbox, Progress, Unit};
 use crate::seal::Sealer;
 use clump_proto::{Channel, Nanos, UnitStatus};
 use clump_wire::OwnedMessage;
@@ -56,7 +56,8 @@ pub(crate) struct Arrived<'a> {
 /// The state that a stack keeps for a peer that it communicates with.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    channel: Channel,
+    /// The protocol's state, and the units in flight.
+    channel: Channel<Unit>,
     tx: Tx,
     rx: Rx,
     /// The streams to and from the peer, once there was bulk.
@@ -158,9 +159,9 @@ impl Connection {
                 self.rx.join(header.unit, body, |unit| channel.wants_unit(unit));
         }
         let arrival = self.channel.handle_late(now, late, &header, sack, datagram.len(), marked);
-        while let Some(unit) = self.channel.poll_acked() {
-            debug_assert!(self.channel.has_arrived(unit), "buffers are freed after that");
-            self.tx.outbox.on_acked(unit);
+        while let Some((number, unit)) = self.channel.poll_acked() {
+            debug_assert!(self.channel.has_arrived(number), "buffers are freed after that");
+            self.tx.outbox.on_arrived(unit);
         }
         debug_assert!(joined.is_none() || header.kind == PacketKind::Data, "a joined unit is one");
         match (header.kind, arrival.unit) {
@@ -184,7 +185,7 @@ impl Connection {
         self.rx.on_lost();
         // Units behind a gap are not acknowledged in order, but may have arrived.
         let Self { tx: Tx { outbox, .. }, channel, .. } = self;
-        let undelivered = outbox.take_all(sealer, |unit| channel.has_arrived(unit));
+        let undelivered = outbox.take_all(sealer, channel.take_bodies());
         debug_assert!(!outbox.has_waiting(), "nothing is sent to a lost peer");
         let mut undelivered = undelivered;
         undelivered.extend(self.take_undelivered_records());
@@ -225,13 +226,14 @@ impl Connection {
     }
 
     /// Returns the channel.
-    pub(crate) fn channel(&self) -> &Channel {
+    pub(crate) fn channel(&self) -> &Channel<Unit> {
         &self.channel
     }
 
     /// Returns the bytes kept: in flight, waiting, not whole or in turn yet.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.tx.outbox.bytes() + self.rx.bytes() + self.bulk_bytes()
+        let in_flight: usize = self.channel.bodies().map(Unit::bytes).sum();
+        in_flight + self.tx.outbox.bytes() + self.rx.bytes() + self.bulk_bytes()
     }
 
     /// Returns true if everything sent has been acknowledged, and nothing waits to be sent.
@@ -255,14 +257,9 @@ impl Connection {
     /// Asserts what always holds between calls; `lost`: the peer is.
     pub(crate) fn check_invariants(&self, lost: bool) {
         self.channel.check_invariants();
-        self.tx.check_invariants();
+        self.tx.check_invariants(self.channel.bodies());
         self.rx.check_invariants();
-        let (sent, released) = self.channel.unit_range();
-        let (base, next) = self.tx.outbox.in_flight_range();
-        assert_eq!(sent, next, "channel and outbox count the same units");
-        assert!(lost || base <= released, "units stay until they are acknowledged");
         assert!(!lost || !self.tx.outbox.has_waiting(), "nothing waits for a lost peer");
-        let kept = |unit| self.tx.outbox.unit_bytes(unit).is_some();
-        assert!(lost || (released..sent).all(kept), "what is not released is kept");
+        assert!(!lost || self.channel.bodies().next().is_none(), "and nothing is in flight");
     }
 }

@@ -53,7 +53,7 @@ pub use backstop::{Backstop, TimedStack, Times};
 pub use batch::{Batch, Words};
 pub use endpoint_table::EndpointTable;
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
-pub use outbox::Progress;
+pub use outbox::{PackedEnd, Progress};
 pub use peer_directory::{PeerAddress, PeerDirectory};
 pub use polling::Polling;
 pub use stack::{Mark, Stack, StackConfig};

@@ -1,4 +1,5 @@
-//! Outgoing data of one peer: frames packed into units, units waiting, units in flight.
+//! Outgoing data of one peer: frames packed into units, and units waiting. Those in flight are
+//! kept by the channel.
 //!
 //! Units lie in send buffers, with room for a header before each and a checksum behind it, so that
 //! a packet that is not encrypted is never copied again.
@@ -7,13 +8,15 @@ mod buffer_memory;
 mod buffer_pool;
 mod control_unit;
 mod flush_policy;
-mod in_flight;
 mod layout;
 mod long_messages;
 mod message;
+mod packed_end;
 mod sealed_buffers;
 mod send_buffer;
+mod sent_units;
 mod undelivered;
+mod unit;
 mod untaken;
 mod waiting_units;
 
@@ -25,23 +28,24 @@ use clump_wire::OwnedMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, Frames};
 use control_unit::ControlUnit;
 pub(crate) use flush_policy::FlushPolicy;
-use in_flight::InFlightUnits;
 use layout::MIN_FRAGMENT;
 use long_messages::LongMessages;
 pub use message::Progress;
 use message::is_control;
 pub(crate) use message::{MessageBody, PayloadFragment};
+pub use packed_end::PackedEnd;
 use sealed_buffers::SealedBuffers;
-pub(crate) use send_buffer::BufferRange;
+use sent_units::SentUnits;
 use std::borrow::Cow;
 use undelivered::UndeliveredMessages;
+pub(crate) use unit::Unit;
 use waiting_units::WaitingUnits;
 
 /// Bytes of units from which on one call of the driver costs much less per unit than a call for
 /// each.
 const MAX_BATCH: usize = 16 << 10;
 
-/// Outgoing units of one peer: waiting, and in flight.
+/// Outgoing units of one peer: those that wait, and the memory of all.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// Units of bulk that wait.
@@ -50,7 +54,7 @@ pub(crate) struct Outbox {
     control: ControlUnit,
     /// True if control messages go ahead.
     control_first: bool,
-    in_flight: InFlightUnits,
+    sent: SentUnits,
     long_messages: LongMessages,
     /// Sealed packets of units, where sealing changes the bytes.
     sealed: SealedBuffers,
@@ -67,7 +71,7 @@ impl Outbox {
             units: WaitingUnits::new(BufferPool::new(capacity, tail, !encrypts)),
             control: ControlUnit::default(),
             control_first,
-            in_flight: InFlightUnits::default(),
+            sent: SentUnits::default(),
             long_messages: LongMessages::default(),
             sealed: SealedBuffers::new(capacity, tail),
             waiting: 0,
@@ -84,13 +88,13 @@ impl Outbox {
     pub(crate) fn release_spare(&mut self) {
         debug_assert!(!self.has_waiting(), "what waits is kept");
         self.units.release_spare();
-        self.in_flight.release_spare();
+        self.sent.release_spare();
         self.sealed.release_spare();
     }
 
     /// Returns the bytes that [`Outbox::release_spare`] gives back.
     pub(crate) fn spare_bytes(&self) -> usize {
-        self.units.spare_bytes() + self.in_flight.spare_bytes() + self.sealed.spare_bytes()
+        self.units.spare_bytes() + self.sent.spare_bytes() + self.sealed.spare_bytes()
     }
 
     /// Sets the longest unit, after the path's datagram size changed. Existing units stay as they
@@ -196,7 +200,7 @@ impl Outbox {
         let all = self.append_fragments(&message, &mut progress, usize::MAX);
         debug_assert!(all, "a message at hand is packed as a whole");
         if head.kind != FrameKind::Long {
-            self.in_flight.on_span(first, self.next_unit());
+            self.sent.on_span(first, self.next_unit());
         }
     }
 
@@ -225,8 +229,8 @@ impl Outbox {
         progress: &mut Progress,
         most: usize,
     ) -> bool {
-        let Self { units, in_flight, long_messages, .. } = self;
-        let (limits, before) = ((most, in_flight.next()), *progress);
+        let Self { units, sent, long_messages, .. } = self;
+        let (limits, before) = ((most, sent.sent().bulk), *progress);
         debug_assert!(message.payload.total > 0, "a payload is cut");
         let all = units.append_fragments(message, progress, limits, long_messages);
         debug_assert!(progress.done >= before.done, "nothing is packed twice");
@@ -246,30 +250,30 @@ impl Outbox {
         self.count_waiting();
     }
 
-    /// Returns the number of the open unit.
+    /// Returns the number of the open unit, among those of bulk.
     fn next_unit(&self) -> u64 {
-        self.units.open_number(self.in_flight.next())
+        self.units.open_number(self.sent.sent().bulk)
     }
 
-    /// Returns the end of the data packed up to now: for [`Outbox::has_arrived_before`]. Units that
-    /// go ahead are not counted, since they shift the numbers of others.
-    pub(crate) fn end(&self) -> u64 {
-        let end = self.next_unit() + u64::from(self.units.is_open());
-        debug_assert!(self.control.units() <= self.in_flight.next(), "units ahead were sent");
-        end.saturating_sub(self.control.units())
+    /// Returns the end of the data packed up to now: for [`Outbox::has_arrived_before`].
+    pub(crate) fn end(&self) -> PackedEnd {
+        let bulk = self.next_unit() + u64::from(self.units.is_open());
+        let end =
+            PackedEnd { bulk, control: self.sent.sent().control + u64::from(self.has_control()) };
+        debug_assert!(self.sent.sent().is_before(end), "what was sent was packed before");
+        end
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has been sent.
-    pub(crate) fn has_sent_before(&self, end: u64) -> bool {
-        let sent = self.in_flight.next().saturating_sub(self.control.units());
-        debug_assert!(end <= self.end(), "an end that was returned");
-        self.control.is_empty() && sent >= end
+    pub(crate) fn has_sent_before(&self, end: PackedEnd) -> bool {
+        debug_assert!(end.is_before(self.end()), "an end that was returned");
+        end.is_before(self.sent.sent())
     }
 
     /// Returns true if everything packed when [`Outbox::end`] returned `end` has arrived.
-    pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
-        debug_assert!(end <= self.end(), "an end that was returned");
-        self.control.is_empty() && self.in_flight.acked_through() >= end + self.control.units()
+    pub(crate) fn has_arrived_before(&self, end: PackedEnd) -> bool {
+        debug_assert!(end.is_before(self.end()), "an end that was returned");
+        end.is_before(self.sent.arrived())
     }
 
     /// Returns the policy of a burst that begins now. Beside control messages data is sent in whole
@@ -315,114 +319,80 @@ impl Outbox {
         }
     }
 
-    /// Moves the next unit of bulk to the units in flight; one that is still open is closed.
+    /// Takes the next unit of bulk, to be sent for the first time; one that is still open is closed.
     #[inline]
-    pub(crate) fn launch(&mut self) {
-        let unit = self.units.take_next();
-        debug_assert!(unit.is_some(), "a unit that was offered waits");
-        if let Some(unit) = unit {
-            self.control.on_bulk();
-            debug_assert!(unit.bytes() <= self.waiting, "it was counted");
-            debug_assert!(unit.bytes() > 0, "a unit holds a frame");
-            self.waiting -= unit.bytes();
-            self.in_flight.push(unit);
-        }
+    pub(crate) fn launch(&mut self) -> Option<Unit> {
+        let place = self.units.take_next();
+        debug_assert!(place.is_some(), "a unit that was offered waits");
+        let place = place?;
+        self.control.on_bulk();
+        debug_assert!(place.bytes() <= self.waiting, "it was counted");
+        self.waiting -= place.bytes();
+        Some(self.sent.send_bulk(place))
     }
 
-    /// Moves the unit of control messages to the units in flight, ahead of bulk.
-    pub(crate) fn launch_control(&mut self) {
+    /// Takes the unit of control messages, to be sent ahead of bulk.
+    pub(crate) fn launch_control(&mut self) -> Option<Unit> {
         let control = self.control.take(self.units.pool.tail());
         debug_assert!(control.is_some(), "a unit that was offered waits");
-        if let Some((own, place)) = control {
-            debug_assert!(place.bytes() <= self.waiting, "it was counted");
-            self.waiting -= place.bytes();
-            self.long_messages.shift(self.in_flight.next());
-            self.in_flight.push_ahead(own, place);
-        }
+        let (own, place) = control?;
+        debug_assert!(place.bytes() <= self.waiting, "it was counted");
+        self.waiting -= place.bytes();
+        self.sent.send_control();
+        Some(Unit::control(own, place))
     }
 
-    /// Returns true if the next packet to send lies, or will lie, in another send buffer than the
-    /// last one sent; `sealed`: among the sealed ones.
+    /// Returns true if the next packet to send lies, or will lie, in another send buffer than
+    /// `last`, which was sent last; `sealed`: among the sealed ones.
     #[inline]
-    pub(crate) fn ends_send_buffer(&self, sealed: bool) -> bool {
+    pub(crate) fn ends_send_buffer(&self, sealed: bool, last: Option<&Unit>) -> bool {
         if sealed {
             return self.sealed.ends_send_buffer();
         }
-        self.units.turns_from(self.in_flight.last_place())
+        self.units.turns_from(last.map(Unit::place))
     }
 
-    /// Returns true if so much is sent, with the unit launched last, that packets should be sent
+    /// Returns true if so much is sent, with the unit launched `last`, that packets should be sent
     /// zero-copy.
     #[inline]
-    pub(crate) fn has_much(&self) -> bool {
-        let bytes = self.in_flight.last_place().map_or(0, BufferRange::bytes);
+    pub(crate) fn has_much(&self, last: Option<&Unit>) -> bool {
+        let bytes = last.map_or(0, Unit::bytes);
         bytes + self.waiting >= MIN_KEPT || self.long_messages.is_packing()
     }
 
-    /// Notes that unit `number` has arrived.
+    /// Notes that a unit has arrived, with all before it.
     #[inline]
-    pub(crate) fn on_acked(&mut self, number: u64) {
-        self.in_flight.on_acked(number, &mut self.units.pool);
-        debug_assert!(number < self.in_flight.next(), "only what was sent arrives");
-        self.sealed.release(self.in_flight.base());
-        self.long_messages.on_acked(self.in_flight.acked_through());
+    pub(crate) fn on_arrived(&mut self, unit: Unit) {
+        let Self { units, sealed, sent, long_messages, .. } = self;
+        sent.on_arrived(unit, |done| done.release(&mut units.pool, sealed));
+        long_messages.on_arrived(sent.arrived().bulk);
     }
 
-    /// Returns the body of a unit in flight.
+    /// Returns the body of a unit, decrypted if only its packet is kept.
     #[inline]
-    pub(crate) fn unit(&self, number: u64, sealer: &Sealer) -> Option<Cow<'_, [u8]>> {
-        self.in_flight.body(number, &self.units.pool, &self.sealed, sealer)
+    pub(crate) fn body<'a>(&'a self, unit: &'a Unit, sealer: &Sealer) -> Option<Cow<'a, [u8]>> {
+        unit.body(&self.units.pool, &self.sealed, sealer)
     }
 
-    /// Returns the bytes of a unit in flight; `None` if there is none of that number.
+    /// Returns a unit as the packet that carries it, with room for header and checksum, to be
+    /// filled in.
     #[inline]
-    pub(crate) fn unit_bytes(&self, number: u64) -> Option<usize> {
-        self.in_flight.unit_bytes(number)
-    }
-
-    /// Returns true if the unit's packet must be built elsewhere: the last one must not be touched
-    /// any more.
-    #[inline]
-    pub(crate) fn is_zero_copy(&self, number: u64) -> bool {
-        self.in_flight.is_zero_copy(number)
-    }
-
-    /// Returns a unit in flight as the packet that carries it, with room for header and checksum,
-    /// to be filled in.
-    #[inline]
-    pub(crate) fn packet_mut(&mut self, number: u64) -> Option<&mut [u8]> {
-        self.in_flight.get_mut(number)?.packet_mut(&mut self.units.pool)
+    pub(crate) fn packet_mut<'a>(&'a mut self, unit: &'a mut Unit) -> Option<&'a mut [u8]> {
+        unit.packet_mut(&mut self.units.pool)
     }
 
     /// Returns the packet as it was filled in.
     #[inline]
-    pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
-        self.in_flight.get(number)?.packet(&self.units.pool)
-    }
-
-    /// Notes that the kernel is about to get the packet of a unit zero-copy.
-    #[inline]
-    pub(crate) fn on_zero_copy_send(&mut self, number: u64) {
-        self.in_flight.on_zero_copy_send(number);
+    pub(crate) fn packet<'a>(&'a self, unit: &'a Unit) -> Option<&'a [u8]> {
+        unit.packet(&self.units.pool, &self.sealed)
     }
 
     /// Builds the packet of a unit with `seal`, and keeps it, behind the one before it, instead of
     /// the unit: the unit's memory is then used for the next one while the nearest cache has it.
-    /// `None`: nothing has changed, since there is no place for it.
-    pub(crate) fn keep_sealed(
-        &mut self,
-        unit: u64,
-        seal: impl FnOnce(&mut [u8]),
-    ) -> Option<BufferRange> {
-        debug_assert!(self.unit_bytes(unit).is_some(), "the unit is in flight");
-        let Self { units, sealed, in_flight, .. } = self;
-        in_flight.keep_sealed(unit, &mut units.pool, sealed, seal)
-    }
-
-    /// Returns a kept packet.
+    /// Returns false, and changes nothing, if there is no place for it.
     #[inline]
-    pub(crate) fn sealed(&self, place: BufferRange) -> Option<&[u8]> {
-        self.sealed.get(place)
+    pub(crate) fn keep_sealed(&mut self, unit: &mut Unit, seal: impl FnOnce(&mut [u8])) -> bool {
+        unit.keep_sealed(&mut self.units.pool, &mut self.sealed, seal)
     }
 
     /// Returns true if these bytes lie in memory that the kernel may read.
@@ -431,29 +401,26 @@ impl Outbox {
         self.sealed.hold(bytes)
     }
 
-    /// Returns the bytes in flight or waiting.
+    /// Returns the bytes that wait, and those that have arrived and are kept.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting + self.in_flight.bytes()
-    }
-
-    /// Returns the numbers of the first unit kept, and of the next to be sent.
-    pub(crate) fn in_flight_range(&self) -> (u64, u64) {
-        (self.in_flight.base(), self.in_flight.next())
+        self.waiting + self.sent.kept().map(Unit::bytes).sum::<usize>()
     }
 
     /// Takes every message that has not arrived whole, in the order in which they were sent, after
-    /// the peer is lost. `arrived` tells which units have arrived; `sealer` made their packets.
+    /// the peer is lost. `in_flight` are the units that the channel has kept, each with true if it
+    /// has arrived; `sealer` made their packets.
     pub(crate) fn take_all(
         &mut self,
         sealer: &Sealer,
-        arrived: impl Fn(u64) -> bool,
+        in_flight: Vec<(bool, Unit)>,
     ) -> Vec<OwnedMessage> {
         let mut undelivered = UndeliveredMessages::new(self.long_messages.take_all());
-        for unit in self.in_flight.take_all(arrived) {
-            let body = unit.body(&self.units.pool, &self.sealed, sealer);
+        let kept = self.sent.take_all().into_iter().map(|unit| (true, unit));
+        for (arrived, unit) in kept.chain(in_flight) {
+            let body = self.body(&unit, sealer);
             debug_assert!(body.is_some(), "units in flight keep their bodies");
             for frame in Frames::new(&body.unwrap_or_default()).flatten() {
-                undelivered.on_frame(&frame, unit.acked);
+                undelivered.on_frame(&frame, arrived);
             }
         }
         let mut collect = |body: &[u8]| {
@@ -471,20 +438,23 @@ impl Outbox {
         undelivered.finish()
     }
 
-    /// Asserts what always holds between calls.
-    pub(crate) fn check_invariants(&self) {
+    /// Asserts what always holds between calls. `in_flight` are the units that the channel keeps.
+    pub(crate) fn check_invariants<'a>(&'a self, in_flight: impl Iterator<Item = &'a Unit>) {
         let control = self.control.body().len();
         assert_eq!(self.waiting, self.units.bytes() + control, "all that waits is counted");
         self.units.check_invariants();
-        self.in_flight.check_invariants();
+        self.sent.check_invariants();
         self.long_messages.check_invariants(self.next_unit());
         self.sealed.check_invariants();
-        assert!(self.control.units() <= self.in_flight.next(), "units ahead were sent");
         assert_eq!(self.has_control(), control > 0, "a control unit holds a message");
-        let mut sealed = self.in_flight.sealed_units();
-        assert!(sealed.all(|unit| self.sealed.keeps(unit)), "packets stay with their units");
-        let buffers = self.in_flight.pool_units() + self.units.pool_units();
-        assert_eq!(self.units.pool.units(), buffers, "buffers count the units that need them");
+        let (mut sealed, mut pooled) = (0, self.units.pool_units());
+        for unit in self.sent.kept().chain(in_flight) {
+            assert!(unit.bytes() > 0, "no unit is empty");
+            sealed += usize::from(unit.is_sealed());
+            pooled += usize::from(unit.is_in_pool());
+        }
+        assert_eq!(self.sealed.packets(), sealed, "packets stay with their units");
+        assert_eq!(self.units.pool.units(), pooled, "buffers count the units that need them");
     }
 }
 

@@ -43,8 +43,9 @@ pub struct PacketArrival {
 /// # Contract
 /// - **Time** is an argument, never goes back, and is the same clock in all calls.
 /// - **Sending**: [`poll_transmit`](Self::poll_transmit) tells what the next packet carries, and
-///   fills in its header; send it with the same `now`, in the order of the calls, and keep a unit's
-///   body until [`poll_acked`](Self::poll_acked) returns it. Packets that the caller decides on
+///   fills in its header; send it with the same `now`, in the order of the calls. The channel keeps
+///   a unit's body until [`poll_acked`](Self::poll_acked) returns it. Packets that the caller
+///   decides on
 ///   (fragments of a unit that has become too long, closing) are stamped by
 ///   [`stamp`](Self::stamp). Callers that choose by themselves ask for [`room`](Self::room),
 ///   [`send_unit`](Self::send_unit), and `stamp` the header.
@@ -63,8 +64,8 @@ pub struct PacketArrival {
 /// No call panics, allocates (except `new`, and sending more units at once than ever), or takes
 /// more work than a packet can name units: 1024.
 #[derive(Debug)]
-pub struct Channel {
-    send: Send,
+pub struct Channel<U> {
+    send: Send<U>,
     receive: Receive,
     replay: Replay,
     ack: Ack,
@@ -98,7 +99,7 @@ pub struct Channel {
     counts: Stats,
 }
 
-impl Channel {
+impl<U> Channel<U> {
     /// Creates a channel over which nothing was sent.
     pub fn new(config: &Config, now: Nanos) -> Self {
         debug_assert!(config.initial_window_bytes > 0, "something may be sent");
@@ -274,9 +275,35 @@ impl Channel {
         self.send.spare_bytes()
     }
 
-    /// Returns the number of the next new unit, and that of the next one to be released.
-    pub fn unit_range(&self) -> (u64, u64) {
-        self.send.range()
+    /// Returns the body of a unit that [`Channel::poll_acked`] has not returned.
+    #[inline]
+    pub fn body(&self, unit: u64) -> Option<&U> {
+        self.send.body(unit)
+    }
+
+    /// Returns the body of a unit that [`Channel::poll_acked`] has not returned, mutably.
+    #[inline]
+    pub fn body_mut(&mut self, unit: u64) -> Option<&mut U> {
+        self.send.body_mut(unit)
+    }
+
+    /// Returns the body of the unit that was sent for the first time last.
+    #[inline]
+    pub fn newest_body(&self) -> Option<&U> {
+        self.send.body(self.send.next_unit().checked_sub(1)?)
+    }
+
+    /// Returns the bodies that [`Channel::poll_acked`] has not returned, in the order of their
+    /// units.
+    pub fn bodies(&self) -> impl Iterator<Item = &U> + '_ {
+        self.send.bodies()
+    }
+
+    /// Takes the bodies that [`Channel::poll_acked`] has not returned, in the order of their units,
+    /// each with true if its unit is known to have arrived. For a peer that is lost: the units
+    /// cannot be sent again.
+    pub fn take_bodies(&mut self) -> Vec<(bool, U)> {
+        self.send.take_bodies()
     }
 
     /// Asserts what always holds between calls: for tests and simulations.

@@ -31,15 +31,16 @@
 //! use clump_proto::{Channel, Config, SackBuf, UnitStatus};
 //! use clump_wire::{Header, PacketKind};
 //! let (config, mut sack) = (Config::default(), SackBuf::new());
-//! let (mut here, mut there) = (Channel::new(&config, 0), Channel::new(&config, 0));
-//! let mut packet = Header { unit: here.send_unit(1000, 1200), ..Header::default() };
+//! let (mut here, mut there) = (Channel::new(&config, 0), Channel::<()>::new(&config, 0));
+//! let unit = here.send_unit(1000, 1200, "its body");
+//! let mut packet = Header { unit, ..Header::default() };
 //! here.stamp(1000, &mut packet, &mut sack);
 //! let arrival = there.handle_packet(9000, &packet, sack.words(), 1200, false);
 //! assert_eq!(arrival.unit, UnitStatus::New);
 //! let mut answer = Header { kind: PacketKind::Ack, ..Header::default() };
 //! there.stamp(9000, &mut answer, &mut sack);
 //! here.handle_packet(17_000, &answer, sack.words(), 64, false);
-//! assert!(here.is_quiet() && here.poll_acked() == Some(0));
+//! assert!(here.is_quiet() && here.poll_acked() == Some((0, "its body")));
 //! ```
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]

@@ -141,7 +141,7 @@ impl Retransmit {
 
     /// Marks overtaken units as lost. The work is in proportion to what is found.
     #[inline]
-    pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
+    pub(crate) fn detect<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
         debug_assert!(self.newest_order <= send.last_order(), "only what was sent arrives");
         self.loss_at = Nanos::MAX;
         match send.oldest() {
@@ -152,7 +152,7 @@ impl Retransmit {
         }
     }
 
-    fn detect_overtaken(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
+    fn detect_overtaken<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
         let mut lost = Lost::default();
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
         // overtake each other, never more than the smoothed one.
@@ -207,12 +207,12 @@ impl Retransmit {
 
     /// Returns the time at which something is to be done.
     #[inline]
-    pub(crate) fn deadline(&self, send: &Send, rtt: &Rtt) -> Nanos {
+    pub(crate) fn deadline<U>(&self, send: &Send<U>, rtt: &Rtt) -> Nanos {
         self.loss_at.min(self.silence_ends(send, rtt))
     }
 
     #[inline]
-    fn silence_ends(&self, send: &Send, rtt: &Rtt) -> Nanos {
+    fn silence_ends<U>(&self, send: &Send<U>, rtt: &Rtt) -> Nanos {
         if send.oldest().is_none() || self.must_probe {
             Nanos::MAX
         } else if self.expired {
@@ -225,10 +225,10 @@ impl Retransmit {
     /// Returns true if the silence has lasted too long now; then a unit must be sent again. RFC
     /// 9002, 6.2: this alone finds nothing lost, and shrinks no window. Arrivals after `heard` are
     /// not known yet.
-    pub(crate) fn is_silent(
+    pub(crate) fn is_silent<U>(
         &mut self,
         (now, heard): (Nanos, Nanos),
-        send: &Send,
+        send: &Send<U>,
         rtt: &Rtt,
     ) -> bool {
         let silent = self.silence_ends(send, rtt) <= heard;
@@ -249,7 +249,7 @@ impl Retransmit {
 
     /// Ends the silence at once: units in flight did not arrive for a reason that is known and
     /// repaired.
-    pub(crate) fn expire(&mut self, send: &Send) {
+    pub(crate) fn expire<U>(&mut self, send: &Send<U>) {
         self.expired = send.oldest().is_some();
     }
 
@@ -269,7 +269,7 @@ impl Retransmit {
     }
 
     /// Asserts what always holds between calls.
-    pub(crate) fn check_invariants(&self, send: &Send) {
+    pub(crate) fn check_invariants<U>(&self, send: &Send<U>) {
         self.probe.check_invariants();
         assert!(self.timeout_floor <= self.timeout_max, "the floor lies below");
         assert!(self.newest_order <= send.last_order(), "only what was sent arrives");

@@ -1,10 +1,11 @@
-//! Units in flight: the last transmission of each, and the units that have arrived.
+//! Units in flight, with their bodies: the last transmission of each, and the units that have
+//! arrived.
 
 use crate::bits::Bits;
 use crate::list::{Links, List};
 use crate::receive::SPAN;
 use crate::time::Ticks;
-use crate::transmissions::{LastTransmission, Transmissions, UnitState};
+use crate::transmissions::{Transmissions, UnitInFlight, UnitState};
 use clump_wire::MAX_SACK_WORDS;
 
 /// A transmission, as loss detection sees it.
@@ -35,10 +36,10 @@ pub(crate) struct Acked {
     pub false_timeouts: u32,
 }
 
-/// The units in flight.
+/// The units in flight, with bodies `U`.
 #[derive(Debug)]
-pub(crate) struct Send {
-    places: Transmissions,
+pub(crate) struct Send<U> {
+    places: Transmissions<U>,
     /// First unit that has not arrived.
     first: u64,
     /// Number of the next new unit.
@@ -54,7 +55,7 @@ pub(crate) struct Send {
     order: u64,
 }
 
-impl Send {
+impl<U> Send<U> {
     pub(crate) fn new() -> Self {
         Self {
             places: Transmissions::new(),
@@ -102,15 +103,15 @@ impl Send {
 
     /// Sends the next unit; returns its number, or `u64::MAX` if there is no entry for it.
     #[inline]
-    pub(crate) fn push(&mut self, sent: Ticks, bytes: usize) -> u64 {
+    pub(crate) fn push(&mut self, sent: Ticks, bytes: usize, body: U) -> u64 {
         if self.is_full() {
             debug_assert!(false, "senders ask for room");
             return u64::MAX;
         }
         debug_assert!(u32::try_from(bytes).is_ok(), "the length of a packet");
-        if self.next - self.first >= self.places.len() as u64 {
+        if self.next - self.released >= self.places.len() as u64 {
             let lists = [&mut self.units_in_flight, &mut self.lost];
-            self.places.grow((self.first, self.next), lists);
+            self.places.grow((self.released, self.next), lists);
         }
         let unit = self.next;
         debug_assert!(!self.arrived.has(unit), "what was not sent has not arrived");
@@ -119,9 +120,11 @@ impl Send {
         let index = self.places.index(unit);
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.state == UnitState::Done, "the entry is free");
+            debug_assert!(place.body.is_none(), "what was there is released");
             debug_assert!(place.order < self.order, "orders grow");
             let (order, state) = (self.order, UnitState::InFlight);
-            *place = LastTransmission {
+            *place = UnitInFlight {
+                body: Some(body),
                 links: Links::NONE,
                 sent,
                 order,
@@ -191,10 +194,10 @@ impl Send {
         })
     }
 
-    /// Returns the unit from `first` on that has this entry.
+    /// Returns the unit that has this entry.
     #[inline]
     fn unit_of(&self, index: usize) -> u64 {
-        self.places.unit_of(index, self.first)
+        self.places.unit_of(index, self.released)
     }
 
     /// Returns the order of the last transmission.
@@ -318,9 +321,9 @@ impl Send {
         }
     }
 
-    /// Gives back the memory that units in flight took, if there are none.
+    /// Gives back the memory that units in flight took, if there are none and all are released.
     pub(crate) fn shrink(&mut self) {
-        if self.is_quiet() {
+        if self.is_quiet() && self.released == self.next {
             debug_assert!(self.open_bytes() == 0, "quiet: none on its way");
             self.places.shrink();
         }
@@ -331,9 +334,37 @@ impl Send {
         self.places.spare_bytes()
     }
 
-    /// Returns the number of the next new unit, and that of the next one to be released.
-    pub(crate) fn range(&self) -> (u64, u64) {
-        (self.next, self.released)
+    /// Returns the body of a unit that is not released.
+    #[inline]
+    pub(crate) fn body(&self, unit: u64) -> Option<&U> {
+        let kept = (self.released..self.next).contains(&unit);
+        self.places.get(self.places.index(unit)).filter(|_| kept)?.body.as_ref()
+    }
+
+    /// Returns the body of a unit that is not released, mutably.
+    #[inline]
+    pub(crate) fn body_mut(&mut self, unit: u64) -> Option<&mut U> {
+        let kept = (self.released..self.next).contains(&unit);
+        let index = self.places.index(unit);
+        self.places.get_mut(index).filter(|_| kept)?.body.as_mut()
+    }
+
+    /// Returns the bodies that are not released, in the order of their units.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &U> + '_ {
+        (self.released..self.next).filter_map(|unit| self.body(unit))
+    }
+
+    /// Takes the bodies that are not released, each with true if its unit has arrived. Their units
+    /// stay in flight.
+    pub(crate) fn take_bodies(&mut self) -> Vec<(bool, U)> {
+        let mut taken = Vec::new();
+        for unit in self.released..self.next {
+            let (arrived, index) = (self.has_arrived(unit), self.places.index(unit));
+            let body = self.places.get_mut(index).and_then(|place| place.body.take());
+            taken.extend(body.map(|body| (arrived, body)));
+        }
+        debug_assert!(self.bodies().next().is_none(), "all were taken");
+        taken
     }
 
     /// Asserts what always holds between calls.
@@ -353,6 +384,8 @@ impl Send {
             lost += usize::from(place.state == UnitState::Lost);
         }
         assert_eq!(self.first + seen, self.next, "every unit has its entry");
+        let entries = self.places.len() as u64;
+        assert!(self.next - self.released <= entries, "also those that are not released");
         self.check_list(&self.units_in_flight, UnitState::InFlight, flying, self.bytes_in_flight);
         self.check_list(&self.lost, UnitState::Lost, lost, self.lost_bytes);
     }
@@ -374,15 +407,20 @@ impl Send {
         unit < self.first || (unit < self.next && self.arrived.has(unit))
     }
 
-    /// Returns the next unit whose buffer is free.
+    /// Returns the next unit that has arrived with all before it, and its body, each once.
     #[inline]
-    pub(crate) fn poll_acked(&mut self) -> Option<u64> {
-        let unit = self.released;
-        if unit == self.first {
-            return None;
+    pub(crate) fn poll_acked(&mut self) -> Option<(u64, U)> {
+        while self.released < self.first {
+            let unit = self.released;
+            debug_assert!(unit < self.next, "only what was sent arrives");
+            self.released += 1;
+            let index = self.places.index(unit);
+            let place = self.places.get_mut(index)?;
+            debug_assert!(place.state == UnitState::Done, "only what has arrived is released");
+            if let Some(body) = place.body.take() {
+                return Some((unit, body));
+            }
         }
-        debug_assert!(unit < self.first, "only what has arrived is released");
-        self.released += 1;
-        Some(unit)
+        None
     }
 }

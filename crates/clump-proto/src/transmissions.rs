@@ -1,4 +1,5 @@
-//! The last transmission of each unit in flight, in a table that grows with the window.
+//! Units in flight, each with its body and its last transmission, in a table that grows with the
+//! window.
 
 use crate::list::{Linked, Links, List};
 use crate::receive::SPAN;
@@ -16,13 +17,15 @@ pub(crate) enum UnitState {
     InFlight,
     /// Found lost, and not sent again yet.
     Lost,
-    /// Arrived; also an entry without a unit.
+    /// Arrived, and perhaps not released yet; also an entry without a unit.
     Done,
 }
 
-/// The last transmission of a unit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LastTransmission {
+/// A unit in flight, and its last transmission.
+#[derive(Debug)]
+pub(crate) struct UnitInFlight<U> {
+    /// Its body, until it is released.
+    pub(crate) body: Option<U>,
     pub(crate) links: Links,
     pub(crate) sent: Ticks,
     /// Position of the transmission in the order of all; tells packets of one tick apart.
@@ -34,8 +37,9 @@ pub(crate) struct LastTransmission {
     pub(crate) lost_once: bool,
 }
 
-impl LastTransmission {
+impl<U> UnitInFlight<U> {
     const NONE: Self = Self {
+        body: None,
         links: Links::NONE,
         sent: 0,
         order: 0,
@@ -46,18 +50,18 @@ impl LastTransmission {
     };
 }
 
-/// A table of transmissions: that of unit `u` lies at `u` modulo its length, a power of two.
+/// A table of units in flight: unit `u` is at `u` modulo its length, a power of two.
 #[derive(Debug)]
-pub(crate) struct Transmissions(Box<[LastTransmission]>);
+pub(crate) struct Transmissions<U>(Box<[UnitInFlight<U>]>);
 
-impl Transmissions {
+impl<U> Transmissions<U> {
     pub(crate) fn new() -> Self {
         Self::of(MIN_ENTRIES)
     }
 
     fn of(entries: usize) -> Self {
         debug_assert!(entries.is_power_of_two(), "units are masked");
-        Self(vec![LastTransmission::NONE; entries].into_boxed_slice())
+        Self((0..entries).map(|_| UnitInFlight::NONE).collect())
     }
 
     /// Returns the number of units that have entries of their own at once.
@@ -69,25 +73,25 @@ impl Transmissions {
     /// Returns the index of a unit's entry.
     #[inline]
     pub(crate) fn index(&self, unit: u64) -> usize {
-        unit as usize & (self.len() - 1)
+        masked(unit, self.len())
     }
 
     /// Returns the entry at an index.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> Option<&LastTransmission> {
+    pub(crate) fn get(&self, index: usize) -> Option<&UnitInFlight<U>> {
         self.0.get(index)
     }
 
     /// Returns the entry at an index, mutably.
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut LastTransmission> {
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut UnitInFlight<U>> {
         self.0.get_mut(index)
     }
 
     /// Returns the unit from `first` on that has this entry.
     #[inline]
     pub(crate) fn unit_of(&self, index: usize, first: u64) -> u64 {
-        first + ((index as u64).wrapping_sub(first) & (self.len() as u64 - 1))
+        unit_at(index, first, self.len())
     }
 
     /// Doubles the table, whose entries are those of the units `first` to `end`, and moves `lists`
@@ -96,27 +100,26 @@ impl Transmissions {
     pub(crate) fn grow(&mut self, (first, end): (u64, u64), lists: [&mut List; 2]) {
         debug_assert!(end - first == self.len() as u64, "every entry is in use");
         debug_assert!(self.len() < MAX_ENTRIES, "no more units may be in flight");
-        let mut grown = Self::of(self.len() * 2);
-        let place = |index: usize| grown.index(self.unit_of(index, first));
-        let moved: Vec<_> = (first..end)
-            .filter_map(|unit| {
-                let mut entry = *self.get(self.index(unit))?;
-                entry.links.relocate(place);
-                Some((grown.index(unit), entry))
-            })
-            .collect();
-        lists.into_iter().for_each(|list| list.relocate(place));
-        for (index, entry) in moved {
-            if let Some(place) = grown.get_mut(index) {
+        let (before, mut grown) = (self.len(), Self::of(self.len() * 2));
+        let (small, large) = (before, grown.len());
+        let place = |index: usize| masked(unit_at(index, first, small), large);
+        for unit in first..end {
+            let Some(entry) = self.get_mut(masked(unit, small)) else { break };
+            let mut entry = std::mem::replace(entry, UnitInFlight::NONE);
+            entry.links.relocate(place);
+            if let Some(place) = grown.get_mut(masked(unit, large)) {
                 *place = entry;
             }
         }
+        lists.into_iter().for_each(|list| list.relocate(place));
         *self = grown;
+        debug_assert!(self.len() == 2 * before, "twice as many entries");
     }
 
-    /// Gives back what the table has grown by; no unit is in flight.
+    /// Gives back what the table has grown by; no unit is in flight, and all are released.
     pub(crate) fn shrink(&mut self) {
         debug_assert!(self.0.iter().all(|entry| entry.state == UnitState::Done), "none in flight");
+        debug_assert!(self.0.iter().all(|entry| entry.body.is_none()), "all are released");
         if self.len() > MIN_ENTRIES {
             *self = Self::new();
         }
@@ -124,21 +127,37 @@ impl Transmissions {
 
     /// Returns the bytes of the table that [`Transmissions::shrink`] would give back.
     pub(crate) fn spare_bytes(&self) -> usize {
-        (self.len() - MIN_ENTRIES) * size_of::<LastTransmission>()
+        (self.len() - MIN_ENTRIES) * size_of::<UnitInFlight<U>>()
     }
 }
 
-impl Linked for Transmissions {
+impl<U> Linked for Transmissions<U> {
     #[inline]
     fn links(&mut self, index: usize) -> Option<&mut Links> {
         self.get_mut(index).map(|entry| &mut entry.links)
     }
 }
 
+/// Returns the index of a unit's entry in a table of so many.
+#[inline]
+fn masked(unit: u64, entries: usize) -> usize {
+    debug_assert!(entries.is_power_of_two(), "units are masked");
+    unit as usize & (entries - 1)
+}
+
+/// Returns the unit from `first` on that is at `index` in a table of so many entries.
+#[inline]
+fn unit_at(index: usize, first: u64, entries: usize) -> u64 {
+    debug_assert!(index < entries, "an index of the table");
+    first + ((index as u64).wrapping_sub(first) & (entries as u64 - 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::send::Send;
+    use crate::send::Send as Sender;
+
+    type Send = Sender<u64>;
 
     #[derive(Debug, Clone, Copy)]
     enum Operation {
@@ -184,7 +203,10 @@ mod tests {
     fn step(send: &mut Send, model: &mut Model, operation: Operation) {
         match operation {
             Operation::Send if send.is_full() => {}
-            Operation::Send => model.in_flight.push(send.push(1, 100)),
+            Operation::Send => {
+                let next = send.next_unit();
+                model.in_flight.push(send.push(1, 100, next));
+            }
             Operation::Acknowledge(at) => acknowledge(send, model, at),
             Operation::LoseOldest if model.in_flight.is_empty() => {}
             Operation::LoseOldest => {
@@ -202,7 +224,9 @@ mod tests {
                 assert!(send.spare_bytes() == 0 || !model.open().is_empty(), "an idle table");
             }
         }
-        while send.poll_acked().is_some() {}
+        while let Some((unit, body)) = send.poll_acked() {
+            assert_eq!(unit, body, "each with its own body");
+        }
     }
 
     proptest::proptest! {
@@ -237,7 +261,7 @@ mod tests {
             assert_eq!(model.in_flight.len(), MAX_ENTRIES);
             send.check_invariants();
             send.shrink();
-            let grown = (MAX_ENTRIES - MIN_ENTRIES) * size_of::<LastTransmission>();
+            let grown = (MAX_ENTRIES - MIN_ENTRIES) * size_of::<UnitInFlight<u64>>();
             assert_eq!(send.spare_bytes(), grown, "nothing in flight is given back");
             (0..MAX_ENTRIES).for_each(|_| step(&mut send, &mut model, Operation::Acknowledge(0)));
             step(&mut send, &mut model, Operation::Shrink);

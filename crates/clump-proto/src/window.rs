@@ -81,7 +81,7 @@ impl Window {
 
     /// Returns the bytes of new units that may be sent.
     #[inline]
-    pub(crate) fn room(&self, now: Nanos, send: &Send, rtt: &Rtt) -> usize {
+    pub(crate) fn room<U>(&self, now: Nanos, send: &Send<U>, rtt: &Rtt) -> usize {
         if self.peer == 0 || send.is_full() {
             return 0;
         }
@@ -105,14 +105,14 @@ impl Window {
 
     /// Returns true if a control message of so many bytes may be sent beyond the window, unless
     /// that is fixed or closed.
-    pub(crate) fn admits_control(&self, bytes: usize, send: &Send) -> bool {
+    pub(crate) fn admits_control<U>(&self, bytes: usize, send: &Send<U>) -> bool {
         let closed = self.peer == 0 || send.is_full() || self.fixed.is_some();
         !closed && send.open_bytes() + bytes <= self.bytes() + MAX_BEYOND
     }
 
     /// Returns true if the last unit sent, `bytes` long, was allowed: the windows were open, and
     /// not full before it, or it is one of control messages, a little beyond them.
-    fn allowed(&self, bytes: usize, send: &Send) -> bool {
+    fn allowed<U>(&self, bytes: usize, send: &Send<U>) -> bool {
         let (window, open) = (self.bytes(), send.open_bytes());
         let had_room = open == bytes || open < window + bytes;
         let beyond = self.fixed.is_none() && open <= window + MAX_BEYOND;
@@ -127,7 +127,13 @@ impl Window {
     /// Notes that a unit was sent. Returns true if the peer should be asked to acknowledge at once:
     /// it cannot know how small the window is, and would wait for more to acknowledge.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+    pub(crate) fn on_sent<U>(
+        &mut self,
+        now: Nanos,
+        bytes: usize,
+        send: &Send<U>,
+        rtt: &Rtt,
+    ) -> bool {
         debug_assert!(self.allowed(bytes, send), "no more is in flight than the windows allow");
         if self.fixed.is_none() {
             self.control.on_sent(bytes, send.open_bytes());
@@ -155,7 +161,7 @@ impl Window {
 
     /// Returns true if a unit that was lost may be sent again.
     #[inline]
-    pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+    pub(crate) fn admits<U>(&self, now: Nanos, bytes: usize, send: &Send<U>, rtt: &Rtt) -> bool {
         debug_assert!(send.open_bytes() - send.bytes_in_flight() >= bytes, "it is lost");
         let units_in_flight = send.bytes_in_flight();
         if units_in_flight > 0 && units_in_flight + bytes > self.path() {
@@ -179,12 +185,12 @@ impl Window {
     /// Returns the time at which to probe a peer that closed its window: RFC 9293, 3.8.6.1 (a
     /// probe, backed off as timeouts are). With units in flight their acknowledgements tell.
     #[inline]
-    pub(crate) fn probe_deadline(&self, send: &Send) -> Nanos {
+    pub(crate) fn probe_deadline<U>(&self, send: &Send<U>) -> Nanos {
         if send.open_bytes() == 0 { self.ask_at } else { Nanos::MAX }
     }
 
     /// Returns true if the peer is to be probed now; then it counts as probed.
-    pub(crate) fn is_probe_due(&mut self, now: Nanos, send: &Send) -> bool {
+    pub(crate) fn is_probe_due<U>(&mut self, now: Nanos, send: &Send<U>) -> bool {
         let due = self.probe_deadline(send) <= now;
         if due {
             debug_assert!(self.peer == 0, "only a closed window is asked about");

@@ -96,7 +96,7 @@ fn burst(pair: &mut Pair) -> usize {
     let (now, channel) = (pair.now, &mut pair.ends[0].channel);
     let mut bytes = 0;
     while channel.room(now) >= 1400 {
-        channel.send_unit(now, 1400);
+        channel.send_unit(now, 1400, ());
         bytes += 1400;
     }
     bytes
@@ -145,11 +145,11 @@ fn flood(config: &Config, control: Option<usize>) -> (usize, usize) {
     flood_of(&mut Channel::new(config, SEC), control)
 }
 
-fn flood_of(channel: &mut Channel, control: Option<usize>) -> (usize, usize) {
+fn flood_of(channel: &mut Channel<()>, control: Option<usize>) -> (usize, usize) {
     let (bytes, mut header, mut sack) = (1400, Header::default(), SackBuf::new());
     loop {
         let waiting = Waiting { control, data: Some(bytes), ends_buffer: false };
-        match channel.poll_transmit(SEC, Some(waiting), &mut header, &mut sack) {
+        match channel.poll_transmit(SEC, waiting, &mut header, &mut sack, |_| Some(())) {
             Some(sent) if matches!(sent.content, Content::Control | Content::Data) => {}
             _ => return (channel.stats().in_flight, bytes),
         }

@@ -62,13 +62,13 @@ proptest! {
     #[test]
     fn nothing_that_a_peer_says_breaks_a_channel(steps in proptest::collection::vec(any_step(), 1..300)) {
         let mut now = 5_000_000_000;
-        let mut channel = Channel::new(&Config::default(), now);
+        let mut channel = Channel::<u64>::new(&Config::default(), now);
         let (mut sack, mut sent, mut released) = (SackBuf::new(), 0_u64, 0_u64);
         for step in steps {
             match step {
                 Step::Send(bytes) => {
                     if channel.room(now) > 0 {
-                        prop_assert_eq!(channel.send_unit(now, bytes), sent);
+                        prop_assert_eq!(channel.send_unit(now, bytes, !sent), sent);
                         sent += 1;
                     }
                 }
@@ -91,12 +91,13 @@ proptest! {
                 Step::Window(bytes) => channel.set_receive_window(bytes),
                 Step::TooBig(bytes) => channel.handle_too_big(now, bytes, None),
             }
-            while let Some(unit) = channel.poll_acked() {
-                prop_assert_eq!(unit, released, "each once, in order");
+            while let Some((unit, body)) = channel.poll_acked() {
+                prop_assert_eq!((unit, body), (released, !released), "each once, in order");
                 released += 1;
             }
             prop_assert!(released <= sent && sent - released <= 1024);
             prop_assert_eq!(channel.is_quiet(), sent == released);
+            prop_assert!(channel.bodies().copied().eq((released..sent).map(|unit| !unit)));
             let mut resent = 0;
             while let Some(unit) = channel.poll_lost(now) {
                 prop_assert!((released..sent).contains(&unit));
@@ -124,8 +125,8 @@ fn data(number: u64, unit: u64) -> Header {
 #[test]
 fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
     let mut channel = Channel::new(&Config::default(), 0);
-    channel.send_unit(1000, 100);
-    channel.send_unit(1000, 100);
+    channel.send_unit(1000, 100, 'a');
+    channel.send_unit(1000, 100, 'b');
     let lie =
         Header { kind: PacketKind::Ack, number: 1, ack: 3, window: 1 << 20, ..Header::default() };
     channel.handle_packet(9000, &lie, &[u64::MAX; 16], 64, false);
@@ -140,7 +141,7 @@ fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
     channel.handle_packet(9000, &Header { ack: 1, number: 3, ..lie }, &[], 64, false);
     assert_eq!((channel.poll_acked(), channel.stats().refused), (None, 2));
     channel.handle_packet(9000, &Header { ack: 2, number: 4, ..lie }, &[], 64, false);
-    assert_eq!((channel.poll_acked(), channel.poll_acked()), (Some(0), Some(1)));
+    assert_eq!((channel.poll_acked(), channel.poll_acked()), (Some((0, 'a')), Some((1, 'b'))));
     // A stale acknowledgement moves nothing back.
     channel.handle_packet(9000, &Header { ack: 0, number: 5, ..lie }, &[], 64, false);
     assert!(channel.is_quiet());
@@ -148,8 +149,8 @@ fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
 
 #[test]
 fn packets_count_once_and_units_too_far_ahead_not_at_all() {
-    let mut channel = Channel::new(&Config::default(), 0);
-    let unit = |channel: &mut Channel, number, unit| {
+    let mut channel = Channel::<()>::new(&Config::default(), 0);
+    let unit = |channel: &mut Channel<()>, number, unit| {
         channel.handle_packet(1000, &data(number, unit), &[], 100, false).unit
     };
     assert_eq!(unit(&mut channel, 1, 0), UnitStatus::New);
@@ -176,7 +177,7 @@ fn packets_count_once_and_units_too_far_ahead_not_at_all() {
 
 #[test]
 fn an_older_packet_does_not_bring_an_older_window_back() {
-    let mut channel = Channel::new(&Config::default(), 0);
+    let mut channel = Channel::<()>::new(&Config::default(), 0);
     let mut header = Header { kind: PacketKind::Ack, number: 9, window: 0, ..Header::default() };
     channel.handle_packet(1000, &header, &[], 64, false);
     assert_eq!(channel.room(1000), 0);

@@ -84,6 +84,7 @@ struct Model {
     received: BTreeSet<u64>,
     seen: BTreeSet<u64>,
     acked: BTreeSet<u64>,
+    sent: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -107,7 +108,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn stamped(channel: &mut Channel, now: Nanos, kind: PacketKind, unit: u64) -> (Header, Vec<u64>) {
+fn stamped(
+    channel: &mut Channel<u64>,
+    now: Nanos,
+    kind: PacketKind,
+    unit: u64,
+) -> (Header, Vec<u64>) {
     let mut header = Header { kind, unit, ..Header::default() };
     let mut sack = SackBuf::new();
     channel.stamp(now, &mut header, &mut sack);
@@ -131,7 +137,8 @@ proptest! {
             now += 100;
             match step {
                 Step::Send if here.room(now) >= 100 => {
-                    let unit = here.send_unit(now, 100);
+                    let unit = here.send_unit(now, 100, model.sent);
+                    model.sent += 1;
                     wire.push(stamped(&mut here, now, PacketKind::Data, unit));
                 }
                 Step::Drop(at) if at < wire.len() => {
@@ -171,7 +178,8 @@ proptest! {
                 }
                 _ => {}
             }
-            while let Some(unit) = here.poll_acked() {
+            while let Some((unit, body)) = here.poll_acked() {
+                prop_assert_eq!(unit, body, "each with its own body");
                 prop_assert!(model.acked.contains(&unit), "{} is not known to have arrived", unit);
             }
             while let Some(unit) = here.poll_lost(now) {

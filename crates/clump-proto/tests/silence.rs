@@ -183,11 +183,12 @@ fn an_acknowledgement_waits_for_company_but_not_long() {
 #[test]
 fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
     let config = Config::default();
-    let (mut here, mut there) = (Channel::new(&config, SEC), Channel::new(&config, SEC));
+    let (mut here, mut there) =
+        (Channel::<()>::new(&config, SEC), Channel::<()>::new(&config, SEC));
     let (mut now, mut sack) = (SEC, SackBuf::new());
     for _ in 0..100 {
         // 10 us each way; the packet waits 5 ms there and its answer 1 ms here.
-        let mut packet = Header { unit: here.send_unit(now, 1400), ..Header::default() };
+        let mut packet = Header { unit: here.send_unit(now, 1400, ()), ..Header::default() };
         here.stamp(now, &mut packet, &mut sack);
         now += 10 * US + 5 * MS;
         there.handle_late(now, 5 * MS, &packet, sack.words(), 1400, false);

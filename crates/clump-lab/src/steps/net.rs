@@ -173,8 +173,8 @@ fn packet(payload: usize, security: Security, handler_ns: f64) -> Result<Figures
 
 /// Two channels, and a clock between them that only this code advances.
 struct Path {
-    here: Channel,
-    there: Channel,
+    here: Channel<()>,
+    there: Channel<()>,
     now: u64,
     sack: SackBuf,
     packets: Vec<Header>,
@@ -194,7 +194,7 @@ impl Path {
     fn send(&mut self, bytes: usize) -> Result<()> {
         self.now += Self::STEP;
         ensure!(self.here.room(self.now) > 0, "no room in a channel after one batch");
-        let unit = self.here.send_unit(self.now, bytes);
+        let unit = self.here.send_unit(self.now, bytes, ());
         let mut header = Header { unit, ..Header::default() };
         self.here.stamp(self.now, &mut header, &mut self.sack);
         black_box(header.encode(0));

@@ -6,6 +6,7 @@
 //! Gaps between timed messages are random: programs repeat themselves, and a sample in step with
 //! them always times the same (RFC 2330, 11.1).
 
+use crate::outbox::PackedEnd;
 use crate::stack::Stack;
 use clump_proto::Nanos;
 use clump_trace::{SMALL, Sampler, Timed};
@@ -37,7 +38,7 @@ pub struct Times {
 struct Pending {
     peer: u32,
     /// The packet has left once the stack has sent all units below this.
-    end: u64,
+    end: PackedEnd,
     taken: Nanos,
     size: usize,
 }

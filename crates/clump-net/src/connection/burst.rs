@@ -157,12 +157,10 @@ impl Connection {
             loop {
                 let mut header = sink.path.header;
                 let sack = &mut sink.transmitter.arena.sack;
-                let Some(answer) = channel.poll_transmit(now, None, &mut header, sack) else {
-                    break;
-                };
+                let Some(content) = channel.poll_answer(now, &mut header, sack) else { break };
                 sink.transmitter.arena.clear();
-                sink.load_answer(&header, answer.content, tx.overhead);
-                sink.flush(now, channel, &mut tx.outbox);
+                sink.load_answer(&header, content, tx.overhead);
+                sink.flush(now, channel, &tx.outbox);
             }
         }
         if self.tx.set_datagram_bytes(self.channel.datagram_bytes()) {
@@ -197,22 +195,26 @@ impl Connection {
             let waiting: Waiting = tx.outbox.next_units(policy, tx.overhead, sealed);
             let mut header = sink.path.header;
             let arena = &mut sink.transmitter.arena;
-            let transmit = channel.poll_transmit(now, Some(waiting), &mut header, &mut arena.sack);
+            let launch = |content| match content {
+                Content::Control => tx.outbox.launch_control(),
+                _ => tx.outbox.launch(),
+            };
+            let transmit =
+                channel.poll_transmit(now, waiting, &mut header, &mut arena.sack, launch);
             let Some(transmit) = transmit else {
-                let sent = arena.len() == 0 || sink.flush(now, channel, &mut tx.outbox);
+                let sent = arena.len() == 0 || sink.flush(now, channel, &tx.outbox);
                 return if sent { BurstEnd::Idle } else { BurstEnd::NoUnits };
             };
             match transmit.content {
                 Content::Resend => sink.transmitter.stats.units_resent += 1,
-                Content::Control => tx.outbox.launch_control(),
-                Content::Data => tx.outbox.launch(),
+                Content::Control | Content::Data => {}
                 Content::ProbeAck | Content::Ack | Content::Probe(_) => {
                     if sink.transmitter.arena.len() > 0 {
-                        sink.flush(now, channel, &mut tx.outbox);
+                        sink.flush(now, channel, &tx.outbox);
                         sink.transmitter.arena.clear();
                     }
                     sink.load_answer(&header, transmit.content, tx.overhead);
-                    sink.flush(now, channel, &mut tx.outbox);
+                    sink.flush(now, channel, &tx.outbox);
                     return BurstEnd::NoUnits;
                 }
             }
@@ -223,24 +225,28 @@ impl Connection {
             if transmit.oversized {
                 return self.send_fragments(now, header.unit, sink);
             }
-            debug_assert!(tx.outbox.unit_bytes(header.unit).is_some(), "it is in flight");
-            let new = transmit.content != Content::Resend;
-            let newest = tx.outbox.in_flight_range().1.checked_sub(1);
-            debug_assert!(!new || Some(header.unit) == newest, "both count the same units");
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             let arena = &mut sink.transmitter.arena;
             if arena.len() == 0 {
-                sealed = sink.path.sealer.in_place() && tx.outbox.has_much();
+                let sealer = &sink.path.sealer;
+                sealed = sealer.in_place() && tx.outbox.has_much(channel.newest_body());
             }
-            bytes += arena.load_unit(&header, &sink.path.sealer, &mut tx.outbox, sealed);
+            if let Some(unit) = channel.body_mut(header.unit) {
+                let unit = (&mut tx.outbox, unit);
+                bytes += arena.load_unit(&header, &sink.path.sealer, unit, sealed);
+            } else {
+                debug_assert!(false, "a unit that is sent is in flight");
+            }
             let loaded = arena.len();
             debug_assert!((1..=BURST).contains(&loaded), "a call of the driver takes so many");
             // One contiguous send buffer costs less than one and a part of the next.
             let full = loaded == BURST
                 || bytes >= BURST_BYTES
-                || (loaded > 1 && bytes >= MIN_KEPT && tx.outbox.ends_send_buffer(sealed));
+                || (loaded > 1
+                    && bytes >= MIN_KEPT
+                    && tx.outbox.ends_send_buffer(sealed, channel.newest_body()));
             if full {
-                let sent = sink.flush(now, channel, &mut tx.outbox);
+                let sent = sink.flush(now, channel, &tx.outbox);
                 return if sent { BurstEnd::More } else { BurstEnd::NoUnits };
             }
         }
@@ -251,18 +257,19 @@ impl Connection {
     fn send_fragments(&mut self, now: Nanos, unit: u64, sink: &mut PacketSink<'_>) -> BurstEnd {
         let Self { channel, tx, .. } = self;
         let loaded = sink.transmitter.arena.len() > 0;
-        if loaded && !sink.flush(now, channel, &mut tx.outbox) {
+        if loaded && !sink.flush(now, channel, &tx.outbox) {
             return BurstEnd::NoUnits;
         }
         let sealer = &sink.path.sealer;
         let overhead = HEADER_BYTES + UNIT_FRAGMENT_BYTES + sealer.tag_bytes();
         let most = channel.datagram_bytes().saturating_sub(overhead).max(1);
-        let body = tx.outbox.unit(unit, sealer).unwrap_or_default().into_owned();
+        let body = channel.body(unit).and_then(|unit| tx.outbox.body(unit, sealer));
+        let body = body.unwrap_or_default().into_owned();
         debug_assert!(body.len() > most, "only what is too long is cut");
         sink.transmitter.arena.clear();
         for (number, part) in body.chunks(most).enumerate() {
             if sink.transmitter.arena.len() == BURST {
-                if !sink.flush(now, channel, &mut tx.outbox) {
+                if !sink.flush(now, channel, &tx.outbox) {
                     return BurstEnd::NoUnits;
                 }
                 sink.transmitter.arena.clear();
@@ -278,7 +285,7 @@ impl Connection {
         }
         debug_assert!(sink.transmitter.arena.len() > 0, "the last fragments are loaded");
         sink.transmitter.stats.units_fragmented += 1;
-        let sent = sink.flush(now, channel, &mut tx.outbox);
+        let sent = sink.flush(now, channel, &tx.outbox);
         if sent { BurstEnd::More } else { BurstEnd::NoUnits }
     }
 
@@ -294,6 +301,6 @@ impl Connection {
         let body = if kind == PacketKind::Close { self.close_report() } else { Vec::new() };
         arena.load(&header, true, &sink.path.sealer, &body);
         sink.transmitter.stats.acks_sent += u64::from(kind == PacketKind::Ack);
-        sink.flush(now, &mut self.channel, &mut self.tx.outbox);
+        sink.flush(now, &mut self.channel, &self.tx.outbox);
     }
 }

@@ -1,6 +1,6 @@
 //! The way of one peer's packets: its path, and what all peers share.
 
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Unit};
 use crate::peer_path::PeerPath;
 use crate::schedule::Schedule;
 use crate::transmitter::Transmitter;
@@ -18,12 +18,17 @@ pub(crate) struct PacketSink<'a> {
 impl PacketSink<'_> {
     /// Sends the loaded packets; returns false if the driver did not take all of them.
     #[inline]
-    pub(super) fn flush(&mut self, now: Nanos, channel: &mut Channel, outbox: &mut Outbox) -> bool {
+    pub(super) fn flush(
+        &mut self,
+        now: Nanos,
+        channel: &mut Channel<Unit>,
+        outbox: &Outbox,
+    ) -> bool {
         let Self { path, transmitter, .. } = self;
         let count = transmitter.arena.len();
         debug_assert!(count > 0, "a call of the driver sends something");
         let (result, bytes) =
-            transmitter.arena.flush(&mut *transmitter.driver, path.address, outbox);
+            transmitter.arena.flush(&mut *transmitter.driver, path.address, channel, outbox);
         if let Err(DriverError::Oversized { bytes, .. }) = result {
             let carried = transmitter.driver.path_hint(path.address);
             channel.handle_too_big(now, bytes, carried);

@@ -1,6 +1,6 @@
 //! The sending side of a connection, beside its channel.
 
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Unit};
 use crate::seal::Sealer;
 use clump_proto::Nanos;
 use clump_wire::HEADER_BYTES;
@@ -86,13 +86,13 @@ impl Tx {
         narrower
     }
 
-    /// Asserts what always holds between calls.
-    pub(super) fn check_invariants(&self) {
+    /// Asserts what always holds between calls. `in_flight` are the units that the channel keeps.
+    pub(super) fn check_invariants<'a>(&'a self, in_flight: impl Iterator<Item = &'a Unit>) {
         assert!(!self.touched || self.listed, "what needs service is listed");
         assert!(self.datagram_bytes > self.overhead, "a datagram has room for a unit");
         let unit = self.overhead + self.outbox.capacity();
         assert!(unit <= self.datagram_bytes && self.datagram_bytes < unit + 8, "units fill them");
-        self.outbox.check_invariants();
+        self.outbox.check_invariants(in_flight);
     }
 }
 

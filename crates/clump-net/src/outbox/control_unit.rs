@@ -22,8 +22,6 @@ pub(super) struct ControlUnit {
     route: Option<Route>,
     /// Bytes that went ahead since the last unit of bulk.
     ahead: usize,
-    /// Number of units that have gone ahead of others.
-    units: u64,
 }
 
 impl ControlUnit {
@@ -44,12 +42,6 @@ impl ControlUnit {
     pub(super) fn clear(&mut self) {
         (self.send_buffer, self.route) = (None, None);
         debug_assert!(self.is_empty() && self.body().is_empty());
-    }
-
-    /// Returns how many unit numbers were given to units that went ahead of others.
-    #[inline]
-    pub(super) fn units(&self) -> u64 {
-        self.units
     }
 
     /// Notes that a unit of bulk is sent.
@@ -102,7 +94,6 @@ impl ControlUnit {
         debug_assert!(place.bytes() > 0, "it holds a message");
         debug_assert!(own.units == 1, "a buffer of its own");
         self.ahead += place.bytes();
-        self.units += 1;
         Some((own, place))
     }
 }

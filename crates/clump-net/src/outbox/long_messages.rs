@@ -9,7 +9,7 @@ pub(super) struct LongMessage {
     pub(super) head: FrameHead,
     pub(super) words: Vec<u64>,
     pub(super) message: u64,
-    /// The last unit that holds a fragment of it; `None` while more fragments follow.
+    /// The last unit of bulk that holds a fragment of it; `None` while more fragments follow.
     pub(super) last: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl LongMessages {
         self.begun.insert(at, LongMessage { head, words: words.to_vec(), message, last: None });
     }
 
-    /// Notes that a message was packed to its end, in unit `last`.
+    /// Notes that a message was packed to its end, in unit `last` of bulk.
     pub(super) fn end(&mut self, message: u64, last: u64) {
         debug_assert!(message < self.next, "it has a number");
         let ended = self.begun.iter_mut().rev().find(|begun| begun.message == message);
@@ -58,22 +58,14 @@ impl LongMessages {
         self.begun.back().is_some_and(|begun| begun.last.is_none())
     }
 
-    /// Notes that all units below `acked_through` have arrived.
+    /// Notes that all units of bulk before `end` have arrived.
     #[inline]
-    pub(super) fn on_acked(&mut self, acked_through: u64) {
-        let arrived = |begun: &LongMessage| begun.last.is_some_and(|last| last < acked_through);
+    pub(super) fn on_arrived(&mut self, end: u64) {
+        let arrived = |begun: &LongMessage| begun.last.is_some_and(|last| last < end);
         while self.begun.front().is_some_and(arrived) {
             self.begun.pop_front();
         }
         debug_assert!(!self.begun.front().is_some_and(arrived), "what has arrived is forgotten");
-    }
-
-    /// Shifts unit numbers from `number` on by one.
-    pub(super) fn shift(&mut self, number: u64) {
-        for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
-            *last += u64::from(*last >= number);
-            debug_assert!(*last != number, "the unit that goes ahead holds no part of it");
-        }
     }
 
     /// Takes all messages that have not arrived.

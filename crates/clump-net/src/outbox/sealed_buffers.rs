@@ -6,20 +6,17 @@
 use super::buffer_pool::BufferPool;
 use super::send_buffer::BufferRange;
 use clump_wire::Append;
-use std::collections::VecDeque;
 
 /// Encrypted packets of units, kept until acknowledged.
 #[derive(Debug)]
 pub(super) struct SealedBuffers {
     pool: BufferPool,
-    /// Unit and send buffer number of each packet that is still needed.
-    units: VecDeque<(u64, u64)>,
 }
 
 impl SealedBuffers {
     /// Creates buffers for units of at most `capacity` bytes with `tail` bytes behind each.
     pub(super) fn new(capacity: usize, tail: usize) -> Self {
-        Self { pool: BufferPool::new(capacity, tail, true), units: VecDeque::new() }
+        Self { pool: BufferPool::new(capacity, tail, true) }
     }
 
     pub(super) fn set_capacity(&mut self, capacity: usize) {
@@ -32,23 +29,21 @@ impl SealedBuffers {
 
     /// Gives back all send buffers; no packet is kept.
     pub(super) fn release_spare(&mut self) {
-        debug_assert!(self.units.is_empty(), "packets in flight are kept");
+        debug_assert!(self.packets() == 0, "packets in flight are kept");
         self.pool.release_spare();
-        self.units = VecDeque::new();
     }
 
     /// Returns the bytes that [`SealedBuffers::release_spare`] gives back.
     pub(super) fn spare_bytes(&self) -> usize {
-        self.pool.spare_bytes() + self.units.capacity() * size_of::<(u64, u64)>()
+        self.pool.spare_bytes()
     }
 
     pub(super) fn clear(&mut self) {
         self.pool.clear();
-        self.units.clear();
     }
 
     /// Keeps a packet behind the one before it; returns its place.
-    pub(super) fn keep(&mut self, unit: u64, packet: &[u8]) -> BufferRange {
+    pub(super) fn keep(&mut self, packet: &[u8]) -> BufferRange {
         debug_assert!(packet.len() > self.pool.tail(), "a packet with its tag");
         let at = self.pool.begin();
         let tail = self.pool.tail();
@@ -58,27 +53,19 @@ impl SealedBuffers {
         let end = send_buffer.len().saturating_sub(tail);
         debug_assert!(end > at, "the packet lies behind the one before");
         debug_assert!(end + tail - at == packet.len(), "as a whole");
-        let send_buffer = self.pool.number();
-        debug_assert!(!self.keeps(unit), "kept once");
-        self.units.push_back((unit, send_buffer));
-        BufferRange { send_buffer, at, end }
+        BufferRange { send_buffer: self.pool.number(), at, end }
     }
 
-    /// Releases the packets of units below `base`.
+    /// Releases a packet of this send buffer.
     #[inline]
-    pub(super) fn release(&mut self, base: u64) {
-        while let Some(&(unit, send_buffer)) = self.units.front()
-            && unit < base
-        {
-            self.units.pop_front();
-            debug_assert!(self.pool.get(send_buffer).is_some(), "kept packets keep their buffers");
-            self.pool.release(send_buffer);
-        }
+    pub(super) fn release(&mut self, send_buffer: u64) {
+        debug_assert!(self.pool.get(send_buffer).is_some(), "kept packets keep their buffers");
+        self.pool.release(send_buffer);
     }
 
-    /// Returns true if the packet of a unit is kept.
-    pub(super) fn keeps(&self, unit: u64) -> bool {
-        self.units.iter().any(|&(kept, _)| kept == unit)
+    /// Returns the number of packets that are kept.
+    pub(super) fn packets(&self) -> usize {
+        self.pool.units()
     }
 
     /// Returns the largest size of a unit.
@@ -107,8 +94,6 @@ impl SealedBuffers {
 
     /// Asserts what always holds between calls.
     pub(super) fn check_invariants(&self) {
-        assert!(self.units.iter().is_sorted_by_key(|&(_, buffer)| buffer), "packets lie in order");
-        assert_eq!(self.pool.units(), self.units.len(), "buffers count the packets they keep");
         self.pool.check_invariants();
     }
 }

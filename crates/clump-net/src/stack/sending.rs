@@ -4,14 +4,14 @@
 use super::Stack;
 use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing};
 use crate::flow::{FlowId, REQUEST_COST};
-use crate::outbox::{MessageBody, Outbox, PayloadFragment, Progress};
+use crate::outbox::{MessageBody, Outbox, PackedEnd, PayloadFragment, Progress};
 use clump_proto::Nanos;
 use clump_wire::frame::{FrameHead, FrameKind};
 use clump_wire::{Message, Reason, SendResult};
 
 /// The end of the data handed to a stack at one time, for each peer.
 #[derive(Debug)]
-pub struct Mark(Vec<(u32, u64, u64)>);
+pub struct Mark(Vec<(u32, PackedEnd, u64)>);
 
 impl Mark {
     /// Iterates over the peers that data had been handed over for.
@@ -249,13 +249,13 @@ impl Stack {
     }
 
     /// Returns the end of the data packed for a peer: for [`Stack::has_sent_before`].
-    pub fn packed_before(&self, peer: u32) -> u64 {
-        self.outbox_of(peer).map_or(0, Outbox::end)
+    pub fn packed_before(&self, peer: u32) -> PackedEnd {
+        self.outbox_of(peer).map(Outbox::end).unwrap_or_default()
     }
 
-    /// Returns true if everything packed for a peer up to `number` has been sent, or will never be.
-    pub fn has_sent_before(&self, peer: u32, number: u64) -> bool {
-        self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(number))
+    /// Returns true if everything packed for a peer up to `end` has been sent, or will never be.
+    pub fn has_sent_before(&self, peer: u32, end: PackedEnd) -> bool {
+        self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(end))
     }
 
     fn outbox_of(&self, peer: u32) -> Option<&Outbox> {

@@ -14,7 +14,7 @@ use clump_wire::{Flags, Header, PacketKind};
 /// more than 1.6 us.
 const LONGEST_HELD: u32 = 250_000;
 
-impl Channel {
+impl<U> Channel<U> {
     /// Returns true if a packet of this number has been taken in, or is too old to tell.
     #[inline]
     pub fn is_replay(&self, number: u64) -> bool {

@@ -9,7 +9,7 @@ use clump_wire::{Flags, Header, PacketKind};
 /// Bytes that may be in flight beside control messages on a path without length (ADR 20).
 const BESIDE_CONTROL: usize = 128 << 10;
 
-impl Channel {
+impl<U> Channel<U> {
     /// Returns the bytes of new units that may be sent now; 0: none. Bytes in flight are deducted,
     /// and lost units go first. With nothing in flight and the peer's window open it is enough for
     /// any one unit.
@@ -35,14 +35,14 @@ impl Channel {
         self.window.admits_control(bytes, &self.send)
     }
 
-    /// Notes the first transmission of the next unit, `bytes` long with its header; returns its
-    /// number.
+    /// Notes the first transmission of the next unit, `bytes` long with its header, and keeps its
+    /// body; returns its number.
     ///
     /// Call it only while there is [`room`](Self::room): with 1024 units in flight none is taken,
     /// and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
-    pub fn send_unit(&mut self, now: Nanos, bytes: usize) -> u64 {
-        let unit = self.send.push(ticks(now), bytes);
+    pub fn send_unit(&mut self, now: Nanos, bytes: usize, body: U) -> u64 {
+        let unit = self.send.push(ticks(now), bytes, body);
         self.retransmit.on_sent(now);
         self.ask |= self.window.on_sent(now, bytes, &self.send, &self.rtt);
         self.counts.units_sent += 1;
@@ -121,9 +121,9 @@ impl Channel {
         self.send.has_arrived(unit)
     }
 
-    /// Returns a unit whose buffer is free now, in order of their numbers, each once.
+    /// Returns a unit that has arrived, with its body, in order of their numbers, each once.
     #[inline]
-    pub fn poll_acked(&mut self) -> Option<u64> {
+    pub fn poll_acked(&mut self) -> Option<(u64, U)> {
         self.send.poll_acked()
     }
 }

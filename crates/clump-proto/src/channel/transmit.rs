@@ -46,21 +46,21 @@ pub struct Transmit {
     pub oversized: bool,
 }
 
-impl Channel {
+impl<U> Channel<U> {
     /// Returns the next packet to send, and fills in its header. Lost units go first, then control
     /// messages, then data as far as the windows allow, then an acknowledgement or a probe that is
-    /// due. `waiting`: `None` if no unit can be sent now, as when the driver takes no more.
+    /// due. `launch` gives the body of the unit that waits, of control messages or of data, when it
+    /// is sent; `None` if there is none after all.
     #[inline]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
-        waiting: Option<Waiting>,
+        waiting: Waiting,
         header: &mut Header,
         sack: &mut SackBuf,
+        launch: impl FnOnce(Content) -> Option<U>,
     ) -> Option<Transmit> {
-        if let Some(waiting) = waiting
-            && let Some((content, unit, bytes)) = self.poll_unit(now, waiting)
-        {
+        if let Some((content, unit, bytes)) = self.poll_unit(now, waiting, launch) {
             debug_assert!(unit < self.send.next_unit(), "a unit that was counted as sent");
             (header.kind, header.unit) = (PacketKind::Data, unit);
             let oversized = bytes > self.mtu.current();
@@ -69,15 +69,33 @@ impl Channel {
             }
             return Some(Transmit { content, oversized });
         }
-        let content = self.poll_answer(now, header)?;
+        let content = self.poll_answer(now, header, sack)?;
+        Some(Transmit { content, oversized: false })
+    }
+
+    /// Returns the packet without a unit that is due, and fills in its header. For when no unit can
+    /// be sent, as when the driver takes no more.
+    #[inline]
+    pub fn poll_answer(
+        &mut self,
+        now: Nanos,
+        header: &mut Header,
+        sack: &mut SackBuf,
+    ) -> Option<Content> {
+        let content = self.answer_due(now, header)?;
         debug_assert!(header.kind != PacketKind::Data, "it carries no unit");
         self.stamp(now, header, sack);
-        Some(Transmit { content, oversized: false })
+        Some(content)
     }
 
     /// Returns the next unit to send, its number, and the length of its packet.
     #[inline]
-    fn poll_unit(&mut self, now: Nanos, waiting: Waiting) -> Option<(Content, u64, usize)> {
+    fn poll_unit(
+        &mut self,
+        now: Nanos,
+        waiting: Waiting,
+        launch: impl FnOnce(Content) -> Option<U>,
+    ) -> Option<(Content, u64, usize)> {
         if let Some(lost) = self.poll_lost_unit(now) {
             debug_assert!(!self.has_arrived(lost.unit), "only what is missing is sent again");
             self.resend_unit(now, lost.unit);
@@ -92,13 +110,13 @@ impl Channel {
         if let Some(bytes) = waiting.control
             && (room > 0 || self.admits_control(bytes))
         {
-            let unit = self.send_unit(now, bytes);
+            let unit = self.send_unit(now, bytes, launch(Content::Control)?);
             self.control_until = now + CONTROL_NS;
             self.ask = true;
             return Some((Content::Control, unit, bytes));
         }
         let bytes = waiting.data.filter(|_| room > 0)?;
-        let unit = self.send_unit(now, bytes);
+        let unit = self.send_unit(now, bytes, launch(Content::Data)?);
         // Control messages wait for the data before them: more waits than the peer can know.
         self.ask |= beside && waiting.ends_buffer;
         Some((Content::Data, unit, bytes))
@@ -106,7 +124,7 @@ impl Channel {
 
     /// Returns the packet without a unit that is due.
     #[inline]
-    fn poll_answer(&mut self, now: Nanos, header: &mut Header) -> Option<Content> {
+    fn answer_due(&mut self, now: Nanos, header: &mut Header) -> Option<Content> {
         if let Some(bytes) = self.probed.take() {
             (header.kind, header.unit) = (PacketKind::ProbeAck, bytes);
             return Some(Content::ProbeAck);

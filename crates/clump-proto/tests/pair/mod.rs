@@ -98,7 +98,7 @@ pub struct Packet {
 
 /// One end: a stack that never gives up, and its program.
 pub struct End {
-    pub channel: Channel,
+    pub channel: Channel<()>,
     /// Units still to be sent for the first time, and their length.
     pub waiting: u64,
     pub unit_bytes: usize,
@@ -149,7 +149,7 @@ impl End {
         if self.channel.next_timeout().is_some_and(|at| at <= now) {
             self.channel.handle_timeout(now);
         }
-        while let Some(unit) = self.channel.poll_acked() {
+        while let Some((unit, ())) = self.channel.poll_acked() {
             assert_eq!(unit, self.acked, "each once, in order");
             self.acked += 1;
         }
@@ -162,7 +162,7 @@ impl End {
         }
         while self.waiting > 0 && self.channel.room(now) >= self.unit_bytes {
             self.waiting -= 1;
-            let unit = self.channel.send_unit(now, self.unit_bytes);
+            let unit = self.channel.send_unit(now, self.unit_bytes, ());
             self.send(now, PacketKind::Data, unit, self.unit_bytes, &mut out);
         }
         if let Some(bytes) = self.channel.poll_probe(now) {

@@ -1,7 +1,7 @@
 //! Measurements that an interface records about its own work ([`clump_trace::monitor`]).
 
 use super::clock::Clock;
-use clump_net::Stack;
+use clump_net::{PackedEnd, Stack};
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Gauge, Gauges, SMALL, Sampler, Stage};
@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug)]
 struct Pending {
     /// They have left once the stack has sent all units below this.
-    end: u64,
+    end: PackedEnd,
     count: u64,
     /// For one of them that is timed: when it was taken; true if it is large.
     timed: Option<(u64, bool)>,
@@ -96,8 +96,8 @@ impl Watcher {
         }
         let timed = self.sampler.is_timed().then_some((taking.0, large));
         let pending = self.pending.entry(peer).or_default();
-        let last = pending.back().map_or(0, |last| last.end);
-        debug_assert!(last <= end || stack.is_lost(peer), "units are numbered upwards");
+        let last = pending.back().map(|last| last.end).unwrap_or_default();
+        debug_assert!(last.is_before(end) || stack.is_lost(peer), "units are numbered upwards");
         match pending.back_mut() {
             Some(last) if last.end == end && timed.is_none() => last.count += 1,
             _ => pending.push_back(Pending { end, count: 1, timed }),
