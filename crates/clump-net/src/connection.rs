@@ -186,6 +186,7 @@ impl Connection {
         // Units behind a gap are not acknowledged in order, but may have arrived.
         let Self { tx: Tx { outbox, .. }, channel, .. } = self;
         let undelivered = outbox.take_all(sealer, channel.take_bodies());
+        debug_assert!(channel.newest_body().is_none(), "nothing is kept for a lost peer");
         debug_assert!(!outbox.has_waiting(), "nothing is sent to a lost peer");
         let mut undelivered = undelivered;
         undelivered.extend(self.take_undelivered_records());

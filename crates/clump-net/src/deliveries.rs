@@ -5,7 +5,7 @@ use crate::batch::Found;
 use crate::endpoint_table::EndpointTable;
 use crate::flow::Flows;
 use crate::stats::Stats;
-use clump_wire::frame::{Frame, FrameHead, FrameKind};
+use clump_wire::frame::{Frame, FrameKind};
 use clump_wire::{OwnedMessage, Reason};
 use std::collections::VecDeque;
 
@@ -132,7 +132,7 @@ impl Delivery<'_> {
         match self.deliveries.endpoints.admit(head.route.to, tag) {
             Ok(index) if head.order.is_none() && Some(index) == self.wanted => {
                 debug_assert!(!self.deliveries.has_queued(index), "none is overtaken");
-                self.note_returned(head, frame.first_word(), frame.payload.len() as u64);
+                self.flows.on_arrival(head, frame.first_word(), frame.payload.len());
                 self.found.push_frame(frame, words_at);
                 FrameFate::Done
             }
@@ -153,19 +153,11 @@ impl Delivery<'_> {
         debug_assert!(usize::from(index) < ENDPOINTS, "tables admit endpoints below that");
         debug_assert!(message.kind != FrameKind::Part, "fragments are reassembled first");
         let first = message.words.first().copied().unwrap_or_default();
-        self.note_returned(&message.message().head(), first, message.payload.len() as u64);
+        self.flows.on_arrival(&message.message().head(), first, message.payload.len());
         if Some(index) == self.wanted {
             self.found.push_queued(message);
         } else {
             self.deliveries.queue(index, message);
-        }
-    }
-
-    /// Frees the credit of a request that is returned without having been consumed.
-    #[inline]
-    fn note_returned(&mut self, head: &FrameHead, original: u64, payload: u64) {
-        if head.kind == FrameKind::Returned {
-            self.flows.on_returned(head.route, original, payload as usize);
         }
     }
 }

@@ -5,12 +5,10 @@
 //! messages from that peer. Counts are cumulative, so reports may arrive late, in any order, or not
 //! at all.
 
-use clump_wire::frame::Route;
+pub use clump_proto::REQUEST_COST;
+use clump_wire::frame::{FrameHead, FrameKind, Route};
 use clump_wire::{Message, Original};
 use std::collections::HashMap;
-
-/// Bytes that a request costs besides its payload.
-pub const REQUEST_COST: u64 = 64;
 
 /// Identifies one direction between two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +68,7 @@ impl Flow {
 
     /// Counts a request that was returned without having been consumed.
     pub fn refund(&mut self, bytes: u64) {
+        debug_assert!(bytes >= REQUEST_COST, "as it was spent");
         self.refunded = self.refunded.saturating_add(bytes);
     }
 
@@ -138,15 +137,32 @@ impl Flows {
         self.get_mut(FlowId(at))
     }
 
-    /// Takes note of a message that comes back over `route` from its target: a request that was not
-    /// consumed there frees its credit. `first`: its first word, which says what it was.
+    /// Takes what an arrived message says of credit: a report of what was consumed, or the return
+    /// of a request that was not. `first` is its first word. Returns true if that is all that it
+    /// says.
     #[inline]
-    pub fn on_returned(&mut self, route: Route, first: u64, payload: usize) {
+    pub fn on_arrival(&mut self, head: &FrameHead, first: u64, payload: usize) -> bool {
+        let FrameHead { kind, route, .. } = *head;
+        match kind {
+            FrameKind::Credit => match self.between(route.to, route.from) {
+                Some(flow) => flow.on_consumed(first),
+                // It is of a rank that this one relays for.
+                None => return false,
+            },
+            FrameKind::Returned => self.on_returned(route, first, payload),
+            _ => {}
+        }
+        kind == FrameKind::Credit
+    }
+
+    #[cold]
+    fn on_returned(&mut self, route: Route, first: u64, payload: usize) {
         let original = Original::unpack(first);
         if !original.was_consumed()
             && !original.reply
             && let Some(flow) = self.between(route.to, route.from)
         {
+            debug_assert!(flow.from == route.to, "it went out from where it comes back to");
             flow.refund(REQUEST_COST + payload as u64);
         }
     }

@@ -319,7 +319,8 @@ impl Outbox {
         }
     }
 
-    /// Takes the next unit of bulk, to be sent for the first time; one that is still open is closed.
+    /// Takes the next unit of bulk, to be sent for the first time; one that is still open is
+    /// closed.
     #[inline]
     pub(crate) fn launch(&mut self) -> Option<Unit> {
         let place = self.units.take_next();
@@ -328,6 +329,7 @@ impl Outbox {
         self.control.on_bulk();
         debug_assert!(place.bytes() <= self.waiting, "it was counted");
         self.waiting -= place.bytes();
+        debug_assert!(self.waiting >= self.units.bytes(), "the rest still waits");
         Some(self.sent.send_bulk(place))
     }
 
@@ -339,6 +341,7 @@ impl Outbox {
         debug_assert!(place.bytes() <= self.waiting, "it was counted");
         self.waiting -= place.bytes();
         self.sent.send_control();
+        debug_assert!(!self.has_control(), "all of it goes");
         Some(Unit::control(own, place))
     }
 
@@ -364,7 +367,9 @@ impl Outbox {
     #[inline]
     pub(crate) fn on_arrived(&mut self, unit: Unit) {
         let Self { units, sealed, sent, long_messages, .. } = self;
+        let before = sent.arrived();
         sent.on_arrived(unit, |done| done.release(&mut units.pool, sealed));
+        debug_assert!(before.is_before(sent.arrived()), "what has arrived stays so");
         long_messages.on_arrived(sent.arrived().bulk);
     }
 

@@ -50,6 +50,7 @@ mod bits;
 mod channel;
 mod config;
 mod congestion;
+mod consumption;
 mod echo;
 mod keepalive;
 mod list;
@@ -69,6 +70,7 @@ mod window;
 
 pub use channel::{Channel, Content, PacketArrival, Transmit, UnitStatus, Waiting};
 pub use config::{Config, Congestion};
+pub use consumption::{Consumption, REQUEST_COST};
 pub use sack::SackBuf;
 pub use stats::Stats;
 pub use time::Nanos;

@@ -217,7 +217,7 @@ impl<M: Memory> Engine<M> {
         let counts = self.execute(at, request, out) && counts;
         let account = &mut self.accounts[at];
         account.executed += u64::from(counts);
-        account.consumed += REQUEST_COST + request.payload.len() as u64;
+        account.on_consumed(request.payload.len());
         self.stuck |= account.is_stuck();
         if self.concerns_others() {
             self.note_changes(request, out);
@@ -229,10 +229,8 @@ impl<M: Memory> Engine<M> {
     pub fn handle_credit_request(&mut self, from: Name, total: u64, out: &mut impl ReplySink) {
         let Some(at) = self.account(from) else { return };
         let account = &mut self.accounts[at];
-        // Credit requests overtake each other, and the smallest is answered soonest.
-        account.asked = Some(account.asked.map_or(total, |asked| asked.min(total)));
+        account.on_asked(total);
         account.report(self.credit, out);
-        debug_assert!(account.asked.is_none_or(|asked| asked <= total), "the smallest is kept");
     }
 
     /// Sends answers that were kept for lack of room, and executes the requests behind them.

@@ -2,10 +2,10 @@
 //! them: replies that found no room, and reports of the bytes consumed. Without input and output
 //! of its own, so that the simulator runs it as it is.
 
-use clump_net::REQUEST_COST;
+use clump_proto::Consumption;
 use clump_wire::frame::FrameKind;
 use clump_wire::{Message, OwnedMessage, SendResult};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// The way of replies and reports to endpoints of other nodes.
 pub trait ReplyOutlet {
@@ -139,8 +139,9 @@ impl Requesters {
         for (name, &at) in &self.by_name {
             let requester = &self.all[at];
             assert_eq!((requester.me, requester.name), (self.me, *name));
-            assert!(requester.reported <= requester.consumed, "more is reported than consumed");
-            assert!(requester.kept.len() <= 2, "a request was handled while a reply waited");
+            requester.account.check_invariants(None);
+            let kept = requester.account.kept().len();
+            assert!(kept <= 2, "a request was handled while a reply waited");
         }
     }
 }
@@ -150,18 +151,13 @@ impl Requesters {
 pub struct Requester {
     me: u64,
     name: u64,
-    /// Bytes of its requests that were handled, and how many of those were reported to it.
-    consumed: u64,
-    reported: u64,
-    /// The total at which it asked for a report.
-    asked: Option<u64>,
-    /// Replies that found no room.
-    kept: VecDeque<OwnedMessage>,
+    /// Its requests that were handled, and replies that found no room.
+    account: Consumption<OwnedMessage>,
 }
 
 impl Requester {
     fn new(me: u64, name: u64) -> Self {
-        Self { me, name, consumed: 0, reported: 0, asked: None, kept: VecDeque::new() }
+        Self { me, name, account: Consumption::default() }
     }
 
     /// Returns the name of the endpoint.
@@ -171,7 +167,7 @@ impl Requester {
 
     /// Returns true if a reply waits for room; then no more requests of it are handled.
     pub fn is_stuck(&self) -> bool {
-        !self.kept.is_empty()
+        self.account.is_stuck()
     }
 
     /// Sends a reply. [`SendResult::Full`]: there is no room, and it is kept and sent later.
@@ -186,7 +182,7 @@ impl Requester {
         // A program may reply, and then return the request: the second stays behind the first.
         let pushed = if self.is_stuck() { SendResult::Full } else { outlet.reply(&reply) };
         if pushed == SendResult::Full {
-            self.kept.push_back(reply.to_owned());
+            self.account.keep(reply.to_owned());
         }
         debug_assert!(
             (pushed == SendResult::Full) == self.is_stuck(),
@@ -196,57 +192,45 @@ impl Requester {
     }
 
     fn flush(&mut self, outlet: &mut impl ReplyOutlet, refused: &mut impl FnMut(&Message<'_>)) {
-        while let Some(first) = self.kept.front() {
-            let reply = first.message();
-            match outlet.reply(&reply) {
-                SendResult::Full => return,
-                SendResult::Sent => {}
-                SendResult::Refused(_) => refused(&reply),
+        self.account.flush(|kept| {
+            let reply = kept.message();
+            let result = outlet.reply(&reply);
+            if matches!(result, SendResult::Refused(_)) {
+                refused(&reply);
             }
-            self.kept.pop_front();
-        }
-        debug_assert!(!self.is_stuck());
+            result != SendResult::Full
+        });
     }
 
     /// Notes that a request with so many bytes of payload beside its words was handled, and reports
     /// it if a report is due.
     #[inline]
     pub fn note_consumed(&mut self, outlet: &mut impl ReplyOutlet, payload: usize) {
-        self.consumed += REQUEST_COST + payload as u64;
+        self.account.on_consumed(payload);
         self.report(outlet);
-        debug_assert!(self.consumed > 0 && self.reported <= self.consumed);
     }
 
-    /// Notes a credit request: the requester wants a report at that total. Credit requests may
-    /// overtake each other. The least is answered soonest: a requester that asked for more asks
-    /// again after the answer.
+    /// Notes a credit request: the requester asks for a report at that total.
     fn note_asked(&mut self, outlet: &mut impl ReplyOutlet, total: Option<u64>) {
-        self.asked = self.asked.into_iter().chain(total).min();
+        self.account.on_asked(total);
         self.report(outlet);
     }
 
     /// Reports to the requester the bytes consumed, if a report is due.
     fn report(&mut self, outlet: &mut impl ReplyOutlet) {
-        debug_assert!(self.reported <= self.consumed, "more is reported than was consumed");
-        let due = self.consumed - self.reported >= outlet.credit() / 4
-            || self.asked.is_some_and(|asked| self.consumed >= asked);
-        if due {
-            self.reported = self.consumed;
-            self.asked = None;
-            outlet.report(self.me, self.name, self.consumed);
+        if let Some(total) = self.account.poll_report(outlet.credit()) {
+            outlet.report(self.me, self.name, total);
         }
-        debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "asked in vain");
     }
 
     fn close(&mut self, outlet: &mut impl ReplyOutlet) {
-        for kept in self.kept.drain(..) {
+        for kept in self.account.take_kept() {
             outlet.reply_anyway(&kept.message());
         }
-        if self.consumed != self.reported {
-            self.reported = self.consumed;
-            outlet.report(self.me, self.name, self.consumed);
+        if let Some(total) = self.account.last_report() {
+            outlet.report(self.me, self.name, total);
         }
-        debug_assert!(self.reported == self.consumed, "the requester waits for a report");
+        debug_assert!(!self.is_stuck(), "nothing is kept any more");
     }
 }
 

@@ -97,11 +97,8 @@ impl Rx {
             }
             (FrameKind::Credit, _) => {
                 // A stack that relays has flows of its own, too: those of its interface.
-                if let Some(flow) = delivery.flows.between(head.route.to, head.route.from) {
-                    flow.on_consumed(frame.first_word());
-                    return Ok(false);
-                }
-                if endpoints.relays() {
+                let own = delivery.flows.on_arrival(head, frame.first_word(), 0);
+                if !own && endpoints.relays() {
                     return self.on_frame(frame, words_at, delivery);
                 }
                 return Ok(false);

@@ -26,6 +26,7 @@ impl SentUnits {
     /// Gives back the memory of lists; all has arrived.
     pub(super) fn release_spare(&mut self) {
         debug_assert!(self.kept.is_empty() && self.spans.is_empty(), "what is needed is kept");
+        debug_assert!(self.arrived == self.sent, "all has arrived");
         (self.kept, self.spans) = (VecDeque::new(), VecDeque::new());
     }
 
@@ -44,6 +45,7 @@ impl SentUnits {
     /// Returns the units before which all have arrived.
     #[inline]
     pub(super) fn arrived(&self) -> PackedEnd {
+        debug_assert!(self.arrived.is_before(self.sent), "only what was sent arrives");
         self.arrived
     }
 
@@ -67,6 +69,7 @@ impl SentUnits {
         while self.spans.front().is_some_and(|&(_, last)| last <= number) {
             self.spans.pop_front();
         }
+        debug_assert!(self.arrived.bulk < self.sent.bulk, "it has not arrived");
         Unit::bulk(place, needed_for)
     }
 
@@ -111,6 +114,7 @@ impl SentUnits {
     /// Takes the units that have arrived and are kept, after the peer is lost. All others count as
     /// arrived.
     pub(super) fn take_all(&mut self) -> VecDeque<Unit> {
+        debug_assert!(self.arrived.is_before(self.sent), "only what was sent arrives");
         self.spans.clear();
         self.arrived = self.sent;
         std::mem::take(&mut self.kept)

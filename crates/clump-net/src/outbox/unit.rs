@@ -67,6 +67,7 @@ impl Unit {
     pub(crate) fn on_zero_copy_send(&mut self) {
         self.zero_copy |= !self.is_sealed();
         debug_assert!(self.is_fixed(), "it is not touched any more");
+        debug_assert!(!self.is_sealed() || !self.zero_copy, "it is sent from one place");
     }
 
     /// Returns its place.
@@ -101,6 +102,7 @@ impl Unit {
         sealed: &'a SealedBuffers,
     ) -> Option<&'a [u8]> {
         let BufferRange { send_buffer, at, end } = self.place;
+        debug_assert!(at < end, "a packet has its header");
         match &self.memory {
             PacketMemory::Pool => pool.get(send_buffer)?.get(at, end + pool.tail()),
             PacketMemory::Own(own) => own.get(at, end + pool.tail()),
@@ -130,6 +132,7 @@ impl Unit {
     ) -> Option<Cow<'a, [u8]>> {
         let packet = self.packet(pool, sealed)?;
         if self.is_sealed() {
+            debug_assert!(sealer.in_place(), "only encrypted packets are kept sealed");
             return sealer.reopen(packet).map(Cow::Owned);
         }
         debug_assert!(packet.len() >= HEADROOM + pool.tail(), "a packet has its header");
@@ -160,12 +163,14 @@ impl Unit {
             pool.release(before.send_buffer);
         }
         self.memory = PacketMemory::Sealed;
+        debug_assert!(self.is_fixed() && !self.is_in_pool(), "the pool's memory is free again");
         true
     }
 
     /// Gives its memory back.
     #[inline]
     pub(super) fn release(self, pool: &mut BufferPool, sealed: &mut SealedBuffers) {
+        debug_assert!(self.bytes() > 0, "no unit is empty");
         match self.memory {
             PacketMemory::Pool => pool.release(self.place.send_buffer),
             PacketMemory::Own(own) => drop(own),

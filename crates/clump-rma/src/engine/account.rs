@@ -4,6 +4,7 @@ use super::reply_sink::ReplySink;
 use super::request::Request;
 use crate::error::Refusal;
 use crate::protocol::tell;
+use clump_proto::Consumption;
 use clump_shm::name::Name;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -53,10 +54,8 @@ pub(super) struct Account {
     /// Number of refused requests without an answer, and the first of them since the last report.
     pub(super) failed: u64,
     pub(super) first_failure: Option<(Refusal, u64, u64)>,
-    /// Bytes of requests executed, bytes reported to the endpoint, and bytes that it asked for.
-    pub(super) consumed: u64,
-    reported: u64,
-    pub(super) asked: Option<u64>,
+    /// Bytes of requests executed, and answers that found no room.
+    consumption: Consumption<KeptAnswer>,
     /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
     held: BTreeMap<(u64, u64), Kept>,
     holds: u64,
@@ -64,7 +63,6 @@ pub(super) struct Account {
     pub(super) later: VecDeque<Kept>,
     /// True if the first of those cannot be forwarded now.
     pub(super) delayed: bool,
-    answers: VecDeque<KeptAnswer>,
     /// Requests to services that end later.
     pub(super) laters: u32,
 }
@@ -76,14 +74,11 @@ impl Account {
             executed: 0,
             failed: 0,
             first_failure: None,
-            consumed: 0,
-            reported: 0,
-            asked: None,
+            consumption: Consumption::default(),
             held: BTreeMap::new(),
             holds: 0,
             later: VecDeque::new(),
             delayed: false,
-            answers: VecDeque::new(),
             laters: 0,
         }
     }
@@ -91,7 +86,7 @@ impl Account {
     /// Returns true if answers wait for room.
     #[inline]
     pub(super) fn is_stuck(&self) -> bool {
-        !self.answers.is_empty()
+        self.consumption.is_stuck()
     }
 
     /// Returns true if its requests are kept: answers wait for room, or the first cannot be
@@ -139,7 +134,7 @@ impl Account {
         debug_assert!(!words.is_empty(), "answers begin with the cookie");
         if self.is_stuck() || !out.answer(self.name, handler, words, payload) {
             let (words, payload) = (words.to_vec(), payload.to_vec());
-            self.answers.push_back(KeptAnswer { handler, words, payload });
+            self.consumption.keep(KeptAnswer { handler, words, payload });
         }
     }
 
@@ -150,29 +145,27 @@ impl Account {
     }
 
     pub(super) fn send_deferred(&mut self, out: &mut impl ReplySink) {
-        while let Some(first) = self.answers.front() {
-            if !out.answer(self.name, first.handler, &first.words, &first.payload) {
-                return;
-            }
-            self.answers.pop_front();
-        }
+        let Self { name, consumption, .. } = self;
+        consumption.flush(|kept| out.answer(*name, kept.handler, &kept.words, &kept.payload));
+    }
+
+    /// Notes that a request with so many bytes of payload was executed, refused ones included.
+    #[inline]
+    pub(super) fn on_consumed(&mut self, payload: usize) {
+        self.consumption.on_consumed(payload);
+    }
+
+    /// Notes that the endpoint asks for a report at that total.
+    pub(super) fn on_asked(&mut self, total: u64) {
+        self.consumption.on_asked(Some(total));
     }
 
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
     pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
-        debug_assert!(self.reported <= self.consumed, "what was reported was consumed");
-        let due = self.consumed - self.reported >= credit / 4
-            || self.asked.is_some_and(|asked| self.consumed >= asked);
-        if due {
-            self.reported = self.consumed;
-            self.asked = None;
-            out.report(self.name, self.consumed);
+        if let Some(total) = self.consumption.poll_report(credit) {
+            out.report(self.name, total);
         }
-        debug_assert!(
-            self.asked.is_none_or(|asked| asked > self.consumed),
-            "a request is answered"
-        );
     }
 
     /// Returns true if a held request may be executed.
@@ -186,10 +179,9 @@ impl Account {
         debug_assert!(self.later.is_empty() || self.is_blocked(), "nothing else delays a request");
         debug_assert!(self.held.keys().all(|(_, number)| *number <= self.holds), "all were held");
         debug_assert!(self.held.len() as u64 <= self.holds, "each was held once");
-        debug_assert!(self.reported <= self.consumed, "what was reported was consumed");
-        let unreported = self.consumed - self.reported;
-        debug_assert!(unreported < (credit / 4).max(1), "a requester gets its credit back");
-        debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "answered when due");
+        if cfg!(debug_assertions) {
+            self.consumption.check_invariants(Some(credit));
+        }
         debug_assert!(self.first_failure.is_none() || self.failed > 0, "failures are counted");
     }
 
@@ -198,13 +190,13 @@ impl Account {
         self.held.clear();
         self.later.clear();
         self.delayed = false;
-        self.answers.clear();
+        drop(self.consumption.take_kept());
         debug_assert!(!self.is_blocked(), "nothing is kept any more");
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let requests = self.held.values().chain(&self.later).map(Kept::bytes);
-        let answers = self.answers.iter().map(|a| a.words.len() * 8 + a.payload.len());
+        let answers = self.consumption.kept().map(|a| a.words.len() * 8 + a.payload.len());
         requests.chain(answers).sum()
     }
 }

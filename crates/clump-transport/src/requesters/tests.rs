@@ -103,7 +103,7 @@ proptest! {
                             }
                             requester.note_consumed(&mut network, payload);
                             let all = consumed.entry(from).or_default();
-                            *all += REQUEST_COST + payload as u64;
+                            *all += clump_proto::REQUEST_COST + payload as u64;
                             let told = network.reports.get(&from).copied().unwrap_or(0);
                             prop_assert!(*all - told < CREDIT / 4, "{told} of {all} reported");
                         }

@@ -14,21 +14,11 @@ impl ProxyClient {
     /// Updates the account of flows with an arrived message; tells what the endpoint is to do with
     /// it.
     pub fn accept(&self, queued: &OwnedMessage) -> Accept {
-        let back = (queued.route.to, queued.route.from);
-        match queued.kind {
-            FrameKind::Credit => {
-                if let Some(flow) = self.inner().flows.between(back.0, back.1) {
-                    flow.on_consumed(queued.words.first().copied().unwrap_or(0));
-                }
-                Accept::Done
-            }
-            FrameKind::Returned => {
-                let first = queued.words.first().copied().unwrap_or(0);
-                self.inner().flows.on_returned(queued.route, first, queued.payload.len());
-                Accept::Handle
-            }
-            _ => Accept::Handle,
-        }
+        let first = queued.words.first().copied().unwrap_or(0);
+        let (head, payload) = (queued.message().head(), queued.payload.len());
+        self.inner().flows.on_arrival(&head, first, payload);
+        // A report without a flow is of an endpoint that has closed.
+        if queued.kind == FrameKind::Credit { Accept::Done } else { Accept::Handle }
     }
 }
 

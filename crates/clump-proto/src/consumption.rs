@@ -1,0 +1,145 @@
+//! Requests of one endpoint that another has consumed: the receiving side of credit, and the
+//! answers that wait for room.
+
+use std::collections::VecDeque;
+
+/// Bytes that a request costs besides its payload.
+pub const REQUEST_COST: u64 = 64;
+
+/// Account of one requester: the bytes of its requests that were consumed, how many of them it was
+/// told of, and answers `K` to it that found no room.
+///
+/// Counts are cumulative, so reports may arrive late, in any order, or not at all.
+#[derive(Debug)]
+pub struct Consumption<K> {
+    consumed: u64,
+    reported: u64,
+    /// The total at which the requester asked for a report.
+    asked: Option<u64>,
+    kept: VecDeque<K>,
+}
+
+impl<K> Default for Consumption<K> {
+    fn default() -> Self {
+        Self { consumed: 0, reported: 0, asked: None, kept: VecDeque::new() }
+    }
+}
+
+impl<K> Consumption<K> {
+    /// Counts a request with so many bytes of payload beside its words.
+    #[inline]
+    pub fn on_consumed(&mut self, payload: usize) {
+        self.consumed += REQUEST_COST + payload as u64;
+        debug_assert!(self.reported < self.consumed, "it was not reported before");
+    }
+
+    /// Notes that the requester asks for a report at that total. Such requests may overtake each
+    /// other. The least is answered soonest: a requester that asked for more asks again after the
+    /// answer.
+    pub fn on_asked(&mut self, total: Option<u64>) {
+        self.asked = self.asked.into_iter().chain(total).min();
+        debug_assert!(total.is_none_or(|total| self.asked.is_some_and(|least| least <= total)));
+    }
+
+    /// Returns the total to report now, if a report is due: a quarter of the credit was consumed
+    /// since the last one, or what the requester asked for.
+    #[inline]
+    pub fn poll_report(&mut self, credit: u64) -> Option<u64> {
+        debug_assert!(self.reported <= self.consumed, "more is reported than was consumed");
+        let due = self.consumed - self.reported >= credit / 4
+            || self.asked.is_some_and(|asked| self.consumed >= asked);
+        if !due {
+            debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "asked in vain");
+            return None;
+        }
+        (self.reported, self.asked) = (self.consumed, None);
+        Some(self.consumed)
+    }
+
+    /// Returns the total to report before the endpoint closes, if not all was reported.
+    pub fn last_report(&mut self) -> Option<u64> {
+        let all = self.reported == self.consumed;
+        self.reported = self.consumed;
+        (!all).then_some(self.consumed)
+    }
+
+    /// Keeps an answer that found no room.
+    pub fn keep(&mut self, answer: K) {
+        self.kept.push_back(answer);
+        debug_assert!(self.is_stuck(), "it waits for room");
+    }
+
+    /// Returns true if an answer waits for room; then no more requests are consumed.
+    #[inline]
+    pub fn is_stuck(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Sends kept answers, in their order, until one finds no room: then `send` returns false.
+    pub fn flush(&mut self, mut send: impl FnMut(&K) -> bool) {
+        while self.kept.front().is_some_and(&mut send) {
+            self.kept.pop_front();
+        }
+    }
+
+    /// Takes all answers that wait for room.
+    pub fn take_kept(&mut self) -> VecDeque<K> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// Returns the answers that wait for room, in their order.
+    pub fn kept(&self) -> impl ExactSizeIterator<Item = &K> + '_ {
+        self.kept.iter()
+    }
+
+    /// Asserts what always holds between calls. With `credit`: reports that were due were taken.
+    pub fn check_invariants(&self, credit: Option<u64>) {
+        assert!(self.reported <= self.consumed, "more is reported than was consumed");
+        if let Some(credit) = credit {
+            let unreported = self.consumed - self.reported;
+            assert!(unreported < (credit / 4).max(1), "a requester gets its credit back");
+            assert!(self.asked.is_none_or(|asked| asked > self.consumed), "answered when due");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_each_quarter_and_when_they_are_asked_for() {
+        let mut account = Consumption::<()>::default();
+        assert_eq!(account.poll_report(400), None);
+        account.on_consumed(35);
+        assert_eq!(account.poll_report(400), None, "99 of 100 bytes");
+        account.on_consumed(0);
+        assert_eq!(account.poll_report(400), Some(163));
+        account.on_asked(Some(300));
+        account.on_asked(Some(227));
+        account.on_asked(Some(500));
+        assert_eq!(account.poll_report(400), None);
+        account.on_consumed(0);
+        assert_eq!(account.poll_report(1 << 20), Some(227), "the least that was asked for");
+        assert_eq!((account.poll_report(1 << 20), account.last_report()), (None, None));
+        account.on_consumed(0);
+        assert_eq!((account.last_report(), account.last_report()), (Some(291), None));
+        account.check_invariants(Some(400));
+    }
+
+    #[test]
+    fn answers_that_wait_keep_their_order() {
+        let mut account = Consumption::default();
+        (0..5).for_each(|answer| account.keep(answer));
+        let mut sent = Vec::new();
+        account.flush(|&answer| {
+            let room = answer < 3;
+            if room {
+                sent.push(answer);
+            }
+            room
+        });
+        assert_eq!((sent, account.is_stuck()), (vec![0, 1, 2], true));
+        assert!(account.take_kept().into_iter().eq([3, 4]) && !account.is_stuck());
+    }
+}
