@@ -166,6 +166,8 @@ mod tests {
         Acknowledge(usize),
         LoseOldest,
         SendLostAgain,
+        /// Takes the bodies of the units that have arrived in order.
+        Release,
         Shrink,
     }
 
@@ -219,11 +221,16 @@ mod tests {
                 assert_eq!(send.push_again(2, unit), Some(100));
                 model.in_flight.push(unit);
             }
+            Operation::Release => release(send),
             Operation::Shrink => {
+                release(send);
                 send.shrink();
                 assert!(send.spare_bytes() == 0 || !model.open().is_empty(), "an idle table");
             }
         }
+    }
+
+    fn release(send: &mut Send) {
         while let Some((unit, body)) = send.poll_acked() {
             assert_eq!(unit, body, "each with its own body");
         }
@@ -232,7 +239,7 @@ mod tests {
     proptest::proptest! {
         /// Compares the lists through a table that grows and shrinks with vectors.
         #[test]
-        fn as_vectors_would(steps in proptest::collection::vec((0_u8..12, 0_usize..99), 1..600)) {
+        fn as_vectors_would(steps in proptest::collection::vec((0_u8..13, 0_usize..99), 1..600)) {
             let (mut send, mut model) = (Send::new(), Model::default());
             for (kind, at) in steps {
                 let operation = match kind {
@@ -240,6 +247,7 @@ mod tests {
                     6..9 => Operation::Acknowledge(at),
                     9 => Operation::LoseOldest,
                     10 => Operation::SendLostAgain,
+                    11 => Operation::Release,
                     _ => Operation::Shrink,
                 };
                 step(&mut send, &mut model, operation);
@@ -264,6 +272,7 @@ mod tests {
             let grown = (MAX_ENTRIES - MIN_ENTRIES) * size_of::<UnitInFlight<u64>>();
             assert_eq!(send.spare_bytes(), grown, "nothing in flight is given back");
             (0..MAX_ENTRIES).for_each(|_| step(&mut send, &mut model, Operation::Acknowledge(0)));
+            assert!(send.is_full(), "none is released");
             step(&mut send, &mut model, Operation::Shrink);
             assert_eq!(send.spare_bytes(), 0);
         }

@@ -1,4 +1,4 @@
-//! Long messages whose sender is gone.
+//! Long messages whose sender is gone, and the end of what was packed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 use super::*;
@@ -54,4 +54,30 @@ fn what_is_abandoned_is_forgotten_and_holds_up_no_other() {
     // A second call has nothing to send.
     outbox.abandon(progress);
     assert!(!outbox.has_waiting());
+}
+
+#[test]
+fn what_goes_ahead_belongs_to_what_was_packed() {
+    let mut outbox = Outbox::new(1400, 4, false, true);
+    let medium = FrameHead { kind: FrameKind::Medium, ..HEAD };
+    while !outbox.has_batch() {
+        outbox.append(&medium, &[1], &[7; 1000]);
+    }
+    let bulk = outbox.end();
+    outbox.append(&FrameHead { kind: FrameKind::Short, ..HEAD }, &[1], &[]);
+    let end = outbox.end();
+    assert!(outbox.has_control() && bulk.is_before(end) && !end.is_before(bulk));
+    outbox.units.close();
+    let mut units = Vec::new();
+    while outbox.has_whole() {
+        units.push(outbox.launch().unwrap());
+    }
+    assert!(outbox.has_sent_before(bulk) && !outbox.has_sent_before(end), "control waits");
+    let control = outbox.launch_control().unwrap();
+    assert!(outbox.has_sent_before(end) && !outbox.has_arrived_before(bulk));
+    units.into_iter().for_each(|unit| outbox.on_arrived(unit));
+    assert!(outbox.has_arrived_before(bulk) && !outbox.has_arrived_before(end));
+    outbox.on_arrived(control);
+    assert!(outbox.has_arrived_before(end));
+    outbox.check_invariants(std::iter::empty());
 }
