@@ -100,12 +100,12 @@ pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) 
             return backoff.step(context.spin_policy(), activity);
         }
         backoff.begin(activity);
-        WaitStep::Look
+        WaitStep::Poll
     });
-    debug_assert!(only_polled || next == WaitStep::Look, "a program that works is left alone");
+    debug_assert!(only_polled || next == WaitStep::Poll, "a program that works is left alone");
     let counters = Counters::over(context.block().counters());
     match next {
-        WaitStep::Look => return Ok(false),
+        WaitStep::Poll => return Ok(false),
         WaitStep::Yielded => {
             counters.bump(Counter::Yields);
             counters.bump(Counter::PollYields);

@@ -272,7 +272,7 @@ pub fn block_on(
     let mut kept = what.keeps_failures().then(KeptFailures::default);
     let result = loop {
         let handled = if alone { mine.poll_once() } else { poll_all(mine, kept.as_mut()) };
-        let mut next = WaitStep::Look;
+        let mut next = WaitStep::Poll;
         match handled {
             Err(error) => break Err(error),
             Ok(0) => next = waiter.step(),
@@ -286,11 +286,11 @@ pub fn block_on(
             Ok(false) => {}
         }
         yields += u64::from(next == WaitStep::Yielded);
-        if network.is_some() && next != WaitStep::Look {
+        if network.is_some() && next != WaitStep::Poll {
             mine.force_network_poll();
         }
         let housekeeping = match next {
-            WaitStep::Look => false,
+            WaitStep::Poll => false,
             WaitStep::Yielded => yields % HOUSEKEEPING_YIELDS == 0,
             WaitStep::Sleep => true,
         };
@@ -305,7 +305,7 @@ pub fn block_on(
             }
         }
         debug_assert!(
-            housekeeping || next == WaitStep::Look || yields > 0,
+            housekeeping || next == WaitStep::Poll || yields > 0,
             "a sleep without a check"
         );
         if housekeeping
@@ -413,7 +413,7 @@ fn idle<'a>(
     next: WaitStep,
     published: &mut Option<Published<'a>>,
 ) -> Result<()> {
-    debug_assert!(next != WaitStep::Look, "a wait that spins does nothing else");
+    debug_assert!(next != WaitStep::Poll, "a wait that spins does nothing else");
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
         let state = context.node().peer(rank).map(|peer| peer.state());

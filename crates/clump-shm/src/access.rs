@@ -52,7 +52,7 @@ impl AccessLine {
         (&self.state, &self.tag)
     }
 
-    /// Returns true if senders that know `tag` may send.
+    /// Returns true if senders with `tag` may send.
     #[inline(always)]
     pub(crate) fn admits_tag(&self, tag: u64) -> bool {
         self.tag.load(Ordering::Relaxed) == tag || self.everyone.load(Ordering::Relaxed) != 0
@@ -103,7 +103,7 @@ impl AccessLine {
         self.state.store(u64::from(generation) << 8 | CLOSED, Ordering::SeqCst);
     }
 
-    /// Returns the tag that senders must know.
+    /// Returns the tag that senders must pass.
     pub fn tag(&self) -> u64 {
         self.tag.load(Ordering::Relaxed)
     }

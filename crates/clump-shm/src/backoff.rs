@@ -4,7 +4,7 @@
 //! the fastest way to wait, and disturbing it gains nothing. With more ranks, proxies or programs
 //! than cores it keeps the processor from the rank that is to send what it waits for. The cost of a
 //! yield tells the two apart ([`crate::yielding`]): one that returns at once is followed by twice
-//! as many polls before the next, one that let others run by few. Where yields go to a program that
+//! as many polls before the next, one that let others run by few. Where yields run a program that
 //! computes, the loop sleeps for a moment instead, as a blocking call would, and is woken by
 //! arrivals.
 //!
@@ -92,7 +92,7 @@ impl PollBackoff {
         let now = clock::cycles();
         if self.since == 0 || activity != self.activity {
             self.begin(activity);
-            return WaitStep::Look;
+            return WaitStep::Poll;
         }
         match self.due(now.wrapping_sub(self.since), spin_policy) {
             WaitStep::Yielded => {
@@ -107,7 +107,7 @@ impl PollBackoff {
                 (self.since, self.yields) = (now, 0);
                 WaitStep::Sleep
             }
-            WaitStep::Look => WaitStep::Look,
+            WaitStep::Poll => WaitStep::Poll,
         }
     }
 
@@ -128,7 +128,7 @@ impl PollBackoff {
         self.check_invariants();
         if !spin_policy.crowded() {
             let pause = self.pause.max(cycles(MIN_PAUSE_NS));
-            return if idle >= pause { WaitStep::Yielded } else { WaitStep::Look };
+            return if idle >= pause { WaitStep::Yielded } else { WaitStep::Poll };
         }
         let enough = self.yields >= 2 && idle >= spin_policy.yielding();
         if enough || !spin_policy.yields().is_worthwhile() {
@@ -180,7 +180,7 @@ mod tests {
         for _ in 0..12 {
             let pause = (0..)
                 .map(|i| i << 10)
-                .find(|&idle| backoff.due(idle, &spin_policy) != WaitStep::Look);
+                .find(|&idle| backoff.due(idle, &spin_policy) != WaitStep::Poll);
             pauses.push(pause.unwrap());
             backoff.note(Yielded::Alone);
         }
@@ -204,10 +204,10 @@ mod tests {
     fn a_program_that_sends_or_handles_does_not_wait() {
         let (mut backoff, spin_policy) = (PollBackoff::default(), SpinPolicy::new(0, 50_000));
         for activity in 0..100 {
-            assert_eq!(backoff.step(&spin_policy, activity), WaitStep::Look);
+            assert_eq!(backoff.step(&spin_policy, activity), WaitStep::Poll);
         }
-        assert_ne!(backoff.step(&spin_policy, 99), WaitStep::Look);
+        assert_ne!(backoff.step(&spin_policy, 99), WaitStep::Poll);
         backoff.begin(99);
-        assert_eq!(backoff.step(&spin_policy, 100), WaitStep::Look);
+        assert_eq!(backoff.step(&spin_policy, 100), WaitStep::Poll);
     }
 }

@@ -32,7 +32,7 @@ pub struct EndpointBlock {
 // SAFETY: atomics only.
 unsafe impl SharedLayout for EndpointBlock {}
 const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
-// What senders read with every message and what they write lie in lines apart.
+// Fields that senders read with every message and fields that they write are in separate lines.
 const _: () = assert!(size_of::<AccessLine>() == 64 && align_of::<Doorbell>() == 64);
 
 impl EndpointBlock {
@@ -48,7 +48,7 @@ impl EndpointBlock {
         self.access.words()
     }
 
-    /// Returns true if senders that know `tag` may send.
+    /// Returns true if senders with `tag` may send.
     #[inline(always)]
     pub fn admits_tag(&self, tag: u64) -> bool {
         self.access.admits_tag(tag)
@@ -78,7 +78,7 @@ impl EndpointBlock {
         self.access.close(generation);
     }
 
-    /// Returns the tag that senders must know.
+    /// Returns the tag that senders must pass.
     pub fn tag(&self) -> u64 {
         self.access.tag()
     }

@@ -37,11 +37,11 @@ struct OwnerLine {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<OwnerLine>() == 64 && size_of::<CreditLine>() == 64);
 
-/// The replying endpoint knows the lane, and will free it once the requester has closed, or say
-/// that it has no use for it any more.
+/// The replying endpoint uses the lane, and will free it once the requester has closed, or has no
+/// use for it any more.
 const TAKEN_UP: u32 = 1;
-/// The requester closed before the replying endpoint came to know the lane, or that one has no use
-/// for it any more.
+/// The requester closed before the replying endpoint took up the lane, or the latter has no use for
+/// it any more.
 const WITHDRAWN: u32 = 2;
 
 #[derive(Debug, Default)]
@@ -144,8 +144,8 @@ impl LaneControl {
         self.owner.answer.store(WITHDRAWN, Ordering::Release);
     }
 
-    /// Withdraws the lane for the closed requester; returns false when the replying endpoint knows
-    /// it, and may still send.
+    /// Withdraws the lane for the closed requester; returns false when the replying endpoint took
+    /// it up, and may still send.
     pub fn withdraw(&self) -> bool {
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         let answer = self.owner.answer.compare_exchange(0, WITHDRAWN, new, old);

@@ -1,4 +1,4 @@
-//! Parts of an endpoint's block: where a lane and a shared queue lie in it.
+//! Parts of an endpoint's block: addresses of lanes and the shared queue.
 
 use crate::block::EndpointBlock;
 use crate::bulk::Bulk;

@@ -27,7 +27,7 @@ pub enum Error {
     /// Too many ranks, or none.
     #[error("a job holds 1 to {most} ranks, not {asked}; start fewer ranks (-n)")]
     RankCount {
-        /// The number asked for.
+        /// Requested number.
         asked: usize,
         /// The limit.
         most: usize,
@@ -38,7 +38,7 @@ pub enum Error {
          them over more nodes (--nodes)"
     )]
     LocalRankCount {
-        /// The number asked for.
+        /// Requested number.
         asked: u32,
         /// The limit.
         most: usize,
@@ -46,7 +46,7 @@ pub enum Error {
     /// Too many network interfaces.
     #[error("a node has up to {most} network interfaces, not {asked}; use fewer proxies (--ni)")]
     InterfaceCount {
-        /// The number asked for, of each node.
+        /// Requested number, of each node.
         asked: u32,
         /// The limit.
         most: usize,
@@ -71,7 +71,7 @@ pub enum Error {
     /// A segment does not fit.
     #[error("a segment of {asked} bytes does not fit: {free} bytes of this rank's space are left")]
     SegmentSpace {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: u64,
         /// Bytes left.
         free: u64,
@@ -83,9 +83,9 @@ pub enum Error {
          spread it over more machines"
     )]
     NoMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: u64,
-        /// Bytes that could have been had.
+        /// Bytes that are available.
         available: u64,
     },
     /// A region of the node cannot be made or become that long.
@@ -96,7 +96,7 @@ pub enum Error {
     Region {
         /// Its number.
         number: u8,
-        /// Bytes asked for.
+        /// Requested bytes.
         reserved: u64,
         /// The region of that number, if there is one.
         found: Option<RegionShape>,

@@ -1,6 +1,6 @@
 //! Segments that a rank exports, for deposits of messages and for one-sided access: their names,
-//! and the table in the rank's block that says where they lie. The rank writes its table; ranks of
-//! its node and its network interface read it.
+//! and the table of their locations in the rank's block. The rank writes its table; ranks of its
+//! node and its network interface read it.
 
 use crate::geometry::{MAX_INTERFACES, MAX_NODES, MAX_RANKS};
 use crate::name::Name;
@@ -111,7 +111,7 @@ pub fn watch_bit(name: SegmentName, offset: u64) -> u32 {
     (mixed >> 58) as u32
 }
 
-/// The extent of a segment as its table says: to be checked against its owner's space.
+/// The extent of a segment as recorded in its table: to be checked against its owner's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Offset in the node's memory.

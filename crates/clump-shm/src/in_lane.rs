@@ -1,9 +1,9 @@
-//! A lane as its receiver knows it.
+//! The receiver's record of a lane.
 
 use crate::lane::LaneReceiver;
 use crate::name::Name;
 
-/// A lane that its receiver knows, with the state (`L`) that the layer above keeps for it.
+/// A lane of its receiver, with the state (`L`) that the layer above keeps for it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct InLane<L> {

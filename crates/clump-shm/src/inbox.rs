@@ -1,11 +1,11 @@
 //! The receiver's side of an endpoint: its block, its lanes, polled or armed, and its shared
 //! queues.
 //!
-//! The inbox says where messages are; the layer above (clump-am) handles them. A lane is either
-//! *polled* (notification disarmed) or *armed* (its sender rings the doorbell). A lane that is new
-//! or armed becomes polled when its doorbell rings. Notification is armed again for a polled lane
-//! that stayed empty for long, so that a poll costs one load per lane that is really used and one
-//! for the doorbell.
+//! The inbox finds messages; the layer above (clump-am) handles them. A lane is either *polled*
+//! (notification disarmed) or *armed* (its sender rings the doorbell). A lane that is new or armed
+//! becomes polled when its doorbell rings. Notification is armed again for a polled lane that
+//! stayed empty for long, so that a poll costs one load per lane that is really used and one for
+//! the doorbell.
 
 use crate::block::EndpointBlock;
 use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
@@ -141,7 +141,7 @@ impl<L> Inbox<L> {
         Ok(TrafficRow::new(self.block.clone(), cells))
     }
 
-    /// Returns the memory of the node it lies on.
+    /// Returns the memory of its node.
     pub fn node(&self) -> &NodeMemory {
         &self.node
     }
@@ -157,7 +157,7 @@ impl<L> Inbox<L> {
         })
     }
 
-    /// Returns the lanes that this side knows, to look at them.
+    /// Returns this side's lanes, shared.
     fn known(&self) -> impl Iterator<Item = &InLane<L>> {
         self.hot.iter().chain(&self.cold).chain(&self.held)
     }
@@ -193,7 +193,7 @@ impl<L> Inbox<L> {
         debug_assert!(!self.unread_armed || self.pending[1], "the next poll looks at armed lanes");
     }
 
-    /// Returns all lanes that this side knows.
+    /// Returns all lanes of this side.
     pub fn lanes(&mut self) -> impl Iterator<Item = &mut InLane<L>> {
         self.hot.iter_mut().chain(self.cold.iter_mut()).chain(self.held.iter_mut())
     }

@@ -1,10 +1,10 @@
-//! The job block: what every process of the job must know at once, above all the first death.
+//! The job block: state that every process of the job must see at once, above all the first death.
 
 use crate::geometry::MAX_NODES;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Cause of a rank's death: how it left without being asked to.
+/// Cause of a rank's death: how it left without being requested to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeathCause {
     /// Killed by this signal.

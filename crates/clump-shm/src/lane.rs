@@ -182,7 +182,7 @@ impl LaneSender {
         })
     }
 
-    /// Sends `words` (at most [`MAX_WORDS`], as `header` says).
+    /// Sends `words` (at most [`MAX_WORDS`], as in `header`).
     ///
     /// # Errors
     /// The lane has no room.
@@ -334,7 +334,7 @@ impl LaneSender {
         );
     }
 
-    /// Returns the receiver's head as far as this sender knows it.
+    /// Returns the receiver's head as this sender last read it.
     fn seen_head(&self) -> u64 {
         self.limit() - self.slots.len() as u64
     }
@@ -358,7 +358,7 @@ impl LaneSender {
         &self.bell
     }
 
-    /// Retires the lane: tells the receiver that this sender is done.
+    /// Retires the lane: reports to the receiver that this sender is done.
     pub fn retire(&self) {
         self.control.retire();
         self.bell.ring();

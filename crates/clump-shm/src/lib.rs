@@ -5,7 +5,7 @@
 //! of its own at each receiver (a *lane*) where lanes are left, and uses the paper's shared queue
 //! where they are not (docs/adr/0002).
 //!
-//! Types to know: [`node::NodeMemory`] (the sealed file), [`inbox::Inbox`] (receiving side of an
+//! Main types: [`node::NodeMemory`] (the sealed file), [`inbox::Inbox`] (receiving side of an
 //! endpoint), [`path::Path`] (a sender's path to one), [`park::Park`] (sleeping),
 //! [`waiter::Waiter`] (how long to spin, yield and sleep), [`barrier::Barrier`].
 //!

@@ -412,7 +412,7 @@ impl NodeMemory {
         debug_assert!(offset.is_multiple_of(PAGE as u64), "memory is mapped by pages");
         debug_assert!(
             offset + bytes as u64 <= self.geometry.total_bytes(),
-            "who reads beyond the end of the file is killed"
+            "a read beyond the end of the file kills the process"
         );
         let map = if self.read_only { Mapping::read_only } else { Mapping::shared };
         Ok(map(self.fd.as_fd(), offset, bytes)?)

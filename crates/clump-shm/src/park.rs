@@ -1,6 +1,6 @@
 //! Sleeping and waking, without a fence on the waker's fast path.
 //!
-//! A thread that wants to sleep announces itself in `asleep`, executes the heavy half of the
+//! A thread that is about to sleep announces itself in `asleep`, executes the heavy half of the
 //! asymmetric fence, checks for work once more, and only then sleeps on `seq`. A waker that has
 //! published work reads `asleep` after the light half. Either the sleeper sees the work or the
 //! waker sees the sleeper (`clump_os::fence`).

@@ -45,7 +45,7 @@ pub struct Path {
     open_word: u64,
     block: Shared<EndpointBlock>,
     way: PathKind,
-    /// Table of the target's rank, which knows the segments.
+    /// Table of the target's rank, with its segments.
     exports: Shared<ExportTable>,
     segment: Option<Segment>,
     /// Name and bytes of the segment when it was mapped.
@@ -73,7 +73,7 @@ impl Path {
         let (map, block) = Self::front(node, to)?;
         let open = block.openness(to.generation()) == Openness::Open;
         let lane = reply_lane.filter(|_| open).and_then(|reply| claim_lane(node, from, to, reply));
-        debug_assert!(lane.is_none() || reply_lane.is_some(), "who replies finds a lane for it");
+        debug_assert!(lane.is_none() || reply_lane.is_some(), "a replying path has a reply lane");
         let mut path = Self::over(node, from, to, (map, block), lane, Direction::Request)?;
         debug_assert_eq!(path.has_lane(), lane.is_some(), "a lane that was claimed is used");
         path.link = lane.and(reply_lane).map(|reply| reply as u64);
@@ -331,7 +331,7 @@ impl Path {
         }
     }
 
-    /// Counts a message that [`Path::push_any`] took as one that goes back to its sender, as
+    /// Counts a message that [`Path::push_any`] took as one that is returned to its sender, as
     /// [`Path::count_long`] does.
     #[cold]
     pub fn count_returned(&mut self, words: usize, payload: usize) {
@@ -386,7 +386,7 @@ impl Path {
     }
 
     /// Returns the number of slots that the target is not known to have read; 0 for a shared queue,
-    /// which does not tell.
+    /// where it is unknown.
     pub fn outstanding(&mut self) -> u64 {
         match &mut self.way {
             PathKind::Lane(lane) => lane.outstanding_slots(),
@@ -404,9 +404,9 @@ impl Path {
         }
     }
 
-    /// Asks the target to wake this rank once `what` is there. To be called after the announcement
-    /// of a sleep, and before the last check. A target that is closed, or has freed the lane, is
-    /// not asked.
+    /// Requests that the target wakes this rank once `what` is there. To be called after the
+    /// announcement of a sleep, and before the last check. A target that is closed, or has freed
+    /// the lane, gets no request.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {
         if !self.is_open() || self.lost_lane() {
@@ -467,7 +467,7 @@ impl Path {
         }
     }
 
-    /// Tells the target that this path sends no more, so that its lane can be used again. Without
+    /// Reports to the target that this path sends no more, so that its lane can be reused. Without
     /// effect on a lane that was freed: another path may have it.
     pub fn retire(&self) {
         if let PathKind::Lane(lane) = &self.way

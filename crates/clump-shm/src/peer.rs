@@ -1,6 +1,6 @@
 //! Facts about the ranks and network interfaces of a job, on whatever node they are: state, death,
-//! last barrier, address. Each node has a record for all of them. The agent copies into it what
-//! other nodes tell; ranks of the node write their own states.
+//! last barrier, address. Each node has a record for all of them. The agent copies into it the
+//! reports of other nodes; ranks of the node write their own states.
 
 use crate::geometry::{PEER_ADDRESS, PEER_RECORD};
 use crate::job::{Death, DeathCause};
@@ -34,7 +34,7 @@ const _: () = assert!(size_of::<ProcessAddressLine>() == PEER_ADDRESS);
 // SAFETY: atomics only.
 unsafe impl SharedLayout for PeerRecord {}
 
-/// A rank or network interface of the job, as this node knows it.
+/// This node's record of a rank or network interface of the job.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer<'a> {
     id: u32,
@@ -109,7 +109,7 @@ impl<'a> Peer<'a> {
     pub(crate) fn mark_dead(self, how: DeathCause) {
         self.record.state.store(how.pack() << CAUSE_SHIFT | DEAD, Ordering::Release);
         let death = Death { rank: self.id, how };
-        debug_assert_eq!(self.death(), Some(death), "peers read who died, and how");
+        debug_assert_eq!(self.death(), Some(death), "peers read which rank died, and how");
     }
 
     /// Returns the last barrier that a rank of another node arrived at before it left; 0 until that

@@ -3,8 +3,8 @@
 use crate::in_lane::InLane;
 use std::ops::{Deref, DerefMut};
 
-/// Polled lanes in a row. At its address lie the pointer to the first one and their number, up to
-/// date at all times: only functions of this type add and remove lanes.
+/// Polled lanes in a row. At its address are the pointer to the first one and their number, always
+/// up to date: only functions of this type add and remove lanes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct PolledLanes<L> {
@@ -39,7 +39,7 @@ impl<L> PolledLanes<L> {
 
     /// Asserts that code of other languages sees the lanes that there are.
     pub(crate) fn check_invariants(&self) {
-        debug_assert_eq!(self.first, self.lanes.as_ptr(), "the first lane lies where it is read");
+        debug_assert_eq!(self.first, self.lanes.as_ptr(), "the first lane is where it is read");
         debug_assert_eq!(self.count, self.lanes.len(), "as many lanes are read as there are");
     }
 

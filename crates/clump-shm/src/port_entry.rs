@@ -42,7 +42,7 @@ impl PortEntry {
 
     /// Frees the port, if it is held by `name`.
     pub(crate) fn release(&self, name: Name) {
-        debug_assert!(name.to_bits() != 0, "a free port is held by nobody");
+        debug_assert!(name.to_bits() != 0, "a free port has no holder");
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self.name.compare_exchange(name.to_bits(), 0, new, old);
     }

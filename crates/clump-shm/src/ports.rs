@@ -2,7 +2,7 @@
 //! reads.
 //!
 //! A port is an entry in a table, so a single compare-and-swap binds it. A port bound by a rank
-//! that died or left is free again. Ranks of other nodes ask the node's network interface.
+//! that died or left is free again. Ranks of other nodes query the node's network interface.
 
 use crate::name::Name;
 use crate::node::NodeMemory;

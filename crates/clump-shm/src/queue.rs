@@ -237,7 +237,7 @@ impl QueueReceiver {
             |at: u64| parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire)).0;
         // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for
         // the lap the tail is in. A closed endpoint drained its queue, so that is the tail itself,
-        // or what lies behind slots whose claimers died before they moved the tail.
+        // or what is behind slots whose claimers died before they moved the tail.
         let tail = queue.tail.tail.load(Ordering::Acquire);
         let passed = |at: u64| lap_at(at) == lap_of(at.wrapping_add(slots), slots);
         let head =
@@ -325,7 +325,7 @@ impl QueueReceiver {
         if block >= self.queue.blocks.states.len() || bytes > self.queue.blocks.each {
             return None;
         }
-        // SAFETY: the block lies in the mapping and holds `bytes` (just checked).
+        // SAFETY: the block is in the mapping and holds `bytes` (just checked).
         let all = unsafe { SharedBytes::new(self.queue.blocks.address(block), bytes) };
         let mut raw = [0; 16 * INLINE];
         let copied = all.part(0, count * 8).copy_to(&mut raw);

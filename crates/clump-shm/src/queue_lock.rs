@@ -15,8 +15,8 @@
 //!
 //! slot: lap + 1 (42 bits), state (2), rank (20)
 //! ```
-//! The claim at position p lies in slot p modulo the slots, of which there is a power of two; its
-//! lap is p divided by their number. There are no more than [`MAX_SLOTS`], however many ranks a job
+//! The claim at position p is in slot p modulo the slots, of which there is a power of two; its lap
+//! is p divided by their number. There are no more than [`MAX_SLOTS`], however many ranks a job
 //! has: of ranks that find none free, those of the home wait for one, and the network interface
 //! does for those of other nodes.
 
@@ -33,7 +33,7 @@ const TAIL: usize = 1;
 const WORD: usize = 2;
 const _: () = assert!(HEAD != TAIL && TAIL != WORD && HEAD != WORD && WORD < FRONT);
 
-/// Bit of the head: its holder died with the lock, which nobody gets any more.
+/// Bit of the head: its holder died with the lock, which cannot be acquired any more.
 const BROKEN: u64 = 1 << 63;
 
 const WAITING: u64 = 1;
@@ -55,7 +55,7 @@ pub fn lock_words(ranks: usize) -> usize {
     FRONT + slots
 }
 
-/// A view of a fair queue lock whose words lie in shared memory.
+/// A view of a fair queue lock whose words are in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueLock<'a> {
     words: &'a [AtomicU64],
@@ -66,7 +66,7 @@ pub struct QueueLock<'a> {
 pub enum Claim {
     /// It waits at this position, or has the lock already.
     At(u64),
-    /// All slots are taken, or, where only a free lock is wanted, it is not free.
+    /// All slots are taken, or a try-lock found the lock held.
     None,
 }
 
@@ -125,7 +125,7 @@ impl<'a> QueueLock<'a> {
             held += u64::from(position >= head && state_of(slot) == HELD);
             debug_assert!(
                 position <= head || state_of(slot) != HELD,
-                "nobody holds the lock before it is at the head"
+                "no claimer holds the lock before it is at the head"
             );
         }
         debug_assert!(held <= 1, "one rank holds the lock");

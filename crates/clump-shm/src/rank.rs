@@ -23,7 +23,7 @@ pub enum RankState {
     Joined,
     /// Finalized: will send and receive nothing more.
     Finalized,
-    /// Its process is gone without having finalized as it should.
+    /// Its process ended without finalizing.
     Dead,
 }
 
@@ -189,8 +189,8 @@ impl RankBlock {
         self.watch.called.swap(0, Ordering::Acquire)
     }
 
-    /// For a proxy: completes the close handshake. All that this rank had handed to it lies in the
-    /// lanes of endpoints, or was returned to sender.
+    /// For a proxy: completes the close handshake. All messages that this rank had submitted are in
+    /// the lanes of endpoints, or were returned to sender.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with close_handshakes
         self.process.close_handshakes.fetch_add(1, Ordering::Release);
@@ -291,8 +291,8 @@ impl RankBlock {
         Some((u32::try_from(peer).ok()?, note as u32))
     }
 
-    /// Notes that this rank or interface receives nothing any more, and why, in bits that the
-    /// driver knows. Slow path only.
+    /// Records that this rank or interface receives nothing any more, and why, in the driver's
+    /// bits. Slow path only.
     pub fn note_receive_failure(&self, bits: u64) {
         self.note.receive_failure.store(bits, Ordering::Release);
     }
@@ -313,7 +313,7 @@ impl RankBlock {
         &self.exports
     }
 
-    /// Returns the rank's own counters (those of its endpoints lie in their blocks).
+    /// Returns the rank's own counters (those of its endpoints are in their blocks).
     pub fn counters(&self) -> &[AtomicU64; COUNTERS] {
         &self.counters
     }

@@ -1,5 +1,5 @@
 //! The nodes of the ranks of a job. Ranks of a node have consecutive numbers, so the first rank of
-//! each node tells all of it: 4 bytes a node, and no memory for ranks.
+//! each node is all that is stored: 4 bytes a node, and no memory for ranks.
 
 use std::ops::Range;
 use std::sync::Arc;

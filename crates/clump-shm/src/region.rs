@@ -2,14 +2,14 @@
 //!
 //! A region has a number and, from it, a window of the node's memory file ([`REGION_SPACE`] bytes
 //! each); so nothing has to be allocated, and no rank can die in the middle of that. One
-//! compare-and-swap creates a region, and it lasts until the job ends. Windows are sparse: what
-//! nobody has touched costs nothing and reads as zero.
+//! compare-and-swap creates a region, and it lasts until the job ends. Windows are sparse:
+//! untouched pages cost nothing and read as zero.
 
 use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// Size of the pages that a region asks for.
+/// Size of the pages requested for a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pages {
     /// Pages of 4 KiB, and never larger ones.
@@ -24,11 +24,11 @@ pub enum Pages {
 pub struct RegionShape {
     /// Bytes that it may grow to, whole pages.
     pub reserved: u64,
-    /// The pages that it asks for.
+    /// The pages requested for it.
     pub pages: Pages,
 }
 
-/// Bit of a shape's word that asks for huge pages; the rest is `reserved`, whole pages.
+/// Bit of a shape's word that requests huge pages; the rest is `reserved`, whole pages.
 const HUGE_BIT: u64 = 1;
 
 impl RegionShape {
@@ -68,8 +68,8 @@ unsafe impl SharedLayout for RegionTable {}
 const _: () = assert!(size_of::<RegionTable>() <= PAGE);
 
 impl RegionTable {
-    /// Creates region `number`, unless it is there; returns its shape, which may be another than
-    /// asked for. `None` if there is no such number.
+    /// Creates region `number`, unless it is there; returns its shape, which may differ from
+    /// `shape`. `None` if there is no such number.
     pub(crate) fn open(&self, number: u8, shape: RegionShape) -> Option<RegionShape> {
         debug_assert!(shape.reserved <= REGION_SPACE, "a region lies in its window");
         debug_assert!(shape.reserved.is_multiple_of(PAGE as u64), "and is made of pages");

@@ -46,7 +46,7 @@ pub(crate) fn clear(
 
 /// Returns true if `owner` will never again write to the lane that it has.
 fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
-    debug_assert!(owner.to_bits() != 0, "nobody has to let go of a free lane");
+    debug_assert!(owner.to_bits() != 0, "a free lane has no owner");
     let replies = control.link().is_none();
     if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {
         return true;

@@ -159,7 +159,7 @@ impl SegmentSpace {
         let page = PAGE as u64;
         let too_long = Error::SegmentSpace { asked: reserved, free: self.end - self.next };
         let whole = reserved.max(bytes).checked_next_multiple_of(page).ok_or(too_long)?.max(page);
-        debug_assert!(whole >= reserved && whole >= bytes, "all that was asked for");
+        debug_assert!(whole >= reserved && whole >= bytes, "at least the requested bytes");
         let fit = self.free.iter().position(|&(_, len)| len >= whole);
         let offset = if let Some(index) = fit {
             let (offset, len) = self.free.swap_remove(index);
@@ -193,7 +193,7 @@ impl SegmentSpace {
         );
         debug_assert!(
             self.free.iter().all(|&(free, len)| free + len <= offset || offset + whole <= free),
-            "what is free is nobody's, and is not given back again"
+            "free space has no owner and is not freed again"
         );
     }
 

@@ -1,8 +1,8 @@
 //! A message slot: one cache line, a header word and up to seven words.
 //!
-//! The header carries everything that tells one message from another, and is the word that
-//! publishes the slot, so a short message costs its receiver one line transfer (paper 000, 3.1: the
-//! packet type doubles as the handshake).
+//! The header carries all that distinguishes messages, and is the word that publishes the slot, so
+//! a short message costs its receiver one line transfer (paper 000, 3.1: the packet type doubles as
+//! the handshake).
 
 use crate::shared::SharedLayout;
 use clump_os::sync::AtomicU64;
@@ -37,8 +37,7 @@ pub enum SlotKind {
     Short = 1,
     /// Words and a payload in a bulk ring or block.
     Medium = 2,
-    /// Words; the payload already lies in the target's segment at `words[0]`, `words[1]` bytes
-    /// long.
+    /// Words; the payload is already in the target's segment at `words[0]`, `words[1]` bytes long.
     Long = 3,
     /// A request that its target returned to sender; `words[0]` holds the reason and what it was.
     Returned = 4,
@@ -73,7 +72,7 @@ impl Header {
         debug_assert!(words <= MAX_WORDS, "a message takes two slots at most");
         debug_assert!(
             payload == 0 || !matches!(kind, SlotKind::Short | SlotKind::Long),
-            "a short message has no payload, that of a long one lies in a segment"
+            "a short message has no payload, that of a long one is in a segment"
         );
         // `am_fast_inline.h` of the C interface computes the same for short messages.
         let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;

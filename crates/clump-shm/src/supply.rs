@@ -1,8 +1,8 @@
-//! Memory that may still be committed, asked for before it is.
+//! Memory that may still be committed, requested before it is.
 //!
-//! The kernel does not refuse shared memory that nobody has: it ends a process of the machine, or
-//! of the memory group (cgroup) whose limit was reached, and not always the one that asked. So
-//! each process that commits memory asks a supply first.
+//! The kernel does not refuse shared memory that the machine lacks: it kills a process of the
+//! machine, or of the memory group (cgroup) whose limit was reached, and not always the one that
+//! touched it. So each process requests memory from a supply before committing it.
 
 use crate::Error;
 use crate::geometry::PAGE;
@@ -43,7 +43,7 @@ pub trait MemorySupply: Debug + Send {
 /// grants.
 ///
 /// # Errors
-/// Not all of it can be had; the number says how many bytes were committed before.
+/// Not all of it is available; the number is that of the bytes committed before.
 pub(crate) fn commit(
     fd: BorrowedFd<'_>,
     supply: &mut dyn MemorySupply,
@@ -70,9 +70,9 @@ pub(crate) fn commit(
 /// The machine's own memory, as far as this process may use it.
 #[derive(Debug)]
 pub struct MachineSupply {
-    /// Ranks that may be asking at the same time.
+    /// Ranks that may request at the same time.
     sharers: u64,
-    /// Bytes that may be committed before the next look.
+    /// Bytes that may be committed before the next reading.
     granted: AtomicU64,
 }
 
@@ -109,8 +109,8 @@ impl MachineSupply {
 }
 
 impl MachineSupply {
-    /// Grants memory as [`MemorySupply::grant`] does, to any thread. Allocates nothing, and waits
-    /// for nobody.
+    /// Grants memory as [`MemorySupply::grant`] does, to any thread. Allocates nothing, and does
+    /// not block.
     ///
     /// # Errors
     /// As [`MemorySupply::grant`].
@@ -122,7 +122,7 @@ impl MachineSupply {
             granted = available.map_or(Ok(bytes), |available| self.look(bytes, available))?;
         }
         let now = bytes.min(granted);
-        // Of threads that ask at once, the last one's look counts: each is as true.
+        // Of concurrent requests the last reading is stored: each is as good.
         self.granted.store(granted - now, Ordering::Relaxed);
         debug_assert!(now > 0 || bytes == 0, "something was granted");
         Ok(now)

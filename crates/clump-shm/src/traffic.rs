@@ -3,8 +3,8 @@
 //!
 //! The owner of the endpoint writes it ([`TrafficRow`]), now and then: what it sends by a lane is
 //! counted where the lane's position is, and published by its housekeeping. Cells that were never
-//! written lie in pages that do not exist, so a row costs a page for each 64 peers that are talked
-//! to, and its readers look only at the pages that the endpoint's block marks.
+//! written are in pages that do not exist, so a row costs a page for each 64 peers with traffic,
+//! and its readers read only the pages that the endpoint's block marks.
 
 use crate::block::EndpointBlock;
 use crate::geometry::TRAFFIC_PAGES;
@@ -108,8 +108,8 @@ impl TrafficRow {
 
 /// Traffic by one path that its endpoint has not published yet.
 ///
-/// Messages of words alone are not counted here where they go by a lane: the lane's position tells
-/// their number. What else took slots of it is therefore counted as well.
+/// Messages of words alone are not counted here if sent by a lane: the lane's position is their
+/// number. What else took slots of it is therefore counted as well.
 #[derive(Debug, Default)]
 pub(crate) struct Unpublished {
     /// Medium messages, long ones, and short ones that no lane took.

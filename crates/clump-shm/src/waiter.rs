@@ -3,14 +3,14 @@
 //! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of
 //! two (some microseconds across cores; the agent measures it). With more ranks than cores every
 //! spun nanosecond is taken from the rank that is waited for, so the spin shrinks as soon as a
-//! yield shows that another thread wanted the processor. Waiting adapts to what is observed, not to
-//! the number of local ranks.
+//! yield shows that another thread was runnable. Waiting adapts to what is observed, not to the
+//! number of local ranks.
 
 use crate::yielding::YieldPolicy;
 use clump_os::clock;
 
 /// Polls before the clock is read.
-const BUSY_LOOKS: u32 = 48;
+const BUSY_POLLS: u32 = 48;
 /// Longest spin, in ns, of a job that starts as a crowded one, with more ranks than cores: it
 /// yields at once.
 pub const CROWDED_SPIN_NS: u64 = 1_000;
@@ -61,7 +61,7 @@ impl SpinPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStep {
     /// Poll again at once.
-    Look,
+    Poll,
     /// This call yielded; poll again.
     Yielded,
     /// Waited long enough awake: sleep.
@@ -72,7 +72,7 @@ pub enum WaitStep {
 #[derive(Debug)]
 pub struct Waiter<'a> {
     spin_policy: &'a SpinPolicy,
-    looks: u32,
+    polls: u32,
     started: u64,
     yields: u32,
 }
@@ -81,21 +81,21 @@ impl<'a> Waiter<'a> {
     /// Starts to wait.
     #[inline]
     pub fn new(spin_policy: &'a SpinPolicy) -> Self {
-        Self { spin_policy, looks: 0, started: 0, yields: 0 }
+        Self { spin_policy, polls: 0, started: 0, yields: 0 }
     }
 
     /// Starts again with spinning, because something happened.
     #[inline]
     pub fn reset(&mut self) {
-        (self.looks, self.started, self.yields) = (0, 0, 0);
+        (self.polls, self.started, self.yields) = (0, 0, 0);
     }
 
     /// Takes the next step: nothing happened since the last poll.
     #[inline]
     pub fn step(&mut self) -> WaitStep {
-        self.looks += 1;
-        if self.looks < BUSY_LOOKS && !self.spin_policy.crowded() {
-            return WaitStep::Look;
+        self.polls += 1;
+        if self.polls < BUSY_POLLS && !self.spin_policy.crowded() {
+            return WaitStep::Poll;
         }
         self.slow()
     }
@@ -103,7 +103,7 @@ impl<'a> Waiter<'a> {
     #[cold]
     fn slow(&mut self) -> WaitStep {
         debug_assert!(self.started != 0 || self.yields == 0, "no yield before the clock is read");
-        debug_assert!(self.looks != 0, "the first step counts a look");
+        debug_assert!(self.polls != 0, "the first step counts a poll");
         let now = clock::cycles();
         if self.started == 0 {
             self.started = now;
@@ -113,7 +113,7 @@ impl<'a> Waiter<'a> {
         let spin = if crowded { 0 } else { self.spin_policy.spin };
         if waited < spin {
             clump_os::sync::pause();
-            return WaitStep::Look;
+            return WaitStep::Poll;
         }
         let enough = waited >= spin + self.spin_policy.yielding && self.yields >= 2;
         if enough || !self.spin_policy.yields.is_worthwhile() {

@@ -1,4 +1,4 @@
-//! Yielding the processor: the cost of yields shows if others want it.
+//! Yielding the processor: the cost of yields shows if other threads are runnable.
 //!
 //! Yielding to a rank that waits costs a switch, and the rank's next message finds the yielder
 //! awake. Yielding to a program that computes costs that program's whole time slice, while a
@@ -14,7 +14,7 @@ const ALONE_NS: u64 = 1_500;
 /// more than a turn of many ranks that give way to each other, some of which go to sleep.
 const LONG_NS: u64 = 1_000_000;
 /// After a long yield, none follows for this many times its duration: yields cost a fifth of the
-/// time at most, and a processor that was wanted once is found free again soon.
+/// time at most, and a processor that was contended is soon found free again.
 const FORGONE_TIMES: u64 = 4;
 /// Longest time in ns for which yields are forgone.
 const MAX_FORGONE_NS: u64 = 20_000_000;
@@ -25,7 +25,7 @@ const _: () = assert!(ALONE_NS < LONG_NS && LONG_NS < MAX_FORGONE_NS);
 /// Result of a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yielded {
-    /// It returned at once: no other thread wants this processor.
+    /// It returned at once: no other thread was runnable.
     Alone,
     /// Others ran, and gave the processor back soon.
     Shared,
@@ -54,7 +54,10 @@ impl YieldPolicy {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
         let (alone, long) = (cycles(ALONE_NS), cycles(LONG_NS));
         let most_forgone = cycles(MAX_FORGONE_NS);
-        debug_assert!(alone < long && long < most_forgone, "the clock tells the limits apart");
+        debug_assert!(
+            alone < long && long < most_forgone,
+            "the limits differ by more than the clock's resolution"
+        );
         Self {
             alone,
             long,

@@ -10,8 +10,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
 ///
 /// - The line of a rank of this node: the last barrier that it arrived at. Written by that rank.
 ///   Lines are those of this node's ranks from its lowest on, here by their place among them.
-/// - The line of another node: the last barrier of which that node told this one. Written by this
-///   node's first rank.
+/// - The line of another node: the last barrier whose completion that node announced. Written by
+///   this node's first rank.
 /// - The line of this node: the rounds that its ranks have claimed ([`Lines::claim`]).
 #[derive(Debug, Clone)]
 pub struct Lines {
@@ -57,7 +57,7 @@ impl Lines {
         self.ranks[rank].epoch.store(epoch, release);
     }
 
-    /// Returns the last barrier that `rank` arrived at, as far as this node knows.
+    /// Returns the last barrier at which `rank` is recorded to have arrived.
     #[inline]
     pub(crate) fn arrived(&self, rank: usize) -> u64 {
         // SYNC 7: pairs with arrive
@@ -73,7 +73,7 @@ impl Lines {
         self.nodes[node].epoch.fetch_max(epoch, release);
     }
 
-    /// Returns the last barrier of which `node` told this one.
+    /// Returns the last barrier whose completion `node` announced to this one.
     #[inline]
     pub(crate) fn last_arrival_of(&self, node: usize) -> u64 {
         // SYNC 9: pairs with record_arrival

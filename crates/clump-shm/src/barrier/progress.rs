@@ -1,5 +1,5 @@
-//! One rank's progress through a barrier: arrive, see its node complete, tell other nodes, receive
-//! their messages.
+//! One rank's progress through a barrier: arrive, see its node complete, notify other nodes,
+//! receive their messages.
 
 use super::lines::Lines;
 use super::rounds::{Round, rounds};
@@ -7,10 +7,11 @@ use crate::rank_map::RankMap;
 use clump_os::fence::{self, FenceKind};
 use std::ops::Range;
 
-/// A message to be sent: this rank's node, and all nodes that told it, arrived at barrier `epoch`.
+/// A message to be sent: this rank's node, and all nodes that notified it, arrived at barrier
+/// `epoch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BarrierMessage {
-    /// The lowest rank of the node that is to be told.
+    /// The lowest rank of the node to notify.
     pub rank: u32,
     /// The number of the barrier.
     pub epoch: u64,
@@ -22,7 +23,7 @@ pub enum Missing {
     /// This rank of the node has not arrived.
     Rank(u32),
     /// This node has sent no message, so one of its ranks has not arrived (or, above
-    /// [`super::DIRECT`] nodes, a rank of a node from which it has not heard).
+    /// [`super::DIRECT`] nodes, a rank of a node that has not notified this one).
     Node(u32),
 }
 
@@ -54,17 +55,17 @@ struct Between {
     /// The current round; all before are complete.
     at: usize,
     /// Number of this round's nodes whose messages have arrived.
-    heard: usize,
+    received: usize,
     /// True if a rank of this node has claimed this round's messages.
     claimed: bool,
     /// Number of messages sent, if this rank claimed them.
-    told: Option<usize>,
+    sent: Option<usize>,
 }
 
 impl BarrierProgress {
     /// Creates the part of rank `me` of `map` in barriers over `lines`, those of its node.
     ///
-    /// Returns `None` when there are other lines than the map asks for, or no such rank.
+    /// Returns `None` when the lines do not fit the map, or no such rank.
     pub fn new(lines: &Lines, map: &RankMap, me: u32) -> Option<Self> {
         let node = map.node_of(me);
         let local = map.ranks_of(node);
@@ -105,7 +106,7 @@ impl BarrierProgress {
     #[cold]
     fn must_wake(&mut self) -> bool {
         fence::full();
-        debug_assert!(self.epoch != 0 && self.seen == 0, "asked right after the arrival");
+        debug_assert!(self.epoch != 0 && self.seen == 0, "checked right after the arrival");
         let from = self.between.iter().flat_map(|between| between.from());
         self.others.iter().all(|&rank| self.lines.arrived(rank) >= self.epoch)
             && from.into_iter().all(|node| self.lines.last_arrival_of(node) >= self.epoch)
@@ -131,9 +132,9 @@ impl BarrierProgress {
     #[inline]
     pub fn poll_message(&self) -> Option<BarrierMessage> {
         let between = self.between.as_ref()?;
-        let to = *between.rounds.get(between.at)?.to.get(between.told?)?;
-        debug_assert_ne!(to, between.node, "a node tells itself nothing");
-        debug_assert_eq!(self.seen, self.others.len(), "a node is told of when it is complete");
+        let to = *between.rounds.get(between.at)?.to.get(between.sent?)?;
+        debug_assert_ne!(to, between.node, "a node does not notify itself");
+        debug_assert_eq!(self.seen, self.others.len(), "a node is announced when it is complete");
         Some(BarrierMessage { rank: between.map.ranks_of(to as u32).start, epoch: self.epoch })
     }
 
@@ -141,7 +142,7 @@ impl BarrierProgress {
     pub fn on_message_sent(&mut self) {
         debug_assert!(self.poll_message().is_some(), "a message was due");
         if let Some(between) = &mut self.between {
-            between.told = between.told.map(|told| told + 1);
+            between.sent = between.sent.map(|sent| sent + 1);
         }
         self.check_invariants();
     }
@@ -153,18 +154,18 @@ impl BarrierProgress {
         }
         let between = self.between.as_ref()?;
         let from = &between.rounds.get(between.at)?.from;
-        from.get(between.heard).map(|&node| Missing::Node(node as u32))
+        from.get(between.received).map(|&node| Missing::Node(node as u32))
     }
 
     /// Asserts the relations between the fields, for tests and after rare steps.
     pub fn check_invariants(&self) {
-        debug_assert!(self.seen <= self.others.len(), "no more are seen than there are");
+        debug_assert!(self.seen <= self.others.len(), "at most all others are seen");
         debug_assert!(self.epoch != 0 || self.seen == 0, "none is seen before the first arrival");
         if let Some(between) = &self.between {
             between.check_invariants();
             debug_assert!(
                 !between.has_begun() || self.seen == self.others.len(),
-                "a rank tells only what it has seen: its node is complete before the first round"
+                "a rank announces what it has seen: its node is complete before the first round"
             );
         }
     }
@@ -184,9 +185,9 @@ impl BarrierProgress {
 impl Between {
     fn new(map: &RankMap, node: usize) -> Self {
         let rounds = rounds(node, map.nodes() as usize);
-        debug_assert!(!rounds.is_empty(), "several nodes tell each other");
+        debug_assert!(!rounds.is_empty(), "several nodes notify each other");
         let map = map.clone();
-        Self { node, map, rounds, at: 0, heard: 0, claimed: false, told: None }
+        Self { node, map, rounds, at: 0, received: 0, claimed: false, sent: None }
     }
 
     /// Returns true if this rank has begun with the messages of a barrier.
@@ -196,23 +197,29 @@ impl Between {
 
     fn check_invariants(&self) {
         debug_assert!(self.at <= self.rounds.len(), "no more rounds are complete than there are");
-        debug_assert!(self.claimed || self.told.is_none(), "who tells has claimed the round");
-        debug_assert!(self.claimed || self.heard == 0, "a round is claimed before it is heard");
+        debug_assert!(
+            self.claimed || self.sent.is_none(),
+            "the notifying rank has claimed the round"
+        );
+        debug_assert!(
+            self.claimed || self.received == 0,
+            "a round is claimed before it is received"
+        );
         let (to, from) =
             self.rounds.get(self.at).map_or((0, 0), |round| (round.to.len(), round.from.len()));
-        debug_assert!(self.told.is_none_or(|told| told <= to), "nobody is told twice");
-        debug_assert!(self.heard <= from, "nobody is heard twice in a round");
+        debug_assert!(self.sent.is_none_or(|sent| sent <= to), "no node is notified twice");
+        debug_assert!(self.received <= from, "no node notifies twice in a round");
         debug_assert!(
-            self.heard == 0 || self.told.is_none_or(|told| told == to),
-            "a rank tells all before it listens"
+            self.received == 0 || self.sent.is_none_or(|sent| sent == to),
+            "a rank notifies all before it receives"
         );
     }
 
     fn begin(&mut self) {
-        (self.at, self.heard, self.claimed, self.told) = (0, 0, false, None);
+        (self.at, self.received, self.claimed, self.sent) = (0, 0, false, None);
     }
 
-    /// Returns all nodes that tell this one, in any round.
+    /// Returns all nodes that notify this one, in any round.
     fn from(&self) -> impl Iterator<Item = usize> + '_ {
         self.rounds.iter().flat_map(|round| round.from.iter().copied())
     }
@@ -224,20 +231,20 @@ impl Between {
         while let Some(round) = self.rounds.get(self.at) {
             if !self.claimed {
                 self.claimed = true;
-                self.told = lines.claim(self.node, epoch, self.at).then_some(0);
+                self.sent = lines.claim(self.node, epoch, self.at).then_some(0);
             }
-            // The rank that claimed the messages sends them before it goes on: no other rank will.
-            if self.told.is_some_and(|told| told < round.to.len()) {
+            // The rank that claimed the messages sends them first: no other rank will.
+            if self.sent.is_some_and(|sent| sent < round.to.len()) {
                 return false;
             }
-            while let Some(&from) = round.from.get(self.heard) {
+            while let Some(&from) = round.from.get(self.received) {
                 if lines.last_arrival_of(from) < epoch {
                     return false;
                 }
-                self.heard += 1;
+                self.received += 1;
             }
             self.check_invariants();
-            (self.at, self.heard, self.claimed, self.told) = (self.at + 1, 0, false, None);
+            (self.at, self.received, self.claimed, self.sent) = (self.at + 1, 0, false, None);
         }
         true
     }
@@ -249,7 +256,7 @@ pub struct Listener {
     lines: Lines,
     map: RankMap,
     me: u32,
-    /// Nodes that tell this one, in any round.
+    /// Nodes that notify this one, in any round.
     from: Vec<usize>,
 }
 
@@ -259,7 +266,7 @@ impl Listener {
         let node = map.node_of(me) as usize;
         let from = rounds(node, map.nodes() as usize);
         let from: Vec<usize> = from.into_iter().flat_map(|round| round.from).collect();
-        debug_assert!(!from.contains(&node), "no node hears from itself");
+        debug_assert!(!from.contains(&node), "no node notifies itself");
         debug_assert!(me < map.ranks(), "a rank of the job");
         Self { lines: lines.clone(), map: map.clone(), me, from }
     }
@@ -268,7 +275,7 @@ impl Listener {
     /// was the last that was missing and some ranks sleep: wake them.
     ///
     /// # Errors
-    /// No rank of another node that tells this one could have sent it.
+    /// No rank of another node that notifies this one could have sent it.
     pub fn handle_message(
         &self,
         rank: u32,
@@ -277,13 +284,13 @@ impl Listener {
     ) -> Result<bool, &'static str> {
         let node = self.map.node_of(rank) as usize;
         if !self.from.contains(&node) {
-            return Err("a barrier was told by a node that has nothing to tell here");
+            return Err("a barrier message came from a node that has none to send here");
         }
         let (own, local) = self.local();
         let mine = self.lines.arrived((self.me - local.start) as usize);
         // A node is one barrier ahead at most: it needed this one to complete the one before.
         if epoch > mine + 1 {
-            return Err("a barrier was told that nobody can have come to");
+            return Err("a barrier message announces a barrier that no rank can have reached");
         }
         debug_assert_ne!(node, own as usize, "the own line holds claims, not arrivals");
         self.lines.record_arrival(node, epoch);

@@ -1,23 +1,23 @@
-//! Rounds of a barrier between nodes: which nodes tell which, and in which order.
+//! Rounds of a barrier between nodes: which nodes notify which, and in which order.
 
-/// Most nodes of which each tells all others at once: one message time, (nodes - 1) messages a
+/// Most nodes of which each notifies all others at once: one message time, (nodes - 1) messages a
 /// node. Above, messages are disseminated: ceil(log2 nodes) message times and messages.
 pub const DIRECT: usize = 8;
 
 /// One round of messages: sent once the rounds before it are complete, complete once all are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
-    /// The nodes that this one tells.
+    /// The nodes that this one notifies.
     pub to: Vec<usize>,
-    /// The nodes that tell this one.
+    /// The nodes that notify this one.
     pub from: Vec<usize>,
 }
 
 /// Returns the rounds of node `own` of `nodes`.
 ///
-/// In round k of a dissemination, node n tells n + 2^k and hears from n - 2^k: the set of nodes it
-/// knows of doubles. All powers are smaller than the number of nodes, so no node hears from another
-/// in two rounds, and one number for each telling node is enough to remember what was heard.
+/// In round k of a dissemination, node n notifies n + 2^k and is notified by n - 2^k: the set of
+/// nodes it has arrivals of doubles. All powers are smaller than the number of nodes, so no node is
+/// notified by another in two rounds, and one number for each notifying node is enough.
 pub fn rounds(own: usize, nodes: usize) -> Vec<Round> {
     debug_assert!(own < nodes.max(1), "one of the nodes");
     if nodes <= 1 {

@@ -107,7 +107,7 @@ impl Job {
                 if rank.attendance.complete() {
                     assert!(
                         rank.attendance.poll_message().is_none(),
-                        "left with something to tell"
+                        "left with a message to send"
                     );
                     assert!(earliest >= rank.attendance.epoch(), "left before all had arrived");
                     rank.doing = Doing::Computing;
@@ -198,7 +198,7 @@ fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
     let lines = Lines::private(1, 2);
     let mut here = BarrierProgress::new(&lines, &map, 0).unwrap();
     let listener = Listener::new(&lines, &map, 0);
-    // Barrier 1 is told before this rank has come to it.
+    // Barrier 1 is announced before this rank has reached it.
     assert_eq!(listener.handle_message(1, 1, FENCE), Ok(false));
     assert!(!here.arrive(FENCE) && !here.complete());
     assert_eq!(here.poll_message(), Some(BarrierMessage { rank: 1, epoch: 1 }));

@@ -5,7 +5,7 @@ use crate::node::NodeMemory;
 use crate::rank::WaitReason;
 use crate::{Error, Result};
 
-/// One rank's part in the barriers of its job. [`BarrierProgress`] says in which order to call.
+/// One rank's part in the barriers of its job. [`BarrierProgress`] describes the order of calls.
 #[derive(Debug)]
 pub struct Barrier {
     node: NodeMemory,
@@ -71,10 +71,10 @@ impl Barrier {
         self.attendance.on_message_sent();
     }
 
-    /// Returns what this rank waits for, while [`Barrier::complete`] is false. Of a node that has
-    /// not told, it names the rank that is known to have left, else the lowest.
+    /// Returns what this rank waits for, while [`Barrier::complete`] is false. For a node that has
+    /// not notified this one, it names a rank known to have left, else the lowest.
     pub fn waiting(&self) -> WaitReason {
-        debug_assert!(self.epoch() != 0, "who waits has arrived");
+        debug_assert!(self.epoch() != 0, "a waiting rank has arrived");
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
             Some(Missing::Node(node)) => {
@@ -99,7 +99,7 @@ impl Barrier {
 
     /// Returns a rank of another node that left before this barrier, if one is known.
     fn who_left(&self, node: u32) -> Option<u32> {
-        debug_assert_ne!(node, self.node.node(), "of this node its own lines tell");
+        debug_assert_ne!(node, self.node.node(), "this node's arrivals are in its lines");
         let has_left = |&rank: &u32| (1..self.epoch()).contains(&self.node.last_barrier(rank));
         self.node.rank_map().ranks_of(node).find(has_left)
     }
@@ -189,6 +189,6 @@ mod tests {
         assert_eq!(barriers[0].depends_on(), Some(3), "it does not come to barrier 3");
         assert_eq!(barriers[1].waiting(), WaitReason::Barrier { epoch: 3, missing: 3 });
         node.mirror_last_barrier(1, 9);
-        assert_eq!(node.last_barrier(1), 3, "of this node its own line tells");
+        assert_eq!(node.last_barrier(1), 3, "this node's arrivals are in its line");
     }
 }

@@ -4,8 +4,8 @@ use super::Inbox;
 
 impl<L> Inbox<L> {
     /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room
-    /// in the end. Messages that proxies bring are found, replies or not: their reader tells them
-    /// apart.
+    /// in the end. Messages delivered by proxies are found, replies or not: the reader
+    /// distinguishes them.
     pub fn hold(&mut self) {
         self.holding = true;
         self.pending[0] = false;

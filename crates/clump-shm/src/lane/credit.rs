@@ -1,4 +1,4 @@
-//! Credit requests: a sender that waits for credit asks for it, and its receiver wakes it.
+//! Credit requests: a sender that waits for credit requests it, and its receiver wakes it.
 
 use super::{LaneReceiver, LaneSender};
 use crate::control::CreditRequest;
@@ -9,7 +9,7 @@ use clump_os::fence::FenceKind;
 use clump_os::sync::Ordering;
 use std::sync::Arc;
 
-/// A sender of a lane that waits for credit, as its receiver knows it.
+/// The receiver's record of a sender that waits for credit on a lane.
 #[derive(Debug)]
 pub struct Creditor {
     park: Shared<Park>,
@@ -46,7 +46,7 @@ impl Creditor {
 }
 
 impl LaneSender {
-    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To
+    /// Requests exact credit from the receiver, and a wake-up of this rank once `what` is there. To
     /// be called after the announcement of a sleep, and before the last check.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {

@@ -105,7 +105,7 @@ proptest! {
             receiver.check_invariants();
             prop_assert!(sender.outstanding_slots() as usize >= in_flight.len());
         }
-        // What was never read goes back to its sender.
+        // Unread messages are returned to their sender.
         receiver.give_back();
         let mut returned = VecDeque::new();
         sender.take_back(|_, words, bytes| returned.push_back((words.to_vec(), bytes.to_vec())));

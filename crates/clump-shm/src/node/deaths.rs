@@ -32,7 +32,7 @@ impl NodeMemory {
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = fate.first_death.compare_exchange(0, death.pack(), new, old);
         let before = fate.deaths.fetch_add(1, Ordering::AcqRel);
-        debug_assert!(before < self.geometry.ids() as u64, "nobody dies twice");
+        debug_assert!(before < self.geometry.ids() as u64, "no rank dies twice");
         self.wake_all();
     }
 

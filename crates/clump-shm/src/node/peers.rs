@@ -4,8 +4,8 @@ use super::NodeMemory;
 use crate::peer::Peer;
 
 impl NodeMemory {
-    /// Returns what this node knows of a rank or network interface of the job, on whatever node it
-    /// is; `None` beyond the last.
+    /// Returns this node's record of a rank or network interface of the job, on any node; `None`
+    /// beyond the last.
     #[inline]
     pub fn peer(&self, id: u32) -> Option<Peer<'_>> {
         debug_assert_eq!(self.records.len(), self.addresses.len(), "a record and an address each");

@@ -13,8 +13,8 @@ use clump_os::map::Mapping;
 use std::ops::Range;
 
 impl NodeMemory {
-    /// Returns the number of the node on which the memory of that name lies; a number beyond the
-    /// last node if none has it.
+    /// Returns the number of the node that holds the memory of that name; a number beyond the last
+    /// node if none has it.
     #[inline]
     pub fn home_of(&self, name: SegmentName) -> u32 {
         match name.owner() {
@@ -27,8 +27,8 @@ impl NodeMemory {
         }
     }
 
-    /// Returns where the memory of that name lies; `None` when none of this node is registered
-    /// under it now, or it lies outside of its owner's space.
+    /// Returns the extent of the memory of that name; `None` when none of this node is registered
+    /// under it now, or it is outside of its owner's space.
     pub fn extent_of(&self, name: SegmentName) -> Option<Extent> {
         self.find(name).map(|(extent, _)| extent)
     }
@@ -105,7 +105,7 @@ impl NodeMemory {
     ) -> Result<Option<Mapping>> {
         let Some((extent, pages)) = self.find(name) else { return Ok(None) };
         let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
-        // SAFETY: the caller gives up what lies there.
+        // SAFETY: the caller gives up the bytes there.
         let map = unsafe { Mapping::shared_over(&self.fd, extent.offset, len, place) }?;
         advise(&map, name, pages);
         debug_assert_eq!(map.base().addr().get(), place.0, "there and nowhere else");
@@ -153,7 +153,7 @@ impl NodeMemory {
             return Err(refused(None));
         }
         let shape = RegionShape { reserved: reserved.next_multiple_of(PAGE as u64), pages };
-        debug_assert!(shape.reserved >= reserved, "as much as was asked for");
+        debug_assert!(shape.reserved >= reserved, "at least the requested bytes");
         let found = self.regions()?.open(number, shape);
         match found {
             Some(found) if found == shape => {
@@ -220,8 +220,8 @@ fn is_inside(extent: Extent, space: &Range<u64>) -> bool {
     offset >= space.start && ends_inside && aligned && reserved != 0 && bytes <= reserved
 }
 
-/// Asks for the pages that the memory is to have. Regions, which may be huge and mostly empty, stay
-/// out of core dumps.
+/// Advises the kernel of the pages that the memory is to have. Regions, which may be huge and
+/// mostly empty, stay out of core dumps.
 fn advise(map: &Mapping, name: SegmentName, pages: Pages) {
     debug_assert!(map.bytes().is_multiple_of(PAGE), "advice is about pages");
     match pages {

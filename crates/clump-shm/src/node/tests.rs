@@ -112,7 +112,7 @@ fn a_node_of_a_million_ranks_has_blocks_for_its_own_and_records_for_all() {
     let found = seen.traffic_of(own.start).unwrap();
     assert!(found.keys().eq(to.iter()), "{found:?}");
     assert!(found.values().all(|of| *of == once));
-    assert!(touched() < 1 << 20, "pages that nobody wrote are not there: {}", touched());
+    assert!(touched() < 1 << 20, "pages never written are not there: {}", touched());
 }
 
 #[test]

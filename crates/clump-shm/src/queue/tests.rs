@@ -91,7 +91,7 @@ proptest! {
             }
             receiver.check_invariants();
         }
-        // What was never read goes back to its senders.
+        // Unread messages are returned to their senders.
         for source in 100..103 {
             let mut returned = 0;
             queue.take_back(source, |header, words, bytes| {
