@@ -15,7 +15,8 @@ use std::ptr::null_mut;
 pub struct AccessFault {
     /// Address accessed.
     pub address: usize,
-    /// True for a store, false for a load or a fetch; `None` where the processor does not tell.
+    /// True for a store, false for a load or a fetch; `None` where the processor does not report
+    /// it.
     pub stores: Option<bool>,
     /// True if the signal was SIGBUS.
     pub bus: bool,
@@ -81,7 +82,7 @@ pub fn install(server: FaultServer) -> Result<()> {
 /// SIGBUS, if `bus`, or else of SIGSEGV.
 pub fn is_replaced(bus: bool) -> bool {
     let signal = SIGNALS[usize::from(bus)];
-    // SAFETY: asks for the disposition only, into a local that is plain memory.
+    // SAFETY: reads the disposition only, into a local that is plain memory.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         let known = libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0;
@@ -121,7 +122,7 @@ fn stores(context: *mut libc::c_void) -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
     {
         // SAFETY: the kernel passes the interrupted context (sigaction(2)). Bit 1 of the error code
-        // says that the access was a store (Intel SDM, volume 3, 4.7).
+        // is set for a store (Intel SDM, volume 3, 4.7).
         let code = unsafe {
             let context = context.cast::<libc::ucontext_t>();
             (*context).uc_mcontext.gregs[libc::REG_ERR as usize]
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(byte(5).load(Ordering::Relaxed), 9);
         let counts = (LOADS.load(Ordering::Relaxed), STORES.load(Ordering::Relaxed));
         #[cfg(target_arch = "x86_64")]
-        assert_eq!(counts, (1, 1), "one load and one store were told apart");
+        assert_eq!(counts, (1, 1), "one load and one store were distinguished");
         assert!(counts.1 > 0);
         let access = || {
             let _ = std::hint::black_box(byte(PAGE).load(Ordering::Relaxed));

@@ -8,8 +8,8 @@ const LINE_BYTES: usize = 1024;
 type ReadLines<'a> = &'a dyn Fn(&str, &mut dyn FnMut(&str));
 
 /// Returns the bytes of memory that this process may still use before the machine, or a limit of
-/// its memory group, ends some process; `None` if neither is known. Allocates nothing: handlers of
-/// signals ask.
+/// its memory group, ends some process; `None` if neither is known. Allocates nothing: signal
+/// handlers call it.
 pub fn memory_bytes() -> Option<u64> {
     let mut least = in_meminfo(&read_lines);
     read_lines("/proc/self/cgroup", &mut |line| {
@@ -127,7 +127,7 @@ impl MemoryGroup<'_> {
             if let (Some(limit), Some(used)) =
                 (self.number(read, folder, self.limit), self.number(read, folder, self.used))
             {
-                // A group without a limit says so by a number that no machine has.
+                // A group without a limit reports a number that no machine has.
                 let files = if limit > 1 << 60 { 0 } else { self.file_pages(read, folder) };
                 let left = limit.saturating_sub(used.saturating_sub(files));
                 least = Some(least.map_or(left, |least: u64| least.min(left)));

@@ -14,9 +14,9 @@ const GRACE_NS: u64 = 3_000_000_000;
 /// Time between checks of whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A running program in a process group of its own. Dropping it ends the program: it asks first, so
-/// that launchers of jobs can end theirs, and kills what is left of it and below it some seconds
-/// later. If this process is killed, the kernel asks in its place.
+/// A running program in a process group of its own. Dropping it ends the program: it sends SIGTERM
+/// first, so that launchers can end their jobs, and kills the remaining processes of its tree some
+/// seconds later. If this process is killed, the kernel sends the signal.
 #[derive(Debug)]
 pub struct BoundChild {
     child: Child,

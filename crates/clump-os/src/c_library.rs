@@ -89,7 +89,7 @@ unsafe extern "C" {
     pub fn vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int;
 
     /// Prints into memory that it allocates (asprintf(3)); `arguments` is a `va_list`, which is
-    /// passed as a pointer on all machines that clump knows.
+    /// passed as a pointer on all machines that clump supports.
     pub fn vasprintf(
         text: *mut *mut c_char,
         format: *const c_char,

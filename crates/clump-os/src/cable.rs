@@ -44,7 +44,7 @@ pub fn mend(here: u32, (there, cable): (u32, u32)) -> Result<()> {
 /// Lets no IP packet of more than `bytes` through to `there`.
 ///
 /// # Errors
-/// As for [`cut`]; less than what IP asks for.
+/// As for [`cut`]; less than the minimum of IP.
 pub fn shorten((there, cable): (u32, u32), bytes: u32) -> Result<()> {
     Netlink::open()?.shorten(&interface(there, cable), bytes)
 }

@@ -64,8 +64,8 @@ pub fn begin() {
     BEGIN.get_or_init(|| (now_ns(), cycles()));
 }
 
-/// Returns cycles of [`cycles`] per millisecond, at least 1: what the processor says, else measured
-/// once per process (over 2 ms or more, since [`begin`]).
+/// Returns cycles of [`cycles`] per millisecond, at least 1: reported by the processor, else
+/// measured once per process (over 2 ms or more, since [`begin`]).
 fn cycles_per_ms() -> u64 {
     static RATE: OnceLock<u64> = OnceLock::new();
     let measured = || measured_per_ms(*BEGIN.get_or_init(|| (now_ns(), cycles())));
@@ -105,7 +105,7 @@ pub fn cycles_per_us() -> u64 {
 }
 
 /// Returns nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one
-/// process. Never goes back by more than processors' counters differ, and has a zero of its own.
+/// process. Never decreases by more than processors' counters differ, and has a zero of its own.
 #[inline]
 pub fn ticked_ns() -> u64 {
     static SCALE: OnceLock<(u64, u64)> = OnceLock::new();

@@ -17,7 +17,7 @@ const OUTPUT: &str = "writing standard output";
 /// signal ends the waiting for a reader too; the caller then finds it.
 ///
 /// # Errors
-/// Standard output cannot be written. [`nobody_reads`] tells a reader that went away from other
+/// Standard output cannot be written. [`nobody_reads`] distinguishes a closed reader from other
 /// reasons.
 pub fn out(text: &str) -> Result<()> {
     let failed = |errno| OsError::new(OUTPUT, errno);
@@ -72,8 +72,8 @@ pub fn not_written(why: &std::io::Error) -> OsError {
     OsError::of(OUTPUT, why)
 }
 
-/// Returns true if `error` says that the reader of standard output went away: then a command ends
-/// quietly.
+/// Returns true if `error` means that the reader of standard output closed it (EPIPE): then a
+/// command ends quietly.
 pub fn nobody_reads(error: &OsError) -> bool {
     error.call == OUTPUT && error.errno == Errno::PIPE
 }

@@ -10,12 +10,12 @@
 pub fn crc32c_short(head: &[u8], body: &[u8]) -> Option<u32> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") {
-        // SAFETY: the processor has SSE 4.2, as was just asked.
+        // SAFETY: the processor has SSE 4.2, as was just checked.
         return Some(unsafe { x86_64(head, body) });
     }
     #[cfg(target_arch = "aarch64")]
     if std::arch::is_aarch64_feature_detected!("crc") {
-        // SAFETY: the processor has the instructions, as was just asked.
+        // SAFETY: the processor has the instructions, as was just checked.
         return Some(unsafe { aarch64(head, body) });
     }
     let _ = (head, body);

@@ -16,11 +16,11 @@ pub fn mark_differing(a: &[u8], b: &[u8], marks: &mut [u64]) -> bool {
     assert!(a.len() == b.len() && a.len() == marks.len() * MARKED, "64 bytes for each word");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512bw") {
-        // SAFETY: the processor has AVX-512BW, as was just asked; the lengths were checked above.
+        // SAFETY: the processor has AVX-512BW, as was just checked; the lengths were checked above.
         unsafe { avx512(a, b, marks) };
         return true;
     } else if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was just asked; the lengths were checked above.
+        // SAFETY: the processor has AVX2, as was just checked; the lengths were checked above.
         unsafe { avx2(a, b, marks) };
         return true;
     }

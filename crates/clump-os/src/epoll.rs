@@ -8,18 +8,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Descriptors that one wait tells of: more than a launcher has, so that what its agents have said
-/// is read before it decides about any of them.
+/// Maximal number of descriptors that one wait reports: more than a launcher has, so that it reads
+/// all its agents' messages before it decides about any of them.
 pub const MAX_READY: usize = 1024;
 
 /// Events that a descriptor is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to read, or the other end gone.
+    /// Something to read, or the other end closed.
     Read,
-    /// Something to read, room to write, or the other end gone.
+    /// Something to read, room to write, or the other end closed.
     ReadWrite,
-    /// Room to write, or the other end gone.
+    /// Room to write, or the other end closed.
     Write,
 }
 

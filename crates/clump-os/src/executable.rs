@@ -1,5 +1,5 @@
-//! The program of this process, as the dynamic linker has loaded it: where its variables lie,
-//! and which of them are not its own.
+//! The program of this process, as the dynamic linker has loaded it: the addresses of its
+//! variables, and which of them are not its own.
 
 use crate::page::PAGE;
 use std::ffi::{CStr, c_int, c_void};
@@ -29,13 +29,13 @@ pub struct Executable {
     pub globals: Range<usize>,
     /// Variables that its file has no contents for: zero at the start.
     pub zeroed: Range<usize>,
-    /// Objects of libraries that lie among them, by name.
+    /// Objects of libraries among them, by name.
     pub copied: Vec<String>,
     /// Words among them that the dynamic linker has pointed to libraries: address, and the name of
     /// the object or function.
     pub pointers: Vec<(usize, String)>,
     /// True if functions of libraries are found at the start, not when they are first called: then
-    /// no word for that lies among its variables.
+    /// there is no word for that among its variables.
     pub bound_early: bool,
 }
 
@@ -128,7 +128,7 @@ impl Executable {
             // SAFETY: relocations name symbols of the table.
             let symbol = unsafe { &*with_exposed_provenance::<Symbol>(symbols).add(symbol) };
             let name = with_exposed_provenance(strings + symbol.name as usize);
-            // SAFETY: names lie in the table of strings, and end there.
+            // SAFETY: names are in the table of strings, and end there.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
             if entry.info as u32 == COPY {
                 own.copied.push(name);

@@ -40,7 +40,7 @@ pub fn light(kind: FenceKind) {
         FenceKind::Asymmetric => std::sync::atomic::compiler_fence(Ordering::SeqCst),
         FenceKind::Symmetric => std::sync::atomic::fence(Ordering::SeqCst),
     }
-    // loom knows no membarrier: its two halves are two full fences.
+    // loom has no membarrier: its two halves are two full fences.
     #[cfg(loom)]
     {
         let _ = kind;

@@ -1,6 +1,6 @@
 //! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk.
 //!
-//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be
+//! `O_DIRECT` (open(2)) requires the address, the offset and the length of every transfer to be
 //! multiples of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`]
 //! starts on a page, so callers only keep their offsets and lengths in whole blocks. Where a file
 //! system has no direct transfers, [`DiskFile`] falls back to buffered ones
@@ -117,7 +117,7 @@ impl DiskFile {
     /// Returns the length in bytes; of a block device, its size.
     ///
     /// # Errors
-    /// The kernel does not tell the size.
+    /// The kernel does not report the size.
     pub fn len(&self) -> Result<u64> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|e| self.error("looking at", e))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
@@ -131,7 +131,7 @@ impl DiskFile {
     /// Returns true if the file is empty.
     ///
     /// # Errors
-    /// The kernel does not tell the size.
+    /// The kernel does not report the size.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -235,9 +235,9 @@ impl DiskFile {
     /// Gives an [`Self::unnamed`] file the name `path`, which must be free.
     ///
     /// # Errors
-    /// The name is taken, or lies on another file system.
+    /// The name is taken, or is on another file system.
     pub fn link(&self, path: &Path) -> Result<()> {
-        // linkat(2): AT_EMPTY_PATH wants a capability, the magic link under /proc does not.
+        // linkat(2): AT_EMPTY_PATH requires a capability, the magic link under /proc does not.
         let magic = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
         rustix::fs::linkat(rustix::fs::CWD, magic, rustix::fs::CWD, path, AtFlags::SYMLINK_FOLLOW)
             .map_err(|e| OsError::new(format!("naming {}", path.display()), e))
@@ -248,7 +248,7 @@ impl DiskFile {
     }
 }
 
-/// Returns true if `error` says that a disk, or this user's share of it, is full.
+/// Returns true if `error` means that a disk, or this user's share of it, is full.
 pub fn is_full(error: &OsError) -> bool {
     matches!(error.errno, Errno::NOSPC | Errno::DQUOT)
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// `PIDFD_GET_INFO` of the kernel's `linux/pidfd.h`: `_IOWR(0xFF, 11, struct pidfd_info)` in its
 /// first version, of 64 bytes.
 const GET_INFO: libc::c_ulong = 0xc040_ff0b;
-/// Bit that asks for the exit code (`PIDFD_INFO_EXIT`), kernel 6.15 and later.
+/// Bit that requests the exit code (`PIDFD_INFO_EXIT`), kernel 6.15 and later.
 const INFO_EXIT: u64 = 1 << 3;
 /// Bytes of that version.
 const INFO_BYTES: usize = 64;
@@ -23,13 +23,13 @@ pub fn has_ended(pidfd: impl AsFd) -> bool {
     rustix::event::poll(&mut one, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Returns how process `pid` ended, which [`has_ended`]; none where the kernel does not tell.
+/// Returns how process `pid` ended, which [`has_ended`]; none where the kernel does not report it.
 ///
-/// Until its parent has waited for it, its line in `/proc` says so; from then on the descriptor
-/// does, since kernel 6.15.
+/// Until its parent has waited for it, the end is read from `/proc`; from then on from the
+/// descriptor, since kernel 6.15.
 pub fn end_of(pid: u32, pidfd: impl AsFd) -> Option<Exit> {
     debug_assert!(has_ended(&pidfd), "it has ended");
-    // It may be waited for between the two questions, and not the other way.
+    // It may be waited for between the two reads, never the other way round.
     procfs::zombie_status(pid).or_else(|| exit_status(&pidfd)).map(decode)
 }
 
@@ -44,7 +44,8 @@ fn decode(status: i32) -> Exit {
 fn exit_status(pidfd: impl AsFd) -> Option<i32> {
     let mut info = [0_u64; INFO_BYTES / 8];
     info[0] = INFO_EXIT;
-    // SAFETY: the number says that the kernel reads and writes 64 bytes, which `info` has.
+    // SAFETY: the request number encodes that the kernel reads and writes 64 bytes, which `info`
+    // has.
     let done = unsafe { libc::ioctl(pidfd.as_fd().as_raw_fd(), GET_INFO, &raw mut info) };
     if done != 0 || info[0] & INFO_EXIT == 0 {
         return None;
@@ -85,7 +86,7 @@ mod tests {
         let (code, signal) = (ended("exit 7", true), ended("kill -15 $$", true));
         assert!(code.is_none() || code == Some(Exit::Code(7)), "{code:?}");
         assert!(signal.is_none() || signal == Some(Exit::Signal(15)), "{signal:?}");
-        assert_eq!(code.is_some(), signal.is_some(), "the kernel tells both or none");
+        assert_eq!(code.is_some(), signal.is_some(), "the kernel reports both or none");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn is_child() -> bool {
 /// allocate.
 pub fn in_children(run: unsafe extern "C" fn()) {
     // SAFETY: takes a function that lives as long as this library. It fails without memory only;
-    // children are then told apart by the page alone.
+    // children are then detected by the page alone.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(run)) };
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn keep(base: NonNull<u8>, bytes: usize) -> usize {
     let mut order = (used..REGIONS).chain(0..used);
     let Some(at) = order.find(|&at| claims(&REGION[at])) else { return REGIONS };
     USED.fetch_max(at + 1, Ordering::Relaxed);
-    // Pages leave bits of the address free: this one says that a child still has the mapping.
+    // Page alignment leaves low address bits free: this one marks mappings that a child still has.
     REGION[at].base.store(base.addr().get() | usize::from(left_out.is_err()), Ordering::Relaxed);
     REGION[at].bytes.store(bytes, Ordering::Release);
     at

@@ -16,7 +16,8 @@ pub struct InterfaceAddress {
     pub loopback: bool,
 }
 
-/// Returns the IP addresses of all interfaces in the kernel's order; none where it does not tell.
+/// Returns the IP addresses of all interfaces in the kernel's order; none where it does not report
+/// them.
 pub fn all() -> Vec<InterfaceAddress> {
     let mut list = std::ptr::null_mut();
     // SAFETY: the kernel's answer is put into a list that lives until freeifaddrs below.
@@ -47,7 +48,7 @@ pub fn all() -> Vec<InterfaceAddress> {
 /// Returns the IP address behind a pointer of the kernel's list.
 ///
 /// # Safety
-/// `address` is null or points to a live address of the length that its family says.
+/// `address` is null or points to a live address of the length of its family.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: by the contract above.
     let family = libc::c_int::from(unsafe { address.as_ref() }?.sa_family);

@@ -4,8 +4,8 @@
 //! rustix has no binding). All unsafe operating-system code is in one place, so the rest of the
 //! tree can be read without a Linux manual.
 //!
-//! Types to know: [`map::Mapping`] (shared memory of a job), [`sync`] (atomics that loom can
-//! replace), [`futex`] (parking), [`fence`] (the asymmetric fence behind parking), [`clock`].
+//! Main types: [`map::Mapping`] (shared memory of a job), [`sync`] (atomics that loom can replace),
+//! [`futex`] (parking), [`fence`] (the asymmetric fence behind parking), [`clock`].
 //!
 //! # Invariants
 //! 1. A [`map::Mapping`] stays mapped, at one address, for as long as any clone of it lives.

@@ -1,4 +1,4 @@
-//! A connection whose end kills this process: what stands above it, and did not start it, is gone.
+//! A connection whose end kills this process: its supervisor, which is not its parent, has ended.
 
 use crate::error::{OsError, Result};
 use crate::process;

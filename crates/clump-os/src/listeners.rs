@@ -3,7 +3,7 @@
 
 /// Returns how many packet sockets receive frames of `ethertype`: those of all interfaces, and
 /// those of `interface` (`None`: of any). Of all users, in the calling thread's network namespace.
-/// Returns `None` where the kernel does not tell.
+/// Returns `None` where the kernel does not report it.
 pub fn count(ethertype: u16, interface: Option<u32>) -> Option<usize> {
     parse(&std::fs::read("/proc/thread-self/net/packet").ok()?, ethertype, interface)
 }
@@ -46,7 +46,7 @@ sk               RefCnt Type Proto  Iface R Rmem   User   Inode
         let count = |ethertype, interface| parse(LIST.as_bytes(), ethertype, interface);
         assert_eq!(count(0x88b5, Some(1)), Some(2));
         assert_eq!(count(0x88b5, Some(12)), Some(2));
-        assert_eq!(count(0x88b5, Some(7)), Some(1), "who hears all");
+        assert_eq!(count(0x88b5, Some(7)), Some(1), "a socket of all protocols");
         assert_eq!(count(0x88b5, None), Some(3));
         assert_eq!(count(0x88b6, None), Some(0));
         let first = LIST.lines().next().unwrap();

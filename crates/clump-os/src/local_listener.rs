@@ -28,7 +28,7 @@ pub fn connect(name: &str) -> Result<UnixStream> {
 /// Returns the number of the process at the other end.
 ///
 /// # Errors
-/// It belongs to another user, or lies outside this process's view.
+/// It belongs to another user, or is outside this process's PID namespace.
 pub fn peer_of(stream: impl AsFd) -> Result<u32> {
     let peer = rustix::net::sockopt::socket_peercred(stream)
         .map_err(|e| OsError::new("asking for a caller", e))?;
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn callers_are_known_and_names_are_taken_once() {
         let name = format!("clump-test-{:016x}", process::random().unwrap());
-        assert!(connect(&name).is_err(), "nobody listens");
+        assert!(connect(&name).is_err(), "no process listens");
         let listener = listen(&name).unwrap();
         assert!(listen(&name).is_err(), "it is taken");
         let caller = connect(&name).unwrap();

@@ -1,6 +1,6 @@
-//! Input that is read ahead for another reader, and that stays what it was as far as that one takes
-//! nothing: of a file the position goes back, of a pipe the bytes are copied and stay in it until
-//! they are taken. A terminal and a socket have no way back.
+//! Input that is read ahead for another reader, and stays unread until that reader takes it: a
+//! file's position is restored; a pipe's bytes are copied and stay in it until they are taken.
+//! Input from a terminal or a socket cannot be restored.
 
 use crate::error::{OsError, Result};
 use crate::stream::{ByteStream, FileKind};
@@ -30,7 +30,7 @@ impl Lookahead {
     /// Begins to read ahead.
     ///
     /// # Errors
-    /// No more descriptors are allowed, or the kernel does not tell what is read.
+    /// No more descriptors are allowed, or the kernel does not report the kind of file.
     pub fn new(stream: ByteStream) -> Result<Self> {
         let way = match stream.kind()? {
             FileKind::Regular(_) => match rustix::fs::tell(&stream) {
@@ -120,7 +120,7 @@ impl Drop for Lookahead {
         if let WayBack::Position { start, read, taken } = self.way
             && rustix::fs::tell(&self.stream) == Ok(start + read)
         {
-            // Others who have moved on from there know better.
+            // If another process has moved the position since, it stays.
             let _ = rustix::fs::seek(&self.stream, SeekFrom::Start(start + taken));
         }
     }
@@ -166,7 +166,7 @@ impl PieceWriter {
             .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Returns true if nobody can read any more.
+    /// Returns true if the read end is closed.
     pub fn is_closed(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut fds = [PollFd::new(&self.pipe, PollFlags::OUT)];
@@ -177,7 +177,7 @@ impl PieceWriter {
     /// Writes the next piece of `bytes`, once the one before was read. Returns its length.
     ///
     /// # Errors
-    /// Nobody reads any more, or there is no room yet.
+    /// The read end is closed, or there is no room yet.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         debug_assert!(!self.is_waiting(), "one piece at a time");
         let piece = &bytes[..bytes.len().min(MAX_PIECE)];

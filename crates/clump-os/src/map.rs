@@ -46,7 +46,7 @@ fn check_pages(bytes: u64) -> Result<()> {
 /// reader, else `None`.
 ///
 /// # Errors
-/// The kernel does not tell the size.
+/// The kernel does not report the size.
 pub fn sealed_size(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     let Ok(seals) = rustix::fs::fcntl_get_seals(fd) else { return Ok(None) };
     let stat = rustix::fs::fstat(fd).map_err(|e| OsError::new("fstat", e))?;
@@ -91,7 +91,7 @@ unsafe impl Sync for Region {}
 impl Drop for Region {
     fn drop(&mut self) {
         if crate::forked::is_child() {
-            // Something else may lie there in a child.
+            // In a child another mapping may be there.
             return;
         }
         crate::forked::forget(self.kept);
@@ -157,8 +157,8 @@ impl Mapping {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let how = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
         let at = std::ptr::without_provenance_mut(address);
-        // SAFETY: the kernel refuses to replace what lies there; one that does not know the flag
-        // takes the address as a hint, and replaces nothing either.
+        // SAFETY: the kernel refuses to replace existing mappings; one without the flag takes the
+        // address as a hint, and replaces nothing either.
         let base = unsafe { rustix::mm::mmap(at, bytes, prot, how, fd.as_fd(), offset) }
             .map_err(|e| if e == Errno::EXIST { taken() } else { OsError::new(what(), e) })?;
         let mapping = Self::own(base.cast::<u8>(), bytes);
@@ -174,8 +174,8 @@ impl Mapping {
     /// replaced then.
     ///
     /// # Safety
-    /// Objects in the bytes to be replaced are accessed through raw pointers alone, and nobody
-    /// needs their contents.
+    /// Objects in the bytes to be replaced are accessed through raw pointers alone, and their
+    /// contents are not needed any more.
     pub unsafe fn shared_over(
         fd: impl AsFd,
         offset: u64,
@@ -185,12 +185,12 @@ impl Mapping {
         let what = || format!("mapping {bytes} bytes of shared memory over address {address:#x}");
         let rest = bytes.checked_sub(replaced).filter(|&rest| rest > 0 && replaced > 0);
         let rest = rest.ok_or_else(|| OsError::new(what(), Errno::INVAL))?;
-        // What lies behind is mapped first: it tells if there is room.
+        // The rest is mapped first: this fails if there is no room.
         let behind = Self::shared_at(&fd, offset + replaced as u64, rest, address + replaced)?;
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let at = std::ptr::with_exposed_provenance_mut(address);
         let how = MapFlags::SHARED | MapFlags::FIXED;
-        // SAFETY: the caller gives up what lies there.
+        // SAFETY: the caller gives up the bytes there.
         let base = unsafe { rustix::mm::mmap(at, replaced, prot, how, fd.as_fd(), offset) }
             .map_err(|e| OsError::new(what(), e))?;
         // Both are one mapping from here on.
@@ -247,12 +247,12 @@ impl Mapping {
             .map_err(|e| OsError::new(what(), e))
     }
 
-    /// Asks for huge pages; without effect where the machine has none to give.
+    /// Requests huge pages; without effect where the machine has none to give.
     pub fn advise_huge(&self) {
         self.advise(Advice::LinuxHugepage);
     }
 
-    /// Asks for pages of the smallest size only, whatever the machine does otherwise.
+    /// Requests pages of the smallest size only, whatever the machine's default.
     pub fn advise_base(&self) {
         self.advise(Advice::LinuxNoHugepage);
     }

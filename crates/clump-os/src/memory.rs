@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of a huge page: an arena that uses them may have one more resident than was touched.
 pub const HUGE: usize = 2 << 20;
 
-/// Least bytes of an arena that asks for huge pages.
+/// Minimal bytes of an arena that requests huge pages.
 pub const HUGE_FROM: usize = 16 * HUGE;
 
 /// A private mapping, unmapped when dropped.
@@ -30,8 +30,8 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such
-    /// pages; no more pages than asked for stay mapped.
+    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and request such
+    /// pages; only the requested pages stay mapped.
     fn new(bytes: usize) -> Result<Self> {
         if bytes < HUGE_FROM {
             return Self::map(bytes);
@@ -39,7 +39,7 @@ impl Mapped {
         let mut wide = Self::map(bytes + HUGE)?;
         let front = wide.base.as_ptr().align_offset(HUGE);
         let back = HUGE - front;
-        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone;
+        // SAFETY: both ranges are inside the mapping that `wide` owns and leave its middle alone;
         // the base moves inside the mapping.
         unsafe {
             if front > 0 {
@@ -135,7 +135,7 @@ impl Arena {
     }
 }
 
-/// Page-aligned memory of this process alone; goes back to its arena when dropped.
+/// Page-aligned memory of this process alone; returned to its arena when dropped.
 #[derive(Debug)]
 pub struct Aligned {
     arena: Arc<Shared>,
@@ -154,7 +154,7 @@ impl Aligned {
     }
 
     fn base(&self) -> *mut u8 {
-        // SAFETY: the range that `take` handed out lies inside the arena's mapping.
+        // SAFETY: the range that `take` handed out is inside the arena's mapping.
         unsafe { self.arena.mapped.base.as_ptr().add(self.start) }
     }
 }
@@ -192,8 +192,7 @@ impl Drop for Aligned {
     }
 }
 
-/// Asks the processor to fetch the cache line at `bytes[at]` before it is needed; without effect
-/// beyond the end.
+/// Prefetches the cache line at `bytes[at]` before it is needed; without effect beyond the end.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 //! A namespace lives as long as a process is in it or holds its descriptor, and cables go with
 //! either of their ends. So nothing has a name, and nothing is left behind, however processes end.
 //!
-//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address
+//! Any two nodes are joined by the requested number of cables. By cable `c` node `i` has address
 //! 10.77.c.(i+1), and to each other node `j` an interface of its own: `to-j` by the first cable,
 //! `to-j-c` by others.
 
@@ -42,10 +42,10 @@ pub fn cable_address(node: u32, cable: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, byte(cable), byte(node).saturating_add(1))
 }
 
-/// Makes `count` namespaces and joins each two by one cable; [`create_with`] says more.
+/// Makes `count` namespaces and joins each two by one cable, like [`create_with`].
 ///
 /// # Errors
-/// The kernel refuses, most often for users who are not root.
+/// The kernel refuses, most often for users other than root.
 pub fn create(count: u32) -> Result<Networks> {
     create_with(count, 1)
 }
@@ -54,7 +54,7 @@ pub fn create(count: u32) -> Result<Networks> {
 /// own for good, so it should have no other task, and must have one thread only.
 ///
 /// # Errors
-/// The kernel refuses, most often for users who are not root.
+/// The kernel refuses, most often for users other than root.
 pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
     if count > MAX_COUNT || cables > MAX_CABLES {
         let what = format!("joining {count} namespaces by {cables} cables each");

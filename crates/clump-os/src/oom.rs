@@ -1,8 +1,9 @@
-//! Kills by the kernel's out-of-memory killer, told from other SIGKILLs by the kernel's counters.
+//! Kills by the kernel's out-of-memory killer, distinguished from other SIGKILLs by the kernel's
+//! counters.
 //!
 //! The kernel counts a kill before it sends the signal, in the memory control group of the victim:
 //! `memory.events` (version 2) or `memory.oom_control` (version 1). A process in no such group is
-//! counted for the whole machine (`/proc/vmstat`). A wait tells the signal only.
+//! counted for the whole machine (`/proc/vmstat`). wait(2) reports the signal only.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //!
 //! A poll of the ring is a load from memory. Sending is a system call a frame: on a quiet machine a
 //! send ring made the round trip longer (0.50 to 0.52 of one by UDP; 0.45 to 0.48 without), since
-//! it needs the same call to tell the kernel.
+//! it needs the same call to notify the kernel.
 //!
 //! Opening a socket needs CAP_NET_RAW; a process that is given the open socket needs nothing. Its
 //! filter is locked, so its holder receives no other frames, but it sends any frame.
@@ -272,7 +272,7 @@ fn bind(socket: &OwnedFd, name: &libc::sockaddr_ll) -> std::result::Result<(), E
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Returns the program that passes matching frames for this host: a successful match goes on to the
+/// Returns the program that passes matching frames for this host: a successful match jumps to the
 /// next, the last one to the end.
 fn filter(accept: &[Match]) -> Vec<libc::sock_filter> {
     let step = |code, k, jf| libc::sock_filter { code, jt: 0, jf, k };

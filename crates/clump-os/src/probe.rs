@@ -1,5 +1,5 @@
 //! Capabilities of this kernel for this process, found by trying each once: a version number or a
-//! setting says what should work, a container's filter decides what does.
+//! setting promises more than a container's filter may permit.
 
 use crate::error::{OsError, Result};
 use crate::map;
@@ -61,7 +61,7 @@ pub fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 /// Returns true if `membarrier` orders memory of all registered processes at once, as
-/// [`crate::fence`] wants.
+/// [`crate::fence`] requires.
 ///
 /// # Errors
 /// The kernel has no `membarrier`, or a filter refuses it.
@@ -97,7 +97,7 @@ pub fn pidfd() -> Result<()> {
     crate::process::pidfd(crate::process::own_pid()).map(drop)
 }
 
-/// Asks the kernel to sleep on a word that has changed already: it must return `EAGAIN`.
+/// Calls the kernel to sleep on a word that has changed already: it must return `EAGAIN`.
 ///
 /// # Errors
 /// The kernel returns another error.
@@ -151,7 +151,7 @@ pub fn user_namespace() -> Result<()> {
 /// This process may not, or the processor has none.
 pub fn instruction_counter() -> Result<()> {
     // perf_event_open(2): struct perf_event_attr, version 0, 64 bytes as words. Bits of word 5:
-    // exclude_kernel is 5, exclude_hv is 6; what is zero asks for nothing.
+    // exclude_kernel is 5, exclude_hv is 6; zero fields request nothing.
     const HARDWARE: u64 = 0;
     const ATTR_BYTES: u64 = 64;
     const INSTRUCTIONS: u64 = 1;
@@ -166,7 +166,7 @@ pub fn instruction_counter() -> Result<()> {
     if fd < 0 {
         return Err(OsError::last("perf_event_open"));
     }
-    // SAFETY: a descriptor that was just opened and that no other code knows.
+    // SAFETY: a descriptor that was just opened and that no other code uses.
     unsafe { libc::close(fd as libc::c_int) };
     Ok(())
 }

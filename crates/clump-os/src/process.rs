@@ -29,11 +29,11 @@ pub enum Exit {
 /// Change of a child's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEvent {
-    /// It is gone, and has been reaped.
+    /// It has ended, and was reaped.
     Ended(Exit),
     /// A signal stopped it.
     Stopped,
-    /// It goes on after a stop.
+    /// It continues after a stop.
     Continued,
 }
 
@@ -76,10 +76,10 @@ pub struct Program {
     pub input: Input,
     /// True if output and errors come through pipes; otherwise they go where this process's go.
     pub piped: bool,
-    /// True if errors go where this process's go, even if output is piped.
+    /// True if standard error is inherited, even if output is piped.
     pub errors_inherited: bool,
-    /// A socket that is both its standard input and its standard output, whatever else is said
-    /// about them; its errors come through a pipe.
+    /// A socket that is both its standard input and its standard output, whatever the other fields
+    /// are; its errors come through a pipe.
     pub stream: Option<OwnedFd>,
     /// A descriptor that it inherits, under the same number.
     pub passes: Option<OwnedFd>,
@@ -134,7 +134,7 @@ pub struct Child {
 }
 
 /// Starts `program` in a process group of its own, with no signal blocked. It ignores the signals
-/// that this process was told to ignore by its caller.
+/// that this process inherited as ignored.
 ///
 /// # Errors
 /// The program cannot be started: it does not exist, or a limit is in the way.
@@ -266,7 +266,7 @@ pub fn forbid_dumps() -> Result<()> {
 /// Returns the next change of any child; reaps it if it ended. Never blocks.
 ///
 /// # Errors
-/// The kernel cannot tell, which it always can.
+/// waitpid(2) fails, which it never does.
 pub fn changed() -> Result<ChildEvents> {
     let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     match rustix::process::wait(options) {
@@ -350,10 +350,10 @@ fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result
     }
 }
 
-/// Starts this program anew, with the arguments that it was started with, unless it lies at
-/// addresses that are the same in each process. Returns where they are, or where the kernel does
-/// not permit that (personality(2)). What the process has done so far is lost but for its
-/// descriptors: called first.
+/// Starts this program anew, with the arguments that it was started with, unless it is at addresses
+/// that are the same in each process. Returns where they are, or where the kernel does not permit
+/// that (personality(2)). What the process has done so far is lost but for its descriptors: called
+/// first.
 ///
 /// # Safety
 /// `arguments` are those of `main`.
@@ -388,7 +388,8 @@ pub fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Returns the number of this process's parent; zero when it lies outside this process's view.
+/// Returns the number of this process's parent; zero when it is outside this process's PID
+/// namespace.
 pub fn parent_pid() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }

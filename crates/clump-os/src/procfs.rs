@@ -27,12 +27,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Reads one process; returns `None` when it is gone.
+    /// Reads one process; returns `None` when it has ended.
     pub fn read(pid: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads one thread of a process; returns `None` when it is gone.
+    /// Reads one thread of a process; returns `None` when it has ended.
     pub fn read_thread(pid: u32, thread: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok()?)
     }
@@ -79,15 +79,15 @@ impl Process {
 }
 
 /// Returns the time in ns for which the first thread of process `pid` could have run but waited for
-/// a processor; `None` if it is gone, or this kernel does not tell.
+/// a processor; `None` if it has ended, or this kernel does not report it.
 pub fn waited_ns(pid: u32) -> Option<u64> {
     // proc(5): time on a processor, time waiting for one, number of turns.
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns the threads of process `pid`, each with the first 15 bytes of its name; none when it is
-/// gone.
+/// Returns the threads of process `pid`, each with the first 15 bytes of its name; none when it has
+/// ended.
 pub fn threads(pid: u32) -> Vec<(u32, String)> {
     let Ok(list) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
@@ -159,8 +159,8 @@ pub fn mapped_file(pid: u32, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns true if process `pid` has the memory file named `label` mapped; `None` when it is gone
-/// or about to be, has memory of no kind any more, or may not be inspected.
+/// Returns true if process `pid` has the memory file named `label` mapped; `None` when it has ended
+/// or is ending, has no memory any more, or may not be inspected.
 pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
     let wanted = format!("/memfd:{label}");
@@ -168,7 +168,7 @@ pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
 }
 
 /// Returns the identity of the running kernel: processes with the same one share processors and
-/// memory, whatever namespaces they are in. Empty where the kernel does not tell.
+/// memory, whatever namespaces they are in. Empty where the kernel does not report it.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -185,7 +185,7 @@ pub(crate) fn zombie_status(pid: u32) -> Option<i32> {
 }
 
 /// Returns the bytes of the command line of a process, with spaces between the arguments; empty
-/// when it is gone.
+/// when it has ended.
 pub fn command_line(pid: u32) -> OsString {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let bytes = bytes.unwrap_or_default();

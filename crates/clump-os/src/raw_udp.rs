@@ -133,7 +133,7 @@ pub fn set_joining(socket: &UdpSocket, on: bool) -> Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, on.into(), "setting UDP_GRO")
 }
 
-/// Asks for socket buffers of so many bytes, past the machine's limit where that is allowed;
+/// Requests socket buffers of `bytes` bytes, past the machine's limit where that is allowed;
 /// returns the bytes granted for receiving (the kernel counts its own overhead in it too).
 ///
 /// # Errors
@@ -151,7 +151,7 @@ pub fn set_buffers(socket: &UdpSocket, bytes: i32) -> Result<usize> {
     Ok(usize::try_from(granted).unwrap_or(0))
 }
 
-/// Returns the largest datagram that goes to the peer of a connected IPv4 socket unfragmented
+/// Returns the largest datagram that reaches the peer of a connected IPv4 socket unfragmented
 /// (`IP_MTU` less the headers of IP and UDP).
 ///
 /// # Errors

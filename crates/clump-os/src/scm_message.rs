@@ -1,8 +1,8 @@
 //! Messages with several parts and several descriptors, over a pair of
 //! [`crate::socket::message_pair`].
 //!
-//! Parts are gathered and scattered by the kernel, so that secrets are never copied on the way: one
-//! part may lie in memory that no dump holds.
+//! Parts are gathered and scattered by the kernel, so that secrets are never copied on the way: a
+//! part may be in memory that is excluded from dumps.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;

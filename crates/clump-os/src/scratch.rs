@@ -70,7 +70,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Returns the signal that asks this process to end, if one came. It stays pending.
+    /// Returns the signal that requests the end of this process, if one came. It stays pending.
     pub fn interrupted(&self) -> Option<u8> {
         self.signals.pending()
     }
@@ -86,7 +86,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders in `base` whose owners are gone.
+/// Removes the folders in `base` whose owners have ended.
 fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(is_ours) {
@@ -157,7 +157,7 @@ mod tests {
         fs::create_dir(one.path().join("deep")).unwrap();
         fs::write(one.path().join("deep").join("file"), "text").unwrap();
         assert!(is_ours(one.path().file_name().unwrap().to_str().unwrap()));
-        assert_eq!(inside(&base), 2, "who is there is left alone");
+        assert_eq!(inside(&base), 2, "folders of live owners stay");
         drop(one);
         assert_eq!(inside(&base), 1);
         let panicked = std::panic::catch_unwind(|| {

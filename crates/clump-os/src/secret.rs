@@ -33,7 +33,7 @@ pub const SCRUBBED_BYTES: usize = 32 << 10;
 /// that need dropping do not compile.
 ///
 /// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two
-/// processes ever encrypt under one key and counter. A child that goes on without `exec` must not
+/// processes ever encrypt under one key and counter. A child that continues without `exec` must not
 /// use secrets of its parent: the unsafe caller of `fork` ensures that.
 pub struct Secret<T> {
     /// The beginning of its place.
@@ -156,8 +156,8 @@ pub fn scrubbed<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `work` in a frame of its own, so that all that it leaves lies where [`scrub_stack`] has
-/// its own.
+/// Calls `work` in a frame of its own, so that all that it leaves is where [`scrub_stack`] has its
+/// own.
 #[inline(never)]
 fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(pages.len(), 8, "twelve to a page");
         assert!(slab::shared_pages() >= pages.len());
         for (number, secret) in (0..).zip(&secrets) {
-            assert!(secret.iter().all(|byte| *byte == number), "another lies over secret {number}");
+            assert!(secret.iter().all(|byte| *byte == number), "another overlaps secret {number}");
         }
         let flags = flags_at(address(&secrets[95]));
         assert!(flags.contains(&"dd".to_owned()), "not kept out of dumps: {flags:?}");

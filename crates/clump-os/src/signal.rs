@@ -34,7 +34,7 @@ pub const FILE_SIZE: u8 = libc::SIGXFSZ as u8;
 /// The limit of processor time ran out.
 pub const CPU_TIME: u8 = libc::SIGXCPU as u8;
 
-/// Sets the dispositions that clump depends on, whatever its caller told it to ignore: ends of
+/// Sets the dispositions that clump depends on, whatever dispositions it inherited: ends of
 /// children are reported, and a write that cannot be done is an error and kills no process.
 /// Everything else stays as the caller has it, so that signals that `nohup` or a shell ignores are
 /// ignored here and by ranks too.
@@ -161,10 +161,10 @@ pub fn unblock_all() {
     }
 }
 
-/// Returns true if this process was told to ignore `signal` (as `nohup` and shells do for the
-/// programs that they start): then it should not react to it in other ways either.
+/// Returns true if this process inherited `signal` as ignored (as from `nohup` and shells): then it
+/// should not react to it in other ways either.
 pub fn is_ignored(signal: u8) -> bool {
-    // SAFETY: asks for the disposition only, into a local that is plain memory.
+    // SAFETY: reads the disposition only, into a local that is plain memory.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         let rc = libc::sigaction(libc::c_int::from(signal), std::ptr::null(), &raw mut now);
@@ -173,7 +173,7 @@ pub fn is_ignored(signal: u8) -> bool {
 }
 
 /// Restores the default disposition of `signal`, in this process and in those that it starts,
-/// whatever this process was told when it was started.
+/// whatever disposition this process inherited.
 ///
 /// # Errors
 /// There is no such signal, or it cannot be changed.
@@ -198,7 +198,7 @@ fn set(signal: u8, disposition: libc::sighandler_t) -> Result<()> {
 /// Returns true if this thread blocks signals that would end its process, to read them when it
 /// likes.
 pub fn holds_ends_back() -> bool {
-    // SAFETY: asks for the mask only, into a local that is plain memory.
+    // SAFETY: reads the mask only, into a local that is plain memory.
     unsafe {
         let mut now: libc::sigset_t = std::mem::zeroed();
         let rc = libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut now);
@@ -224,7 +224,7 @@ impl std::fmt::Debug for SignalMask {
 impl SignalMask {
     /// Returns the mask of the calling thread.
     pub fn current() -> Self {
-        // SAFETY: asks for the mask only, into a local that is plain memory.
+        // SAFETY: reads the mask only, into a local that is plain memory.
         unsafe {
             let mut now: libc::sigset_t = std::mem::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut now);
@@ -268,7 +268,7 @@ impl SignalMask {
 
     /// Returns the mask as a word: bit `n - 1` is that of signal `n`.
     pub fn to_bits(self) -> u64 {
-        // SAFETY: asks a mask that is filled.
+        // SAFETY: reads a mask that is filled.
         let blocks = |signal| unsafe { libc::sigismember(&raw const self.0, signal) } == 1;
         (1..=64).filter(|&signal| blocks(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Major number of the memory devices: `null`, `zero`, `full`, `random` (Linux devices.txt).
 const MEMORY_DEVICES: u32 = 1;
 
-/// Kind of file, as far as a reader of records must know it.
+/// Kind of file, as far as it matters to a reader of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file of so many bytes. 0 may be untrue: files of `/proc` have no size.
@@ -101,7 +101,7 @@ impl ByteStream {
     /// Returns the kind of file behind it.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     pub fn kind(&self) -> Result<FileKind> {
         if rustix::termios::isatty(&self.fd) {
             return Ok(FileKind::Terminal);
@@ -147,8 +147,7 @@ impl ByteStream {
         &self.name
     }
 
-    /// Returns true if a poller can tell when there is something to read; of a file it cannot, and
-    /// there always is.
+    /// Returns true if readiness can be polled; a file is always ready and cannot be polled.
     pub fn is_waited_for(&self) -> bool {
         let file = || rustix::fs::fstat(&self.fd).map(|stat| FileKind::from_stat(&stat));
         !matches!(file(), Ok(FileKind::Regular(_) | FileKind::MemoryDevice | FileKind::BlockDevice))

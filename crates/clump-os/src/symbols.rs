@@ -83,7 +83,7 @@ fn number(from: &[u8], at: usize, bytes: usize) -> Option<usize> {
 pub struct LibraryObject {
     /// Number made of the library's name.
     pub library: u64,
-    /// Number made of the name of the object that it lies in, and of its place there.
+    /// Number made of the name of the object that contains it, and of its place there.
     pub name: u64,
     /// Its distance from the library's beginning.
     pub offset: u64,

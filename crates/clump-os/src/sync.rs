@@ -64,7 +64,7 @@ pub fn with_weakened(site: Site, model: impl FnOnce() + std::panic::UnwindSafe) 
     caught
 }
 
-/// Tells the processor that this is a waiting loop.
+/// Hints to the processor that this is a spin loop.
 #[inline(always)]
 pub fn pause() {
     #[cfg(not(loom))]

@@ -2,7 +2,7 @@
 //!
 //! Threads that are started here are clump's own: they block all signals but those of their own
 //! faults, so that a handler of the program runs on threads of the program alone. A handler may
-//! leave by `siglongjmp`, or ask which thread it is on.
+//! leave by `siglongjmp`, or depend on its thread.
 
 use crate::error::{OsError, Result};
 use crate::refusal;

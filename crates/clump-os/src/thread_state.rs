@@ -16,14 +16,14 @@ pub struct ThreadState {
     /// One letter, as [`procfs::Process`] has it.
     pub state: char,
     /// Function of the kernel in which it sleeps; none while it runs, or where the kernel does not
-    /// tell it.
+    /// report it.
     pub kernel: Option<String>,
     /// System call in which it sleeps, with its arguments: `futex(0x7f..., 0x80, ...)`. None while
     /// it runs, or where this process may not trace it.
     pub call: Option<String>,
 }
 
-/// Returns the threads of process `pid`, at most 128; none when it is gone.
+/// Returns the threads of process `pid`, at most 128; none when it has ended.
 pub fn threads(pid: u32) -> Vec<ThreadState> {
     let mut threads = procfs::threads(pid);
     threads.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! What `std::thread_local!` destroys it also destroys in the thread that calls `exit`, or returns
 //! from `main`, before functions of `atexit`, destructors of static objects and of libraries run:
-//! calls from there would find nothing. These values stay until the process is gone.
+//! calls from there would find nothing. These values stay until the process has ended.
 //!
 //! They are dropped by the destructor of a key (pthread_key_create(3)), behind all destructors of
 //! `thread_local` objects, those of C++ among them.
@@ -108,12 +108,12 @@ unsafe extern "C" fn end_of_thread(list: *mut c_void) {
     let list = list.cast::<Vec<Noted>>();
     // SAFETY: the list that `ThreadValue::note` has made for this thread.
     while let Some((at, drop_it)) = unsafe { (*list).pop() } {
-        // SAFETY: a value of this thread, whose memory stays until the thread is gone; no code of
+        // SAFETY: a value of this thread, whose memory stays until the thread has ended; no code of
         // the thread but this runs any more.
         unsafe { drop_it(at) };
     }
     NOTED.set(null_mut());
-    // SAFETY: made by `Box::into_raw`; nothing knows it any more.
+    // SAFETY: made by `Box::into_raw`; no other pointer is left.
     drop(unsafe { Box::from_raw(list) });
 }
 

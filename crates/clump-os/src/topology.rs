@@ -182,7 +182,7 @@ pub fn cpu_quota() -> Option<f64> {
 }
 
 /// Returns the share of the last ten seconds in which some thread of the machine waited for a CPU,
-/// in percent; `None` where the kernel does not tell (pressure stall information).
+/// in percent; `None` where the kernel does not report it (pressure stall information).
 pub fn cpu_pressure() -> Option<f64> {
     pressure(&text(Path::new("/proc/pressure/cpu"))?)
 }
@@ -212,7 +212,7 @@ fn usable(allowed: usize, quota: Option<f64>) -> usize {
 /// Returns the numbers of a kernel CPU list such as `0-3,8,10-11`, ascending; parts that are no
 /// numbers are left out.
 pub fn cpu_list(list: &str) -> Vec<usize> {
-    // No kernel knows more CPUs; a garbled upper end must not become a gigabyte of numbers.
+    // No kernel supports more CPUs; a garbled upper end must not become a gigabyte of numbers.
     const MAX_COUNT: usize = 1 << 16;
     let mut cpus = Vec::new();
     for part in list.trim().split(',').map(str::trim) {

@@ -29,7 +29,7 @@ pub enum TransferCall {
     WriteAt(u64),
     /// `recvmsg`, with these flags (`MSG_...`).
     Receive(i32),
-    /// `sendmsg`, with these flags (`MSG_...`). A peer that is gone is an error, never a signal.
+    /// `sendmsg`, with these flags (`MSG_...`). A closed peer is an error, never a signal.
     Send(i32),
 }
 

@@ -30,7 +30,7 @@ pub const MAX_BYTES_V4: usize = 65_507;
 pub const MAX_BYTES_V6: usize = 65_527;
 
 /// Returns why datagrams to `ip` do not reach one machine; `None` for an address that one machine
-/// can have. The broadcast address of a subnet looks like any other: the kernel knows it.
+/// can have. The broadcast address of a subnet is not recognized; the kernel checks it.
 pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
     // An IPv4 address written as IPv6 counts as the IPv4 address.
     match ip.to_canonical() {
@@ -92,7 +92,7 @@ pub struct Prepared {
     pub gso: bool,
     /// The kernel has UDP_GRO; off until [`set_gro`].
     pub gro: bool,
-    /// Datagrams are sent as ECT(0), and [`set_marks`] can ask for marks.
+    /// Datagrams are sent as ECT(0), and [`set_marks`] can request marks.
     pub ecn: bool,
     /// Bytes of the receive buffer as the kernel counts.
     pub receive_buffer: usize,
@@ -101,7 +101,7 @@ pub struct Prepared {
 }
 
 /// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes
-/// itself), send ECT(0), and hold as near to `buffer_bytes` each way as this process may ask for.
+/// itself), send ECT(0), and buffer as near to `buffer_bytes` each way as this process may request.
 ///
 /// # Errors
 /// The kernel refuses an option that is needed: no blocking, no fragments, the buffers.
@@ -141,7 +141,7 @@ pub fn prepare(socket: BorrowedFd<'_>, buffer_bytes: usize) -> Result<Prepared> 
     })
 }
 
-/// Lets the kernel deliver runs of equal datagrams at once. [`receive`] cannot tell their
+/// Lets the kernel deliver runs of equal datagrams at once. [`receive`] does not report their
 /// boundaries.
 ///
 /// # Errors
@@ -151,7 +151,7 @@ pub fn set_gro(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
         .map_err(|e| OsError::new("UDP_GRO", e))
 }
 
-/// Lets the kernel cut sends into datagrams of so many bytes, unless a call says otherwise; 0:
+/// Lets the kernel cut sends into datagrams of so many bytes, unless a call overrides it; 0:
 /// nothing is cut.
 ///
 /// # Errors

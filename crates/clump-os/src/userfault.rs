@@ -82,7 +82,7 @@ pub enum PageMapping {
 
 fn call<T>(fd: &OwnedFd, request: libc::c_ulong, words: &mut T) -> std::result::Result<i32, Errno> {
     // SAFETY: `words` is a structure of the size that the request names, which the kernel reads and
-    // writes; addresses in it are checked by the kernel, and lie in mappings that the caller owns.
+    // writes; addresses in it are checked by the kernel, and are in mappings that the caller owns.
     let done = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(words)) };
     if done >= 0 {
         return Ok(done);
@@ -146,7 +146,7 @@ impl UserFaults {
             let outcome = call(&self.fd, UFFDIO_CONTINUE, &mut words);
             // Below 0: an error, which `outcome` has, too.
             let mapped = usize::try_from(words[3].cast_signed()).unwrap_or(0);
-            debug_assert!(mapped <= bytes - done, "no more than was asked for");
+            debug_assert!(mapped <= bytes - done, "no more than was requested");
             match outcome {
                 Ok(_) => return Ok((bytes, PageMapping::Mapped)),
                 // The page table changes, or a part was done.
@@ -261,8 +261,8 @@ impl StoreScanner {
         Ok(())
     }
 
-    /// Asks for the ranges of pages of a category. Returns how many there are, and the address up
-    /// to which the kernel has looked.
+    /// Requests the ranges of pages of a category. Returns how many there are, and the address up
+    /// to which the kernel has scanned.
     fn request<const RANGES: usize>(
         &self,
         (start, end): (u64, u64),

@@ -1,8 +1,8 @@
 //! Output that never blocks its caller: a thread writes the queued bytes, in order.
 //!
-//! An inherited stream belongs to other processes too, so it cannot be made non-blocking. That a
-//! pipe or a terminal is ready says nothing about how much of a write it takes, and changes when
-//! another process writes there too. So a thread may block, and its callers do not.
+//! An inherited stream belongs to other processes too, so it cannot be made non-blocking. Readiness
+//! of a pipe or a terminal does not imply how much of a write it takes, and changes when another
+//! process writes there too. So a thread may block, and its callers do not.
 //!
 //! Contract: [`Writer::write`] queues without a limit. Its callers check [`Writer::pending`], and
 //! stop taking in data to write when it grows. The alarm rings when little is left, when nothing is
@@ -103,7 +103,7 @@ impl Writer {
         self.shared.state().failures.get(target).copied().flatten()
     }
 
-    /// Drops the queue. A write that the kernel blocks goes on, and counts no more.
+    /// Drops the queue. A write that the kernel blocks continues, and is not counted any more.
     pub fn discard(&self) {
         let mut state = self.shared.state();
         state.queue.clear();
@@ -201,7 +201,7 @@ impl Shared {
     }
 
     /// Accounts for `gone` bytes that are written, or will never be. Returns false when the rest of
-    /// the chunk is not wanted.
+    /// the chunk is to be dropped.
     fn account(&self, before: u32, target: usize, gone: usize, failed: Option<Errno>) -> bool {
         let mut state = self.state();
         if let Some(why) = failed {

@@ -2,8 +2,8 @@
 //! interface's receive queue before its protocols see them, and puts into memory of ours.
 //!
 //! In two halves. A privileged process opens ([`open`]): memory for frames, a socket bound to queue
-//! 0 of an interface, and the program, which goes with its [`Attached`] descriptor. The driver maps
-//! ([`Rings::over`]); the descriptors are all it needs.
+//! 0 of an interface, and the program, which is detached with its [`Attached`] descriptor. The
+//! driver maps ([`Rings::over`]); the descriptors are all it needs.
 //!
 //! The kernel gives a queue to one socket, and frames that are not IP all arrive by queue 0. So an
 //! interface serves one socket; frames for others pass on to the kernel.
@@ -210,7 +210,7 @@ impl Rings {
         if bytes == 0 {
             return;
         }
-        // SAFETY: `waiting` has made sure that a frame of any length lies inside the memory, and
+        // SAFETY: `waiting` has made sure that a frame of any length is inside the memory, and
         // `from + bytes` is inside the frame. Others may write there: only copied, never referred
         // to.
         unsafe {
@@ -282,7 +282,7 @@ impl Rings {
     }
 }
 
-/// Tells the kernel that there is something to send. Frames that it does not take now it takes the
+/// Notifies the kernel that there are frames to send. Frames that it does not take now it takes the
 /// next time.
 #[inline]
 fn kick(socket: BorrowedFd<'_>) {

@@ -21,7 +21,7 @@ fn shell(script: &str) -> (BoundChild, String) {
     (bound_child, line.trim().to_owned())
 }
 
-/// Waits until a process is gone, or waits itself to be reaped by a parent.
+/// Waits until a process has ended, or is a zombie.
 fn await_end(process: &Process) {
     let give_up_ns = clock::now_ns() + TIME_LIMIT_NS;
     let runs = || {
@@ -65,7 +65,7 @@ fn one_that_is_deaf_or_stopped_is_ended_too() {
 #[test]
 fn signals_that_are_blocked_here_reach_it() {
     let signals = signal::Signals::block(&[signal::TERMINATE]).unwrap();
-    // Prints if it was asked to end, which a killed one cannot.
+    // Prints if it gets SIGTERM, which a killed one cannot.
     let (mut bound_child, _) = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
     clump_os::process::signal(bound_child.child().id(), signal::TERMINATE).unwrap();
     let ended = bound_child.wait_while(|| true).unwrap();

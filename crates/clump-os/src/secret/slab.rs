@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of a place, in bytes.
 pub(super) const LINE: usize = 64;
-const _: () = assert!(PAGE / LINE <= u64::BITS as usize, "a word tells which places are taken");
+const _: () = assert!(PAGE / LINE <= u64::BITS as usize, "a word marks the taken places");
 
 /// The pages of all secrets of this process.
 static PAGES: Mutex<Pages> = Mutex::new(Pages { taken: BTreeMap::new(), open: BTreeSet::new() });

@@ -18,7 +18,7 @@ impl Name {
     /// An empty name for the kernel to fill.
     pub(super) const EMPTY: Self = Self { bytes: [0; NAME_BYTES] };
 
-    /// Returns the name of an address, and how many bytes of it the kernel wants.
+    /// Returns the name of an address, and its length for the kernel.
     #[inline]
     pub(super) fn new(address: &SocketAddr) -> (Self, libc::socklen_t) {
         let mut name = Self::EMPTY;

@@ -24,15 +24,15 @@ pub struct Arrived {
     pub bytes: usize,
     /// Address of the sender.
     pub from: SocketAddr,
-    /// Traffic class, whose low two bits are the ECN mark; 0 where it was not asked for.
+    /// Traffic class, whose low two bits are the ECN mark; 0 where it was not requested.
     pub class: u8,
     /// Bytes of each datagram in the buffer but the last, where there are several.
     pub segment: Option<usize>,
-    /// Time of arrival in nanoseconds of the real-time clock, where asked for.
+    /// Time of arrival in nanoseconds of the real-time clock, where requested.
     pub arrived_ns: Option<u64>,
 }
 
-/// Takes the next datagram. Only for sockets with GRO off: it could not tell the boundaries of a
+/// Takes the next datagram. Only for sockets with GRO off: it does not report the boundaries of a
 /// run of datagrams.
 ///
 /// # Errors
@@ -176,7 +176,7 @@ unsafe fn arrived(header: &libc::msghdr, name: &Name, bytes: usize) -> Arrived {
     let mut arrived =
         Arrived { bytes, from: name.address(), class: 0, segment: None, arrived_ns: None };
     // SAFETY: the caller's promise; the CMSG macros stay within msg_controllen, and each value is
-    // read only where cmsg_len says that it is there.
+    // read only where cmsg_len covers it.
     unsafe {
         let mut part = libc::CMSG_FIRSTHDR(header);
         while let Some(this) = part.as_ref() {

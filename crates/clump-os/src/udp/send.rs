@@ -31,7 +31,7 @@ pub fn send(socket: BorrowedFd<'_>, to: Option<&SocketAddr>, bytes: &[u8]) -> Re
     if result >= 0 { Ok(()) } else { Err(errno()) }
 }
 
-/// Sends one datagram whose parts lie apart.
+/// Sends one datagram whose parts are at separate addresses.
 ///
 /// # Errors
 /// The kernel refuses the datagram, or has no room for it.
@@ -74,8 +74,8 @@ struct Message {
 
 /// Largest part, in bytes, that is copied together with its neighbours: each part that the kernel
 /// is given costs it about 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each:
-/// 14.5 us with all parts given, 13.2 copied; in one contiguous part 8.2. Therefore parts that lie
-/// back to back are given as one.
+/// 14.5 us with all parts given, 13.2 copied; in one contiguous part 8.2. Therefore contiguous
+/// parts are given as one.
 const SMALL_PART: usize = 2048;
 
 /// Room for copied parts: two of the longest messages. When it is used up, the kernel is given
@@ -85,7 +85,7 @@ const SCRATCH_BYTES: usize = 1 << 17;
 /// Arrays for sending several messages in one system call, reused.
 pub struct Outbox {
     parts: Vec<libc::iovec>,
-    /// Index of those of `parts` that lie in `scratch`, and their offset; their pointers are filled
+    /// Index of those of `parts` that are in `scratch`, and their offset; their pointers are filled
     /// in at the end.
     copied: Vec<(usize, usize)>,
     scratch: Box<[u8; SCRATCH_BYTES]>,
@@ -268,8 +268,8 @@ impl<'a> Post<'_, 'a> {
     }
 }
 
-/// Returns the beginning and the total length of `datagrams`, if their parts lie back to back in
-/// memory and are long enough for that to matter.
+/// Returns the beginning and the total length of `datagrams`, if their parts are contiguous in
+/// memory and long enough for that to matter.
 #[inline]
 pub(super) fn in_one_piece<'a, const N: usize>(
     datagrams: impl Iterator<Item = [&'a [u8]; N]>,
@@ -292,7 +292,7 @@ pub(super) fn in_one_piece<'a, const N: usize>(
     (bytes > SMALL_PART).then_some((start, bytes))
 }
 
-/// Returns one `UDP_SEGMENT` control message, laid out as `cmsghdr` wants it.
+/// Returns one `UDP_SEGMENT` control message, laid out as `cmsghdr`.
 fn segment_control(segment: u16) -> Control {
     let mut control: Control = [0; 3];
     // SAFETY: the assertions beside `Control` say that header and value fit and are aligned.

@@ -156,7 +156,7 @@ fn a_run_that_lies_back_to_back_is_shown_at_once_and_cut() {
     }
     assert_eq!(receive(b.as_fd(), &mut into).unwrap_err(), Errno::AGAIN);
     let apart = memory.chunks(1468).step_by(2);
-    assert!(zero_copy_pipe.send(socket.as_fd(), apart).is_none(), "they do not lie back to back");
+    assert!(zero_copy_pipe.send(socket.as_fd(), apart).is_none(), "they are not contiguous");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Zero-copy send: the kernel reads the pages that a datagram lies in (vmsplice(2), splice(2)).
+//! Zero-copy send: the kernel reads the pages of a datagram (vmsplice(2), splice(2)).
 
 use super::errno;
 use super::send::in_one_piece;
@@ -50,11 +50,11 @@ impl ZeroCopyPipe {
         Ok(Self { entrance, exit })
     }
 
-    /// Sends one datagram, or a run of them that lie back to back and that the socket is told to
-    /// cut ([`set_segment`](super::set_segment)), by a connected socket; returns `None` if they do
-    /// not lie so. While they may be in flight the kernel reads them where they lie: changing them
-    /// changes what arrives. Memory that is freed before that has certainly ended goes through
-    /// [`withdraw`] first; otherwise its next contents may be sent.
+    /// Sends one datagram, or a contiguous run of them that the socket is set to cut
+    /// ([`set_segment`](super::set_segment)), by a connected socket; returns `None` if they are not
+    /// contiguous. While they may be in flight the kernel reads them in place: changing them
+    /// changes what arrives. Before memory is freed that may still be in flight, call [`withdraw`];
+    /// otherwise its next contents may be sent.
     ///
     /// # Errors
     /// Nothing was sent. The pipe is not usable any more: drop it.
@@ -95,7 +95,7 @@ impl ZeroCopyPipe {
                 libc::splice(exit, ptr::null_mut(), socket, ptr::null_mut(), left, flags)
             };
             match usize::try_from(sent) {
-                // A signal came between two parts of the datagram; the next call goes on with it.
+                // A signal came between two parts of the datagram; the next call continues with it.
                 Ok(sent) if sent > 0 => left = left.saturating_sub(sent),
                 Ok(_) => return Err(Errno::PIPE),
                 Err(_) if errno() == Errno::INTR => {}
@@ -106,30 +106,30 @@ impl ZeroCopyPipe {
     }
 }
 
-/// Replaces the pages that lie wholly inside of `memory`, which the kernel may still read for a
-/// zero-copy send: it keeps the old pages with their contents as long as it needs them, and here
-/// there are fresh pages of zeroes. Returns true if that was possible.
+/// Replaces the pages wholly inside of `memory`, which the kernel may still read for a zero-copy
+/// send: it keeps the old pages with their contents as long as it needs them, and here there are
+/// fresh pages of zeroes. Returns true if that was possible.
 pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
     let skipped = memory.as_ptr().addr().wrapping_neg() % MIN_PAGE;
     let Some(pages) = memory.get_mut(skipped..).filter(|pages| pages.len() >= MIN_PAGE) else {
         return true;
     };
     let bytes = pages.len() / MIN_PAGE * MIN_PAGE;
-    // SAFETY: these pages lie inside of memory that is borrowed exclusively, and which may hold any
+    // SAFETY: these pages are inside of memory that is borrowed exclusively, and which may hold any
     // bytes.
     unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
-/// Replaces the pages that lie wholly inside of `memory` by pages of zeroes, which take no memory
-/// until they are used. Returns true if that was possible.
+/// Replaces the pages wholly inside of `memory` by pages of zeroes, which take no memory until they
+/// are used. Returns true if that was possible.
 pub fn give_back(memory: &mut [u8]) -> bool {
     // SAFETY: the layouts are equal, and all bytes stay initialized: they keep their values, or
     // become zeroes.
     withdraw(unsafe { &mut *(ptr::from_mut(memory) as *mut [MaybeUninit<u8>]) })
 }
 
-/// Returns true if this lies in so few pages that the kernel passes it on at once. Otherwise it
-/// would compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where its
+/// Returns true if this is in so few pages that the kernel passes it on at once. Otherwise it would
+/// compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where its
 /// fragments begin at odd addresses.
 #[inline]
 fn takes(start: *const u8, bytes: usize) -> bool {

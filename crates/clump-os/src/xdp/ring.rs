@@ -24,7 +24,7 @@ pub(super) struct XdpRing {
 }
 
 impl XdpRing {
-    /// Maps a ring whose parts lie at the kernel's offsets; returns `None` when they are
+    /// Maps a ring whose parts are at the kernel's offsets; returns `None` when they are
     /// impossible.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
