@@ -1,7 +1,7 @@
 //! One short message out and in, on one node and between two nodes, for `cargo xtask walk`.
 //!
-//! Each step of the message is a function of its own, called once after some messages have gone the
-//! same way. Prints the name of each.
+//! Each step of the message is a function of its own, called once after some messages have taken
+//! the same path. Prints the name of each.
 
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, Tag};
 use clump_os::clock;

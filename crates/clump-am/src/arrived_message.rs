@@ -75,7 +75,7 @@ impl<'a> ArrivedMessage<'a> {
         Ok(Self { from, request, remote: true, kind, handler, words, payload })
     }
 
-    /// Returns the error that says what this message shows of its sender.
+    /// Returns the error for a sender that wrote a corrupt message.
     #[cold]
     pub(crate) fn corrupt(&self) -> Error {
         match self.remote {
@@ -121,7 +121,7 @@ impl<'a> ArrivedMessage<'a> {
         counters.bump(Counter::HandlerRuns);
     }
 
-    /// Returns the words with which it goes back to its sender.
+    /// Returns the words with which it is returned to its sender.
     pub(crate) fn returned_words<'b>(
         &self,
         reason: Reason,

@@ -26,8 +26,8 @@ pub enum SendAttempt {
 }
 
 impl Core {
-    /// Sends once, or says that there is no room. `progress`: the fragments of a long message that
-    /// earlier attempts have packed for another node.
+    /// Sends once, or reports that there is no room. `progress`: the fragments of a long message
+    /// that earlier attempts have packed for another node.
     ///
     /// # Errors
     /// The table has no such destination; the payload is too long; the target's segment cannot be
@@ -88,7 +88,7 @@ impl Core {
                 handler_context.send_to_other_node(way, message, progress)?
             }
             _ => {
-                // The memory that a forked child sees says that all peers are gone.
+                // In a forked child's memory all peers are marked as gone.
                 context.check_process()?;
                 SendResult::Refused(peer.reason_for_refusal(context))
             }
@@ -208,7 +208,7 @@ impl HandlerContext {
         let Some(stamped) = self.delay_request(message, (remote, to_interface)) else {
             return Ok(SendResult::Full);
         };
-        // Interfaces know no stamps; what is added to the latency is added to their answers.
+        // Interfaces do not handle stamps; the added latency is added to their answers.
         let sent_ns = stamped.sent_ns;
         let stamped = stamped.message(message);
         let sent = send(if to_interface { message } else { &stamped })?;

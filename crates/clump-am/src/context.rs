@@ -120,7 +120,7 @@ impl RankContext {
     }
 
     /// Closes the network, if there is one: returns once everything sent has arrived and all peers
-    /// know. All endpoints should be closed.
+    /// are notified. All endpoints should be closed.
     pub fn close_network(&self) {
         if let Some(network) = &self.network {
             // The agent reads this: a rank that leaves waits for nothing else.
@@ -171,7 +171,7 @@ impl RankContext {
     }
 
     /// Notes an event of this thread, if the rank is traced. `of`: the other rank, details, a
-    /// value; [`clump_trace::TraceEvent`] says what they mean.
+    /// value; [`clump_trace::TraceEvent`] defines them.
     #[inline]
     pub fn note(&self, kind: EventKind, of: (u32, u8, u32)) {
         if let Some(trace) = &self.trace {
@@ -207,7 +207,7 @@ impl RankContext {
     }
 
     /// Checks that this process is no forked child: a child's sockets and mappings are its parent's
-    /// or gone.
+    /// or unmapped.
     ///
     /// # Errors
     /// The process is a child by `fork`.
@@ -216,21 +216,20 @@ impl RankContext {
         if clump_os::forked::is_child() { Err(ErrorKind::Forked.into()) } else { Ok(()) }
     }
 
-    /// Notes a failure of an endpoint that is closed, and that the program never asked for. The
-    /// first is kept for the end of the rank.
+    /// Records a failure of a closed endpoint that the program never read. The first is kept for
+    /// the end of the rank.
     #[cold]
     pub(crate) fn note_unreported(&self, error: Error) {
         debug_assert!(!clump_os::forked::is_child(), "the endpoint is this process's");
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Takes the first failure that the program has not asked for, of the endpoints that are
-    /// closed.
+    /// Takes the first failure of closed endpoints that the program has not read.
     pub fn take_unreported(&self) -> Option<Error> {
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Checks that the job goes on and that this process is no forked child.
+    /// Checks that the job continues and that this process is no forked child.
     ///
     /// # Errors
     /// A rank died and survivors do not go on; the process is a child by `fork`.

@@ -1,4 +1,4 @@
-//! The state of an endpoint: what it sends with and what it receives with.
+//! The state of an endpoint: its sending and its receiving part.
 
 use crate::context::RankContext;
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub struct Core {
     pub(crate) on_returned: Option<OnReturned>,
     pub(crate) translation: TranslationTable,
     /// Reply paths of senders without a lane.
-    pub(crate) links: HashMap<Name, ReplyQueue>,
+    pub(crate) reply_queues: HashMap<Name, ReplyQueue>,
     /// State of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
@@ -70,7 +70,7 @@ impl Core {
             emulation: None,
         };
         debug_assert!(handler_context.name.rank() == context.rank(), "another rank's endpoint");
-        debug_assert!(handler_context.name.generation() != 0, "nobody could map it");
+        debug_assert!(handler_context.name.generation() != 0, "no sender could map it");
         let name = inbox.name();
         let mut core = Self {
             inbox,
@@ -78,7 +78,7 @@ impl Core {
             handler_context,
             on_returned: None,
             translation: TranslationTable::default(),
-            links: HashMap::new(),
+            reply_queues: HashMap::new(),
             remote,
             schedule: PollSchedule::default(),
             send_sampler: SendSampler::new(name.to_bits() ^ clock::cycles()),
@@ -183,8 +183,8 @@ impl Core {
         self.publish_traffic();
         // Before the endpoint is closed: a lane of a closed sender may get another owner at once.
         self.translation.close();
-        for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
-            link.path.abandon();
+        for queue in self.inbox.lanes().filter_map(|lane| lane.reply_queue.as_ref()) {
+            queue.path.abandon();
         }
         self.inbox.close();
         self.close_remotely();

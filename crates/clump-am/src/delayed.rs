@@ -28,14 +28,18 @@ impl Core {
     /// messages or ends that.
     #[cold]
     pub(crate) fn refresh_knobs(&mut self) {
-        let Self { handler_context, translation, inbox, links, .. } = self;
+        let Self { handler_context, translation, inbox, reply_queues, .. } = self;
         if !handler_context.refresh_knobs() {
             return;
         }
         let on = handler_context.emulates();
         translation.divert(on);
-        for link in inbox.lanes().filter_map(|lane| lane.link.as_mut()).chain(links.values_mut()) {
-            link.path.divert(on);
+        for queue in inbox
+            .lanes()
+            .filter_map(|lane| lane.reply_queue.as_mut())
+            .chain(reply_queues.values_mut())
+        {
+            queue.path.divert(on);
         }
         debug_assert_eq!(handler_context.emulates(), on, "it is what it was");
         debug_assert!(handler_context.emulation.is_some(), "its state was read");
@@ -118,18 +122,18 @@ impl Core {
     }
 
     fn handle_delayed_local(&mut self, message: LocalMessage) -> Result<Option<Delayed>> {
-        let Self { inbox, table, handler_context, on_returned, links, .. } = self;
+        let Self { inbox, table, handler_context, on_returned, reply_queues, .. } = self;
         debug_assert!(message.handler != 0, "its stamp named a handler");
         debug_assert!(message.kind != MessageKind::Returned, "it is never hidden");
         if message.request && inbox.is_holding() {
             return Ok(Some(Delayed::Local(message)));
         }
-        let link = if message.request {
-            Some(link_of(&message, inbox, links, handler_context)?)
+        let queue = if message.request {
+            Some(reply_queue_of(&message, inbox, reply_queues, handler_context)?)
         } else {
             None
         };
-        if link.as_ref().is_some_and(|link| link.is_stuck()) {
+        if queue.as_ref().is_some_and(|queue| queue.is_stuck()) {
             return Ok(Some(Delayed::Local(message)));
         }
         let message = Delayed::Local(message);
@@ -138,7 +142,7 @@ impl Core {
         }
         let Delayed::Local(message) = message else { return Ok(None) };
         let mut parts = Handling { table, handler_context, on_returned };
-        let done = parts.handle(&message.arrived(), ReplyTo::to(link))?;
+        let done = parts.handle(&message.arrived(), ReplyTo::to(queue))?;
         Ok(if done { None } else { Some(Delayed::Local(message)) })
     }
 
@@ -160,7 +164,7 @@ impl Core {
         if !arrival.reply || (from.rank() as usize) < ranks {
             return None;
         }
-        debug_assert!(arrival.handler != 0, "interfaces know no stamps");
+        debug_assert!(arrival.handler != 0, "interfaces do not handle stamps");
         emulation.hide_answer(arrival.to_owned());
         self.handler_context.note_delayed();
         Some(true)
@@ -212,7 +216,7 @@ impl Core {
                     }
                 }
             }
-            self.flush_links();
+            self.flush_reply_queues();
         }
         if let Some(remote_state) = &mut self.remote {
             remote_state.later.extend(remote);
@@ -224,21 +228,24 @@ impl Core {
 
     /// Returns a message to its sender; false if there is no room for that now.
     fn return_local(&mut self, message: &LocalMessage) -> bool {
-        let Self { inbox, handler_context, links, .. } = self;
-        let Ok(link) = link_of(message, inbox, links, handler_context) else { return true };
-        debug_assert_eq!(link.path.to(), message.from, "it goes back to its sender");
-        let back = ReplyTo::to(Some(link));
-        // An error says that the requester's memory is gone: nobody waits for the message.
+        let Self { inbox, handler_context, reply_queues, .. } = self;
+        let Ok(queue) = reply_queue_of(message, inbox, reply_queues, handler_context) else {
+            return true;
+        };
+        debug_assert_eq!(queue.path.to(), message.from, "it is returned to its sender");
+        let back = ReplyTo::to(Some(queue));
+        // An error means that the requester's memory is unmapped: no endpoint waits for the
+        // message.
         let reason = if message.request { Reason::EndpointGone } else { Reason::ReplyRejected };
         back.give_back(handler_context, &message.arrived(), reason).unwrap_or(true)
     }
 }
 
 /// Returns the reply path of a request's sender.
-fn link_of<'a>(
+fn reply_queue_of<'a>(
     message: &LocalMessage,
     inbox: &'a mut clump_shm::inbox::Inbox<ReplyQueue>,
-    links: &'a mut std::collections::HashMap<Name, ReplyQueue>,
+    reply_queues: &'a mut std::collections::HashMap<Name, ReplyQueue>,
     handler_context: &HandlerContext,
 ) -> Result<&'a mut ReplyQueue> {
     use std::collections::hash_map::Entry;
@@ -247,23 +254,24 @@ fn link_of<'a>(
         lane.from == message.from && lane.reply_lane.is_some() && Some(lane.index) == message.lane
     });
     if let Some(lane) = by_lane {
-        if lane.link.is_none() {
-            lane.link = Some(open_link(handler_context, message.from, lane.reply_lane)?);
+        if lane.reply_queue.is_none() {
+            lane.reply_queue =
+                Some(open_reply_queue(handler_context, message.from, lane.reply_lane)?);
         }
-        if let Some(link) = &mut lane.link {
-            return Ok(link);
+        if let Some(queue) = &mut lane.reply_queue {
+            return Ok(queue);
         }
     }
     // Its sender has retired the lane since, or never had one.
-    Ok(match links.entry(message.from) {
+    Ok(match reply_queues.entry(message.from) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => new.insert(open_link(handler_context, message.from, None)?),
+        Entry::Vacant(new) => new.insert(open_reply_queue(handler_context, message.from, None)?),
     })
 }
 
 /// Opens the reply path to a sender of requests.
 #[cold]
-pub(crate) fn open_link(
+pub(crate) fn open_reply_queue(
     handler_context: &HandlerContext,
     to: Name,
     lane: Option<usize>,
@@ -296,7 +304,10 @@ impl LocalMessage {
         let Self { from, request, kind, handler, words, payload, .. } = self;
         let (from, request, kind, handler) = (*from, *request, *kind, *handler);
         debug_assert!(handler != 0, "its stamp named a handler");
-        debug_assert!(kind != MessageKind::Long || payload.is_empty(), "a deposit lies elsewhere");
+        debug_assert!(
+            kind != MessageKind::Long || payload.is_empty(),
+            "a deposit is in the segment"
+        );
         let payload = Payload::own(payload);
         ArrivedMessage { from, request, remote: false, kind, handler, words, payload }
     }
@@ -338,7 +349,7 @@ impl HandlerContext {
         lane: Option<usize>,
     ) -> Option<bool> {
         let (stamp, words) = split_stamp(message.kind, message.words)?;
-        debug_assert!(!message.remote, "it lies in a slot of this node");
+        debug_assert!(!message.remote, "it is in a slot of this node");
         debug_assert!(stamp.handler != 0, "the handler is in the stamp");
         let local = LocalMessage::of(message, words, stamp.handler, lane);
         let hidden = self.emulation().hide((message.from, true), stamp, Delayed::Local(local));

@@ -2,7 +2,7 @@
 
 use crate::arrived_message::ArrivedMessage;
 use crate::core::Core;
-use crate::delayed::open_link;
+use crate::delayed::open_reply_queue;
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::handler_failure::HandlerFailure;
@@ -47,8 +47,8 @@ impl Core {
     pub(crate) fn take(&mut self, at: usize) -> Result<usize> {
         let Self { inbox, table, handler_context, .. } = self;
         let lane = &mut inbox.hot[at];
-        let ready = match &lane.link {
-            Some(link) => !link.is_stuck(),
+        let ready = match &lane.reply_queue {
+            Some(queue) => !queue.is_stuck(),
             None => lane.reply_lane.is_none(),
         };
         if ready
@@ -58,8 +58,12 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            debug_assert_eq!(lane.link.is_some(), lane.reply_lane.is_some(), "requests have one");
-            let back = ReplyTo::to(lane.link.as_mut());
+            debug_assert_eq!(
+                lane.reply_queue.is_some(),
+                lane.reply_lane.is_some(),
+                "requests have one"
+            );
+            let back = ReplyTo::to(lane.reply_queue.as_mut());
             if let Some(failure) = handler.run_short(lane.from, back, handler_context, words) {
                 return end_failed(lane, handler_context, header, words, *failure).map(usize::from);
             }
@@ -81,17 +85,18 @@ impl Core {
         let lane = &mut inbox.hot[at];
         debug_assert!(lane.receiver.has_message(), "drained for nothing");
         let request = lane.reply_lane.is_some();
-        if request && lane.link.is_none() {
-            lane.link = Some(open_link(handler_context, lane.from, lane.reply_lane)?);
+        if request && lane.reply_queue.is_none() {
+            lane.reply_queue = Some(open_reply_queue(handler_context, lane.from, lane.reply_lane)?);
         }
-        debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
+        debug_assert_eq!(request, lane.reply_queue.is_some(), "requests alone have a path back");
         debug_assert!(
-            lane.link.as_ref().is_none_or(|link| link.path.to() == lane.from),
+            lane.reply_queue.as_ref().is_none_or(|queue| queue.path.to() == lane.from),
             "a reply would go to another endpoint than the requester"
         );
         let mut handled = 0;
         for _ in 0..LANE_BUDGET {
-            if !lane.receiver.has_message() || lane.link.as_ref().is_some_and(ReplyQueue::is_stuck)
+            if !lane.receiver.has_message()
+                || lane.reply_queue.as_ref().is_some_and(ReplyQueue::is_stuck)
             {
                 break;
             }
@@ -124,7 +129,7 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            let back = ReplyTo::to(lane.link.as_mut());
+            let back = ReplyTo::to(lane.reply_queue.as_mut());
             let failure = handler.run_short(lane.from, back, handler_context, words);
             if let Some(failure) = failure {
                 if !end_failed(lane, handler_context, header, words, *failure)? {
@@ -161,8 +166,10 @@ impl Core {
 
     /// Handles one message of a shared queue; `None` if nothing can be handled now.
     fn take_queued(&mut self, request: bool) -> Result<Option<usize>> {
-        let Self { inbox, table, handler_context, on_returned, remote, links, schedule, .. } = self;
-        if request && handler_context.backlog.stuck_links > 0 {
+        let Self {
+            inbox, table, handler_context, on_returned, remote, reply_queues, schedule, ..
+        } = self;
+        if request && handler_context.backlog.stuck_queues > 0 {
             return Ok(None);
         }
         let mut words: SlotWords = [0; MAX_WORDS];
@@ -183,14 +190,16 @@ impl Core {
         };
         let from = Name::from_bits(taken.source);
         debug_assert!(taken.header.words() <= MAX_WORDS, "`take` refuses more than a slot holds");
-        let link = match (request, links.entry(from)) {
+        let reply_queue = match (request, reply_queues.entry(from)) {
             (false, _) => None,
             (true, Entry::Occupied(known)) => Some(known.into_mut()),
-            (true, Entry::Vacant(new)) => Some(new.insert(open_link(handler_context, from, None)?)),
+            (true, Entry::Vacant(new)) => {
+                Some(new.insert(open_reply_queue(handler_context, from, None)?))
+            }
         };
         let mut parts = Handling { table, handler_context, on_returned };
         let message = (from, taken.header, &words, taken.payload);
-        let fate = handle_slot(&mut parts, remote, message, (request, None), link);
+        let fate = handle_slot(&mut parts, remote, message, (request, None), reply_queue);
         if matches!(fate, Ok(SlotFate::Stays)) {
             return Ok(None);
         }
@@ -217,8 +226,9 @@ fn take_from_slots(
     };
     let message = (lane.from, header, &words, lane.receiver.payload(header));
     let request = lane.reply_lane.is_some();
-    debug_assert_eq!(request, lane.link.is_some(), "requests alone have a path back");
-    let fate = handle_slot(parts, remote, message, (request, Some(lane.index)), lane.link.as_mut());
+    debug_assert_eq!(request, lane.reply_queue.is_some(), "requests alone have a path back");
+    let fate =
+        handle_slot(parts, remote, message, (request, Some(lane.index)), lane.reply_queue.as_mut());
     if !matches!(fate, Ok(SlotFate::Stays)) {
         lane.receiver.advance(header);
     }
@@ -232,9 +242,9 @@ fn handle_slot(
     remote: &mut Option<Box<Remote>>,
     (from, header, words, payload): (Name, Header, &SlotWords, SharedBytes),
     (request, lane): (bool, Option<usize>),
-    mut link: Option<&mut ReplyQueue>,
+    mut queue: Option<&mut ReplyQueue>,
 ) -> Result<SlotFate> {
-    debug_assert!(request == link.is_some(), "requests have a path back, replies have none");
+    debug_assert!(request == queue.is_some(), "requests have a path back, replies have none");
     if header.kind() == SlotKind::Forwarded {
         let Some(remote) = remote.as_mut() else {
             return Err(ErrorKind::Corrupt(from).into());
@@ -245,7 +255,7 @@ fn handle_slot(
     let message = ArrivedMessage::of_slot(from, request, header, words, payload)?;
     if message.handler == 0 {
         // Requests have a path back that is not stuck; so it can be handled now.
-        let back = ReplyTo::to(link.as_deref_mut());
+        let back = ReplyTo::to(queue.as_deref_mut());
         if let Some(done) = parts.handle_traced(&message, back) {
             return Ok(if done? { SlotFate::Done } else { SlotFate::Stays });
         }
@@ -255,7 +265,7 @@ fn handle_slot(
     {
         return Ok(if hidden { SlotFate::Hidden } else { SlotFate::Stays });
     }
-    let done = parts.handle(&message, ReplyTo::to(link))?;
+    let done = parts.handle(&message, ReplyTo::to(queue))?;
     Ok(if done { SlotFate::Done } else { SlotFate::Stays })
 }
 
@@ -272,7 +282,7 @@ fn end_failed(
     let request = lane.reply_lane.is_some();
     debug_assert_eq!(header.kind(), SlotKind::Short, "words of one slot");
     let message = ArrivedMessage::short(lane.from, request, header, words);
-    let back = ReplyTo::to(lane.link.as_mut());
+    let back = ReplyTo::to(lane.reply_queue.as_mut());
     let resolved = back.resolve(handler_context, &message, failure);
     if !matches!(resolved, Ok(false)) {
         lane.receiver.advance_short();
@@ -282,7 +292,7 @@ fn end_failed(
 }
 
 /// Ends a short message of one slot for which there is no handler: one that was delayed on purpose
-/// is hidden until it is due, any other goes back to its sender.
+/// is hidden until it is due, any other is returned to its sender.
 #[cold]
 #[inline(never)]
 fn end_without_handler(

@@ -1,9 +1,9 @@
 //! A slower network on purpose: what an endpoint adds to its messages while the laboratory's knobs
 //! are turned (docs/adr/0038).
 //!
-//! A message that is delayed goes to handler 0, which no message but a returned one does otherwise,
-//! and carries a [`Stamp`] as its last word. So no way of messages needs to know of it, and a
-//! receiver looks for a stamp only where a message without a handler would be returned.
+//! A message that is delayed is sent to handler 0, otherwise used for returned messages alone, and
+//! carries a [`Stamp`] as its last word. So no transport depends on it, and a receiver checks for a
+//! stamp only where a message without a handler would be returned.
 
 use crate::message::{Handler, MessageKind, OutgoingMessage};
 use clump_loggp::FlightWindow;
@@ -178,7 +178,7 @@ impl Delayed {
     }
 }
 
-/// The knobs as an endpoint knows them, and the messages that it hides until they are due.
+/// An endpoint's copy of the knobs, and the messages that it hides until they are due.
 #[derive(Debug, Default)]
 pub(crate) struct Emulation {
     epoch: u64,
@@ -224,8 +224,8 @@ impl Emulation {
     }
 
     /// Keeps the rank busy for what sending `message` costs, and injects it. `None` if the
-    /// interface takes no more now. `to_interface`: it goes to a node's interface, which knows no
-    /// stamps; its latency is added to the answer.
+    /// interface takes no more now. `to_interface`: it is for a node's interface, which does not
+    /// handle stamps; its latency is added to the answer.
     pub(crate) fn send(
         &mut self,
         rank: EmulatedRank<'_>,
@@ -280,7 +280,7 @@ impl Emulation {
         stamped.unwrap_or_else(|| StampedWords::of(message, 0))
     }
 
-    /// Notes that the message is gone; else the next one is taken for the same, tried again.
+    /// Records that the message was injected; else the next one is taken for a retry of it.
     pub(crate) fn sent(&mut self) {
         self.reserved = None;
         debug_assert!(self.requests <= self.waiting.len(), "requests are some of all");

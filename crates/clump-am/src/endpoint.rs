@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use waits::{Drained, Event};
 
-/// An object that knows the rank it belongs to: the runtime object of a program.
+/// An object that belongs to a rank: the runtime object of a program.
 pub trait AsContext {
     /// Returns the rank's context.
     fn context(&self) -> &Arc<RankContext>;
@@ -134,7 +134,7 @@ impl<H: Ownership> Endpoint<H> {
         Ok(Tag(self.hold.core()?.handler_context.block.tag()))
     }
 
-    /// Changes the tag: a sender that knows only the old one is refused from now on.
+    /// Changes the tag: senders with the old one are refused from now on.
     ///
     /// # Errors
     /// Inside one of the endpoint's handlers.
@@ -196,8 +196,8 @@ impl<H: Ownership> Endpoint<H> {
     }
 
     /// Handles what has arrived; returns how many messages. Does not wait for any; a program that
-    /// does nothing but poll in vain yields to others that want its processor, for some 200 us at
-    /// most if nothing arrives.
+    /// only polls, and finds nothing, yields to other runnable threads, for some 200 us at most if
+    /// nothing arrives.
     ///
     /// # Errors
     /// A handler fails, or has failed in a call that sent something meanwhile; a message is
@@ -214,17 +214,17 @@ impl<H: Ownership> Endpoint<H> {
     #[cold]
     #[inline(never)]
     fn poll_on(&self, mut core: H::Guard<'_>, handled: usize) -> Result<usize> {
-        let (handled, vain) = core.end_poll(handled)?;
-        if !vain {
+        let (handled, idle) = core.end_poll(handled)?;
+        if !idle {
             return Ok(handled);
         }
-        debug_assert_eq!(handled, 0, "a poll that finds messages is not in vain");
+        debug_assert_eq!(handled, 0, "a poll that finds messages is not idle");
         let only_polled = core.has_only_polled();
         drop(core);
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
         let mut core = self.hold.core()?;
         core.schedule.begin_window(PollBackoff::window(self.context.spin_policy()));
-        debug_assert!(!core.schedule.is_vain_due(), "a window ended before its first poll");
+        debug_assert!(!core.schedule.is_idle_window_due(), "a window ended before its first poll");
         if !gave_way {
             return Ok(0);
         }
@@ -255,8 +255,8 @@ impl<H: Ownership> Endpoint<H> {
         block_on(&self.context, self.hold.cell(), &mut Condition(condition, None))
     }
 
-    /// Polls as [`Endpoint::poll_until`] does, for the answer of rank `peer` to a call: observers
-    /// of a wait that takes long are told of that rank.
+    /// Polls as [`Endpoint::poll_until`] does, for the answer of rank `peer` to a call: that rank
+    /// is reported to observers of a long wait.
     ///
     /// # Errors
     /// As for [`Endpoint::poll_until`].

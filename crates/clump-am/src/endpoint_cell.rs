@@ -2,8 +2,8 @@
 //!
 //! `Endpoint` stays with its thread for ever, and `SharedEndpoint` always takes a lock. Interfaces
 //! in which endpoints move between threads (the bundles of Active Messages II) keep theirs in
-//! cells. A cell lives as long as its owner likes, so a caller that uses one whose endpoint has
-//! gone gets an error.
+//! cells. A cell lives as long as its owner likes; a caller that uses one whose endpoint has left
+//! gets an error.
 
 use crate::attempt::SendAttempt;
 use crate::context::RankContext;
@@ -34,7 +34,7 @@ mod polled;
 /// Senders that an endpoint admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Senders that know this tag.
+    /// Senders with this tag.
     Tag(Tag),
     /// All senders, whatever tag they give.
     Everyone,
@@ -449,7 +449,7 @@ impl EndpointCell {
     }
 }
 
-/// Returns a tag that no sender can know.
+/// Returns a random tag that no sender has.
 fn nobodys_tag() -> Result<Tag> {
     let random = clump_os::process::random();
     random.map(Tag).map_err(|error| clump_shm::Error::from(error).into())

@@ -96,10 +96,12 @@ pub enum ErrorKind {
         "this rank has registered {0} regions, segments of endpoints among them, and no rank has more"
     )]
     TooManyRegions(usize),
-    /// A region cannot become as long as was asked.
-    #[error("{asked} bytes were asked of a region with address space for {reserved}; reserve more")]
+    /// A region cannot grow to the requested length.
+    #[error(
+        "a region with address space for {reserved} bytes cannot grow to {asked}; reserve more"
+    )]
     CannotGrow {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         asked: u64,
         /// Bytes that it may grow to.
         reserved: u64,
@@ -110,7 +112,7 @@ pub enum ErrorKind {
     /// A region of another rank was given.
     #[error("a region of rank {0} was given; an endpoint takes deposits in its own rank's memory")]
     ForeignRegion(u32),
-    /// A segment without bytes was asked for.
+    /// A segment without bytes was requested.
     #[error("a segment of no bytes takes no deposits; export at least one")]
     EmptySegment,
     /// A collective was given a root that the team does not have.
@@ -166,7 +168,7 @@ pub enum ErrorKind {
         "a medium message carries at most {most} bytes, not {given}; use request_long or split it"
     )]
     PayloadTooLong {
-        /// Bytes asked for.
+        /// Requested bytes.
         given: usize,
         /// The limit on this node.
         most: usize,
@@ -174,7 +176,7 @@ pub enum ErrorKind {
     /// More than a deposit or a collective moves at one time.
     #[error("{given} bytes are more than can be moved at one time, which is {most}; split them")]
     TooMuch {
-        /// Bytes asked for.
+        /// Requested bytes.
         given: u64,
         /// The limit.
         most: u64,

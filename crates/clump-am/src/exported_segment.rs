@@ -92,7 +92,7 @@ impl ExportedSegment {
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
         let segment = Segment::exported(context.node(), region.name())?;
         let Some(segment) = segment else {
-            // The table of exports lies in memory that others can write.
+            // The table of exports is in memory that others can write.
             return Err(ErrorKind::EmptySegment.into());
         };
         let known = self.get().map_or(0, Segment::len);

@@ -37,9 +37,12 @@ impl Core {
     #[cold]
     pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
         let handled = handled + self.poll_rare(Caller::Program)?;
-        debug_assert!(!self.schedule.is_vain_due(), "the window ends with every poll from now on");
+        debug_assert!(
+            !self.schedule.is_idle_window_due(),
+            "the window ends with every poll from now on"
+        );
         self.schedule.note_handled(handled);
-        Ok((handled, handled == 0 && self.schedule.vain.take_due()))
+        Ok((handled, handled == 0 && self.schedule.idle_window.take_due()))
     }
 
     /// Returns a number that grows with all that the program does with this endpoint besides idle
@@ -56,7 +59,7 @@ impl Core {
     /// Returns true if the program only polled during the window of idle polls that has just ended.
     pub(crate) fn has_only_polled(&mut self) -> bool {
         let (poll, activity) = (self.schedule.polls, self.activity());
-        self.schedule.vain.has_only_polled(poll, activity)
+        self.schedule.idle_window.has_only_polled(poll, activity)
     }
 }
 
@@ -85,9 +88,9 @@ impl WaitFor for Arrival {
 }
 
 /// Called after a window of idle polls of `mine`; `only_polled`: the program did nothing else with
-/// it. Yields or sleeps for a moment if this thread has done nothing else for long, and others want
-/// its processor. Returns true if it did; the next poll finds what has arrived meanwhile, and then
-/// [`note_arrival`] is to be called.
+/// it. Yields or sleeps for a moment if this thread has done nothing else for long, and others are
+/// runnable on its processor. Returns true if it did; the next poll finds what has arrived
+/// meanwhile, and then [`note_arrival`] is to be called.
 ///
 /// # Errors
 /// Polling finds an error.

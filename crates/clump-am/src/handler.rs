@@ -30,7 +30,7 @@ impl HandlerResult for () {
 impl<E: std::fmt::Display + 'static> HandlerResult for std::result::Result<(), E> {
     #[inline(always)]
     fn failure(self) -> Option<Box<HandlerFailure>> {
-        self.err().map(|e| Box::new(HandlerFailure::Said(e.to_string())))
+        self.err().map(|e| Box::new(HandlerFailure::Failed(e.to_string())))
     }
 }
 

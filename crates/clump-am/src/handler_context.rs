@@ -41,7 +41,7 @@ pub(crate) struct Backlog {
     /// Errors of polls behind sends that succeeded.
     pub(crate) failures: Failures,
     /// Upper bound of the reply queues that hold stored replies.
-    pub(crate) stuck_links: usize,
+    pub(crate) stuck_queues: usize,
     /// Upper bound of the requesters on other nodes whose replies wait.
     pub(crate) stuck_remote: usize,
     /// True if messages are hidden until they are due.
@@ -69,7 +69,7 @@ impl Backlog {
 
     /// Returns true if something is left to do besides what waits for other nodes.
     pub(crate) fn has_work(&self) -> bool {
-        self.stuck_links != 0
+        self.stuck_queues != 0
             || self.delayed
             || !self.deferred.is_empty()
             || !self.returned.is_empty()
@@ -130,7 +130,7 @@ impl HandlerContext {
     /// keep their registers.
     #[inline(never)]
     pub(crate) fn count_remote(&self, to: Name, message: &OutgoingMessage<'_>) {
-        debug_assert!(!self.context.node().is_local(to.rank()), "its lane's position tells");
+        debug_assert!(!self.context.node().is_local(to.rank()), "its lane's position counts it");
         debug_assert!(to.generation() != 0, "it was sent to an endpoint");
         self.traffic.add(to.rank(), message.traffic());
     }

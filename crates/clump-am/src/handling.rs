@@ -1,5 +1,5 @@
-//! Handling of a message that has arrived, whichever way: its handler runs, or it goes back to its
-//! sender.
+//! Handling of a message that has arrived, by any transport: its handler runs, or it is returned to
+//! its sender.
 
 use crate::arrived_message::ArrivedMessage;
 use crate::error::{ErrorKind, Result};
@@ -22,8 +22,8 @@ pub(crate) struct Handling<'a> {
 }
 
 impl Handling<'_> {
-    /// Handles a message. Returns false if it has to stay where it is, because it goes back to its
-    /// sender and there is no room for that now.
+    /// Handles a message. Returns false if it has to stay in its slot, because it is to be returned
+    /// to its sender and there is no room for that now.
     ///
     /// # Errors
     /// The handler fails; a message comes back and there is no handler 0; the sender wrote what no

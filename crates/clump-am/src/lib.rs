@@ -6,7 +6,7 @@
 //! handlers may queue requests ([`Token::defer`]), and blocking calls sleep instead of polling for
 //! ever.
 //!
-//! Types to know: [`Endpoint`] (used by one thread), [`SharedEndpoint`] (used by any thread),
+//! Main types: [`Endpoint`] (used by one thread), [`SharedEndpoint`] (used by any thread),
 //! [`EndpointCell`] (holds an endpoint that moves between threads), [`Token`] (a handler's right to
 //! reply), [`Payload`], [`Returned`] (a message returned to its sender), [`Error`].
 //!
@@ -23,7 +23,7 @@
 //! fn needs_send<T: Send>() {}
 //! needs_send::<clump_am::Endpoint>();
 //! ```
-//! `SharedEndpoint` goes everywhere:
+//! `SharedEndpoint` can move to and be used from any thread:
 //! ```
 //! fn needs_both<T: Send + Sync>() {}
 //! needs_both::<clump_am::SharedEndpoint>();
@@ -47,6 +47,7 @@ mod handler;
 mod handler_context;
 mod handler_failure;
 mod handling;
+mod idle_poll_window;
 mod kept_failures;
 mod message;
 mod network_poll;
@@ -70,7 +71,6 @@ mod token;
 mod tracing;
 mod translation_table;
 mod upkeep;
-mod vain;
 mod view;
 mod wait_for;
 mod words;

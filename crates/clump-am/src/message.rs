@@ -150,7 +150,7 @@ impl<'a> OutgoingMessage<'a> {
         Self { kind, handler: Handler(header.handler()), words, payload }.unstamped()
     }
 
-    /// Returns the bytes that lie beside its slot. A deposit lies in the receiver's segment.
+    /// Returns the bytes beside its slot. A deposit is in the receiver's segment.
     #[inline(always)]
     pub(crate) fn beside(&self) -> &'a [u8] {
         if self.kind == MessageKind::Long { &[] } else { self.payload }
@@ -159,7 +159,10 @@ impl<'a> OutgoingMessage<'a> {
     /// Returns the header of the slot that takes it.
     #[inline(always)]
     pub(crate) fn header(&self) -> Header {
-        debug_assert!(u32::try_from(self.beside().len()).is_ok(), "longer than a header says");
+        debug_assert!(
+            u32::try_from(self.beside().len()).is_ok(),
+            "longer than a header can encode"
+        );
         debug_assert!(self.words.len() <= MAX_WORDS, "more words than two slots hold");
         let beside = self.beside().len() as u32;
         Header::new(self.kind.slot(), self.handler.0, self.words.len(), beside)
@@ -224,8 +227,8 @@ impl<'a> OutgoingMessage<'a> {
     }
 }
 
-/// Splits the stamp off the words of a message to handler 0. `None`: it has none, and nobody asked
-/// for handler 0.
+/// Splits the stamp off the words of a message to handler 0. `None`: it has none, and no sender
+/// requested handler 0.
 #[cold]
 pub(crate) fn split_stamp(kind: MessageKind, words: &[u64]) -> Option<(Stamp, &[u64])> {
     let (&last, words) = words.split_last().filter(|_| kind != MessageKind::Returned)?;

@@ -56,7 +56,7 @@ impl Core {
         let (mut failure, mut words) = (None, Words::default());
         for at in 0..batch.len() {
             let arrival = batch.arrival(at, &mut words);
-            debug_assert!(arrival.is_some(), "a batch has as many messages as it says");
+            debug_assert!(arrival.is_some(), "a batch has as many messages as its header counts");
             let Some(arrival) = arrival else { break };
             if failure.is_some() {
                 remote.later.push_back(arrival.to_owned());
@@ -185,13 +185,13 @@ impl Core {
         let queued = self.handler_context.context.network().is_some_and(|n| n.has_queued(index));
         let soon = self.due_in().is_some_and(|due| due < TOO_SHORT);
         debug_assert!(!soon || self.handler_context.backlog.busy, "no poll handles what is due");
-        // Always evaluated: only this finds a message that a sender left in a lane before it was
-        // told to ring.
+        // Always evaluated: only this finds a message that a sender stored in a lane before
+        // notification was armed.
         self.inbox.anything_waiting() || queued || soon
     }
 
-    /// Returns true if everything sent to other nodes was consumed or returned; asks the other
-    /// peers to report.
+    /// Returns true if everything sent to other nodes was consumed or returned; requests reports
+    /// from the other peers.
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.handler_context.context.network() else { return true };
         let Some(remote) = &mut self.remote else {

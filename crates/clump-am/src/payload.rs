@@ -4,8 +4,8 @@ use clump_shm::bulk::SharedBytes;
 
 /// Bytes that came with a message: in the bulk ring (medium) or in this endpoint's segment (long).
 ///
-/// They lie in memory that other processes can write, so they are copied out, never borrowed
-/// (a slice would promise the compiler that nobody changes them).
+/// They are in memory that other processes can write, so they are copied out, never borrowed (a
+/// slice would promise the compiler that they do not change).
 #[derive(Debug)]
 pub struct Payload<'a> {
     bytes: Bytes<'a>,

@@ -13,7 +13,7 @@ use clump_wire::Reason;
 #[repr(transparent)]
 pub struct Dest(pub u32);
 
-/// The right of access to a virtual network: a rank that knows an endpoint's tag may send to it.
+/// The right of access to a virtual network: a rank with an endpoint's tag may send to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
 
@@ -32,8 +32,8 @@ pub(crate) struct MappedPeer {
     pub(crate) released: bool,
 }
 
-/// The route to a destination. It tells the endpoint itself from all others of the node: what sends
-/// to others matches [`Route::Local`] alone, and so pays nothing for the difference.
+/// The route to a destination. The endpoint itself has a variant of its own: sends to other
+/// endpoints of the node match [`Route::Local`] alone, and so pay nothing for the difference.
 #[derive(Debug)]
 pub(crate) enum Route {
     /// None: the name leads nowhere.
@@ -98,7 +98,7 @@ impl MappedPeer {
     /// Returns the reason for which the destination admits nothing of this endpoint.
     #[cold]
     pub(crate) fn reason_for_refusal(&self, context: &RankContext) -> Reason {
-        debug_assert!(self.route.flow().is_none(), "the network says why it refuses");
+        debug_assert!(self.route.flow().is_none(), "the network gives its reason for refusals");
         let dead = context.node().death_of(self.name.rank()).is_some();
         match self.route.path().map_or(Openness::Absent, Path::openness) {
             _ if dead => Reason::PeerLost,

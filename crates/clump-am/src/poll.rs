@@ -147,13 +147,13 @@ impl Core {
             if let Some(ns) = time {
                 histogram::record(self.handler_context.block.send_intervals(), ns);
             }
-            debug_assert!(polls > 0, "each poll would be asked");
+            debug_assert!(polls > 0, "each poll would be sampled");
             self.schedule.sample_in(polls);
         }
-        if self.schedule.is_vain_due() {
+        if self.schedule.is_idle_window_due() {
             let poll = self.schedule.polls;
-            self.schedule.vain.on_due(poll, caller == Caller::Program);
-            debug_assert!(!self.schedule.is_vain_due(), "each poll would consider yielding");
+            self.schedule.idle_window.on_due(poll, caller == Caller::Program);
+            debug_assert!(!self.schedule.is_idle_window_due(), "each poll would consider yielding");
         }
         if self.remote.is_some() && self.schedule.is_network_due() {
             let found = self.poll_network();

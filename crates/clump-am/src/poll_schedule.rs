@@ -1,6 +1,6 @@
 //! The polls at which an endpoint has more to do than check its lanes.
 
-use crate::vain::Vain;
+use crate::idle_poll_window::IdlePollWindow;
 use clump_trace::{Counter, Counters};
 
 /// Polls between two rounds of housekeeping.
@@ -21,7 +21,7 @@ pub(crate) struct PollSchedule {
     /// Number of the next poll that looks at the times between sends.
     sample_due: u32,
     /// Idle polls of the program.
-    pub(crate) vain: Vain,
+    pub(crate) idle_window: IdlePollWindow,
     /// Polls since the last count that handled something.
     busy: u32,
     /// Number of the last poll that was counted.
@@ -46,7 +46,7 @@ impl Default for PollSchedule {
             network_due: 1,
             housekeeping_due: 1,
             sample_due: 1,
-            vain: Vain::default(),
+            idle_window: IdlePollWindow::default(),
             busy: 0,
             counted: 0,
         }
@@ -109,21 +109,21 @@ impl PollSchedule {
     }
 
     /// Returns true if the current poll considers yielding.
-    pub(crate) fn is_vain_due(&self) -> bool {
-        has_come(self.vain.due, self.polls)
+    pub(crate) fn is_idle_window_due(&self) -> bool {
+        has_come(self.idle_window.due, self.polls)
     }
 
     /// Begins a window of `polls` idle polls, after which one considers yielding.
     pub(crate) fn begin_window(&mut self, polls: u32) {
         debug_assert!(polls > 0, "a window without polls");
-        self.vain.begin_window(self.polls, polls);
-        self.due_by(self.vain.due);
-        debug_assert!(has_come(self.due, self.vain.due), "the window ends unseen");
+        self.idle_window.begin_window(self.polls, polls);
+        self.due_by(self.idle_window.due);
+        debug_assert!(has_come(self.due, self.idle_window.due), "the window ends unseen");
     }
 
     /// Schedules a poll of the network in `polls` polls.
     pub(crate) fn network_in(&mut self, polls: u32) {
-        debug_assert!(polls <= i32::MAX as u32, "so far ahead that it lies behind");
+        debug_assert!(polls <= i32::MAX as u32, "so far ahead that it wraps around");
         self.network_due = self.polls.wrapping_add(polls);
         debug_assert_eq!(self.is_network_due(), polls == 0, "due too early");
     }
@@ -156,12 +156,12 @@ impl PollSchedule {
     pub(crate) fn reschedule(&mut self, network: bool) {
         self.due = self.housekeeping_due;
         self.due_by(self.sample_due);
-        self.due_by(self.vain.due);
+        self.due_by(self.idle_window.due);
         if network {
             self.due_by(self.network_due);
             debug_assert!(has_come(self.due, self.network_due), "the network is forgotten");
         }
-        debug_assert!(has_come(self.due, self.vain.due), "idle polls are forgotten");
+        debug_assert!(has_come(self.due, self.idle_window.due), "idle polls are forgotten");
         debug_assert!(has_come(self.due, self.housekeeping_due), "housekeeping is forgotten");
     }
 
@@ -196,7 +196,7 @@ mod tests {
         schedule.reschedule(true);
         for _ in 0..2 * HOUSEKEEPING_EVERY {
             schedule.begin();
-            // A request that finds the network full asks for a poll of it, again and again.
+            // A request that finds the network full requests a poll of it, again and again.
             schedule.network_next();
             schedule.check_invariants();
             if schedule.is_due() {

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Longest sleep while waiting for room that only the timers of the rank's own stack may announce.
 pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
-/// Time until a delayed message is due for which nobody sleeps: timers wake late by as much.
+/// Time until a delayed message is due that is too short to sleep: timers wake late by as much.
 pub(crate) const TOO_SHORT: Duration = Duration::from_micros(150);
 
 /// Yields between two checks for deaths and other housekeeping.
@@ -53,8 +53,8 @@ pub trait Pollable {
     fn arm_notifications(&self);
     /// Called when a thread that armed notification is awake again.
     fn awake(&self) {}
-    /// Asks receivers that have no room for deferred messages to wake this rank once they have.
-    /// Called after the announcement of a sleep.
+    /// Requests wake-ups from receivers that have no room for deferred messages, for when they
+    /// have. Called after the announcement of a sleep.
     fn request_room(&self);
     /// Returns the time until the first message that is delayed on purpose is due.
     fn due_in(&self) -> Option<Duration>;

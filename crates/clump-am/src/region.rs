@@ -60,8 +60,8 @@ impl Region {
         self.entry.name
     }
 
-    /// Keeps it exported when its last clone is gone, as long as the node's memory: others may
-    /// still read what this rank gave them last.
+    /// Keeps it exported after its last clone is dropped, as long as the node's memory: others may
+    /// still read this rank's last data.
     pub fn outlive_rank(&self) {
         self.entry.stays.store(true, Ordering::Relaxed);
         debug_assert!(self.name().rank() == self.entry.context.rank(), "a rank decides on its own");
@@ -73,7 +73,7 @@ impl Region {
     }
 
     /// Makes it `bytes` bytes long, if it is shorter. New bytes are zero. Other ranks may access
-    /// them once they know of the new length; nothing tells them.
+    /// them once the program has sent them the new length.
     ///
     /// # Errors
     /// That is more than was reserved; memory has run out; another process overwrote its entry.
@@ -95,7 +95,7 @@ impl Region {
     }
 }
 
-/// Returns the error of a region whose entry does not say what this rank wrote there.
+/// Returns the error of a region whose entry is not what this rank wrote there.
 #[cold]
 pub(crate) fn overwritten() -> Error {
     ErrorKind::Overwritten.into()

@@ -113,7 +113,7 @@ impl ReplyQueue {
     }
 }
 
-/// Counts what the position of a lane does not tell of a message.
+/// Counts the parts of a message that a lane's position does not count.
 #[inline(always)]
 fn count_sent(path: &mut Path, message: &OutgoingMessage<'_>) {
     debug_assert!(message.words.len() <= MAX_WORDS, "more words than two slots hold");

@@ -25,8 +25,8 @@ pub(crate) enum ReplyTo<'a> {
 
 impl<'a> ReplyTo<'a> {
     #[inline(always)]
-    pub(crate) fn to(link: Option<&'a mut ReplyQueue>) -> Self {
-        link.map_or(ReplyTo::None, ReplyTo::Local)
+    pub(crate) fn to(queue: Option<&'a mut ReplyQueue>) -> Self {
+        queue.map_or(ReplyTo::None, ReplyTo::Local)
     }
 
     /// Reborrows the path for a shorter lifetime.
@@ -34,7 +34,7 @@ impl<'a> ReplyTo<'a> {
     pub(crate) fn reborrow(&mut self) -> ReplyTo<'_> {
         match self {
             ReplyTo::None => ReplyTo::None,
-            ReplyTo::Local(link) => ReplyTo::Local(link),
+            ReplyTo::Local(queue) => ReplyTo::Local(queue),
             ReplyTo::Remote(requester) => ReplyTo::Remote(requester),
         }
     }
@@ -88,13 +88,13 @@ impl<'a> ReplyTo<'a> {
         debug_assert_eq!(message.payload.len(), given.payload.len(), "it differs by its stamp");
         let (attempt, remote) = match self {
             ReplyTo::None => return Err(ErrorKind::NotRequested.into()),
-            ReplyTo::Local(link) => {
-                let attempt = link.send(message)?;
+            ReplyTo::Local(queue) => {
+                let attempt = queue.send(message)?;
                 let kept = attempt == SendResult::Full;
                 if message.kind == MessageKind::Short && message.words.len() > given.words.len() {
-                    link.path.count_stamp();
+                    queue.path.count_stamp();
                 }
-                debug_assert_eq!(kept, link.is_stuck(), "{attempt:?}, and kept or not");
+                debug_assert_eq!(kept, queue.is_stuck(), "{attempt:?}, and kept or not");
                 (attempt, false)
             }
             ReplyTo::Remote(requester) => (send_remote(requester, handler_context, message), true),
@@ -115,7 +115,7 @@ impl<'a> ReplyTo<'a> {
         Ok(())
     }
 
-    /// Resolves the failure of a message's handler: an error, or true if the message goes back to
+    /// Resolves the failure of a message's handler: an error, or true if the message is returned to
     /// its sender. False: there is no room for that now, so it has to stay where it is.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl<'a> ReplyTo<'a> {
         failure: HandlerFailure,
     ) -> Result<bool> {
         match failure {
-            HandlerFailure::Said(why) => {
+            HandlerFailure::Failed(why) => {
                 Err(ErrorKind::HandlerFailed { handler: message.handler, why }.into())
             }
             HandlerFailure::Refused(reason) => self.give_back(handler_context, message, reason),
@@ -155,7 +155,7 @@ impl<'a> ReplyTo<'a> {
             // A reply without a handler is this program's own mistake.
             ReplyTo::None => Err(ErrorKind::Unclaimed { dest: message.from, reason }.into()),
             // A requester that has closed accepts no returned messages.
-            ReplyTo::Local(link) => Ok(!link.path.is_open() || link.send_now(&back)),
+            ReplyTo::Local(queue) => Ok(!queue.path.is_open() || queue.send_now(&back)),
             ReplyTo::Remote(requester) => {
                 if send_remote(requester, handler_context, &back) == SendResult::Full {
                     handler_context.backlog.stuck_remote += 1;
@@ -191,7 +191,7 @@ fn note_put_aside(handler_context: &mut HandlerContext, remote: bool) {
     if remote {
         backlog.stuck_remote += 1;
     } else {
-        backlog.stuck_links += 1;
+        backlog.stuck_queues += 1;
         backlog.busy = true;
     }
     debug_assert!(remote || backlog.has_work(), "a poll sends it");

@@ -69,7 +69,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     let mut room = Room { attempt, ask, peer, nap };
     let mut failures = Failures::default();
     while let Err(error) = block_on(context, bundle, &mut room) {
-        // These errors concern one message, which is gone; any other error persists.
+        // These errors concern one message, which is lost; any other error persists.
         let passing = matches!(
             error.kind(),
             ErrorKind::HandlerFailed { .. }

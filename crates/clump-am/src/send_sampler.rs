@@ -1,6 +1,6 @@
 //! Times between two sends of an endpoint, of a sample of its messages.
 //!
-//! The sampler costs a send nothing: it is asked at polls that are due anyway, and each send is
+//! The sampler costs a send nothing: it is called at polls that are due anyway, and each send is
 //! followed by one. It chooses a message some way ahead, because polls are most frequent where a
 //! rank waits, and the messages right behind a wait are not like the others.
 
@@ -11,8 +11,8 @@ const POLLS_APART: u32 = 1 << 15;
 /// Messages to let go by before the one that is timed, on average.
 const MESSAGES_AHEAD: u32 = 512;
 
-/// Part of the polls so far after which the sampler is asked again while nothing is sent: the time
-/// of a message is known to this part, and an endpoint that only receives pays nothing.
+/// Part of the polls so far after which the sampler is called again while nothing is sent: the time
+/// of a message is exact to this part, and an endpoint that only receives pays nothing.
 const PART: u32 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,10 @@ enum SampleState {
 #[derive(Debug)]
 pub(crate) struct SendSampler {
     state: SampleState,
-    /// Messages sent when it was asked last, and polls since then or since the state changed.
+    /// Messages sent at its last call, and polls since then or since the state changed.
     sent: u64,
     idle: u32,
-    /// Polls between the last time it was asked and this.
+    /// Polls between its last call and this.
     apart: u32,
     random: Sampler,
 }
@@ -65,7 +65,8 @@ impl SendSampler {
                 let polls = u32::try_from(number - sent).unwrap_or(1).max(1);
                 (self.begin(self.state, polls), None)
             }
-            // A handler's replies were sent within the poll: since the last, if it was asked then.
+            // A handler's replies were sent within the poll: since the last, if the sampler was
+            // called then.
             SampleState::Seeking(number)
                 if sent >= number && (after_send || (!is_idle && self.apart == 1)) =>
             {
@@ -78,7 +79,7 @@ impl SendSampler {
                 self.state = SampleState::Timing { sent, since_ns, looked_ns: now_ns() };
                 (self.wait(true), None)
             }
-            // The counters lie in shared memory: another process may have written over them.
+            // The counters are in shared memory: another process may have overwritten them.
             SampleState::Timing { sent: before, .. } if sent < before => {
                 let polls = self.random.gap(POLLS_APART);
                 (self.begin(SampleState::Idle, polls), None)
@@ -95,7 +96,7 @@ impl SendSampler {
     }
 
     fn begin(&mut self, state: SampleState, polls: u32) -> u32 {
-        debug_assert!(polls > 0, "it is asked at a later poll");
+        debug_assert!(polls > 0, "it is called at a later poll");
         (self.state, self.idle, self.apart) = (state, 0, polls);
         polls
     }
@@ -108,7 +109,7 @@ impl SendSampler {
         let polls = (self.idle / PART + 1).min(POLLS_APART);
         self.idle = self.idle.saturating_add(polls);
         self.apart = polls;
-        debug_assert!(polls > 0, "it is asked at a later poll");
+        debug_assert!(polls > 0, "it is called at a later poll");
         polls
     }
 }
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn bursts_and_the_pauses_between_them_are_found_in_their_proportion() {
-        // Bursts of 10 messages 100 ns apart, then 50 polls in vain over 5,000 ns.
+        // Bursts of 10 messages 100 ns apart, then 50 idle polls over 5,000 ns.
         let (now, mut due, mut sent) = (Cell::new(1), 1_u32, 0_u64);
         let mut sampler = SendSampler::new(3);
         let (mut short, mut long) = (0, 0);

@@ -3,7 +3,7 @@
 //! A request to the endpoint itself needs no lane: [`Core::request_short`] runs its handler before
 //! the poll that belongs to each request and would have found it. It does so only while the
 //! endpoint's lane to itself is hot and empty and no reply waits on the way back. Else the request
-//! goes by the lane, as all others do, and is handled in its turn.
+//! is sent by the lane, as all others are, and handled in its turn.
 
 use crate::arrived_message::ArrivedMessage;
 use crate::attempt::SendAttempt;
@@ -22,9 +22,8 @@ use clump_shm::polled_lanes::PolledLanes;
 use clump_shm::slot::{Header, INLINE};
 
 impl Core {
-    /// Sends a short message once, or says that there is no room. The budget of the fast way
-    /// through: five checks, the stores of one slot, one look at the receiver's state, two
-    /// counters.
+    /// Sends a short message once, or reports that there is no room. The budget of the fast path:
+    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
     #[inline(always)]
     pub(crate) fn attempt_short(
         &mut self,
@@ -47,7 +46,7 @@ impl Core {
         self.attempt_rarely(dest, handler, words)
     }
 
-    /// Sends a short request once, or says that there is no room; and polls.
+    /// Sends a short request once, or reports that there is no room; and polls.
     #[inline(always)]
     pub(crate) fn request_short(
         &mut self,
@@ -128,17 +127,19 @@ fn run_own(
         return Ok(false);
     };
     debug_assert!(peer.name == handler_context.name && peer.reply_lane.is_some());
-    let Some(link) = lane.link.as_mut().filter(|link| !link.is_stuck()) else { return Ok(false) };
+    let Some(queue) = lane.reply_queue.as_mut().filter(|queue| !queue.is_stuck()) else {
+        return Ok(false);
+    };
     if !path.admits(peer.tag) || lane.receiver.has_message() {
         return Ok(false);
     }
     let Some(run) = table.find(handler.0) else { return Ok(false) };
     debug_assert!(words.len() <= INLINE && handler.0 != 0, "a short request of one slot");
-    debug_assert_eq!(link.path.to(), peer.name, "replies of its own handler come back to it");
+    debug_assert_eq!(queue.path.to(), peer.name, "replies of its own handler come back to it");
     let header = Header::short(handler.0, words.len());
-    let failure = run.run_short(peer.name, ReplyTo::Local(link), handler_context, words);
+    let failure = run.run_short(peer.name, ReplyTo::Local(queue), handler_context, words);
     if let Some(failure) = failure
-        && !end_own(handler_context, link, header, words, *failure)?
+        && !end_own(handler_context, queue, header, words, *failure)?
     {
         return Ok(false);
     }
@@ -160,14 +161,14 @@ fn find(hot: &PolledLanes<ReplyQueue>, is_own: impl Fn(&InLane<ReplyQueue>) -> b
 #[cold]
 fn end_own(
     handler_context: &mut HandlerContext,
-    link: &mut ReplyQueue,
+    queue: &mut ReplyQueue,
     header: Header,
     words: &[u64],
     failure: HandlerFailure,
 ) -> Result<bool> {
     debug_assert!(words.len() <= INLINE, "a message of one slot");
     let message = ArrivedMessage::short(handler_context.name, true, header, words);
-    let resolved = ReplyTo::Local(link).resolve(handler_context, &message, failure);
+    let resolved = ReplyTo::Local(queue).resolve(handler_context, &message, failure);
     if resolved.is_err() {
         handler_context.count_short_sent(words.len());
         handler_context.count_short(true, header);

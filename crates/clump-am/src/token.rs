@@ -86,11 +86,11 @@ impl Token<'_> {
     /// Returns false, without effect, if [`Token::reply`] has more to do.
     #[inline(always)]
     pub fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
-        let ReplyTo::Local(link) = &mut self.back else { return false };
-        if words.len() > INLINE || !link.path.is_open() {
+        let ReplyTo::Local(queue) = &mut self.back else { return false };
+        if words.len() > INLINE || !queue.path.is_open() {
             return false;
         }
-        if !link.send_words(Header::short(handler.0, words.len()), words) {
+        if !queue.send_words(Header::short(handler.0, words.len()), words) {
             return false;
         }
         self.back = ReplyTo::None;

@@ -52,8 +52,8 @@ impl TranslationTable {
         }
     }
 
-    /// Adds a destination at the first free index. What a handler has deferred to an entry that is
-    /// gone must not reach the next.
+    /// Adds a destination at the first free index. Messages that a handler has deferred to a
+    /// removed entry must not reach the next.
     pub(crate) fn insert(&mut self, peer: MappedPeer, backlog: &Backlog) -> Dest {
         let is_free =
             |at: &usize| self.entries[*at].is_none() && !backlog.has_deferred(Dest(*at as u32));
@@ -141,14 +141,15 @@ impl TranslationTable {
         self.all().all(|peer| !peer.unchecked)
     }
 
-    /// Asks targets of this node that have not read everything to wake this rank once they have.
+    /// Requests wake-ups from targets of this node that have not read everything, for when they
+    /// have.
     pub(crate) fn request_drained(&self) {
         for path in self.all().filter(|peer| peer.unchecked).filter_map(|peer| peer.route.path()) {
             path.request_credit(CreditRequest::Drained);
         }
     }
 
-    /// Asks the target of `dest`, if it is of this node, to wake this rank once there is room.
+    /// Requests a wake-up from the target of `dest`, if it is of this node, for when there is room.
     pub(crate) fn request_room(&self, dest: Dest) {
         if let Some(path) = self.get(dest).and_then(|peer| peer.route.path()) {
             path.request_credit(CreditRequest::Room);

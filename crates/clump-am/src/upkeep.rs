@@ -22,7 +22,7 @@ impl Core {
     /// Does the work that handlers left behind, as far as there is room.
     #[cold]
     pub(crate) fn run_deferred(&mut self) -> Result<()> {
-        self.flush_links();
+        self.flush_reply_queues();
         let (deferred, mut sent) = (self.handler_context.backlog.deferred.len(), 0);
         while sent < deferred && self.send_deferred()? {
             sent += 1;
@@ -43,7 +43,10 @@ impl Core {
         // What the other side hides has left its lane, but was not handled.
         let past = self.handler_context.emulation.as_ref().is_none_or(|knobs| knobs.is_past());
         let backlog = &self.handler_context.backlog;
-        debug_assert!(backlog.busy || backlog.deferred.is_empty(), "nobody sends what is deferred");
+        debug_assert!(
+            backlog.busy || backlog.deferred.is_empty(),
+            "no poll sends what is deferred"
+        );
         remotely && past && !backlog.busy && self.translation.is_drained()
     }
 
@@ -61,62 +64,67 @@ impl Core {
             "an endpoint has a network state if its rank has a network"
         );
         debug_assert!(
-            self.links.iter().all(|(name, link)| *name == link.path.to()),
+            self.reply_queues.iter().all(|(name, queue)| *name == queue.path.to()),
             "a reply path leads to another requester"
         );
-        let mut stuck = self.links.values().filter(|link| link.is_stuck()).count();
+        let mut stuck = self.reply_queues.values().filter(|queue| queue.is_stuck()).count();
         for lane in self.inbox.lanes() {
-            let Some(link) = &lane.link else { continue };
+            let Some(queue) = &lane.reply_queue else { continue };
             debug_assert!(
                 lane.reply_lane.is_some(),
                 "replies that come by a lane have a path back"
             );
-            debug_assert_eq!(link.path.to(), lane.from, "replies go to another requester");
-            link.check_invariants();
-            stuck += usize::from(link.is_stuck());
+            debug_assert_eq!(queue.path.to(), lane.from, "replies go to another requester");
+            queue.check_invariants();
+            stuck += usize::from(queue.is_stuck());
         }
-        self.links.values().for_each(ReplyQueue::check_invariants);
+        self.reply_queues.values().for_each(ReplyQueue::check_invariants);
         debug_assert!(
-            stuck <= self.handler_context.backlog.stuck_links,
-            "{stuck} reply queues are stuck, and nobody flushes them"
+            stuck <= self.handler_context.backlog.stuck_queues,
+            "{stuck} reply queues are stuck, and no poll flushes them"
         );
         if let Some(remote) = &self.remote {
             remote.requesters.check_invariants();
             debug_assert!(
                 !remote.requesters.is_stuck() || self.handler_context.backlog.stuck_remote > 0,
-                "replies to other nodes wait, and nobody sends them"
+                "replies to other nodes wait, and no poll sends them"
             );
         }
     }
 
-    /// Asks for room for deferred requests and stored replies.
+    /// Requests room for deferred requests and stored replies.
     pub(crate) fn request_room_for_backlog(&mut self) {
         self.handler_context.backlog.check_invariants();
         if let Some(first) = self.handler_context.backlog.deferred.front() {
             debug_assert!(self.handler_context.backlog.busy, "no poll sends what room is made for");
             self.translation.request_room(first.dest);
         }
-        if self.handler_context.backlog.stuck_links != 0 {
-            let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
-            for link in of_lanes.chain(self.links.values_mut()).filter(|link| link.is_stuck()) {
-                link.path.request_credit(CreditRequest::Room);
+        if self.handler_context.backlog.stuck_queues != 0 {
+            let of_lanes = self.inbox.lanes().filter_map(|lane| lane.reply_queue.as_mut());
+            for queue in
+                of_lanes.chain(self.reply_queues.values_mut()).filter(|queue| queue.is_stuck())
+            {
+                queue.path.request_credit(CreditRequest::Room);
             }
         }
     }
 
-    pub(crate) fn flush_links(&mut self) {
-        if self.handler_context.backlog.stuck_links == 0 {
+    pub(crate) fn flush_reply_queues(&mut self) {
+        if self.handler_context.backlog.stuck_queues == 0 {
             return;
         }
-        let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
-        let links = of_lanes.chain(self.links.values_mut());
+        let of_lanes = self.inbox.lanes().filter_map(|lane| lane.reply_queue.as_mut());
+        let reply_queues = of_lanes.chain(self.reply_queues.values_mut());
         let mut stuck = 0;
-        for link in links {
-            link.flush();
-            stuck += usize::from(link.is_stuck());
+        for queue in reply_queues {
+            queue.flush();
+            stuck += usize::from(queue.is_stuck());
         }
-        debug_assert!(stuck <= self.handler_context.backlog.stuck_links, "a flush stores no reply");
-        self.handler_context.backlog.stuck_links = stuck;
+        debug_assert!(
+            stuck <= self.handler_context.backlog.stuck_queues,
+            "a flush stores no reply"
+        );
+        self.handler_context.backlog.stuck_queues = stuck;
     }
 
     /// Sends the oldest deferred request; false when there is no room for it.
@@ -175,13 +183,13 @@ impl Core {
         }
         self.publish_traffic();
         self.translation.return_unread(&mut self.handler_context);
-        self.check_links();
+        self.check_reply_queues();
         self.translation.finish_retiring(&mut self.inbox)?;
         // Replies that are not read yet may still have to be sent, or returned.
-        self.inbox.free_retired(|link| {
-            let done = !link.is_stuck() && link.path.is_drained();
+        self.inbox.free_retired(|queue| {
+            let done = !queue.is_stuck() && queue.path.is_drained();
             if done {
-                link.path.conclude();
+                queue.path.conclude();
             }
             done
         });
@@ -194,10 +202,10 @@ impl Core {
 
     /// Publishes what was sent by lanes and shared queues since the last call.
     pub(crate) fn publish_traffic(&mut self) {
-        let Self { links, inbox, handler_context, translation, .. } = self;
+        let Self { reply_queues, inbox, handler_context, translation, .. } = self;
         let traffic = &handler_context.traffic;
-        let of_lanes = inbox.lanes().filter_map(|lane| lane.link.as_mut());
-        let replies = of_lanes.chain(links.values_mut()).map(|link| &mut link.path);
+        let of_lanes = inbox.lanes().filter_map(|lane| lane.reply_queue.as_mut());
+        let replies = of_lanes.chain(reply_queues.values_mut()).map(|queue| &mut queue.path);
         for path in translation.paths_mut().chain(replies) {
             traffic.add(path.to().rank(), path.take_traffic());
             debug_assert_eq!(path.take_traffic(), Traffic::default(), "counted twice");
@@ -205,30 +213,30 @@ impl Core {
     }
 
     /// Returns replies that their requester will never read to this endpoint.
-    fn check_links(&mut self) {
-        let Self { links, inbox, handler_context, .. } = self;
+    fn check_reply_queues(&mut self) {
+        let Self { reply_queues, inbox, handler_context, .. } = self;
         let HandlerContext { context, block, backlog, .. } = handler_context;
         let counters = Counters::over(block.counters());
         let rank = context.rank();
-        let of_lanes = inbox.lanes().filter_map(|lane| lane.link.as_mut());
-        for link in of_lanes.chain(links.values_mut()) {
-            let tally = link.path.take_tally();
+        let of_lanes = inbox.lanes().filter_map(|lane| lane.reply_queue.as_mut());
+        for queue in of_lanes.chain(reply_queues.values_mut()) {
+            let tally = queue.path.take_tally();
             counters.add(Counter::DoorbellRings, tally.rings);
             counters.add(Counter::WakesSent, tally.wakes);
-            let dest = link.path.to();
+            let dest = queue.path.to();
             let dead = context.node().death_of(dest.rank()).is_some();
-            if !dead && link.path.openness() == Openness::Open {
+            if !dead && queue.path.openness() == Openness::Open {
                 continue;
             }
             let reason = if dead { Reason::PeerLost } else { Reason::ReplyRejected };
-            link.take_back(|message| {
+            queue.take_back(|message| {
                 if message.kind != MessageKind::Returned {
                     let back = Returned::of(rank, dest, (Role::Reply, reason), message);
                     backlog.give_back(back);
                 }
             });
-            debug_assert!(!link.is_stuck(), "a reply to an endpoint that is gone waits for ever");
-            link.path.abandon();
+            debug_assert!(!queue.is_stuck(), "a reply to an endpoint that is gone waits for ever");
+            queue.path.abandon();
         }
     }
 }
@@ -240,15 +248,15 @@ impl Core {
     /// Sends replies that wait for room and are owed to requesters; requesters that read nothing
     /// lose them.
     pub(crate) fn send_stashed(&mut self) {
-        if self.handler_context.backlog.stuck_links == 0 {
+        if self.handler_context.backlog.stuck_queues == 0 {
             return;
         }
         debug_assert!(self.remote.is_some() || self.handler_context.backlog.stuck_remote == 0);
         let started = clock::now_ns();
-        while self.handler_context.backlog.stuck_links != 0
+        while self.handler_context.backlog.stuck_queues != 0
             && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
         {
-            self.flush_links();
+            self.flush_reply_queues();
             clock::yield_now();
         }
     }

@@ -1,6 +1,5 @@
-//! Addresses that inline code of other languages reads instead of calling: the state that tells
-//! whether a poll would find anything, and the lane of a short message to an endpoint of the same
-//! node.
+//! Addresses that inline code of other languages reads instead of calling: the state that shows if
+//! a poll would find anything, and the lane of a short message to an endpoint of the same node.
 //!
 //! Such code runs in the endpoint's thread while nothing of the endpoint runs, and does what
 //! `Core::poll` and `Core::attempt_short` do in their best cases; in all others it calls.

@@ -15,8 +15,8 @@ pub trait WaitFor {
     fn waiting(&self) -> WaitReason;
     /// Called before this rank announces itself asleep.
     fn before_sleep(&mut self) {}
-    /// Called once this rank has announced itself asleep, before `done` is called a last time: asks
-    /// the peers on which it depends to wake this rank.
+    /// Called once this rank has announced itself asleep, before `done` is called a last time:
+    /// requests wake-ups from the peers on which it depends.
     fn announced(&mut self) {}
     /// Called when it is awake again.
     fn after_sleep(&mut self) {}
@@ -53,7 +53,7 @@ impl<F: FnMut() -> bool> WaitFor for Condition<F> {
 /// Waits until an attempt to send succeeds.
 pub(crate) struct Room<F, A> {
     pub(crate) attempt: F,
-    /// Asks the target to wake this rank once there is room.
+    /// Requests a wake-up from the target, for when there is room.
     pub(crate) ask: A,
     pub(crate) peer: u32,
     /// Longest sleep between two attempts.
@@ -77,7 +77,7 @@ impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
         self.nap
     }
 
-    /// An error that is not the message's says nothing of whether the message was sent.
+    /// An error that is not the message's does not show if the message was sent.
     fn keeps_failures(&self) -> bool {
         true
     }

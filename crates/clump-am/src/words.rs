@@ -7,8 +7,8 @@ use std::borrow::Borrow;
 
 /// A value that travels as one word of a message: an integer, a `bool`, a float.
 ///
-/// The receiver takes as many of the low bits as its type has: who sends `-1_i32` is understood by
-/// handlers that take `i32` and `i64`.
+/// The receiver takes as many of the low bits as its type has: a sent `-1_i32` arrives as -1 in
+/// handlers that take `i32` or `i64`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not travel as a word of a message",
     note = "words are integers of up to 64 bits, `bool`, `f32` and `f64`; anything else goes into the payload"

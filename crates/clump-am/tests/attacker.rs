@@ -54,7 +54,7 @@ impl Attack {
         self.sent.fetch_add(u64::from(taken), Release);
     }
 
-    /// Sends as many packets as were asked for, and goes on as long as it is wanted.
+    /// Sends the requested number of packets, and continues until the test ends.
     fn run(mut self, wanted: impl Fn() -> bool) {
         let (mut at, packets) = (0, packets());
         while self.sent.load(Acquire) < packets || wanted() {
@@ -91,7 +91,7 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         let Job { seats, nodes, .. } = Job::new(&shape, 1);
         let contexts: Vec<Arc<RankContext>> = seats.into_iter().map(|seat| seat.context).collect();
         let [a, b] = [0, 1].map(|rank| nodes[rank].peer(rank as u32).unwrap().place().unwrap());
-        // The attacker even knows the number by which packets of the job are told from those of
+        // The attacker even uses the job's tag, which distinguishes its packets from those of
         // others.
         let job = clump_net::seal::JobKey::new(&mut [7; 32]).unwrap().job_tag();
         let attacker = Attacker::new(Claim { source: (0, a.epoch), target: (1, b.epoch), job });
@@ -121,7 +121,7 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         assert!(thrown > sent / 10, "{security}: the attack hardly reached the rank: {thrown}");
         assert!(replayed > sent / 100, "{security}: copies hardly reached the rank: {replayed}");
         assert!(thrown <= sent, "{security}: more thrown away than were sent");
-        assert_eq!(thrown_away(&contexts[0]), 0, "{security}: nobody attacked rank 0");
+        assert_eq!(thrown_away(&contexts[0]), 0, "{security}: rank 0 was not attacked");
     }
 }
 
@@ -149,7 +149,7 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
         ep.poll_until(|| answered.get() == i + 1).unwrap();
     }
     ep.poll_until(|| asked.get() == ROUNDS).unwrap();
-    // As long as the attack goes on, no memory grows.
+    // While the attack continues, no memory grows.
     ep.poll_until(|| sent.load(Acquire) >= packets()).unwrap();
     ep.drain().unwrap();
     let after = context.network().unwrap().memory_bytes();

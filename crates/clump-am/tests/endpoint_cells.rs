@@ -134,7 +134,7 @@ fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
     for sent in 1..=3 {
         send();
         if sent > 1 {
-            // A thread that wants to sleep arms notification, and never polls again, because the
+            // A thread that is about to sleep arms notification, and never polls again, because the
             // cell has another owner meanwhile.
             clump_am::Pollable::arm_notifications(&*to);
             let owner = to.clone();
@@ -275,7 +275,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
 
 type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<u64>, Vec<u8>)>>>;
 
-/// Replies with the same words and payload, until told to end.
+/// Replies with the same words and payload, until an end message.
 fn answer(cell: &EndpointCell) {
     let ended = Arc::new(AtomicBool::new(false));
     let end = ended.clone();

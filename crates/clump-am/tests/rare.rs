@@ -13,7 +13,7 @@ const TAG: Tag = Tag(7);
 const COUNT: Handler = Handler(1);
 /// Requests, one after the other, each found by the first polls after it was acknowledged.
 const REQUESTS: u64 = 4;
-/// Far fewer than lie between two polls of a silent network.
+/// Far fewer than between two polls of a silent network.
 const POLLS: usize = 3;
 
 #[test]
@@ -37,7 +37,7 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             meet.wait();
             let mut found = Vec::new();
             for _ in 0..REQUESTS {
-                // The rank computes here, until the other one knows that the message has arrived.
+                // The rank computes here, until the other one sees that the message has arrived.
                 meet.wait();
                 for _ in 0..POLLS {
                     ep.poll().unwrap();

@@ -233,7 +233,7 @@ fn what_a_closing_endpoint_has_not_handled_comes_back() {
                 side.endpoint.poll_until(move || returned.get() == 3).unwrap();
             } else {
                 seat.meet();
-                // Some lie in a lane or in the stack, some are hidden already: all come back.
+                // Some are in a lane or in the stack, some are hidden already: all are returned.
                 for _ in 0..1000 {
                     side.endpoint.poll().unwrap();
                 }

@@ -13,7 +13,7 @@ const TOTAL: Handler = Handler(2);
 const BYTES: Handler = Handler(3);
 const END: Handler = Handler(4);
 
-/// Serves typed requests to itself; asks every one of them in every form.
+/// Serves typed requests to itself; sends every one of them in every form.
 fn ask(context: &Arc<RankContext>) {
     let ep = Endpoint::open(context, TAG).unwrap();
     let (total, bytes) = (Rc::new(Cell::new(0.0)), Rc::new(RefCell::new(Vec::new())));
@@ -63,7 +63,7 @@ fn typed_handlers_get_what_was_sent_and_return_all_else() {
     }
 }
 
-/// Takes messages of one word until one says that it is the last.
+/// Takes messages of one word until the last, which is marked.
 fn serve(context: &Arc<RankContext>) -> u64 {
     let ep = Endpoint::open(context, TAG).unwrap();
     let (sum, ended) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));

@@ -153,7 +153,7 @@ pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c
         let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
         with(token, |live| {
             let why: String = why.map_or_else(|| "it did not say why".to_owned(), Into::into);
-            live.failure = Some(Box::new(HandlerFailure::Said(why)));
+            live.failure = Some(Box::new(HandlerFailure::Failed(why)));
             Ok(0)
         })
     })

@@ -18,6 +18,6 @@ pub struct InLane<L> {
     pub reply_lane: Option<usize>,
     /// Messages read since notification was last armed for idle lanes.
     pub recent: u32,
-    /// State of the layer above; `None` at first.
-    pub link: Option<L>,
+    /// Queue of replies to `from`, kept by the layer above; `None` at first.
+    pub reply_queue: Option<L>,
 }

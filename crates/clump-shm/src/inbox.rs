@@ -321,7 +321,7 @@ impl<L> Inbox<L> {
         let receiver = LaneReceiver::new(control, slots, bulk);
         receiver.disarm_notification();
         let from = Name::from_bits(owner);
-        self.admit(InLane { index, from, reply_lane, receiver, recent: 0, link: None });
+        self.admit(InLane { index, from, reply_lane, receiver, recent: 0, reply_queue: None });
         Ok(true)
     }
 
@@ -425,7 +425,7 @@ impl<L> Inbox<L> {
             lane.reply_lane.is_some()
                 && lane.receiver.control().retired()
                 && !lane.receiver.has_message()
-                && lane.link.as_mut().is_none_or(&mut done)
+                && lane.reply_queue.as_mut().is_none_or(&mut done)
         };
         let before = self.known().count();
         let mut gone = Vec::new();

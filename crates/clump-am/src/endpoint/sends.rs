@@ -39,8 +39,8 @@ impl<H: Ownership> Endpoint<H> {
     }
 
     /// Sends a short request as [`Endpoint::request`] does, for callers whose handlers may change
-    /// the memory in which `words` lie, as in C: where there is room, they are copied before any
-    /// handler runs, also on the way to this endpoint itself.
+    /// the memory of `words`, as in C: where there is room, they are copied before any handler
+    /// runs, also on the way to this endpoint itself.
     ///
     /// # Errors
     /// As for [`Endpoint::request`].

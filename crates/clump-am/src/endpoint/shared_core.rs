@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// An endpoint's state and its lock, which knows the thread that holds it: a handler that uses its
-/// own endpoint gets an error instead of waiting for itself.
+/// An endpoint's state and its lock, which records the thread that holds it: a handler that uses
+/// its own endpoint gets an error instead of waiting for itself.
 #[derive(Debug)]
 pub struct SharedCore {
     core: Mutex<Guarded>,
@@ -54,7 +54,7 @@ impl SharedCore {
             return Err(ErrorKind::InHandler.into());
         }
         let locked = self.locked(self.core.lock().unwrap_or_else(PoisonError::into_inner));
-        debug_assert!(self.is_inside(), "the lock does not know its thread");
+        debug_assert!(self.is_inside(), "the lock does not record its thread");
         Ok(locked)
     }
 
@@ -80,7 +80,7 @@ impl SharedCore {
         debug_assert!(self.is_inside(), "the lock is held");
         // A thread that has just armed notification finds an old number, and is not asleep yet.
         let before = self.handled_before.load(Ordering::Relaxed);
-        // Compared for equality alone: the counter lies in memory that others can write.
+        // Compared for equality alone: the counter is in memory that others can write.
         if core.handled() != before {
             core.handler_context.wake_threads();
         }
@@ -93,7 +93,7 @@ impl SharedCore {
         if self.has_sleepers() {
             self.handled_before.store(core.0.handled(), Ordering::Relaxed);
         }
-        debug_assert!(self.is_inside(), "the lock knows its thread");
+        debug_assert!(self.is_inside(), "the lock records its thread");
         LockedCore { core, shared: self }
     }
 }
@@ -161,7 +161,7 @@ impl Pollable for SharedCore {
         if let Ok(mut core) = self.lock() {
             core.inbox.arm_all_notifications();
             self.sleepers.fetch_add(1, Ordering::Relaxed);
-            debug_assert!(self.has_sleepers(), "who handles its message wakes it");
+            debug_assert!(self.has_sleepers(), "the handling thread wakes it");
         }
     }
 

@@ -25,7 +25,7 @@ impl<H: Ownership> WaitFor for Event<'_, H> {
         if self.handled == 0 {
             core.poll_in_wait()?;
         }
-        // The counter lies in memory that others can write: nothing is asserted of it.
+        // The counter is in memory that others can write: nothing is asserted of it.
         self.handled = core.handled().wrapping_sub(self.before);
         let name = core.handler_context.name;
         debug_assert_eq!(name, self.name, "the messages of another endpoint");
@@ -40,7 +40,7 @@ impl<H: Ownership> WaitFor for Event<'_, H> {
 /// The wait for the end of all requests of the endpoint.
 pub(super) struct Drained<'a, H> {
     pub(super) hold: &'a H,
-    /// True if targets of this node were asked for early reports of consumption.
+    /// True once early reports of consumption were requested from targets of this node.
     pub(super) asked: bool,
 }
 

@@ -78,7 +78,7 @@ fn an_endpoint_that_unmaps_before_it_closes_is_let_go() {
             staying.poll().unwrap();
             passing.poll().unwrap();
         }
-        // It has read the reply, and says so.
+        // It has read the reply, and reports it.
         passing.try_drain().unwrap();
         passing.unmap(to).unwrap();
         // The other sees the lane retired, and the endpoint still open.

@@ -218,8 +218,8 @@ fn whoever_handles_a_message_at_a_shared_endpoint_wakes_the_threads_that_wait_fo
     assert!(woken > 0, "each wait slept out its nap");
 }
 
-/// A wait for a word that a handler changes, on behalf of rank 0. Records that it was asked for the
-/// rank it depends on: just before it looks for the last time.
+/// A wait for a word that a handler changes, on behalf of rank 0. Records that `depends_on` was
+/// called: just before the last check.
 struct FromTheGone<'a> {
     seen: &'a AtomicU64,
     asked: &'a AtomicU64,

@@ -122,8 +122,8 @@ impl Log {
         of.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Fails if `sent` and this log break the rule. `open` tells which endpoints were open at the
-    /// end.
+    /// Fails if `sent` and this log break the rule. `open` returns true for endpoints that were
+    /// open at the end.
     pub fn check(&self, sent: &HashMap<u64, Sent>, open: impl Fn(usize) -> bool) {
         for (&id, message) in sent {
             self.check_request(id, message, &open);

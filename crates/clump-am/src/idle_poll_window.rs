@@ -4,7 +4,7 @@ use clump_shm::backoff::{PollWindow, WINDOW};
 
 /// Polls of the program that have found nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Vain {
+pub(crate) struct IdlePollWindow {
     /// Number of the poll that considers yielding.
     pub(crate) due: u32,
     /// True once that poll has come.
@@ -14,7 +14,7 @@ pub(crate) struct Vain {
     activity: u64,
 }
 
-impl Vain {
+impl IdlePollWindow {
     /// Marks poll number `poll` as due, if the program made it (`by_program`); the next is due
     /// after a window.
     pub(crate) fn on_due(&mut self, poll: u32, by_program: bool) {
