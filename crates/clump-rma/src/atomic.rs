@@ -68,7 +68,7 @@ impl AtomicOp {
 
     pub(crate) fn from_bits(bits: u8) -> Option<Self> {
         let op = Self::ALL.get(usize::from(bits)).copied();
-        debug_assert!(op.is_none_or(|op| op as u8 == bits), "they lie in order of their numbers");
+        debug_assert!(op.is_none_or(|op| op as u8 == bits), "they are in order of their numbers");
         op
     }
 }

@@ -2,9 +2,9 @@
 //! others proceed.
 //!
 //! Ranks of a node meet at the lowest of them by flags in shared memory, and the lowest ones of all
-//! nodes in rounds: in round r each tells the node 2^r further on (dissemination, as in the barrier
-//! over messages between more than eight nodes, ADR 14). Flags only grow, so a number that arrives
-//! early is never wrong.
+//! nodes in rounds: in round r each notifies the node 2^r further on (dissemination, as in the
+//! barrier over messages between more than eight nodes, ADR 14). Flags only grow, so a number that
+//! arrives early is never wrong.
 //!
 //! The lowest rank of a node exports all flags of the node: the one that releases the others, one
 //! for each round, and one for each other rank by its number on the node.
@@ -133,7 +133,7 @@ impl Barrier {
     }
 }
 
-/// Returns how many nodes further on each round tells.
+/// Returns the distance, in nodes, of each round's notification.
 fn rounds_between(nodes: usize) -> impl Iterator<Item = usize> {
     debug_assert!(nodes > 0, "a job has nodes");
     (0..MAX_ROUNDS).map(|round| 1 << round).take_while(move |&step| step < nodes)

@@ -12,8 +12,8 @@ mod counts;
 mod execute;
 mod invariants;
 mod joint;
-mod laters;
 mod passing;
+mod pending_request;
 mod reply_sink;
 mod request;
 mod served;
@@ -32,7 +32,7 @@ use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 pub use counts::EngineCounts;
-use laters::Served;
+use pending_request::ServiceState;
 pub use reply_sink::ReplySink;
 pub use request::Request;
 use std::collections::HashMap;
@@ -58,15 +58,15 @@ pub struct Engine<M> {
     waits: Vec<Wait>,
     /// Claims on locks that wait for them or hold them.
     places: Claims,
-    /// True if some claims are orphaned: this interface has to repeat the grant of a rank that is
-    /// gone.
+    /// True if some claims are orphaned: this interface has to repeat the grant of a rank that has
+    /// left.
     orphans: bool,
     /// Accounts in which a kept request has been executed.
     moved: Vec<usize>,
     /// True if accounts have kept answers that may find room now.
     stuck: bool,
     /// Services, and requests to them that end later.
-    served: Served,
+    service_state: ServiceState,
     counts: EngineCounts,
 }
 
@@ -90,7 +90,7 @@ impl<M: Memory> Engine<M> {
             orphans: false,
             moved: Vec::new(),
             stuck: false,
-            served: Served::default(),
+            service_state: ServiceState::default(),
             counts: EngineCounts::default(),
         }
     }
@@ -101,7 +101,7 @@ impl<M: Memory> Engine<M> {
     pub fn with_services(mut self, services: Services, senders: u32) -> Self {
         debug_assert!(self.accounts.is_empty(), "before the first request");
         debug_assert!(senders >= self.ranks, "ranks send requests");
-        (self.served.services, self.senders) = (services, senders);
+        (self.service_state.services, self.senders) = (services, senders);
         self
     }
 
@@ -224,7 +224,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Handles a credit request: the endpoint `from` wants a report once `total` bytes of its
+    /// Handles a credit request: the endpoint `from` requests a report once `total` bytes of its
     /// requests have been consumed.
     pub fn handle_credit_request(&mut self, from: Name, total: u64, out: &mut impl ReplySink) {
         let Some(at) = self.account(from) else { return };
@@ -259,7 +259,7 @@ impl<M: Memory> Engine<M> {
 
     /// Returns true if answers wait for room.
     pub fn wants_room(&self) -> bool {
-        self.stuck || self.served.unsent || self.served.kept.is_some()
+        self.stuck || self.service_state.unsent || self.service_state.kept.is_some()
     }
 
     /// Drops everything kept for a rank that is lost or has finalized.
@@ -269,7 +269,7 @@ impl<M: Memory> Engine<M> {
         }
         self.abandon_all(|name| name.rank() == rank);
         self.orphan(rank);
-        self.served.services.list.iter_mut().for_each(|service| service.rank_gone(rank));
+        self.service_state.services.list.iter_mut().for_each(|service| service.rank_gone(rank));
         debug_assert!(self.waits.iter().all(|wait| wait.from.rank() != rank), "it waits no more");
         self.check_invariants();
     }
@@ -287,6 +287,6 @@ impl<M: Memory> Engine<M> {
     /// Returns the bytes kept for requesters.
     pub fn memory_bytes(&self) -> usize {
         let kept: usize = self.accounts.iter().map(Account::memory_bytes).sum();
-        kept + self.served.services.memory_bytes()
+        kept + self.service_state.services.memory_bytes()
     }
 }

@@ -12,8 +12,8 @@ pub enum Refusal {
     /// The operation reaches beyond the segment's end.
     #[error("that is outside of it")]
     OutOfBounds = 2,
-    /// A word does not lie at a multiple of its size.
-    #[error("a word of 8 bytes must lie at a multiple of 8, one of 4 at a multiple of 4")]
+    /// A word is not at a multiple of its size.
+    #[error("a word of 8 bytes must be at a multiple of 8, one of 4 at a multiple of 4")]
     Misaligned = 3,
     /// The rank that exported it is dead.
     #[error("its rank has died")]
@@ -21,8 +21,8 @@ pub enum Refusal {
     /// The node of the segment is lost.
     #[error("its node is lost")]
     NodeLost = 5,
-    /// The node does not know the operation.
-    #[error("its node does not know this operation: are launcher and program of one build?")]
+    /// The node does not implement the operation.
+    #[error("its node does not implement this operation: are launcher and program of one build?")]
     Unknown = 6,
     /// The rank that held the lock died with it.
     #[error("the rank that held this lock has died with it")]
@@ -45,7 +45,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Reads a reason from an answer; one that this build does not know is [`Refusal::Unknown`].
+    /// Reads a reason from an answer; one unknown to this build is [`Refusal::Unknown`].
     pub fn from_bits(bits: u64) -> Self {
         let why = match bits {
             1 => Self::NoSuchSegment,

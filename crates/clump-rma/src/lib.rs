@@ -5,10 +5,10 @@
 //! load, a store or an atomic on mapped memory. On another node the network interface executes it,
 //! a thread of that node's agent, even while every rank there computes (papers 002, 003).
 //!
-//! Types to know: [`Rma`] (a thread's access), [`Segment`] (exported memory of this rank),
-//! [`Target`] (any rank's segment, to operate on), [`NodeRegion`]
-//! (memory of a node, which outlives ranks), [`Phase`] (gets that complete together); on the
-//! side of the agent [`engine::Engine`], which network interfaces (`clump-ni`) run.
+//! Main types: [`Rma`] (a thread's access), [`Segment`] (exported memory of this rank), [`Target`]
+//! (any rank's segment, to operate on), [`NodeRegion`] (memory of a node, which outlives ranks),
+//! [`Phase`] (gets that complete together); on the side of the agent [`engine::Engine`], which
+//! network interfaces (`clump-ni`) run.
 //!
 //! # Ordering
 //! 1. Operations are unordered, except as follows.
@@ -31,8 +31,8 @@
 //!    known to be lost with its node.
 //! 4. A buffer that a get writes to is borrowed until the get has ended, successfully or not.
 //! 5. A claim on a lock is granted by its home, or by the rank of the claim before it once the home
-//!    has told that rank of it. The rank that releases the lock decides which; until the home has
-//!    heard that, it does not grant the claim.
+//!    has notified that rank. The releasing rank decides which; until its report reaches the home,
+//!    the home does not grant the claim.
 
 mod atomic;
 mod barrier;

@@ -44,7 +44,7 @@ pub struct Guard<'a> {
     lock: &'a Lock,
     position: u64,
     word: u64,
-    /// Number by which its home knows it; 0: it lies on this node.
+    /// Number of the claim at its home; 0: the lock is on this node.
     cookie: u64,
 }
 
@@ -115,7 +115,7 @@ impl Lock {
 
     /// Takes the lock if it is free. Returns `None` while another rank holds it or waits for it.
     /// That is also the result after the death of the holder, until its node or the launcher has
-    /// told the home of the lock; from then on every try fails with [`Refusal::HolderDied`], as
+    /// notified the home of the lock; from then on every try fails with [`Refusal::HolderDied`], as
     /// every wait does.
     ///
     /// # Errors
@@ -240,10 +240,10 @@ impl Lock {
 
     fn release(&self, (position, word): (u64, u64), cookie: u64) -> Result<()> {
         let near = self.target.near.is_some();
-        debug_assert_eq!(cookie == 0, near, "only the homes on other nodes know a claim by it");
+        debug_assert_eq!(cookie == 0, near, "only homes on other nodes use it");
         if !near {
             let (inner, node) = (self.inner(), self.target.node);
-            // The successor is told before the home is.
+            // The successor is notified before the home.
             let passed = u64::from(inner.pass(cookie, node, (position, word)));
             let words = [self.target.name().to_bits(), self.offset, 0, position, word, passed];
             return inner.send(node, ask::UNLOCK, &words, RequestPayload::Nothing);
@@ -304,8 +304,8 @@ impl Guard<'_> {
         self.word = word;
     }
 
-    /// Releases the lock. On another node it goes directly to the successor, if that is known by
-    /// now. Data put to other nodes meanwhile has arrived only after [`Rma::quiet`].
+    /// Releases the lock. On another node it is passed directly to the successor, if that is known
+    /// by now. Data put to other nodes meanwhile has arrived only after [`Rma::quiet`].
     ///
     /// # Errors
     /// Fails if its home is lost.
@@ -356,7 +356,7 @@ impl MyTurn<'_> {
             self.end = Some(LockWaitEnd::TimedOut);
         }
         let taken = matches!(self.end, Some(LockWaitEnd::Taken(..)));
-        debug_assert!(!taken || self.turn.has_claimed(), "who gets the lock has claimed it");
+        debug_assert!(!taken || self.turn.has_claimed(), "the lock is acquired by a claim");
         self.end.is_some()
     }
 }

@@ -78,7 +78,8 @@ pub struct NodeSegments {
     /// Segment accessed last: the next is likely to be the same.
     last: Option<(SegmentName, Known)>,
     committed: Committed,
-    /// Deposits that found no memory, shared with who executes the requests behind them.
+    /// Deposits that found no memory, shared with the engine that executes the requests behind
+    /// them.
     lost: Arc<Mutex<LostDeposits>>,
     /// Ranks that have died, and the number of deaths when they were looked up.
     dead: RefCell<(u64, Vec<u32>)>,
@@ -99,8 +100,8 @@ impl NodeSegments {
         Self { node, known: HashMap::new(), last: None, committed, lost, dead }
     }
 
-    /// Creates a table for the deposits whose requests are executed on this one: each learns what
-    /// the other has to know of deposits that found no memory.
+    /// Creates a table for the deposits whose requests are executed on this one: the two share the
+    /// record of deposits that found no memory.
     pub fn for_deposits(&self) -> Self {
         Self { lost: self.lost.clone(), ..Self::new(self.node.clone()) }
     }
@@ -158,14 +159,14 @@ impl NodeSegments {
     #[cold]
     fn learn(&mut self, name: SegmentName) -> Result<(), Refusal> {
         debug_assert!(self.last.is_none(), "the segment accessed last is not kept meanwhile");
-        // Earlier segments of that place are gone.
+        // Earlier segments of that place are closed.
         let place = |name: SegmentName| (name.rank(), name.index());
         let before = self.known.remove(&name);
         self.known.retain(|old, _| place(*old) != place(name));
         let owner = self.node.rank(name.rank());
         let of_rank = matches!(name.owner(), SegmentOwner::Rank(_));
         let known = match (before, self.node.extent_of(name)) {
-            // It has grown where it lies.
+            // It has grown in place.
             (Some(before), Some(extent)) if extent.reserved == before.cells.bytes() => {
                 Known { bytes: extent.bytes, ..before }
             }
@@ -202,7 +203,7 @@ impl Memory for NodeSegments {
             return Err(Refusal::OwnerDead);
         }
         let (last, known) = self.last.as_ref().ok_or(Refusal::NoSuchSegment)?;
-        debug_assert_eq!(*last, name, "the segment that was asked for");
+        debug_assert_eq!(*last, name, "the requested segment");
         debug_assert!(end > known.bytes || known.cells.holds(offset, bytes), "it is mapped");
         if end > known.bytes {
             return Err(Refusal::OutOfBounds);

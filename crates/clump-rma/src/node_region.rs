@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 pub struct RegionOptions {
     /// Bytes of address space, up to which it may grow; rounded up to whole pages of 4 KiB.
     pub reserved: u64,
-    /// The pages that it asks for.
+    /// The pages requested for it.
     pub pages: Pages,
 }
 
@@ -32,11 +32,10 @@ impl Default for RegionOptions {
 /// A region of this rank's node, to operate on as any other [`Target`]. It lasts until the job
 /// ends, whether or not a rank that uses it lives; dropping this closes only this rank's access.
 ///
-/// A region is sparse: memory that nobody has touched costs nothing and reads as zero. Operations
-/// of ranks of other nodes on memory that the machine does not have are refused
-/// ([`crate::Refusal::NoMemory`]). Ranks of its node have it mapped: a store of theirs to memory
-/// that cannot be had ends the rank by SIGBUS, unless [`NodeRegion::commit`] has allocated it
-/// before.
+/// A region is sparse: untouched memory costs nothing and reads as zero. Operations of ranks of
+/// other nodes on memory that the machine does not have are refused ([`crate::Refusal::NoMemory`]).
+/// Ranks of its node have it mapped: a store of theirs to memory that cannot be had ends the rank
+/// by SIGBUS, unless [`NodeRegion::commit`] has allocated it before.
 #[derive(Debug)]
 pub struct NodeRegion {
     target: Target,
@@ -68,7 +67,7 @@ impl Rma {
         memory.grow_region(number, bytes)?;
         let target = self.target(name)?;
         debug_assert!(target.is_near(), "a rank opens regions of its own node");
-        debug_assert!(target.near_end() >= bytes & !7, "it is as long as was asked for");
+        debug_assert!(target.near_end() >= bytes & !7, "it has the requested length");
         Ok(NodeRegion { target })
     }
 
@@ -79,7 +78,7 @@ impl Rma {
     /// Fails as [`Rma::target`] does.
     pub fn target_on(&self, node: u32, number: u8) -> Result<Target> {
         let target = self.target(SegmentName::of_node(node, number))?;
-        debug_assert_eq!(target.node, node, "a region lies on the node that owns it");
+        debug_assert_eq!(target.node, node, "a region is on the node that owns it");
         Ok(target)
     }
 }
@@ -129,7 +128,7 @@ impl NodeRegion {
     }
 
     /// Maps the region once more, all of its address space: views of one region show the same
-    /// bytes. What lies beyond [`NodeRegion::bytes`] must not be touched.
+    /// bytes. Bytes beyond [`NodeRegion::bytes`] must not be touched.
     ///
     /// # Errors
     /// Fails if address space of this process has run out.
@@ -138,8 +137,8 @@ impl NodeRegion {
         self.view(found.map(|(map, _)| map))
     }
 
-    /// Maps the region once more at `address`, a multiple of 4096, all of its address space. What
-    /// lies there is never replaced.
+    /// Maps the region once more at `address`, a multiple of 4096, all of its address space. An
+    /// existing mapping there is never replaced.
     ///
     /// # Errors
     /// Fails if something is mapped in that range, or if no process may use it.

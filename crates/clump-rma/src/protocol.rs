@@ -2,7 +2,7 @@
 //! message.
 //!
 //! A request names a segment and an offset in it. A *cookie*, chosen by the requester and not 0, is
-//! returned with the answer; a request that wants no answer carries 0, or no cookie where that is
+//! returned with the answer; a request without an answer carries 0, or no cookie where that is
 //! stated.
 
 use crate::atomic::{AtomicOp, Width};
@@ -136,7 +136,7 @@ pub struct DepositPlace {
     pub owner: SegmentOwner,
     /// Index in the owner's table.
     pub index: u8,
-    /// Generation of the index, as far as [`GENERATION_MASK`] goes; 0 for a region.
+    /// Generation of the index, masked by [`GENERATION_MASK`]; 0 for a region.
     pub generation: u32,
     /// Offset in the segment or region.
     pub offset: u64,

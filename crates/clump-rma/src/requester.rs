@@ -105,14 +105,14 @@ struct NodeProgress {
     failed: u64,
     reported: u64,
     failure: Option<(Refusal, u64, u64)>,
-    /// True if silent requests were in flight when the node was lost, and the program has not been
-    /// told.
+    /// True if silent requests were in flight when the node was lost, and this was not reported to
+    /// the program.
     unsure: bool,
     lost: bool,
 }
 
 impl NodeProgress {
-    /// Ends all requests in flight: nothing more will be heard of them. `loss` reports that once.
+    /// Ends all requests in flight: no more answers will arrive. `loss` reports that once.
     fn give_up(&mut self) {
         debug_assert!(self.silent <= self.sent, "what is silent was sent");
         self.unsure |= self.silent > self.known;
@@ -128,13 +128,13 @@ impl NodeProgress {
         self.check_invariants();
     }
 
-    /// Checks that nothing counts as more than sent, and that a failure is kept exactly while the
-    /// program has not been told of all.
+    /// Checks that nothing counts as more than sent, and that a failure is kept exactly while some
+    /// are not reported to the program.
     fn check_invariants(&self) {
         debug_assert!(self.known <= self.sent, "what was executed was sent");
         debug_assert!(self.fence <= self.sent, "a fence orders requests that were sent");
         debug_assert!(self.silent <= self.sent, "what is silent was sent");
-        debug_assert!(self.reported <= self.failed, "the program is told of failures that were");
+        debug_assert!(self.reported <= self.failed, "only failures that occurred are reported");
         debug_assert_eq!(self.failure.is_some(), self.failed > self.reported, "the first is kept");
     }
 }
@@ -144,7 +144,7 @@ impl NodeProgress {
 pub struct Requester {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    ways: Vec<NodeProgress>,
+    nodes: Vec<NodeProgress>,
     /// Successors of the locks that this thread waits for or holds.
     successors: Successors,
 }
@@ -153,8 +153,8 @@ impl Requester {
     /// Creates the requester of a job with this many nodes.
     pub fn new(nodes: u32) -> Self {
         debug_assert!(nodes > 0, "a job has nodes");
-        let ways = (0..nodes).map(|_| NodeProgress::default()).collect();
-        Self { entries: Vec::new(), free: Vec::new(), ways, successors: Successors::default() }
+        let nodes = (0..nodes).map(|_| NodeProgress::default()).collect();
+        Self { entries: Vec::new(), free: Vec::new(), nodes, successors: Successors::default() }
     }
 
     /// Begins an operation on `node` that returns a value, a lock, or only its end. Returns its
@@ -169,7 +169,7 @@ impl Requester {
     }
 
     pub(crate) fn enter(&mut self, node: u32, sink: AnswerSink) -> u64 {
-        debug_assert!((node as usize) < self.ways.len(), "operations go to nodes of the job");
+        debug_assert!((node as usize) < self.nodes.len(), "operations go to nodes of the job");
         debug_assert!(self.free.len() <= self.entries.len(), "each entry is free once");
         let index = self.free.pop().unwrap_or_else(|| {
             let (turn, completion_of, bytes) = (0, None, Vec::new());
@@ -190,16 +190,16 @@ impl Requester {
     pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<EncodedRequest> {
         let cookie = cookie_of(handler, words).1;
         debug_assert!(cookie == 0 || self.is_waiting(cookie), "its answer has an entry");
-        let way = self.ways.get_mut(node as usize).filter(|way| !way.lost)?;
-        way.sent += 1;
+        let progress = self.nodes.get_mut(node as usize).filter(|progress| !progress.lost)?;
+        progress.sent += 1;
         if cookie == 0 {
-            way.silent = way.sent;
+            progress.silent = progress.sent;
         }
-        way.check_invariants();
+        progress.check_invariants();
         if let (ask::LOCK, [_, _, cookie, ..]) = (handler, words) {
             self.successors.expect(*cookie);
         }
-        let after = (way.fence > way.known).then_some(way.fence);
+        let after = (progress.fence > progress.known).then_some(progress.fence);
         Some(EncodedRequest::new(handler, words, after))
     }
 
@@ -210,10 +210,10 @@ impl Requester {
         entry.is_some_and(|entry| entry.turn == (cookie >> 32) as u32 && waits(entry))
     }
 
-    /// Notes that an encoded request was not sent after all.
-    pub fn unsend(&mut self, node: u32) {
-        if let Some(way) = self.ways.get_mut(node as usize) {
-            way.take_back();
+    /// Takes back an encoded request that was not sent.
+    pub fn discount(&mut self, node: u32) {
+        if let Some(progress) = self.nodes.get_mut(node as usize) {
+            progress.take_back();
         } else {
             debug_assert!(false, "it was encoded for a node of the job");
         }
@@ -222,32 +222,33 @@ impl Requester {
     /// Encodes the message that this thread no longer waits for an answer. There will be an answer
     /// all the same.
     pub fn cancel(&self, node: u32, cookie: u64) -> Option<EncodedRequest> {
-        let way = self.ways.get(node as usize).filter(|way| !way.lost)?;
+        let progress = self.nodes.get(node as usize).filter(|progress| !progress.lost)?;
         // It must not arrive before the request that it cancels.
-        Some(EncodedRequest::new(ask::CANCEL, &[cookie], Some(way.sent)))
+        Some(EncodedRequest::new(ask::CANCEL, &[cookie], Some(progress.sent)))
     }
 
     /// Encodes a quiet request to `node`. Returns its cookie and the request, or `None` if all
     /// requests are known to be executed.
     pub fn quiet(&mut self, node: u32) -> Option<(u64, EncodedRequest)> {
-        let way = self.ways.get(node as usize).filter(|way| way.sent > way.known)?;
-        debug_assert!(!way.lost, "of a lost node, nothing more will be known");
-        let after = way.sent;
-        debug_assert!(after >= way.fence, "it comes after all that is fenced");
+        let progress =
+            self.nodes.get(node as usize).filter(|progress| progress.sent > progress.known)?;
+        debug_assert!(!progress.lost, "a lost node reports nothing more");
+        let after = progress.sent;
+        debug_assert!(after >= progress.fence, "it comes after all that is fenced");
         let cookie = self.begin(node);
         Some((cookie, EncodedRequest::new(ask::QUIET, &[cookie], Some(after))))
     }
 
     /// Orders requests, node by node: those encoded from now on come after all before.
     pub fn fence(&mut self) {
-        for way in &mut self.ways {
-            way.fence = way.sent;
+        for progress in &mut self.nodes {
+            progress.fence = progress.sent;
         }
     }
 
     /// Returns true if requests sent now would have to wait for earlier ones.
     pub fn is_fenced(&self, node: u32) -> bool {
-        self.ways.get(node as usize).is_some_and(|way| way.fence > way.known)
+        self.nodes.get(node as usize).is_some_and(|progress| progress.fence > progress.known)
     }
 
     /// Returns true if the successor of that cookie's lock is known.
@@ -266,7 +267,7 @@ impl Requester {
 
     /// Returns true if `node` is known to be lost.
     pub fn is_lost(&self, node: u32) -> bool {
-        self.ways.get(node as usize).is_none_or(|way| way.lost)
+        self.nodes.get(node as usize).is_none_or(|progress| progress.lost)
     }
 
     fn entry(&mut self, cookie: u64) -> Option<&mut Entry> {
@@ -295,10 +296,12 @@ impl Requester {
         let completion_of = entry.completion_of.take();
         let bytes = std::mem::take(&mut entry.bytes);
         let node = entry.node as usize;
-        debug_assert!(node < self.ways.len(), "operations go to nodes of the job");
+        debug_assert!(node < self.nodes.len(), "operations go to nodes of the job");
         debug_assert!(self.free.len() < self.entries.len(), "this entry is not free yet");
-        if let (Some(Completion::Waiting), Some(way)) = (completion_of, self.ways.get_mut(node)) {
-            way.silent = way.sent;
+        if let (Some(Completion::Waiting), Some(progress)) =
+            (completion_of, self.nodes.get_mut(node))
+        {
+            progress.silent = progress.sent;
         }
         debug_assert!(self.entry(cookie).is_none(), "an operation is taken once");
         self.free.push((cookie & 0xffff_ffff) as u32);
@@ -374,8 +377,8 @@ impl Requester {
             }
             AnswerSink::Buffer(base, len) => {
                 // SAFETY: invariant 4 of the crate: the caller that entered the operation lends the
-                // buffer, which is initialized and not used otherwise, until the entry is gone, and
-                // it is there.
+                // buffer, which is initialized and not used otherwise, until the entry is removed,
+                // and it is there.
                 let to = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
                 let copied = copy(to);
                 debug_assert!(copied <= len, "no more is copied than there is room for");
@@ -391,10 +394,13 @@ impl Requester {
     /// Notes that a node is lost: no request to it will be answered. [`Requester::loss`] reports
     /// requests without an entry.
     pub fn lose(&mut self, node: u32) {
-        let Some(way) = self.ways.get_mut(node as usize).filter(|way| !way.lost) else { return };
-        way.lost = true;
-        way.give_up();
-        debug_assert_eq!(way.known, way.sent, "nothing more will be known");
+        let Some(progress) = self.nodes.get_mut(node as usize).filter(|progress| !progress.lost)
+        else {
+            return;
+        };
+        progress.lost = true;
+        progress.give_up();
+        debug_assert_eq!(progress.known, progress.sent, "nothing more will be known");
         for entry in self.entries.iter_mut().filter(|entry| entry.node == node) {
             if entry.completion_of == Some(Completion::Waiting) {
                 entry.completion_of = Some(Completion::Refused(Refusal::NodeLost, 0, 0));
@@ -407,13 +413,13 @@ impl Requester {
     fn on_quiet(&mut self, cookie: u64, words: &[u64]) {
         let &[executed, failed, why, segment, offset] = words else { return };
         let Some(node) = self.node_of(cookie) else { return };
-        if let Some(way) = self.ways.get_mut(node as usize) {
-            way.known = way.known.max(executed.min(way.sent));
-            if failed > way.failed {
-                way.failed = failed;
-                way.failure.get_or_insert((Refusal::from_bits(why), segment, offset));
+        if let Some(progress) = self.nodes.get_mut(node as usize) {
+            progress.known = progress.known.max(executed.min(progress.sent));
+            if failed > progress.failed {
+                progress.failed = failed;
+                progress.failure.get_or_insert((Refusal::from_bits(why), segment, offset));
             }
-            way.check_invariants();
+            progress.check_invariants();
         }
         self.complete(cookie, Completion::Done(0));
     }
@@ -422,29 +428,29 @@ impl Requester {
     pub fn on_returned(&mut self, node: u32, handler: u8, words: &[u64]) {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let (counted, cookie) = cookie_of(handler, words);
-        let Some(way) = self.ways.get_mut(node as usize) else { return };
+        let Some(progress) = self.nodes.get_mut(node as usize) else { return };
         if counted {
-            way.take_back();
+            progress.take_back();
         }
         if handler & !ask::AFTER == ask::QUIET {
-            way.give_up();
+            progress.give_up();
         }
         // The loss of a node reports all requests in flight to it together.
-        if cookie == 0 && !way.lost {
-            way.failed += 1;
-            way.failure.get_or_insert((Refusal::NodeLost, word(0), word(1)));
+        if cookie == 0 && !progress.lost {
+            progress.failed += 1;
+            progress.failure.get_or_insert((Refusal::NodeLost, word(0), word(1)));
         }
-        way.check_invariants();
+        progress.check_invariants();
         self.complete(cookie, Completion::Refused(Refusal::NodeLost, word(0), word(1)));
     }
 
     /// Returns the failures of operations without an answer on a node since the last call: their
     /// number, the reason of the first, and the segment and offset that it named.
     pub fn failure(&mut self, node: u32) -> Option<(u64, Refusal, u64, u64)> {
-        let way = self.ways.get_mut(node as usize)?;
-        let (why, segment, offset) = way.failure.take()?;
-        way.unsure &= why != Refusal::NodeLost;
-        let count = way.failed - std::mem::replace(&mut way.reported, way.failed);
+        let progress = self.nodes.get_mut(node as usize)?;
+        let (why, segment, offset) = progress.failure.take()?;
+        progress.unsure &= why != Refusal::NodeLost;
+        let count = progress.failed - std::mem::replace(&mut progress.reported, progress.failed);
         debug_assert!(count > 0, "a failure that is kept was counted");
         Some((count, why, segment, offset))
     }
@@ -452,7 +458,9 @@ impl Requester {
     /// Returns true once if `node` was lost with operations in flight of which it is unknown
     /// whether they were executed.
     pub fn loss(&mut self, node: u32) -> bool {
-        self.ways.get_mut(node as usize).is_some_and(|way| std::mem::take(&mut way.unsure))
+        self.nodes
+            .get_mut(node as usize)
+            .is_some_and(|progress| std::mem::take(&mut progress.unsure))
     }
 }
 
@@ -463,13 +471,13 @@ impl Requester {
         if !cfg!(debug_assertions) {
             return;
         }
-        self.ways.iter().for_each(NodeProgress::check_invariants);
+        self.nodes.iter().for_each(NodeProgress::check_invariants);
         let is_free = |index: &u32| self.entries.get(*index as usize).is_some_and(Entry::is_free);
         debug_assert!(self.free.iter().all(is_free), "free entries have no operation");
         let free = self.entries.iter().filter(|entry| entry.is_free()).count();
         debug_assert_eq!(free, self.free.len(), "each free entry is listed once");
         for entry in &self.entries {
-            debug_assert!((entry.node as usize) < self.ways.len(), "a node of the job");
+            debug_assert!((entry.node as usize) < self.nodes.len(), "a node of the job");
             debug_assert!(entry.turn > 0, "cookies are not 0");
             let waits = entry.completion_of == Some(Completion::Waiting);
             debug_assert!(!waits || !self.is_lost(entry.node), "no lost node will answer");

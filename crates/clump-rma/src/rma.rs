@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) context: Arc<RankContext>,
     pub(crate) books: Rc<RefCell<Requester>>,
     /// Destinations of the nodes' interfaces, once they are mapped.
-    ways: Vec<Cell<Option<Dest>>>,
+    dests: Vec<Cell<Option<Dest>>>,
     /// Endpoints of other ranks to which locks were granted from here, by rank and index.
     successors: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
     /// Number of those grants.
@@ -77,9 +77,9 @@ impl Rma {
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0))?;
         debug_assert!(context.node().node() < nodes, "this node is one of the job");
-        let ways = (0..nodes).map(|_| Cell::new(None)).collect();
+        let dests = (0..nodes).map(|_| Cell::new(None)).collect();
         let (successors, passed) = Default::default();
-        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, successors, passed }) })
+        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, dests, successors, passed }) })
     }
 
     /// Orders operations: those that this thread begins after it on a target come after all that it
@@ -112,7 +112,7 @@ impl Rma {
                 Some(cookie) => self.inner.await_one(cookie).map(drop),
                 None => Ok(()),
             });
-            // The requester knows whether anything was lost with a node.
+            // The requester records if anything was lost with a node.
             let lost = ended.as_ref().is_err_and(|error| error.why() == Some(Refusal::NodeLost));
             result = if lost { result } else { result.and(ended) };
         }
@@ -152,7 +152,7 @@ impl Rma {
 
     /// Begins as [`Rma::spread`] does, without an answer, on words of eight bytes, or of four if
     /// `halves`. [`Rma::quiet`] waits for all hops, and reports refusals; [`Rma::fence`] orders it
-    /// with what else goes to the interface of `via`.
+    /// with other requests to the interface of `via`.
     ///
     /// # Errors
     /// Fails for operations that are made for their results, if `via` is no node, or this one and
@@ -216,7 +216,7 @@ fn equip(
     }
     let mine = books.clone();
     endpoint.on_returned(move |message| {
-        // The rank that would have got a lock is gone, and the lock's home knows it.
+        // The rank that would have got a lock has left, and the lock's home is notified.
         let Some(node) = message.dest.rank().checked_sub(interfaces) else { return };
         mine.borrow_mut().on_returned(node, message.handler.0, &message.words);
     })
@@ -249,7 +249,7 @@ impl Inner {
             }
         };
         if sent.is_err() {
-            self.books.borrow_mut().unsend(node);
+            self.books.borrow_mut().discount(node);
         } else {
             self.note_request(node, &encoded, bytes);
         }
@@ -260,7 +260,7 @@ impl Inner {
     /// the network that is slower on purpose, which delays answers with their requests.
     #[inline]
     fn note_request(&self, node: u32, encoded: &EncodedRequest, bytes: usize) {
-        debug_assert!((node as usize) < self.ways.len(), "a node of the job");
+        debug_assert!((node as usize) < self.dests.len(), "a node of the job");
         if self.endpoint.is_observed() {
             self.note_observed(node, encoded.cookie(), bytes);
         }
@@ -290,21 +290,21 @@ impl Inner {
 
     /// Returns the destination of a node's interface, mapped first if need be.
     fn node_route(&self, node: u32) -> Result<Dest> {
-        let way = self.ways.get(node as usize).ok_or_else(lost)?;
-        if let Some(dest) = way.get() {
+        let cell = self.dests.get(node as usize).ok_or_else(lost)?;
+        if let Some(dest) = cell.get() {
             return Ok(dest);
         }
         let name = interface_name(self.context.node(), node);
         debug_assert!(!self.context.node().is_local(name.rank()), "interfaces are no ranks");
         let dest = self.endpoint.map(&name, Tag(TAG))?;
-        way.set(Some(dest));
+        cell.set(Some(dest));
         Ok(dest)
     }
 
     /// Grants a lock whose home is `node` to its successor. Returns false when none is known, or
     /// when it cannot be granted from here now. Never waits.
     pub(crate) fn pass(&self, cookie: u64, node: u32, (position, word): (u64, u64)) -> bool {
-        debug_assert_ne!(cookie, 0, "the home knows the claim by its cookie");
+        debug_assert_ne!(cookie, 0, "the home finds the claim by its cookie");
         if !self.books.borrow().has_successor(cookie) {
             // The announcement of a successor may have arrived since the last poll. Errors found
             // here are reported by the next call that waits.
@@ -365,7 +365,8 @@ impl Inner {
         sent.map(|()| cookie)
     }
 
-    /// Tells a node that this thread no longer waits for an answer. There will be one all the same.
+    /// Notifies a node that this thread no longer waits for an answer. There will be one all the
+    /// same.
     pub(crate) fn cancel(&self, node: u32, cookie: u64) -> Result<()> {
         let encoded = self.books.borrow().cancel(node, cookie).ok_or_else(lost)?;
         self.send_bare(node, &encoded)

@@ -31,15 +31,18 @@ impl Rma {
     pub fn export_growing(&self, bytes: u64, reserved: u64) -> Result<Segment> {
         let region = Region::register(&self.inner.context, bytes, reserved)?;
         let target = self.target(region.name())?;
-        debug_assert!(target.is_near(), "what this rank exports lies on its node");
-        debug_assert!(region.reserved() >= bytes.max(reserved), "it may grow as far as was asked");
+        debug_assert!(target.is_near(), "this rank's exports are on its node");
+        debug_assert!(
+            region.reserved() >= bytes.max(reserved),
+            "it may grow to the requested length"
+        );
         Ok(Segment { target, region })
     }
 }
 
 impl Segment {
     /// Makes the segment `bytes` bytes long, if it is shorter. New bytes are zero. Other ranks may
-    /// access them once they know of the new length; nothing tells them.
+    /// access them once the program has sent them the new length.
     ///
     /// # Errors
     /// Fails if that is more than was reserved, or if memory has run out.

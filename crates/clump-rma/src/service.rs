@@ -7,8 +7,8 @@
 //! # Invariants
 //! 1. A request to a service is answered, or counted as refused, exactly once.
 //! 2. A request that ends later has an answer, which its requester can cancel, or parts that other
-//!    interfaces execute: so nothing that `quiet` waits for lasts for ever.
-//! 3. What an interface asks of another is answered there without asking a third.
+//!    interfaces execute: so `quiet` always ends.
+//! 3. Requests between interfaces are answered without further requests.
 
 mod apply;
 mod batch;
@@ -25,7 +25,7 @@ pub(crate) use batch::{
     HALVES, execute as execute_batch, execute_halves, may_be_batched, read_many,
 };
 pub use catalogue::Services;
-pub(crate) use context::{JointPart, Wishes};
+pub(crate) use context::{JointPart, ServiceEffects};
 pub use context::{ServiceContext, Ticket};
 pub(crate) use gather::MAX_RANGES;
 pub use gather::Range;
@@ -157,14 +157,14 @@ pub trait Service: Send {
         let _ = rank;
     }
 
-    /// Handles what ranks of this node have asked for beside the network: `calls` has a bit for
-    /// each rank that has left a call, modulo 64 ([`clump_shm::rank::RankBlock::call_interface`]).
+    /// Handles requests of this node's ranks that bypass the network: `calls` has a bit for each
+    /// rank that has left a call, modulo 64 ([`clump_shm::rank::RankBlock::call_interface`]).
     fn handle_calls(&mut self, calls: u64, context: &mut ServiceContext<'_>) {
         let _ = (calls, context);
     }
 
     /// Returns the next message to the interface of another node, which handles it as a request
-    /// without an answer. Asked for after each step, until there is none.
+    /// without an answer. Called after each step, until there is none.
     fn poll_message(&mut self) -> Option<ServiceMessage> {
         None
     }

@@ -154,18 +154,18 @@ impl Target {
             Some(extent) => near.bytes.set(extent.bytes.min(near.cells.bytes())),
             None => return no(Refusal::NoSuchSegment),
         }
-        debug_assert!(near.cells.base() == self.base, "a segment grows where it lies");
+        debug_assert!(near.cells.base() == self.base, "a segment grows in place");
         near.reach(offset, bytes).map_or_else(|| no(Refusal::OutOfBounds), Ok)
     }
 
-    /// Returns true if the rank that exported it has died, as far as this node knows.
+    /// Returns true if the rank that exported it has died, according to this node's records.
     pub(crate) fn is_owner_dead(&self) -> bool {
         self.inner.context.node().death_of(self.name.rank()).is_some()
     }
 
-    /// Tells that a plain store has changed the word at `offset`, so that those who wait for it on
-    /// other nodes ([`Target::when`]) are answered. Signals, flags and applies do so by themselves;
-    /// a change that nobody tells of is seen after 100 ms.
+    /// Reports that a plain store has changed the word at `offset`, so that waits for it on other
+    /// nodes ([`Target::when`]) are answered. Signals, flags and applies do so by themselves; an
+    /// unreported change is seen after 100 ms.
     pub fn notify(&self, offset: u64) {
         let memory = self.inner.context.node();
         if self.near.is_none() || memory.nnodes() == 1 {

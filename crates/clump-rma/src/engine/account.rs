@@ -64,7 +64,7 @@ pub(super) struct Account {
     /// True if the first of those cannot be forwarded now.
     pub(super) delayed: bool,
     /// Requests to services that end later.
-    pub(super) laters: u32,
+    pub(super) pending: u32,
 }
 
 impl Account {
@@ -79,7 +79,7 @@ impl Account {
             holds: 0,
             later: VecDeque::new(),
             delayed: false,
-            laters: 0,
+            pending: 0,
         }
     }
 
@@ -155,7 +155,7 @@ impl Account {
         self.consumption.on_consumed(payload);
     }
 
-    /// Notes that the endpoint asks for a report at that total.
+    /// Records that the endpoint requests a report at that total.
     pub(super) fn on_asked(&mut self, total: u64) {
         self.consumption.on_asked(Some(total));
     }

@@ -32,14 +32,14 @@ impl At {
 pub(super) enum ClaimState {
     /// It waits for this interface, or has been granted the lock by it.
     Ours,
-    /// The claim before it was told of it, and decides from where it gets the lock.
+    /// The rank of the claim before it was notified of it, and decides who grants it the lock.
     Promised,
-    /// Promised, and released already, with this word, and passed on or not: the release was heard
+    /// Promised, and released already, with this word, and passed on or not: the release arrived
     /// before the hand-over.
     Early(u64, bool),
     /// The lock was passed to it by this rank with this word.
     Passed(u32, u64),
-    /// Passed, and that rank has gone since: its grant may be lost.
+    /// Passed, and that rank has left since: its grant may be lost.
     Orphaned(u64),
 }
 
@@ -50,7 +50,8 @@ pub(super) struct ClaimAccount {
     pub(super) from: Name,
     pub(super) cookie: u64,
     pub(super) state: ClaimState,
-    /// True if its endpoint is gone. The claim stays as long as the lock may be on its way to it.
+    /// True if its endpoint has closed. The claim stays as long as the lock may be on its way to
+    /// it.
     pub(super) gone: bool,
 }
 

@@ -184,7 +184,7 @@ impl<M: Memory> Engine<M> {
         }
         match outcome.unwrap_or_else(ServiceOutcome::Refused) {
             ServiceOutcome::Done => ExecutionResult::Done(cookie),
-            // A result that nobody asked for.
+            // The requester wants no result (cookie 0).
             ServiceOutcome::Value(_) | ServiceOutcome::Bytes if cookie == 0 => {
                 ExecutionResult::Done(0)
             }

@@ -8,7 +8,7 @@
 //! lost.
 
 use super::account::Kept;
-use super::laters::{FORWARD_ROOM, JointAsk, JointKey, MAX_ASKS, OwnAsk, Served};
+use super::pending_request::{FORWARD_ROOM, JointAsk, JointKey, MAX_ASKS, OwnAsk, ServiceState};
 use super::{Engine, ReplySink, Request};
 use crate::memory::Memory;
 use crate::protocol::MAX_PIECE;
@@ -20,7 +20,7 @@ pub(super) fn is_forwarded(handler: u8) -> bool {
     handler == code::SPREAD
 }
 
-impl Served {
+impl ServiceState {
     /// Returns the number of requests to other interfaces under way, those being filled included.
     pub(super) fn under_way(&self) -> usize {
         debug_assert!(self.joint.values().all(|joint| !joint.payload.is_empty()), "being filled");
@@ -40,14 +40,14 @@ impl<M: Memory> Engine<M> {
 
     fn is_forwarding_much(&self, handler: u8) -> bool {
         debug_assert!(is_forwarded(handler), "others are refused where there is no room");
-        let which = self.served.services.which(handler);
+        let which = self.service_state.services.which(handler);
         let full = which.is_some_and(|which| self.is_full(which));
-        full || self.served.under_way() + FORWARD_ROOM > MAX_ASKS
+        full || self.service_state.under_way() + FORWARD_ROOM > MAX_ASKS
     }
 
     #[cold]
     fn delay(&mut self, at: usize, request: &Request<'_>) -> bool {
-        debug_assert!(self.served.under_way() > 0, "something ends, and makes room");
+        debug_assert!(self.service_state.under_way() > 0, "something ends, and makes room");
         self.counts.delayed += 1;
         self.accounts[at].delay(Kept::of(request));
         self.stuck = true;
@@ -63,55 +63,61 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Adds a part of a request to what is asked of an interface together.
+    /// Adds a part to the joint request to an interface.
     pub(super) fn join(&mut self, ticket: Ticket, part: JointPart, out: &mut impl ReplySink) {
         let JointPart { node, code, kind, payload } = part;
         let key = (node, code, kind);
         debug_assert!(payload.len() <= MAX_PIECE, "a part fits into one request");
-        let bytes = self.served.joint.get(&key).map_or(0, |joint| joint.payload.len());
+        let bytes = self.service_state.joint.get(&key).map_or(0, |joint| joint.payload.len());
         if bytes + payload.len() > MAX_PIECE {
             self.close_joint(key, out);
         }
-        let joint = self.served.joint.entry(key).or_default();
+        let joint = self.service_state.joint.entry(key).or_default();
         self.counts.joined += u64::from(!joint.tickets.is_empty());
         joint.payload.extend_from_slice(&payload);
         debug_assert!(!joint.tickets.contains(&ticket), "a request has one part of each node");
         joint.tickets.push(ticket);
         debug_assert!(joint.payload.len() <= MAX_PIECE, "it is one request");
-        if let Some(later) = self.served.laters.get_mut(&ticket) {
+        if let Some(later) = self.service_state.pending.get_mut(&ticket) {
             later.asks += 1;
         }
     }
 
-    /// Sends what is asked of an interface together.
+    /// Sends the joint request to an interface.
     fn close_joint(&mut self, key: JointKey, out: &mut impl ReplySink) {
-        let Some(JointAsk { tickets, payload }) = self.served.joint.remove(&key) else { return };
+        let Some(JointAsk { tickets, payload }) = self.service_state.joint.remove(&key) else {
+            return;
+        };
         let (node, code, kind) = key;
         debug_assert!(payload.len() <= MAX_PIECE, "it is one request");
         debug_assert!(!payload.is_empty(), "it was opened for a part");
-        self.served.own_cookies += 1;
+        self.service_state.own_cookies += 1;
         self.counts.asked += 1;
-        let cookie = self.served.own_cookies;
+        let cookie = self.service_state.own_cookies;
         let unsent = Some((code, vec![0, 0, cookie, kind], payload));
-        self.served.asks.insert(cookie, OwnAsk { tickets, node, unsent });
+        self.service_state.asks.insert(cookie, OwnAsk { tickets, node, unsent });
         self.send_own(cookie, out);
     }
 
-    /// Sends everything that is asked together.
+    /// Sends all joint requests.
     pub(super) fn send_joint(&mut self, out: &mut impl ReplySink) {
-        if self.served.joint.is_empty() {
+        if self.service_state.joint.is_empty() {
             return;
         }
-        let keys: Vec<JointKey> = self.served.joint.keys().copied().collect();
+        let keys: Vec<JointKey> = self.service_state.joint.keys().copied().collect();
         keys.into_iter().for_each(|key| self.close_joint(key, out));
         self.fire(out);
         self.release_moved(out);
-        debug_assert!(self.served.joint.is_empty(), "what was released waits for the next turn");
+        debug_assert!(
+            self.service_state.joint.is_empty(),
+            "what was released waits for the next turn"
+        );
     }
 
-    /// Removes a request from what it has asked for. What others share is still sent and answered.
+    /// Removes a request from the requests that were made for it. Those shared with others are
+    /// still sent and answered.
     pub(super) fn drop_asks(&mut self, ticket: Ticket) {
-        let Served { asks, joint, .. } = &mut self.served;
+        let ServiceState { asks, joint, .. } = &mut self.service_state;
         for own in asks.values_mut() {
             own.tickets.retain(|other| *other != ticket);
         }

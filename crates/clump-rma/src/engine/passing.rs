@@ -1,9 +1,9 @@
 //! Locks that pass from one rank to its successor without this interface (paper 003, 2: the holder
 //! hands the lock to the next).
 //!
-//! The interface tells a rank that holds a lock, or waits for it, which claim comes next; it then
-//! hears that the lock *was passed*. Two ranks report on one lock in turn, so the later report may
-//! arrive first: it is kept until the earlier one arrives.
+//! The interface notifies a rank that holds a lock, or waits for it, of the next claim; that rank
+//! then reports that it *passed* the lock. Two ranks report on one lock in turn, so the later
+//! report may arrive first: it is kept until the earlier one arrives.
 
 use super::account::Account;
 use super::claims::{At, ClaimAccount, ClaimState};
@@ -22,9 +22,9 @@ struct Return {
     rank: u32,
     word: u64,
     passed: bool,
-    /// True if it follows from another report: its own arrived early, or its endpoint is gone.
+    /// True if it follows from another report: its own arrived early, or its endpoint has closed.
     kept: bool,
-    /// True if the rank that releases it is gone by now.
+    /// True if the rank that releases it has left by now.
     gone: bool,
 }
 
@@ -78,7 +78,7 @@ impl<M: Memory> Engine<M> {
     /// Applies one release. Returns the next to apply.
     fn play(&mut self, one: Return) -> Result<Option<Return>, Refusal> {
         let Return { at, rank, word, passed, kept, gone } = one;
-        debug_assert!(kept || !gone, "who reports a release is not gone");
+        debug_assert!(kept || !gone, "the releasing rank has not left");
         if !passed {
             let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
             if !lock.release(at.position, rank, word) {
@@ -93,7 +93,7 @@ impl<M: Memory> Engine<M> {
         let successor = successor.ok_or_else(|| self.why_not_held(at))?;
         let dead = self.memory.dead();
         if !kept && dead.contains(&rank) {
-            // Waiting ranks may have been told of the death already.
+            // Waiting ranks may have been notified of the death already.
             return Err(Refusal::HolderDied);
         }
         let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
@@ -145,7 +145,7 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Counts a kept request of an endpoint as executed. Returns its account, unless the endpoint
-    /// is gone and another has its place.
+    /// has closed and another has its place.
     fn count_late(&mut self, place: &ClaimAccount) -> Option<&mut Account> {
         debug_assert!(matches!(place.state, ClaimState::Early(..)), "only releases are kept here");
         let account = &mut self.accounts[place.account];
@@ -191,8 +191,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Records a claim that waits or holds the lock. If it stays, the claim before it is told of
-    /// it, if that is of another node too.
+    /// Records a claim that waits or holds the lock. If it stays, the rank of the claim before it
+    /// is notified, if that is of another node too.
     pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl ReplySink) {
         let Some((at, stays)) = place_of(wait) else {
             debug_assert!(false, "a claim that is recorded has a position");
@@ -210,7 +210,10 @@ impl<M: Memory> Engine<M> {
         if given_back || self.memory.dead().contains(&before.from.rank()) {
             return;
         }
-        debug_assert_eq!(self.accounts[before.account].name, before.from, "it is told itself");
+        debug_assert_eq!(
+            self.accounts[before.account].name, before.from,
+            "the notified claim is its own"
+        );
         let words = [before.cookie, from.to_bits(), cookie, at.position];
         if self.accounts[before.account].offer(out, tell::NEXT, &words)
             && let Some(place) = self.places.get_mut(at)
@@ -253,8 +256,8 @@ impl<M: Memory> Engine<M> {
         place.is_some_and(ClaimAccount::is_promised)
     }
 
-    /// Removes the claims of endpoints that are gone, except those that may have got the lock, or
-    /// may still get it.
+    /// Removes the claims of closed endpoints, except those that may have got the lock, or may
+    /// still get it.
     pub(super) fn withdraw_claims_of(&mut self, gone: impl Fn(&ClaimAccount) -> bool) {
         for at in self.places.find(&gone) {
             match self.places.get_mut(at) {
@@ -270,8 +273,8 @@ impl<M: Memory> Engine<M> {
         debug_assert!(!self.places.any(|place| gone(place) && !stays(place)), "promises stay");
     }
 
-    /// Marks the claims to which a rank that is gone has passed a lock: they are told from here,
-    /// too.
+    /// Marks the claims to which a rank that has left passed a lock: this interface repeats the
+    /// grant.
     pub(super) fn orphan(&mut self, rank: u32) {
         let by_it =
             |place: &ClaimAccount| matches!(place.state, ClaimState::Passed(by, _) if by == rank);
@@ -288,7 +291,7 @@ impl<M: Memory> Engine<M> {
         debug_assert!(!self.places.any(by_it), "what it has passed is orphaned");
     }
 
-    /// Grants locks again that a rank passed before it was gone. A rank that got the first grant
+    /// Grants locks again that a rank passed before it left. A rank that got the first grant
     /// ignores the second.
     pub(super) fn notify_orphans(&mut self, out: &mut impl ReplySink) {
         if !std::mem::take(&mut self.orphans) {
@@ -308,8 +311,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Wakes the rank at the head of a lock that has moved on. Ranks of other nodes are told by
-    /// [`Engine::handle_waits`].
+    /// Wakes the rank at the head of a lock that has moved on. [`Engine::handle_waits`] notifies
+    /// ranks of other nodes.
     pub(super) fn pass_on(&mut self, segment: clump_shm::export::SegmentName, offset: u64) {
         let Self { memory, ranks, .. } = self;
         let dead = memory.dead();

@@ -2,13 +2,14 @@
 
 use super::account::Account;
 use super::joint::is_forwarded;
-use super::laters::{Later, MAX_ASKS, MAX_LATER, OwnAsk, Served};
+use super::pending_request::{MAX_ASKS, MAX_LATER, OwnAsk, PendingRequest, ServiceState};
 use super::{Engine, ReplySink, Request};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use crate::service::{
-    FIRST_CODE, LAST_CODE, ServiceContext, ServiceOutcome, ServiceRequest, Ticket, Wakeup, Wishes,
+    FIRST_CODE, LAST_CODE, ServiceContext, ServiceEffects, ServiceOutcome, ServiceRequest, Ticket,
+    Wakeup,
 };
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -29,16 +30,16 @@ impl<M: Memory> Engine<M> {
         out: &mut impl ReplySink,
     ) -> Result<ServiceOutcome, Refusal> {
         self.counts.services += 1;
-        let which = self.served.services.which(request.handler).ok_or(Refusal::Unknown)?;
+        let which = self.service_state.services.which(request.handler).ok_or(Refusal::Unknown)?;
         let split = request.words.split_first_chunk().ok_or(Refusal::Unknown)?;
         let (&[segment, offset, cookie], words) = split;
         let place = (SegmentName::from_bits(segment), offset);
         let limited = !is_forwarded(request.handler);
-        if limited && self.accounts[at].laters >= MAX_LATER || self.is_full(which) {
+        if limited && self.accounts[at].pending >= MAX_LATER || self.is_full(which) {
             return Err(Refusal::Overloaded);
         }
-        self.served.tickets += 1;
-        let ticket = self.served.tickets;
+        self.service_state.tickets += 1;
+        let ticket = self.service_state.tickets;
         let of_service = ServiceRequest {
             from: request.from,
             code: request.handler,
@@ -48,36 +49,36 @@ impl<M: Memory> Engine<M> {
             words,
             payload: request.payload,
         };
-        // What an interface asks is executed without a third.
+        // Requests of interfaces make no further requests.
         let budget = match request.from.rank() < self.ranks {
-            true => MAX_ASKS.saturating_sub(self.served.under_way()),
+            true => MAX_ASKS.saturating_sub(self.service_state.under_way()),
             false => 0,
         };
         let outcome = self.step(which, (ticket, budget), &Step::Begin(&of_service));
         if outcome != ServiceOutcome::Later {
-            self.served.wishes.watch = None;
-            let Wishes { asked, joint, .. } = &mut self.served.wishes;
-            debug_assert!(asked.is_empty() && joint.is_empty(), "what has ended asks nothing");
+            self.service_state.effects.watch = None;
+            let ServiceEffects { asked, joint, .. } = &mut self.service_state.effects;
+            debug_assert!(asked.is_empty() && joint.is_empty(), "an ended request makes none");
             asked.clear();
             joint.clear();
             return Ok(outcome);
         }
-        self.accounts[at].laters += u32::from(limited);
+        self.accounts[at].pending += u32::from(limited);
         self.counts.later += 1;
         let (from, service) = (request.from, which);
-        let later = Later { account: at, from, cookie, service, place, asks: 0, limited };
-        self.served.laters.insert(ticket, later);
+        let later = PendingRequest { account: at, from, cookie, service, place, asks: 0, limited };
+        self.service_state.pending.insert(ticket, later);
         self.keep(ticket, out);
-        let asks = self.served.laters.get(&ticket).map_or(0, |later| later.asks);
+        let asks = self.service_state.pending.get(&ticket).map_or(0, |later| later.asks);
         if cookie == 0 && asks == 0 {
-            // One that waits for nothing ends now: nobody could cancel it.
-            self.served.watches.due.push(ticket);
+            // One that waits for nothing ends now: it cannot be cancelled.
+            self.service_state.watches.due.push(ticket);
         }
         Ok(ServiceOutcome::Later)
     }
 
     pub(super) fn is_full(&self, which: usize) -> bool {
-        let service = self.served.services.list.get(which);
+        let service = self.service_state.services.list.get(which);
         service.is_none_or(|service| service.memory_bytes() >= service.memory_bound())
     }
 
@@ -88,15 +89,15 @@ impl<M: Memory> Engine<M> {
         (ticket, budget): (u64, usize),
         step: &Step<'_>,
     ) -> ServiceOutcome {
-        let Self { memory, scratch, served, .. } = self;
-        let Some(service) = served.services.list.get_mut(which) else {
+        let Self { memory, scratch, service_state, .. } = self;
+        let Some(service) = service_state.services.list.get_mut(which) else {
             debug_assert!(false, "request numbers lead to services");
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
         scratch.clear();
-        served.stepped = true;
-        let wishes = &mut served.wishes;
-        let mut context = ServiceContext { memory, ticket, bytes: scratch, wishes, budget };
+        service_state.stepped = true;
+        let effects = &mut service_state.effects;
+        let mut context = ServiceContext { memory, ticket, bytes: scratch, effects, budget };
         let outcome = match step {
             Step::Begin(request) => service.handle(request, &mut context),
             Step::Go(why) => service.resume(ticket, *why, &mut context),
@@ -108,42 +109,42 @@ impl<M: Memory> Engine<M> {
         outcome
     }
 
-    /// Fulfils the wishes of a request that ends later.
+    /// Applies the effects of a step of a request that ends later.
     fn keep(&mut self, ticket: Ticket, out: &mut impl ReplySink) {
-        debug_assert!(self.served.laters.contains_key(&ticket), "wishes are of a request");
-        if let Some((segment, offset)) = self.served.wishes.watch.take() {
-            let bit = self.served.watches.insert(ticket, segment, offset);
+        debug_assert!(self.service_state.pending.contains_key(&ticket), "effects are of a request");
+        if let Some((segment, offset)) = self.service_state.effects.watch.take() {
+            let bit = self.service_state.watches.insert(ticket, segment, offset);
             if let Some(bit) = bit {
                 self.memory.watch(bit, true);
             }
             // It may have changed before it was watched.
-            self.served.watches.due.push(ticket);
+            self.service_state.watches.due.push(ticket);
         }
-        let asked = std::mem::take(&mut self.served.wishes.asked);
+        let asked = std::mem::take(&mut self.service_state.effects.asked);
         for mut one in asked {
-            self.served.own_cookies += 1;
+            self.service_state.own_cookies += 1;
             self.counts.asked += 1;
-            let cookie = self.served.own_cookies;
+            let cookie = self.service_state.own_cookies;
             if let Some(place) = one.words.get_mut(2) {
                 *place = cookie;
             }
             let unsent = Some((one.code, one.words, one.payload));
             let tickets = vec![ticket];
-            self.served.asks.insert(cookie, OwnAsk { tickets, node: one.node, unsent });
-            if let Some(later) = self.served.laters.get_mut(&ticket) {
+            self.service_state.asks.insert(cookie, OwnAsk { tickets, node: one.node, unsent });
+            if let Some(later) = self.service_state.pending.get_mut(&ticket) {
                 later.asks += 1;
             }
             self.send_own(cookie, out);
         }
-        for part in std::mem::take(&mut self.served.wishes.joint) {
+        for part in std::mem::take(&mut self.service_state.effects.joint) {
             self.join(ticket, part, out);
         }
     }
 
     /// Sends a request to another interface, if there is room.
     pub(super) fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
-        let Some(own) = self.served.asks.get_mut(&cookie) else {
-            debug_assert!(false, "what is sent was asked");
+        let Some(own) = self.service_state.asks.get_mut(&cookie) else {
+            debug_assert!(false, "what is sent was requested");
             return;
         };
         let Some((code, words, payload)) = &own.unsent else {
@@ -153,10 +154,10 @@ impl<M: Memory> Engine<M> {
         debug_assert_eq!(words.get(2), Some(&cookie), "its answer carries its cookie");
         match out.ask(own.node, *code, words, payload) {
             SendResult::Sent => own.unsent = None,
-            SendResult::Full => self.served.unsent = true,
+            SendResult::Full => self.service_state.unsent = true,
             SendResult::Refused(_) => {
                 own.unsent = None;
-                self.served.lost.push(cookie);
+                self.service_state.lost.push(cookie);
             }
         }
     }
@@ -164,31 +165,31 @@ impl<M: Memory> Engine<M> {
     /// Takes in calls of ranks of this node: bits, as
     /// [`clump_shm::rank::RankBlock::take_called`] returns them.
     pub fn handle_calls(&mut self, calls: u64, out: &mut impl ReplySink) {
-        let Self { memory, scratch, served, .. } = self;
-        served.stepped = true;
-        for service in &mut served.services.list {
+        let Self { memory, scratch, service_state, .. } = self;
+        service_state.stepped = true;
+        for service in &mut service_state.services.list {
             scratch.clear();
-            let wishes = &mut served.wishes;
+            let effects = &mut service_state.effects;
             let (ticket, budget) = (0, 0);
-            let mut context = ServiceContext { memory, ticket, bytes: scratch, wishes, budget };
+            let mut context = ServiceContext { memory, ticket, bytes: scratch, effects, budget };
             service.handle_calls(calls, &mut context);
         }
-        let Wishes { asked, joint, .. } = &self.served.wishes;
+        let ServiceEffects { asked, joint, .. } = &self.service_state.effects;
         debug_assert!(asked.is_empty() && joint.is_empty(), "a call asks by messages");
-        self.served.wishes.watch = None;
+        self.service_state.effects.watch = None;
         self.touch_changed();
         self.fire(out);
         self.send_messages(out);
     }
 
-    /// Ends a turn: sends what services ask of other interfaces together, and their messages, as
+    /// Ends a turn: sends the services' joint requests to other interfaces, and their messages, as
     /// far as there is room.
     pub fn send_messages(&mut self, out: &mut impl ReplySink) {
         self.send_joint(out);
-        if !self.served.stepped && self.served.kept.is_none() {
+        if !self.service_state.stepped && self.service_state.kept.is_none() {
             return;
         }
-        let Served { services, kept, stepped, .. } = &mut self.served;
+        let ServiceState { services, kept, stepped, .. } = &mut self.service_state;
         *stepped = false;
         let mut next = || services.list.iter_mut().find_map(|service| service.poll_message());
         while let Some(message) = kept.take().or_else(&mut next) {
@@ -196,7 +197,7 @@ impl<M: Memory> Engine<M> {
             debug_assert!(message.payload.len() <= MAX_PIECE, "a message is one request");
             let words = [0, 0, 0, a, b, c, d];
             match out.ask(message.node, message.code, &words, &message.payload) {
-                // The loss of a node is found by those who wait for it.
+                // The loss of a node is found by the requests that wait for it.
                 SendResult::Sent | SendResult::Refused(_) => {}
                 SendResult::Full => {
                     *kept = Some(message);
@@ -204,15 +205,15 @@ impl<M: Memory> Engine<M> {
                 }
             }
         }
-        debug_assert!(self.served.kept.is_none(), "everything was sent");
+        debug_assert!(self.service_state.kept.is_none(), "everything was sent");
     }
 
     /// Sends requests to other interfaces that found no room.
     pub(super) fn send_own_again(&mut self, out: &mut impl ReplySink) {
-        if !std::mem::take(&mut self.served.unsent) {
+        if !std::mem::take(&mut self.service_state.unsent) {
             return;
         }
-        let mut unsent: Vec<_> = self.served.asks.iter().collect();
+        let mut unsent: Vec<_> = self.service_state.asks.iter().collect();
         unsent.retain(|(_, own)| own.unsent.is_some());
         let mut cookies: Vec<u64> = unsent.into_iter().map(|(&cookie, _)| cookie).collect();
         cookies.sort_unstable();
@@ -239,11 +240,11 @@ impl<M: Memory> Engine<M> {
         answer: Result<&[u8], Refusal>,
         out: &mut impl ReplySink,
     ) {
-        let Some(own) = self.served.asks.remove(&cookie) else { return };
-        // Requesters may have gone.
+        let Some(own) = self.service_state.asks.remove(&cookie) else { return };
+        // Requesters may have left.
         for ticket in own.tickets {
-            let Some(later) = self.served.laters.get_mut(&ticket) else {
-                debug_assert!(false, "what was asked ends with its request");
+            let Some(later) = self.service_state.pending.get_mut(&ticket) else {
+                debug_assert!(false, "requests end with the one that made them");
                 continue;
             };
             debug_assert!(later.asks > 0, "each answer is of one request");
@@ -256,21 +257,21 @@ impl<M: Memory> Engine<M> {
 
     /// Resumes requests whose watched words may have changed.
     pub(super) fn fire(&mut self, out: &mut impl ReplySink) {
-        while let Some(cookie) = self.served.lost.pop() {
+        while let Some(cookie) = self.service_state.lost.pop() {
             self.take_answer(cookie, Err(Refusal::NodeLost), out);
         }
-        while let Some(ticket) = self.served.watches.due.pop() {
-            let Some(later) = self.served.laters.get(&ticket) else { continue };
+        while let Some(ticket) = self.service_state.watches.due.pop() {
+            let Some(later) = self.service_state.pending.get(&ticket) else { continue };
             let outcome = self.step(later.service, (ticket, 0), &Step::Go(Wakeup::Changed));
             self.conclude(ticket, outcome, out);
         }
     }
 
-    /// Ends a request, unless it goes on.
+    /// Ends a request, unless it continues.
     fn conclude(&mut self, ticket: Ticket, outcome: ServiceOutcome, out: &mut impl ReplySink) {
         self.touch_changed();
-        self.served.wishes.watch = None;
-        let Some(&later) = self.served.laters.get(&ticket) else {
+        self.service_state.effects.watch = None;
+        let Some(&later) = self.service_state.pending.get(&ticket) else {
             debug_assert!(false, "a step is of a request that goes on");
             return;
         };
@@ -279,7 +280,7 @@ impl<M: Memory> Engine<M> {
             if later.cookie != 0 || later.asks > 0 {
                 return;
             }
-            // Nobody could cancel it, and `quiet` would wait for ever.
+            // It cannot be cancelled, and `quiet` would wait for ever.
             self.forget_later(later.service, ticket);
             outcome = ServiceOutcome::Refused(Refusal::Overloaded);
         }
@@ -291,7 +292,7 @@ impl<M: Memory> Engine<M> {
             debug_assert!(false, "accounts stay");
             return;
         };
-        debug_assert_eq!(account.name, later.from, "laters end with their endpoint");
+        debug_assert_eq!(account.name, later.from, "pending end with their endpoint");
         end(account, &later, outcome, (scratch, out));
         if later.cookie == 0 {
             account.executed += 1;
@@ -300,27 +301,27 @@ impl<M: Memory> Engine<M> {
         *stuck |= account.is_stuck();
     }
 
-    /// Removes a request that ended later, its watch, and what it has asked.
+    /// Removes a request that ended later, its watch, and the requests it made.
     fn drop_later(&mut self, ticket: Ticket) {
-        let Some(later) = self.served.laters.remove(&ticket) else {
+        let Some(later) = self.service_state.pending.remove(&ticket) else {
             debug_assert!(false, "a request ends once");
             return;
         };
-        if let Some(bit) = self.served.watches.remove(ticket) {
+        if let Some(bit) = self.service_state.watches.remove(ticket) {
             self.memory.watch(bit, false);
         }
         if later.asks > 0 {
             self.drop_asks(ticket);
         }
         if let Some(account) = self.accounts.get_mut(later.account).filter(|_| later.limited) {
-            debug_assert!(account.laters > 0, "each is counted at its account");
-            account.laters = account.laters.saturating_sub(1);
+            debug_assert!(account.pending > 0, "each is counted at its account");
+            account.pending = account.pending.saturating_sub(1);
         }
     }
 
     fn forget_later(&mut self, service: usize, ticket: Ticket) {
-        debug_assert!(self.served.laters.contains_key(&ticket), "it has not ended");
-        if let Some(service) = self.served.services.list.get_mut(service) {
+        debug_assert!(self.service_state.pending.contains_key(&ticket), "it has not ended");
+        if let Some(service) = self.service_state.services.list.get_mut(service) {
             service.forget(ticket);
         }
     }
@@ -332,8 +333,8 @@ impl<M: Memory> Engine<M> {
         cookie: u64,
         out: &mut impl ReplySink,
     ) -> bool {
-        let is_it = |later: &Later| (later.account, later.cookie) == (at, cookie);
-        let found = self.served.laters.iter().find(|(_, later)| is_it(later));
+        let is_it = |later: &PendingRequest| (later.account, later.cookie) == (at, cookie);
+        let found = self.service_state.pending.iter().find(|(_, later)| is_it(later));
         let Some((&ticket, &later)) = found.filter(|_| cookie != 0) else { return false };
         self.forget_later(later.service, ticket);
         self.drop_later(ticket);
@@ -344,21 +345,24 @@ impl<M: Memory> Engine<M> {
         true
     }
 
-    /// Gives up the requests of endpoints that are gone.
+    /// Gives up the requests of closed endpoints.
     pub(super) fn abandon_laters(&mut self, gone: impl Fn(Name) -> bool) {
-        let of_them = self.served.laters.iter().filter(|(_, later)| gone(later.from));
+        let of_them = self.service_state.pending.iter().filter(|(_, later)| gone(later.from));
         let all: Vec<_> = of_them.map(|(&ticket, later)| (ticket, later.service)).collect();
         for (ticket, service) in all {
             self.forget_later(service, ticket);
             self.drop_later(ticket);
         }
-        debug_assert!(!self.served.laters.values().any(|later| gone(later.from)), "all are gone");
+        debug_assert!(
+            !self.service_state.pending.values().any(|later| gone(later.from)),
+            "all are gone"
+        );
     }
 
     /// Takes in that watched words may have changed: those of the bits `changed`, as
     /// [`clump_shm::rank::RankBlock::take_changed`] returns them.
     pub fn handle_changes(&mut self, changed: u64, out: &mut impl ReplySink) {
-        self.served.watches.mark(changed);
+        self.service_state.watches.mark(changed);
         self.fire(out);
         self.release_moved(out);
     }
@@ -366,26 +370,26 @@ impl<M: Memory> Engine<M> {
     /// Returns true if what a request did may concern others.
     #[inline]
     pub(super) fn concerns_others(&self) -> bool {
-        let Served { watches, lost, .. } = &self.served;
+        let ServiceState { watches, lost, .. } = &self.service_state;
         !watches.is_empty() || !watches.due.is_empty() || !lost.is_empty()
     }
 
     /// Returns true if words are watched.
     #[inline]
     pub fn has_watches(&self) -> bool {
-        !self.served.watches.is_empty()
+        !self.service_state.watches.is_empty()
     }
 
     /// Marks the watched words that services have changed.
     pub(super) fn touch_changed(&mut self) {
-        let changed = std::mem::take(&mut self.served.wishes.changed);
-        if !self.served.watches.is_empty() {
+        let changed = std::mem::take(&mut self.service_state.effects.changed);
+        if !self.service_state.watches.is_empty() {
             for (segment, offset, bytes) in &changed {
-                self.served.watches.touch(*segment, *offset, *bytes);
+                self.service_state.watches.touch(*segment, *offset, *bytes);
             }
         }
-        self.served.wishes.changed = changed;
-        self.served.wishes.changed.clear();
+        self.service_state.effects.changed = changed;
+        self.service_state.effects.changed.clear();
     }
 
     /// Resumes requests that watch words which `request`, executed just now, may have changed.
@@ -393,7 +397,7 @@ impl<M: Memory> Engine<M> {
     pub(super) fn note_changes(&mut self, request: &Request<'_>, out: &mut impl ReplySink) {
         let Request { handler, words, payload, deposited, .. } = *request;
         self.touch_changed();
-        let watches = &mut self.served.watches;
+        let watches = &mut self.service_state.watches;
         if let &[segment, offset, ref rest @ ..] = words {
             let name = SegmentName::from_bits(segment);
             let bytes = match handler {
@@ -416,8 +420,8 @@ impl<M: Memory> Engine<M> {
 
     /// Checks that each later request is of its account, and counted there.
     pub(super) fn check_served(&self) {
-        let Served { laters, asks, watches, .. } = &self.served;
-        for later in laters.values() {
+        let ServiceState { pending, asks, watches, .. } = &self.service_state;
+        for later in pending.values() {
             let account = self.accounts.get(later.account);
             let its = account.is_some_and(|account| account.name == later.from);
             debug_assert!(its, "the account of a request is that of its endpoint");
@@ -426,22 +430,22 @@ impl<M: Memory> Engine<M> {
                 "it ends by itself, or is cancelled"
             );
         }
-        let counted: u32 = self.accounts.iter().map(|account| account.laters).sum();
-        let limited = laters.values().filter(|later| later.limited).count();
+        let counted: u32 = self.accounts.iter().map(|account| account.pending).sum();
+        let limited = pending.values().filter(|later| later.limited).count();
         debug_assert_eq!(counted as usize, limited, "each is counted at its account");
-        debug_assert!(self.served.under_way() <= MAX_ASKS, "an interface asks little");
-        let known = |ticket: &Ticket| laters.contains_key(ticket);
+        debug_assert!(self.service_state.under_way() <= MAX_ASKS, "an interface asks little");
+        let known = |ticket: &Ticket| pending.contains_key(ticket);
         let asked = asks.values().flat_map(|own| &own.tickets);
-        let joint = self.served.joint.values().flat_map(|joint| &joint.tickets);
-        debug_assert!(asked.chain(joint).all(known), "what is asked is asked for a request");
-        watches.check_invariants(|ticket| laters.contains_key(&ticket));
+        let joint = self.service_state.joint.values().flat_map(|joint| &joint.tickets);
+        debug_assert!(asked.chain(joint).all(known), "each is made for a request");
+        watches.check_invariants(|ticket| pending.contains_key(&ticket));
     }
 }
 
 /// Answers a request that has ended.
 fn end(
     account: &mut Account,
-    later: &Later,
+    later: &PendingRequest,
     outcome: ServiceOutcome,
     (bytes, out): (&[u8], &mut impl ReplySink),
 ) {

@@ -345,7 +345,7 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
         (asker(3), tell::GRANTED, &[13, 2, 5][..])
     );
     assert!(!engine.has_waits());
-    // The holder dies: waiting ranks are told, now and later.
+    // The holder dies: waiting ranks are notified, now and later.
     let words = lock(1, 14).1;
     send(&mut engine, &mut wire, ask::LOCK, &words, &[]);
     engine.memory.dead.push(3);
@@ -366,7 +366,7 @@ fn a_try_says_that_a_lock_is_taken_until_the_death_of_its_holder_is_known() {
         told.unwrap_or((0, 0))
     };
     assert_eq!(ask(&mut engine, 1, 1), (tell::GRANTED, 0));
-    // Rank 1 may have died by now; as long as the home does not know it, it has the lock.
+    // Rank 1 may have died by now; until the home is notified, it has the lock.
     let (busy, died) = (Refusal::LockBusy as u64, Refusal::HolderDied as u64);
     assert_eq!(ask(&mut engine, 2, 1), (tell::FAILED, busy));
     assert_eq!(ask(&mut engine, 3, 1), (tell::FAILED, busy));

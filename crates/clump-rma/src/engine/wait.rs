@@ -29,7 +29,7 @@ pub(super) struct Wait {
     pub(super) segment: SegmentName,
     pub(super) offset: u64,
     pub(super) what: WaitTarget,
-    /// True if the claim before it has been told, where that is needed.
+    /// True if the rank of the claim before it was notified, where that is needed.
     pub(super) lined_up: bool,
 }
 

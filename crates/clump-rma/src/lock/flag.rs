@@ -178,8 +178,7 @@ impl Flag {
 }
 
 impl Flag {
-    /// Waits until the flag, which lies on this node, is at least `value`; rank `from` has to set
-    /// it.
+    /// Waits until the flag, which is on this node, is at least `value`; rank `from` has to set it.
     pub(crate) fn wait_for(&self, value: u64, from: u32) -> Result<()> {
         debug_assert_ne!(from, self.target.inner.context.rank(), "a rank waits for others");
         let (owner, flag, comparison) = (&self.target, self.near()?, Comparison::AtLeast);

@@ -6,7 +6,7 @@ use clump_shm::queue_lock::{Claim, LockHead, QueueLock};
 #[derive(Debug, Clone, Copy)]
 pub struct LockTurn {
     rank: u32,
-    /// Rank in whose segment the lock lies.
+    /// Rank whose segment holds the lock.
     owner: u32,
     position: Option<u64>,
 }
@@ -20,8 +20,8 @@ pub enum TurnStatus {
     Taken(u64, u64),
     /// The rank that held the lock died with it.
     HolderDied,
-    /// The rank in whose segment the lock lies died: ranks of other nodes cannot release the lock
-    /// any more.
+    /// The rank whose segment holds the lock died: ranks of other nodes cannot release the lock any
+    /// more.
     OwnerDied,
 }
 

@@ -3,7 +3,7 @@
 
 use clump_shm::export::SegmentName;
 
-/// Ranges that are told apart; above that, those of a region become one.
+/// Maximal number of ranges; above that, those of a region are merged.
 const MOST: usize = 256;
 
 /// Ranges of regions to which deposited bytes were dropped.
@@ -58,7 +58,7 @@ impl LostDeposits {
             let rest = [(name, from, start), (name, end, to)];
             self.ranges.extend(rest.into_iter().filter(|(_, from, to)| from < to));
         }
-        debug_assert!(!self.ranges.iter().any(hit), "each loss is told once");
+        debug_assert!(!self.ranges.iter().any(hit), "each loss is reported once");
         !taken.is_empty()
     }
 

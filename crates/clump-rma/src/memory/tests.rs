@@ -180,7 +180,7 @@ fn bytes_deposited_without_memory_are_an_error_of_the_request_behind_them() {
     engine.committed = Committed::new(Box::new(Small(Arc::new(Left::new(u64::MAX)))));
     assert_eq!(engine.deposited(name, 0, 100), Ok(()));
     assert_eq!(engine.deposited(name, far, 100), Err(Refusal::NoMemory));
-    assert_eq!(engine.deposited(name, far, 100), Ok(()), "each loss is told once");
+    assert_eq!(engine.deposited(name, far, 100), Ok(()), "each loss is reported once");
     let mut first = [0; 1];
     assert!(engine.segment(name, 0, 1).unwrap().read(0, &mut first) && first == [1]);
 }

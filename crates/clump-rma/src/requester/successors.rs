@@ -38,7 +38,7 @@ impl Successors {
     pub(super) fn expect(&mut self, cookie: u64) {
         debug_assert!(
             self.of.iter().all(|(known, _)| *known != cookie),
-            "a lock is asked for once"
+            "a lock is requested once"
         );
         self.of.push((cookie, None));
     }

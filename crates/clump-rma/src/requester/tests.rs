@@ -164,7 +164,7 @@ fn walk(books: &mut Requester, cookies: &mut Vec<u64>, step: Step) {
         }
         Step::Silent { node, sent } => {
             if books.word(node, ask::SET, &[7, 8, 0, 0, 1]).is_some() && !sent {
-                books.unsend(node);
+                books.discount(node);
             }
         }
         Step::Quiet { node } => {
@@ -194,7 +194,7 @@ fn walk(books: &mut Requester, cookies: &mut Vec<u64>, step: Step) {
         Step::Report { node } => {
             let (failure, lost) = (books.failure(node), books.loss(node));
             assert!(failure.is_none_or(|(count, ..)| count > 0));
-            assert!(books.failure(node).is_none() && !books.loss(node), "told once: {lost}");
+            assert!(books.failure(node).is_none() && !books.loss(node), "reported once: {lost}");
         }
     }
 }

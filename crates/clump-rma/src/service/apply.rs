@@ -36,8 +36,8 @@ impl Advance {
     }
 }
 
-/// Writes runs, whose bytes lie one after the other in `data`, and then changes words. `reach`
-/// checks a range. Writes nothing if any is refused.
+/// Writes runs, whose bytes are contiguous in `data`, and then changes words. `reach` checks a
+/// range. Writes nothing if any is refused.
 pub(crate) fn execute<'a>(
     runs: &[Range],
     advances: &[Advance],

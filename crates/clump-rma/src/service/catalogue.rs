@@ -68,7 +68,7 @@ impl Services {
             self.by_code[usize::from(code - FIRST_CODE)] = Some(which);
         }
         let letters = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-';
-        debug_assert!(id.name.bytes().all(letters), "names and versions are told apart");
+        debug_assert!(id.name.bytes().all(letters), "names and versions are separable");
         self.list.push(service);
         debug_assert_eq!(self.which(end - 1), Some(usize::from(which)), "its requests lead to it");
         true

@@ -1,4 +1,4 @@
-//! The surroundings of a service's step: memory, answer, and wishes that the engine fulfils.
+//! Context of a service's step: memory, answer, and effects that the engine applies.
 
 use crate::error::Refusal;
 use crate::memory::Memory;
@@ -27,9 +27,9 @@ pub(crate) struct JointPart {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Wishes of a step, fulfilled by the engine after it.
+/// Effects of a step, applied by the engine after it.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ServiceEffects {
     /// Word to watch.
     pub(crate) watch: Option<(SegmentName, u64)>,
     /// Ranges that were changed.
@@ -43,7 +43,7 @@ pub struct ServiceContext<'a> {
     pub(crate) memory: &'a mut dyn Memory,
     pub(crate) ticket: Ticket,
     pub(crate) bytes: &'a mut Vec<u8>,
-    pub(crate) wishes: &'a mut Wishes,
+    pub(crate) effects: &'a mut ServiceEffects,
     /// Requests to other interfaces that may still be sent.
     pub(crate) budget: usize,
 }
@@ -77,17 +77,17 @@ impl ServiceContext<'_> {
         (&mut *self.memory, self.bytes)
     }
 
-    /// Asks to be resumed when a word of 8 bytes may have changed, and once at once. A request
-    /// watches one word; the last wish counts.
+    /// Requests to be resumed when a word of 8 bytes may have changed, and once at once. A request
+    /// watches one word, the last one given.
     pub fn watch(&mut self, segment: SegmentName, offset: u64) {
         debug_assert!(offset.is_multiple_of(8), "a word is watched, not a part of two");
-        self.wishes.watch = Some((segment, offset));
+        self.effects.watch = Some((segment, offset));
     }
 
-    /// Tells that bytes have changed: resumes requests that watch them.
+    /// Reports that bytes have changed: resumes requests that watch them.
     pub fn changed(&mut self, segment: SegmentName, offset: u64, bytes: u64) {
         debug_assert!(offset.checked_add(bytes).is_some(), "what has changed was accessed");
-        self.wishes.changed.push((segment, offset, bytes));
+        self.effects.changed.push((segment, offset, bytes));
     }
 
     /// Wakes a rank of this node in whose segment a signal was given.
@@ -124,13 +124,13 @@ impl ServiceContext<'_> {
         self.budget = self.budget.checked_sub(1).ok_or(Refusal::Overloaded)?;
         let mut all = vec![segment.to_bits(), offset, 0];
         all.extend_from_slice(words);
-        self.wishes.asked.push(Asked { node, code, words: all, payload });
+        self.effects.asked.push(Asked { node, code, words: all, payload });
         Ok(())
     }
 
-    /// Adds a payload to the request of `0 0 cookie kind` to the interface of another node that is
-    /// being filled by what this turn's requests ask of it. It is sent when it is full, or when the
-    /// turn ends. Every request that has added to it is resumed with its answer.
+    /// Adds a payload to the joint request of `0 0 cookie kind` that this turn's requests make to
+    /// the interface of another node. It is sent when it is full, or when the turn ends. Every
+    /// request that has added to it is resumed with its answer.
     ///
     /// # Errors
     /// Fails as [`ServiceContext::ask`] does.
@@ -144,7 +144,7 @@ impl ServiceContext<'_> {
         debug_assert!((super::FIRST_CODE..=super::LAST_CODE).contains(&code), "a service's");
         debug_assert!((1..=MAX_PIECE).contains(&payload.len()), "a part of one message");
         self.budget = self.budget.checked_sub(1).ok_or(Refusal::Overloaded)?;
-        self.wishes.joint.push(JointPart { node, code, kind, payload });
+        self.effects.joint.push(JointPart { node, code, kind, payload });
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ impl Spread {
         }
         let split = near.len() + far.values().map(Vec::len).sum::<usize>();
         debug_assert_eq!(split, updates.len(), "each update belongs to one part");
-        // All or none are asked, so that a refusal for lack of room changes nothing.
+        // All or no nodes get a request, so that a refusal for lack of room changes nothing.
         if far.len() > context.budget() {
             return Err(Refusal::Overloaded);
         }
@@ -111,7 +111,7 @@ impl Spread {
             parts.open += 1;
             parts.far.append(&mut names);
         }
-        debug_assert!(parts.far.len() >= parts.open, "a node is asked about a segment at least");
+        debug_assert!(parts.far.len() >= parts.open, "each node has an update at least");
         if parts.open == 0 {
             return Ok(outcome(parts.refused));
         }
@@ -141,7 +141,7 @@ impl Parts {
                 first.map(|(_, name)| (why, *name))
             }
         };
-        debug_assert!(refused.is_none_or(|(_, name)| mine(&name)), "it is told of its own");
+        debug_assert!(refused.is_none_or(|(_, name)| mine(&name)), "it reports its own");
         self.refused = self.refused.or(refused);
     }
 }

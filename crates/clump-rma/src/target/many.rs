@@ -236,7 +236,7 @@ impl Target {
     /// Waits until a word of any node compares in this way, at most for `limit`. Returns the word,
     /// or `None` when that has passed. On another node the interface answers once the word is
     /// changed so: by anything that an interface executes, by signals, flags and applies of its
-    /// ranks, or by a store that [`Target::notify`] tells of.
+    /// ranks, or by a store that [`Target::notify`] reports.
     ///
     /// # Errors
     /// Fails if its rank has died ([`Refusal::OwnerDead`]), if its node is lost, or if a rank died

@@ -25,7 +25,7 @@ fn a_spread_is_split_and_answered_when_all_parts_are() {
     ];
     let words = [0, 0, 9, AtomicOp::Add as u64];
     send(&mut engine, &mut wire, code::SPREAD, &words, updates.as_bytes());
-    // What others ask of a node in the same turn goes with it.
+    // Updates of others to a node in the same turn are sent with it.
     let more = [SpreadUpdate::new(far(2), 9, 1)];
     by_other(&mut engine, &mut wire, code::SPREAD, &[0, 0, 0, ADD], more.as_bytes());
     assert_eq!((word(&engine, 8), wire.asked.len()), (7, 0));
@@ -124,7 +124,7 @@ fn what_cannot_be_forwarded_now_waits_and_what_is_behind_it() {
         sent += 1;
     }
     assert_eq!((wire.asked.len(), engine.counts().delayed), (sent - 1, 1));
-    // Behind it two more, which are delayed again when the one before has gone.
+    // Behind it two more, which are delayed again when the one before has been sent.
     for _ in 0..2 {
         send(&mut engine, &mut wire, code::SPREAD, &[0, 0, 0, ADD], update.as_bytes());
         sent += 1;

@@ -269,7 +269,7 @@ impl World {
                         Doing::Holds { cookie, position, word }
                     }
                     Some(Completion::Refused(Refusal::HolderDied, ..)) => {
-                        assert!(!self.engine.memory.dead.is_empty(), "nobody has died");
+                        assert!(!self.engine.memory.dead.is_empty(), "no rank has died");
                         Doing::Nothing
                     }
                     Some(Completion::Refused(Refusal::TimedOut, ..)) if cancelled => Doing::Nothing,
@@ -430,7 +430,12 @@ impl World {
         } else {
             assert!(!self.broken, "a rank died with the lock, and it is free");
         }
-        assert_eq!(self.engine.places.len(), 0, "claims that nobody has: {:?}", self.engine.places);
+        assert_eq!(
+            self.engine.places.len(),
+            0,
+            "claims without a holder: {:?}",
+            self.engine.places
+        );
     }
 }
 

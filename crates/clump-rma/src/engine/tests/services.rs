@@ -1,5 +1,5 @@
 //! Tests of services at an engine: against a sequential model, without room, and with a service
-//! that asks too much or answers never.
+//! that requests too much or never answers.
 
 use super::{Bench, CREDIT, RANKS, SEGMENT, Wire, asker, engine, own, send};
 use crate::engine::{Engine, EngineCounts, Request};
@@ -32,7 +32,7 @@ pub(super) fn word(engine: &Engine<Bench>, offset: u64) -> u64 {
     engine.memory.cells.word(offset).unwrap().load(Ordering::SeqCst)
 }
 
-/// Asks as another rank than [`send`] does, which watches nothing.
+/// Sends requests from another rank than [`send`] does, which watches nothing.
 pub(super) fn by_other(
     engine: &mut Engine<Bench>,
     wire: &mut Wire,
@@ -260,7 +260,7 @@ fn each_kind_of_change_answers_who_waits_for_the_word() {
     for (n, (handler, words, load)) in (1..).zip(&changes) {
         let all = if n == 7 { u64::from_le_bytes([70; 8]) } else { n * 10 };
         when(&mut engine, &mut wire, n, 64, n * 10);
-        // Changes of other words, and too small ones, answer nobody.
+        // Changes of other words, and too small ones, cause no answer.
         by_other(&mut engine, &mut wire, silent(AtomicOp::Add), &[own(), 72, 1], &[]);
         by_other(&mut engine, &mut wire, silent(AtomicOp::Or), &[own(), 64, 0], &[]);
         assert!(told(&mut wire).is_empty() && engine.has_watches(), "change {n}");
@@ -316,7 +316,7 @@ fn an_endpoint_waits_for_few_words_and_a_dead_rank_for_none() {
     assert!(!engine.has_watches());
 }
 
-/// A service that never answers by itself, and one that asks for more than it may.
+/// A service that never answers by itself, and one that requests more than it may.
 struct Odd(Arc<AtomicU64>);
 
 impl Service for Odd {
@@ -388,7 +388,7 @@ fn who_is_never_answered_can_cancel_and_quiet_does_not_wait_for_ever() {
     let failed = vec![2, Refusal::TimedOut as u64, own(), 8];
     assert_eq!(told(&mut wire), [(tell::FAILED, failed)]);
     assert_eq!(kept.load(Ordering::SeqCst), 2);
-    // Without an answer nobody could cancel it: it is refused, and `quiet` says so.
+    // Without an answer it could not be cancelled: it is refused, and `quiet` reports that.
     send(&mut engine, &mut wire, FREE_CODE, &[own(), 8, 0], &[]);
     send(&mut engine, &mut wire, ask::QUIET | ask::AFTER, &[9, 5], &[]);
     assert_eq!(told(&mut wire), [(tell::QUIET, vec![9, 5, 1, why, own(), 8])]);

@@ -1,7 +1,7 @@
-//! Requests to services that end later, what they watch, and what they have asked.
+//! Requests to services that end later, with the words they watch and the requests they made.
 
 use super::watches::Watches;
-use crate::service::{ServiceMessage, Services, Ticket, Wishes};
+use crate::service::{ServiceEffects, ServiceMessage, Services, Ticket};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ pub(super) const FORWARD_ROOM: usize = 128;
 
 /// A request that ends later.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Later {
+pub(super) struct PendingRequest {
     pub(super) account: usize,
     pub(super) from: Name,
     pub(super) cookie: u64,
@@ -31,7 +31,7 @@ pub(super) struct Later {
 /// A request to another interface.
 #[derive(Debug)]
 pub(super) struct OwnAsk {
-    /// Requests that it was made for, without those that have gone.
+    /// Requests that it was made for, without those that have ended.
     pub(super) tickets: Vec<Ticket>,
     pub(super) node: u32,
     /// The request, while it has found no room.
@@ -50,10 +50,10 @@ pub(super) type JointKey = (u32, u8, u64);
 
 /// Services of an engine, and the requests to them that end later.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(super) struct ServiceState {
     pub(super) services: Services,
     pub(super) tickets: Ticket,
-    pub(super) laters: BTreeMap<Ticket, Later>,
+    pub(super) pending: BTreeMap<Ticket, PendingRequest>,
     pub(super) watches: Watches,
     pub(super) asks: HashMap<u64, OwnAsk>,
     /// Requests that are sent when this turn ends.
@@ -63,7 +63,7 @@ pub(super) struct Served {
     pub(super) unsent: bool,
     /// Requests to interfaces that are lost.
     pub(super) lost: Vec<u64>,
-    pub(super) wishes: Wishes,
+    pub(super) effects: ServiceEffects,
     /// True if a service has made a step since its messages were sent.
     pub(super) stepped: bool,
     /// Message that found no room.
