@@ -1,8 +1,8 @@
 //! Messages between interfaces on a network that is slower on purpose (docs/adr/0038).
 //!
-//! An interface is no processor of a program and knows no stamps: while the laboratory's knobs are
-//! turned it keeps what it sends to other interfaces until gap, latency and bytes have passed, and
-//! transmits it then. Pure; times are arguments.
+//! An interface is no processor of a program and handles no stamps: while the laboratory's knobs
+//! are turned it keeps messages to other interfaces until gap, latency and bytes have passed, and
+//! transmits them then. Pure; times are arguments.
 
 use clump_loggp::delay::{Injection, MAX_HELD_NS};
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
@@ -31,7 +31,7 @@ pub(crate) enum SendTarget {
     Answer(Name),
 }
 
-/// The knobs as an interface knows them, and the messages that it keeps until they are due.
+/// An interface's copy of the knobs, and the messages that it keeps until they are due.
 #[derive(Debug, Default)]
 pub(crate) struct DelayedSends {
     epoch: u64,

@@ -15,13 +15,13 @@ use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, go
 use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 
-/// Longest time for which a change that nobody told of is not seen, in ns.
+/// Longest time until an unreported change is seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
 
 /// Most ranks that one housekeeping looks at.
 const LIVING_AT_ONCE: usize = 4096;
 
-/// The engine, and the name under which it answers and asks.
+/// The engine, and the name under which it sends answers and requests.
 pub(crate) struct Executor {
     pub(crate) engine: Engine<NodeSegments>,
     name: Name,
@@ -110,7 +110,7 @@ impl Executor {
         }
     }
 
-    /// Ends a turn: answers those who wait, and sends what services ask of other interfaces.
+    /// Ends a turn: answers waiting requests, and sends the services' requests to other interfaces.
     /// Returns true if ranks of this node have changed words or left calls.
     pub(crate) fn end_turn(
         &mut self,
@@ -188,7 +188,7 @@ impl Executor {
         counters.set(Counter::RmaServicesDelayed, delayed);
     }
 
-    /// Forgets ranks that are gone.
+    /// Forgets ranks that have died or left.
     pub(crate) fn housekeeping(&mut self, now: u64) {
         let Self { engine, living, next_living, memory, looked, suspects, .. } = self;
         for _ in 0..living.len().min(LIVING_AT_ONCE) {
@@ -309,7 +309,7 @@ fn take_answer(engine: &mut Engine<NodeSegments>, arrival: &Message<'_>, out: &m
         (FrameKind::Returned, _) if !Original::unpack(word(0)).reply => {
             engine.handle_answer(word(3), Err(Refusal::NodeLost), out);
         }
-        // Answers that did not reach their requester, which is gone; credit, which the stack took.
+        // Answers whose requester has left; credit, which the stack took.
         _ => {}
     }
 }

@@ -12,15 +12,15 @@
 //!                  `---> engine (one-sided operations)
 //! ```
 //!
-//! Types to know: [`Server`] (its work, turn by turn), [`NetworkInterface`] (its thread).
+//! Main types: [`Server`] (its work, turn by turn), [`NetworkInterface`] (its thread).
 //!
 //! # Invariants
 //! 1. Nothing that a rank of this node writes is trusted: at worst it makes the interface send
 //!    nonsense in that rank's name, and keep a bounded amount for it.
 //! 2. Messages that wait for an endpoint that does not read are bounded by the credit of their
 //!    senders.
-//! 3. Messages that an endpoint or a rank has not read when it is gone are returned to sender, with
-//!    the reason.
+//! 3. Messages that an endpoint or a rank has not read when it closes or dies are returned to
+//!    sender, with the reason.
 //! 4. An interface never waits for one rank while it could serve another.
 //! 5. Every event that an interface waits for rings its alarm or its socket: it sleeps on both at
 //!    once.

@@ -31,12 +31,12 @@ use std::time::Duration;
 
 /// Longest sleep: an actor that dies or changes a lock rings, so this is for unforeseen cases.
 const NAP: Duration = Duration::from_millis(100);
-/// Longest sleep while messages wait for endpoints that are not open yet: nobody rings when one
-/// opens.
+/// Longest sleep while messages wait for endpoints that are not open yet: opening one rings no
+/// doorbell.
 const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
 /// Shortest sleep while all that was answered only has to be acknowledged. Setting a timer that is
 /// due before the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare:
-/// a requester that misses it asks again sooner.
+/// a requester that misses it retries sooner.
 const MIN_NAP: Duration = Duration::from_millis(4);
 /// Turns between two checks of which ranks have died or finalized.
 const HOUSEKEEPING_TURNS: u32 = 256;
@@ -94,7 +94,7 @@ impl<C: Clock> Server<C> {
         let routes = Routes::new(memory.clone(), which);
         let name = (which == 0).then(|| interface_name(memory, node));
         let proxies = memory.proxies() != 0;
-        // Interfaces ask each other; without proxies ranks of other nodes ask them, too.
+        // Interfaces send requests to each other; without proxies ranks of other nodes do, too.
         let peers = Arc::new(NodeDirectory::new(memory, id, which, !proxies));
         let control_endpoint = control_endpoint_name(id).to_bits();
         let segments = NodeSegments::new(memory.clone());
@@ -283,9 +283,9 @@ impl<C: Clock> Server<C> {
         })
     }
 
-    /// Announces to ranks that it goes to sleep: they ring from now on for calls, and where they
-    /// hand messages over. Returns `None` when something has arrived meanwhile, or a peer was lost:
-    /// messages in flight to it have been returned.
+    /// Announces its sleep to ranks: they ring from now on for calls and for submitted messages.
+    /// Returns `None` when something has arrived meanwhile, or a peer was lost: messages in flight
+    /// to it have been returned.
     pub fn announce(&mut self) -> Option<SleepAnnouncement> {
         if self.stack.has_queued(INDEX) {
             return None;
