@@ -149,7 +149,7 @@ impl PeerSegment {
     /// Returns the interface that forwards updates of a word; `None` if they go straight.
     #[inline(always)]
     pub(crate) fn forwarder(&self, kind: BatchKind, offset: u64) -> Option<&Forwarder> {
-        // What lies further on than an index reaches goes straight.
+        // Offsets beyond the reach of an index are sent directly.
         self.via.as_deref().filter(|_| offset >> kind.shift() >> REACH == 0)
     }
 }

@@ -31,7 +31,7 @@ impl CallAnswers {
         cookie
     }
 
-    /// Takes an answer in, unless nobody waits for it any more.
+    /// Stores an answer, unless its caller no longer waits.
     pub(crate) fn give(&self, cookie: u64, answer: Answer) {
         debug_assert!(answer != Answer::Awaited, "an answer has come");
         if let Some(place) = self.answers.borrow_mut().get_mut(&cookie) {

@@ -98,7 +98,7 @@ impl CallSender {
     /// Fails if endpoints have run out, or if a rank died or left.
     pub(crate) fn open(pgas: &Pgas) -> Result<Rc<Self>> {
         let endpoint = Endpoint::open(pgas.context(), Tag(TAG));
-        // A rank without one says so: the others do not wait for it.
+        // A rank without one reports it: the others do not wait for it.
         let name = endpoint.as_ref().map_or(0, |endpoint| endpoint.name().to_bits());
         let names = pgas.inner.together(|team| team.all_gather(name))?;
         let endpoint = took_part(endpoint)?;
@@ -109,7 +109,7 @@ impl CallSender {
         let ranks: clump_am::Result<Rc<[Dest]>> = names.into_iter().map(map).collect();
         let (table, answers) = (Rc::new(CallTable::new(ranks?)), Rc::new(CallAnswers::default()));
         equip(&endpoint, &table, &answers)?;
-        // Nobody calls before all can answer.
+        // No rank calls before all can answer.
         pgas.inner.together(Team::meet_all)?;
         let options = &pgas.inner.options;
         let batch_bytes = options.batch_updates.saturating_mul(size_of::<Update>());

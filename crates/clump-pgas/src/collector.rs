@@ -62,7 +62,7 @@ impl Default for OpenSlots {
 pub trait Destination: Sized {
     /// Returns its open batches.
     fn slots(&self) -> &OpenSlots;
-    /// Returns it, to be kept while a batch is open; `None` once nobody uses it.
+    /// Returns it, to be kept while a batch is open; `None` once it is unused.
     fn kept(&self) -> Option<Rc<Self>>;
 
     /// Returns the batch of that kind that is open.
@@ -139,7 +139,7 @@ pub struct Collector<D, U> {
     slots: Vec<OpenBatch<D, U>>,
     /// Slots of batches that are not open.
     free: Vec<u32>,
-    /// Slots and serial numbers in the order in which they were opened; some are gone.
+    /// Slots and serial numbers in the order in which they were opened; some are closed.
     order: VecDeque<(u32, u64)>,
     serial: u64,
     countdown: u32,
@@ -288,8 +288,8 @@ impl<D: Destination, U> Collector<D, U> {
             batch.updates = updates;
             self.free.push(slot);
         }
-        // Entries of batches that are gone are removed from the front; a young crowd behind one
-        // that stays open is removed here.
+        // Entries of closed batches are removed from the front; those behind a batch that stays
+        // open are removed here.
         if self.order.len() > 64 + 4 * self.slots.len() {
             let slots = &self.slots;
             let is_open = |&(slot, serial): &(u32, u64)| {

@@ -4,7 +4,7 @@ use clump_rma::AtomicOp;
 use private::NumberKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Type of the elements of global memory: values that travel as they lie in memory.
+/// Type of the elements of global memory: values that are sent as they are in memory.
 pub trait Element: FromBytes + IntoBytes + Immutable + Copy + 'static {}
 impl<T: FromBytes + IntoBytes + Immutable + Copy + 'static> Element for T {}
 
@@ -52,8 +52,8 @@ macro_rules! bits {
 }
 bits!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-/// Returns the operation on whole words that does to elements of this type what `op` says; `None`
-/// if they are narrower.
+/// Returns the operation on whole words equivalent to `op` on elements of this type; `None` if they
+/// are narrower.
 #[inline(always)]
 pub(crate) fn on_words<T: AtomicElement>(op: AtomicOp) -> Option<AtomicOp> {
     let op = match (T::KIND, op) {

@@ -1,4 +1,4 @@
-//! Functions of an element, executed where it lies: Split-C's `atomic(f, pointer, args)`.
+//! Functions of an element, executed at its home: Split-C's `atomic(f, pointer, args)`.
 
 use crate::element::Element;
 use crate::error::{ErrorKind, Result};
@@ -34,8 +34,8 @@ impl<T, A, R> std::fmt::Debug for ElementFn<T, A, R> {
 
 impl RemoteCalls {
     /// Registers a function of an element, as [`RemoteCalls::register`] does. It is executed at the
-    /// rank in whose memory the element lies. One at a time is at a rank; one-sided operations of
-    /// others may come between its read and its write. The element stays as it was if it fails.
+    /// rank whose memory holds the element, one at a time; one-sided operations of others may come
+    /// between its read and its write. The element stays as it was if it fails.
     ///
     /// # Errors
     /// Fails as [`RemoteCalls::register`] does.

@@ -14,7 +14,7 @@ impl Error {
     }
 
     /// Returns true if a poll has this error of one message that it handled, or of something that
-    /// was begun before: the next poll goes on behind it.
+    /// was begun before: the next poll continues behind it.
     pub(crate) fn is_of_a_message(&self) -> bool {
         use clump_am::ErrorKind::{HandlerFailed, TookPart, Unclaimed};
         let of_message = |error: &clump_am::Error| {
@@ -77,8 +77,8 @@ pub enum ErrorKind {
     /// An error that does not belong to the collective that reports it.
     #[error("this rank took part in the collective, which is over; before, or meanwhile: {0}")]
     TookPart(Error),
-    /// A rank that could not do its part of a collective, which it said to all others.
-    #[error("rank {rank} could not do its part of the collective: its own error says why")]
+    /// A rank that could not do its part of a collective, and reported that to all others.
+    #[error("rank {rank} could not do its part of the collective: its own error has the reason")]
     RankFailed {
         /// The first such rank.
         rank: usize,
@@ -126,14 +126,16 @@ pub enum ErrorKind {
         block: usize,
     },
     /// A rank that has no memory for its part of an array.
-    #[error("rank {rank} has no memory for its {bytes} bytes of an array, and says why itself")]
+    #[error(
+        "rank {rank} has no memory for its {bytes} bytes of an array; its own error has the reason"
+    )]
     NoMemoryAt {
         /// The rank.
         rank: usize,
         /// Bytes of its part.
         bytes: u64,
     },
-    /// Ranks asked for different arrays in one collective.
+    /// Ranks requested different arrays in one collective.
     #[error("ranks ask for different arrays: all must give the same length, layout and type")]
     DifferentArrays,
     /// Neighbours do not agree about an exchange of boundaries.

@@ -75,7 +75,7 @@ impl<T> GlobalPtr<T> {
         let size = size_of::<T>() as u64;
         let bytes = size.saturating_mul(count as u64);
         let inside = self.offset.checked_add(bytes).is_some_and(|end| end <= self.end);
-        // Elements of other sizes are never words, and may lie anywhere.
+        // Elements of other sizes are never words, and may be at any offset.
         let aligned = !size.is_power_of_two() || size > 8 || self.offset.is_multiple_of(size);
         if inside && aligned {
             return Ok(());

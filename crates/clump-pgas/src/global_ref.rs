@@ -40,7 +40,7 @@ impl Pgas {
     /// Returns the element that a pointer points to.
     ///
     /// # Errors
-    /// Fails if the pointer points outside of its memory, or if that is on this node and gone.
+    /// Fails if the pointer points outside of its memory, or if that is on this node and freed.
     pub fn at<T: Element>(&self, pointer: GlobalPtr<T>) -> Result<GlobalRef<'_, T>> {
         pointer.check(1)?;
         let found = FoundElement::Shared(self.inner.peer(pointer.segment())?);

@@ -1,6 +1,6 @@
 //! Exchange of boundaries between neighbours, counted by sender.
 //!
-//! A count of stored bytes does not tell who stored them: of two neighbours one may be a round
+//! A count of stored bytes does not identify their sender: of two neighbours one may be a round
 //! ahead, and its bytes stand for those of the other. And a neighbour that is ahead overwrites what
 //! this rank still reads. So each neighbour has two places at this rank, each with a word for the
 //! round that it holds. Places take turns: a neighbour writes into one again two rounds later,
@@ -44,7 +44,8 @@ struct Side {
 }
 
 /// An exchange of boundaries between neighbours, in rounds: the halo cells of a grid, for example.
-/// Its memory goes when a rank drops it: let all ranks be done with it before ([`Pgas::barrier`]).
+/// Its memory is freed when a rank drops it: let all ranks be done with it before
+/// ([`Pgas::barrier`]).
 #[derive(Debug)]
 pub struct Halo<T> {
     pgas: Pgas,

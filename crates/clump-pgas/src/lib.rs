@@ -5,7 +5,7 @@
 //! ones (`clump-rma`), so they never wait for the rank that they concern, and meets other ranks by
 //! collectives (`clump-coll`).
 //!
-//! Types to know: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
+//! Main types: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
 //! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
 //! together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`] (functions called at other
 //! ranks), [`Halo`] (boundaries of neighbours), [`PgasOptions`] and [`Aggregation`] (bounds and
@@ -18,8 +18,8 @@
 //!    that began them.
 //! 3. Gets have happened at the closing brace of [`Pgas::phase`].
 //! 4. Stores have landed at a rank when its [`Pgas::store_sync`] has counted their bytes, and
-//!    everywhere when [`Pgas::all_store_sync`] returns. A count does not tell senders apart: where
-//!    several store to a rank, round after round, a [`Halo`] does.
+//!    everywhere when [`Pgas::all_store_sync`] returns. A count does not distinguish senders: where
+//!    several store to a rank, round after round, use a [`Halo`].
 //! 5. Operations between two such points have no order. Programs that need none get the same
 //!    results with aggregation and without.
 //!

@@ -5,7 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::layout::ElementPlace;
 use crate::spread::Spread;
 
-/// Elements of a gather that are asked for together.
+/// Elements of a gather that are requested together.
 const GATHERED: usize = 1 << 16;
 
 impl<T: AtomicElement> Spread<T> {
@@ -96,7 +96,7 @@ impl<T: Element> Spread<T> {
     }
 }
 
-/// Words that are asked of one rank, and the places and bits where they go.
+/// Words requested from one rank, and their destinations by place and bits.
 #[derive(Debug, Clone, Default)]
 struct RankWords {
     indexes: Vec<u32>,

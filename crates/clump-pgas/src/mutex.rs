@@ -1,5 +1,5 @@
 //! Locks of all ranks, with the value that they protect. Ranks that wait form a queue at the lock's
-//! home, so a waiting rank sends nothing, and nobody is overtaken for ever.
+//! home, so a waiting rank sends nothing, and no rank starves.
 
 use crate::element::Element;
 use crate::error::{ErrorKind, Result};
@@ -8,8 +8,8 @@ use clump_rma::{Guard, Lock, Segment, SegmentName, Target};
 use std::ops::{Deref, DerefMut};
 use zerocopy::IntoBytes;
 
-/// A value of all ranks that one at a time can use. Its memory goes when its home rank drops it:
-/// let all ranks be done with it before ([`Pgas::barrier`]).
+/// A value of all ranks that one at a time can use. Its memory is freed when its home rank drops
+/// it: let all ranks be done with it before ([`Pgas::barrier`]).
 #[derive(Debug)]
 pub struct GlobalMutex<T> {
     pgas: Pgas,
@@ -21,8 +21,9 @@ pub struct GlobalMutex<T> {
     of: std::marker::PhantomData<T>,
 }
 
-/// The right to use the value of a [`GlobalMutex`]: a copy of it, which goes back with the lock. It
-/// is given back when dropped, or by [`GlobalGuard::release`], which reports errors.
+/// The right to use the value of a [`GlobalMutex`]: a copy of it, which is written back with the
+/// release. The lock is released when dropped, or by [`GlobalGuard::release`], which reports
+/// errors.
 #[derive(Debug)]
 #[must_use = "the lock is given back at once"]
 pub struct GlobalGuard<'a, T: Element> {
@@ -46,7 +47,7 @@ impl Pgas {
         let mut initial = [value];
         self.inner.together(|team| team.broadcast(0, initial.as_mut_bytes()))?;
         let own = if home == self.rank() { self.lock_memory(&initial).map(Some) } else { Ok(None) };
-        // A home without memory says so: the others do not wait for it.
+        // A home without memory reports it: the others do not wait for it.
         let mine = own.as_ref().ok().and_then(Option::as_ref);
         let mut names =
             mine.map_or([0; 2], |own| [own[0].name().to_bits(), own[1].name().to_bits()]);

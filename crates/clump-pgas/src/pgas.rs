@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub(crate) options: PgasOptions,
     /// Locks that were created.
     pub(crate) mutexes: Cell<usize>,
-    /// True if a lock was given back, and its home may not know yet.
+    /// True if a lock was released, and its home may not be notified yet.
     pub(crate) releases: Cell<bool>,
     /// First error that a collective with a result has found, and that is not its own.
     kept: RefCell<Option<Error>>,
@@ -63,7 +63,7 @@ impl Pgas {
     pub fn with(rank: &impl AsContext, team: &Arc<Team>, options: &PgasOptions) -> Result<Self> {
         let rma = Rma::open(rank);
         let own = rma.as_ref().map_or(Ok(None), |rma| rma.export(COUNT_BYTES).map(Some));
-        // One that has none of it says so: the others do not wait for it.
+        // A rank without one reports it: the others do not wait for it.
         let name = own.as_ref().ok().and_then(Option::as_ref).map_or(0, |own| own.name().to_bits());
         let names = team.all_gather(name)?;
         let (rma, own) = (took_part(rma)?, took_part(own)?);
@@ -145,7 +145,7 @@ impl Pgas {
 
     /// Waits until `bytes` bytes more have been stored at this rank, by any rank.
     ///
-    /// The count does not tell senders apart. Where two ranks store here in rounds, one that is a
+    /// The count does not distinguish senders. Where two ranks store here in rounds, one that is a
     /// round ahead makes up for the other, and this rank reads what is not there yet; and it
     /// overwrites what this rank still reads. Use it where all ranks meet between rounds, or one
     /// rank stores here; for boundaries of neighbours there is [`Pgas::halo`].
@@ -160,8 +160,8 @@ impl Pgas {
     /// A collective. Bytes that were not waited for by [`Pgas::store_sync`] are forgotten.
     ///
     /// # Errors
-    /// Fails as [`Pgas::sync`] does, with an error that says that the rank took part
-    /// ([`Error::took_part`]): the other ranks go on as ever. Or if a rank died or left.
+    /// Fails as [`Pgas::sync`] does, with an error of a rank that took part ([`Error::took_part`]):
+    /// the other ranks continue. Or if a rank died or left.
     pub fn all_store_sync(&self) -> Result<()> {
         let before = self.quiet();
         // Nothing is sent in between: a count of this epoch would arrive in the next.
@@ -175,7 +175,7 @@ impl Pgas {
     ///
     /// # Errors
     /// Fails if a rank died or left. If sending fails, if a handler has failed, or, after a lock
-    /// was given back, as [`Pgas::sync`] does: with an error that says that this rank took part
+    /// was released, as [`Pgas::sync`] does: with an error of a rank that took part
     /// ([`Error::took_part`]), when all ranks have called it.
     pub fn barrier(&self) -> Result<()> {
         let released = if self.inner.releases.replace(false) { self.sync() } else { Ok(()) };

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
 
-/// Words that are collected before they are asked for.
+/// Words that are collected before they are requested.
 const MAX_WANTED: usize = 1 << 15;
 
 /// Gets in flight. Buffers are borrowed until the phase ends:
@@ -70,7 +70,7 @@ pub struct Phase<'scope, 'env: 'scope> {
     wanted: RefCell<WantedWords<'env>>,
 }
 
-/// Words that are asked for together.
+/// Words that are requested together.
 #[derive(Debug, Default)]
 struct WantedWords<'env> {
     count: usize,
@@ -99,7 +99,7 @@ impl Pgas {
         self.inner.rma.phase(|fragments| {
             let phase = Phase { pgas: self.clone(), fragments, wanted: RefCell::default() };
             let result = run(&phase);
-            // What was asked for ends, also where `run` has failed.
+            // Requests end, also where `run` has failed.
             let asked = phase.fill_wanted();
             Ok(result.and_then(|value| asked.map(|()| value)))
         })?
@@ -142,7 +142,7 @@ impl<'env> Phase<'_, 'env> {
         Ok(self.fragments.get_bytes(&peer.target, from.offset(), to.as_mut_bytes())?)
     }
 
-    /// Asks for all words that were collected, waits for them, and puts them where they go.
+    /// Requests all words that were collected, waits for them, and stores them.
     fn fill_wanted(&self) -> Result<()> {
         let wanted = self.wanted.take();
         self.pgas.inner.wait(|| {

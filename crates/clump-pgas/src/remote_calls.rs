@@ -47,8 +47,8 @@ impl RemoteCalls {
 
     /// Registers a function. A collective: all ranks register the same functions in the same order.
     /// It runs at the ranks that it is called at, in a handler: it may call others one-way, by its
-    /// context, and may not wait. Its error goes to the caller; one of a one-way call is an error
-    /// of what polls at that rank.
+    /// context, and may not wait. Its error is returned to the caller; one of a one-way call is an
+    /// error of what polls at that rank.
     ///
     /// # Errors
     /// Fails if ranks register functions of different names or types, as ranks of different
@@ -73,7 +73,7 @@ impl RemoteCalls {
     }
 
     /// Registers a function of bytes, as [`RemoteCalls::register`] does: for other languages, which
-    /// encode arguments and results themselves. `signature` says how; ranks compare it.
+    /// encode arguments and results themselves. `signature` names the encoding; ranks compare it.
     ///
     /// # Errors
     /// Fails as [`RemoteCalls::register`] does.
@@ -110,7 +110,7 @@ impl RemoteCalls {
         Ok(Dist::of(DistName::new(id), value, self.sender.table.clone()))
     }
 
-    /// Checks that all ranks have said the same.
+    /// Checks that all ranks have registered the same function.
     fn agree(&self, name: &str, number: u64, types: [&str; 2]) -> Result<()> {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ number;
         for byte in [name, types[0], types[1]].join("\n").bytes() {
@@ -243,7 +243,7 @@ impl RemoteCalls {
                     if !error.is_of_a_message() {
                         return Err(error);
                     }
-                    // The next poll goes on behind that message.
+                    // The next poll continues behind that message.
                     failure = failure.and(Err(error));
                     continue;
                 }

@@ -124,7 +124,7 @@ impl<'a, A> RemoteContext<'a, A> {
     /// Uses this rank's object of that name.
     ///
     /// # Errors
-    /// Fails if it is gone, of another type, or in use.
+    /// Fails if it was removed, is of another type, or in use.
     pub fn with<T: 'static, R>(
         &self,
         name: DistName<T>,

@@ -12,8 +12,8 @@ use clump_rma::{Segment, SegmentName};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// An array whose elements lie in the memories of all ranks. Its memory goes when a rank drops it:
-/// let all ranks be done with it before ([`Pgas::all_store_sync`]).
+/// An array whose elements are in the memories of all ranks. Its memory is freed when a rank drops
+/// it: let all ranks be done with it before ([`Pgas::all_store_sync`]).
 #[derive(Debug)]
 pub struct Spread<T> {
     pgas: Pgas,
@@ -30,7 +30,7 @@ impl Pgas {
     /// Spreads an array of `len` elements, whose bytes are zero, over all ranks. A collective.
     ///
     /// # Errors
-    /// Fails if no memory can hold it, at all ranks if that is so at one; if ranks ask for
+    /// Fails if no memory can hold it, at all ranks if that is so at one; if ranks request
     /// different arrays, or if a rank died or left. An error of something that was begun before
     /// does not take the array from this rank: the next call that synchronizes or polls reports it.
     pub fn spread<T: Element>(&self, len: usize, layout: Layout) -> Result<Spread<T>> {
@@ -50,7 +50,7 @@ impl Pgas {
         let own = part.and_then(|(arithmetic, bytes)| {
             Ok((self.rma().export(bytes.max(8))?, arithmetic, bytes))
         });
-        // A rank without its part says so, and why: the others do not wait for it.
+        // A rank without its part reports it, with the reason: the others do not wait for it.
         let asked = own.as_ref().map_or([0, 0, 0, lacks], |(own, arithmetic, bytes)| {
             [own.name().to_bits(), len as u64, arithmetic.block() as u64, *bytes]
         });
@@ -88,7 +88,7 @@ impl<T: Element> Spread<T> {
         self.layout
     }
 
-    /// Returns the space that it lies in.
+    /// Returns its address space.
     pub fn pgas(&self) -> &Pgas {
         &self.pgas
     }

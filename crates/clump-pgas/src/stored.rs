@@ -103,8 +103,9 @@ impl StoreCounts {
         Ok(())
     }
 
-    /// Begins the next epoch, when all ranks know that all stores of this one have landed. Its
-    /// word is cleared for the epoch after the next, which no rank begins before this one joins.
+    /// Begins the next epoch, after all ranks have seen that all stores of this one have landed.
+    /// Its word is cleared for the epoch after the next, which no rank begins before this one
+    /// joins.
     pub(crate) fn next_epoch(&self) -> Result<()> {
         self.own.store(self.word(), 0_u64)?;
         self.epoch.set(self.epoch.get() + 1);
