@@ -6,9 +6,9 @@ use crate::vector_time::VectorTime;
 /// Merged result of a barrier, for every node that arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BarrierEnd {
-    /// Nodes to tell.
+    /// Nodes to notify.
     pub nodes: Vec<u16>,
-    /// Time at which everybody continues.
+    /// Time at which all ranks continue.
     pub time: VectorTime,
     /// Homes that move, in the order of pages.
     pub moves: Vec<HomeMove>,

@@ -5,7 +5,8 @@ use crate::placement::Placement;
 /// Guarantee for programs that publish data without a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Consistency {
-    /// A page says nothing about others: pointers are published by locks, barriers or flags.
+    /// Seeing a page implies nothing about others: pointers are published by locks, barriers or
+    /// flags.
     Plain,
     /// A rank that faults on a page, and then sees bytes of it, sees everything that their writer
     /// had seen at its last release or fence. A page that the rank may use already can change
@@ -21,16 +22,16 @@ pub enum Consistency {
 pub enum NoticeTransfer {
     /// A release sends them to all nodes.
     Push,
-    /// An acquire asks for those that it lacks.
+    /// An acquire requests those that it lacks.
     Pull,
 }
 
-/// Answer of a home that does not have the version asked for.
+/// Answer of a home that does not have the requested version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FetchRule {
     /// The home answers once it has the version.
     WaitAtHome,
-    /// The home answers at once, and the requester asks again.
+    /// The home answers at once, and the requester retries.
     Retry,
 }
 

@@ -20,7 +20,7 @@ const MARKED: usize = u64::BITS as usize;
 /// Returns a bit for each of eight bytes that is not 0, the first byte's lowest.
 fn nonzero_bytes(bytes: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // No sum leaves its byte, so the highest bit of each says if any bit of it is set.
+    // No sum leaves its byte, so the highest bit of each is set if any bit of it is.
     let highest = (((bytes & LOW) + LOW) | bytes) & !LOW;
     (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
@@ -233,7 +233,7 @@ impl Diff {
 /// from its twin. What local ranks wrote stays, and the twin becomes `fetched`.
 ///
 /// `fetched` must contain every local write that has been compared with the twin already, or those
-/// would be undone: [`crate::NodeState`] asks for such a version.
+/// would be undone: [`crate::NodeState`] requests such a version.
 pub fn merge(page: &mut [u8], twin: &mut [u8], fetched: &[u8]) {
     debug_assert_eq!(page.len(), twin.len(), "a twin has the page's length");
     debug_assert_eq!(page.len(), fetched.len(), "whole pages are fetched");

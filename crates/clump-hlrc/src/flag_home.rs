@@ -13,7 +13,7 @@ pub struct FlagWaiter {
     pub at_least: u64,
 }
 
-/// Value of one flag, and the time of those who set it.
+/// Value of one flag, and the merged time of its setters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlagHome {
     value: u64,

@@ -5,9 +5,9 @@
 //! driver, which compares them with twins ([`Diff`]) and brings copies up to date ([`merge`]).
 //! Ranks of one node share one copy of each page, and have rights of their own.
 //!
-//! Types to know: [`NodeState`] (a node), [`Action`] (what its driver does), [`Message`] (what
-//! nodes send), [`Config`] (the protocol's variants), [`VectorTime`] and [`PageVersion`] (what
-//! somebody has seen, what bytes contain), [`Interval`] (write notices), [`Diff`].
+//! Main types: [`NodeState`] (a node), [`Action`] (what its driver does), [`Message`] (what nodes
+//! send), [`Config`] (the protocol's variants), [`VectorTime`] and [`PageVersion`] (intervals seen
+//! by a node, contained in bytes), [`Interval`] (write notices), [`Diff`].
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source; the bytes of pages are never looked at here.
@@ -20,10 +20,10 @@
 //! 6. A copy that a rank may have written has a twin until its diff is made; a home page has none.
 //! 7. A page has one home; it moves only while all ranks wait in a barrier, and no rank of the old
 //!    or the new home continues before the bytes have moved.
-//! 8. A node asks for a page, a lock's token or a home at most once at a time.
+//! 8. A node requests a page, a lock's token or a home at most once at a time.
 //! 9. In causal mode a node's ranks apply the notices that bytes depend on before they see them.
 //! 10. A page that a rank may fetch by itself is not under way, and lacks something that the node
-//!     needs ([`NodeState::open_page`]); the node says when that changes.
+//!     needs ([`NodeState::open_page`]); the node reports when that changes.
 #![forbid(unsafe_code)]
 
 mod barrier_home;

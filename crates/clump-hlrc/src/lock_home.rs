@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::vector_time::VectorTime;
 
-/// Message that the home of a lock wants to have sent.
+/// Message to be sent for the home of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LockOrder {
     /// The node gets the token.

@@ -9,15 +9,15 @@ use crate::vector_time::VectorTime;
 pub enum TokenStep {
     /// Nothing is to be done now.
     Wait,
-    /// The home is to be asked for the token.
+    /// The token is to be requested from its home.
     Request,
     /// The rank has the lock, as of the time of the last release.
     Enter(u16, VectorTime),
-    /// The token goes back to the home with this time; `again` if local ranks still wait.
+    /// The token is returned to the home with this time; `again` if local ranks still wait.
     Return {
         /// Time of the last release.
         time: VectorTime,
-        /// True if the home is to be asked again at once.
+        /// True if the token is to be requested again at once.
         again: bool,
     },
 }
@@ -44,7 +44,7 @@ impl LockToken {
         Self { held: None, requested: false, holder: None, waiting, recalled: 0, turns: 0, time }
     }
 
-    /// Handles a rank that wants the lock.
+    /// Handles a rank that acquires the lock.
     pub fn acquire(&mut self, rank: u16) -> TokenStep {
         debug_assert_ne!(self.holder, Some(rank), "a rank acquires a lock once");
         debug_assert!(!self.waiting.contains(&rank), "a rank waits once");
@@ -92,7 +92,7 @@ impl LockToken {
         TokenStep::Wait
     }
 
-    /// Returns true if the home wants the token back.
+    /// Returns true if the home has recalled the token.
     fn is_recalled(&self) -> bool {
         self.held.is_some_and(|held| held <= self.recalled)
     }
@@ -103,8 +103,8 @@ impl LockToken {
         self.holder.filter(|_| self.is_recalled() || !self.waiting.is_empty())
     }
 
-    /// Returns true if the next entry is a local rank's, so that the release need not be told to
-    /// other nodes. After a recall, `max_turns` local ranks may still go first.
+    /// Returns true if the next entry is a local rank's, so that the release need not be published
+    /// to other nodes. After a recall, `max_turns` local ranks may still go first.
     pub fn passes_locally(&self, max_turns: u32) -> bool {
         !self.waiting.is_empty() && (!self.is_recalled() || self.turns < max_turns)
     }

@@ -1,4 +1,4 @@
-//! Messages between nodes, and what a node wants to have done.
+//! Messages between nodes, and actions of a node's driver.
 
 use crate::interval::Interval;
 use crate::page_version::PageVersion;
@@ -57,7 +57,7 @@ pub enum NodeMessage<P> {
     Diffs(DiffHeader, Vec<PageDiff<P>>),
     /// Request for a page.
     Fetch {
-        /// Page wanted.
+        /// Requested page.
         page: u32,
         /// Intervals that it must contain.
         required: PageVersion,
@@ -91,7 +91,7 @@ pub enum NodeMessage<P> {
     },
     /// Request for the token of a lock.
     RequestLock {
-        /// Lock wanted.
+        /// Requested lock.
         lock: u64,
     },
     /// Token of a lock.
@@ -105,7 +105,7 @@ pub enum NodeMessage<P> {
     },
     /// Request to return a token.
     RecallLock {
-        /// Lock wanted back.
+        /// Recalled lock.
         lock: u64,
         /// Number of the grant that is to end.
         grant: u32,
@@ -116,7 +116,7 @@ pub enum NodeMessage<P> {
         lock: u64,
         /// Time of the last release.
         time: VectorTime,
-        /// True if the sender wants the token again.
+        /// True if the sender requests the token again.
         again: bool,
     },
     /// Arrival at a barrier.
@@ -161,7 +161,7 @@ pub enum NodeMessage<P> {
         /// Rank that waits, of the sender.
         rank: u16,
     },
-    /// Rule by which pages that nobody has used get their homes.
+    /// Rule by which unused pages get their homes.
     Place {
         /// First page of the range.
         first: u32,
@@ -170,7 +170,7 @@ pub enum NodeMessage<P> {
         /// Their rule.
         rule: RangeRule,
     },
-    /// Answer to [`NodeMessage::Place`]: the sender knows the rule.
+    /// Answer to [`NodeMessage::Place`]: the sender has stored the rule.
     Placed {
         /// First page of the range.
         first: u32,
@@ -188,7 +188,7 @@ pub enum NodeMessage<P> {
     },
 }
 
-/// Rule of a range of pages as one node tells it to the others.
+/// Rule of a range of pages, as published by one node to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RangeRule {
     /// [`crate::Placement::Block`].
@@ -201,7 +201,7 @@ pub enum RangeRule {
     On(u16),
 }
 
-/// Right of a rank to use a page without asking.
+/// Right of a rank to use a page without a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageAccess {
     /// Reads.
@@ -232,9 +232,9 @@ pub enum Action<P> {
     },
     /// Sends the bytes of a home page as [`NodeMessage::Page`].
     SendPage {
-        /// Node that asked.
+        /// Requesting node.
         to: u16,
-        /// Page wanted.
+        /// Requested page.
         page: u32,
         /// Intervals that it contains.
         version: PageVersion,
@@ -276,7 +276,7 @@ pub enum Action<P> {
         /// Its right.
         access: PageAccess,
     },
-    /// Takes the right to write without asking from a rank.
+    /// Revokes a rank's right to write without a fault.
     Downgrade {
         /// Rank within the node.
         rank: u16,
@@ -290,7 +290,7 @@ pub enum Action<P> {
         /// The page.
         page: u32,
     },
-    /// Asks a rank for a lock that it may keep ([`crate::NodeState::take_lock_back`]): others wait.
+    /// Recalls a lock that a rank may keep ([`crate::NodeState::take_lock_back`]): others wait.
     AskLock {
         /// Rank within the node.
         rank: u16,
@@ -315,6 +315,6 @@ pub enum RankWait {
     Barrier(u64),
     /// For a flag, until it is at least so much.
     Flag(u64, u64),
-    /// Until all nodes know the rule of the pages from this one on.
+    /// Until all nodes have stored the rule of the pages from this one on.
     Place(u32),
 }

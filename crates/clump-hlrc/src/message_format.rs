@@ -103,7 +103,7 @@ impl NodeMessage<Vec<u8>> {
                 interval.encode(out);
             }
             Self::PullNotices { after, until } => {
-                debug_assert!(after < until, "something is asked for");
+                debug_assert!(after < until, "a request is not empty");
                 out.push(1);
                 push_u32(out, *after);
                 push_u32(out, *until);
@@ -416,7 +416,7 @@ impl Fields<'_> {
         debug_assert!((11..=15).contains(&kind), "barriers and flags");
         let everybody = if kind == 12 { self.truth()? } else { false };
         let id = self.long()?;
-        debug_assert!(!everybody || kind == 12, "only an end says who came");
+        debug_assert!(!everybody || kind == 12, "only an end has this flag");
         Ok(match kind {
             11 => {
                 let (count, members) = (self.number()?, self.number()?);

@@ -1,5 +1,5 @@
-//! The protocol of one node: what its ranks do and what other nodes send goes in, steps for the
-//! driver come out.
+//! The protocol of one node: its input is what its ranks do and other nodes send, its output are
+//! actions for the driver.
 
 mod acquire;
 mod barriers;
@@ -52,7 +52,7 @@ enum Pending<P> {
 
 /// Question to the directory, and the ranks that wait for its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct HomeQuestion {
+struct HomeLookup {
     waiters: Vec<(u16, PageAccess)>,
 }
 
@@ -86,7 +86,7 @@ pub struct NodeState<P> {
     last_barrier: VectorTime,
     /// Barriers of all ranks that this node has passed.
     epoch: u32,
-    /// Of each page, the intervals that applied notices and own releases ask for.
+    /// Intervals of each page that applied notices and own releases require.
     required: BTreeMap<u32, PageVersion>,
     /// Pages of ended critical sections that no interval contains yet.
     unpublished: BTreeSet<u32>,
@@ -96,7 +96,7 @@ pub struct NodeState<P> {
     moved: BTreeMap<u32, u16>,
     /// Claims that this node has granted as a directory.
     claims: BTreeMap<u32, u16>,
-    questions: BTreeMap<u32, HomeQuestion>,
+    lookups: BTreeMap<u32, HomeLookup>,
     /// Messages for a home that this node is about to become.
     early: Vec<(u16, NodeMessage<P>)>,
     pending: Vec<Pending<P>>,
@@ -106,7 +106,8 @@ pub struct NodeState<P> {
     barrier_homes: BTreeMap<u64, BarrierHome>,
     barrier_ranks: BTreeMap<u64, Vec<u16>>,
     flag_homes: BTreeMap<u64, FlagHome>,
-    /// Ranges that local ranks place, by first page: the rank, and nodes that do not know yet.
+    /// Ranges that local ranks place, by first page: the rank, and the number of nodes that have
+    /// not stored the rule.
     placing: BTreeMap<u32, (u16, u16)>,
     /// Pages that ranks may fetch by themselves now, or no longer.
     changed: Vec<Range<u32>>,
@@ -134,7 +135,7 @@ impl<P> NodeState<P> {
             cached: BTreeMap::new(),
             moved: BTreeMap::new(),
             claims: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            lookups: BTreeMap::new(),
             early: Vec::new(),
             pending: Vec::new(),
             handover: Handover::default(),
@@ -167,7 +168,7 @@ impl<P> NodeState<P> {
         self.homes.contains_key(&page) || self.cached.contains_key(&page)
     }
 
-    /// Returns the home of a page, as far as this node knows it.
+    /// Returns the home of a page, if this node has its record.
     pub fn home_of(&self, page: u32) -> Option<u16> {
         debug_assert!(page < self.config.pages, "the page exists");
         let placed = || self.config.placement.home_of(page, self.config.pages, self.config.nodes);
@@ -262,7 +263,7 @@ impl<P> NodeState<P> {
         VectorTime::zero(usize::from(self.config.nodes))
     }
 
-    /// Returns everything that bytes of this node may depend on, if anybody asks.
+    /// Returns the time on which bytes of this node may depend; zero in plain mode.
     fn dependencies(&self) -> Cow<'_, VectorTime> {
         match self.config.consistency {
             Consistency::Plain => Cow::Owned(self.zero()),
@@ -291,7 +292,7 @@ impl<P> NodeState<P> {
         let homes = self.homes.values().all(HomePage::is_idle);
         let copies = self.cached.values().all(|copy| !copy.is_fetching());
         let ranks = self.handover.ranks.is_empty() && self.barrier_ranks.is_empty();
-        let waits = self.pending.is_empty() && self.early.is_empty() && self.questions.is_empty();
+        let waits = self.pending.is_empty() && self.early.is_empty() && self.lookups.is_empty();
         homes && copies && ranks && waits
     }
 

@@ -1,4 +1,4 @@
-//! Homes of pages: where they lie at first, and the rule by which they move.
+//! Homes of pages: the first ones, and the rule by which they move.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl PlacementTable {
         true
     }
 
-    /// Returns true if both pages lie in one range.
+    /// Returns true if both pages are in one range.
     pub fn lie_together(&self, page: u32, other: u32) -> bool {
         let range = self.range_of(page).map(|(first, ..)| first);
         range.is_some() && self.range_of(other).map(|(first, ..)| first) == range
@@ -98,7 +98,7 @@ pub struct WriterTally {
     /// Sole writer since the last barrier; several if `shared`.
     writer: Option<u16>,
     shared: bool,
-    /// Sole writer of the last periods in which anybody wrote, and their number.
+    /// Sole writer of the last periods with a write, and their number.
     streak: Option<(u16, u8)>,
 }
 
@@ -110,7 +110,7 @@ impl WriterTally {
     }
 
     /// Ends a period at a barrier. Returns the node that was the sole writer of `periods`
-    /// consecutive periods in which anybody wrote.
+    /// consecutive periods with a write.
     pub fn end_period(&mut self, periods: u8) -> Option<u16> {
         debug_assert!(periods > 0, "one period at least");
         debug_assert!(!self.shared || self.writer.is_some(), "several are more than none");

@@ -50,7 +50,7 @@ impl VectorTime {
         debug_assert!(other.covers(self), "both sides cover what they share");
     }
 
-    /// Returns true if every interval that `other` knows is known here.
+    /// Returns true if every interval of `other` is contained in this one.
     pub fn covers(&self, other: &Self) -> bool {
         debug_assert_eq!(self.nodes(), other.nodes(), "times of one job");
         self.intervals.iter().zip(&other.intervals).all(|(mine, theirs)| mine >= theirs)
@@ -58,7 +58,7 @@ impl VectorTime {
 
     /// Appends the entries that are later than those of `base`, which this time covers.
     pub fn encode(&self, base: &Self, out: &mut Vec<u8>) {
-        debug_assert!(self.covers(base), "a time is told as what it adds");
+        debug_assert!(self.covers(base), "a time is encoded as what it adds");
         let pairs = || self.intervals.iter().zip(&base.intervals).enumerate();
         let later = pairs().filter(|(_, (mine, theirs))| mine > theirs).count();
         debug_assert!(later <= self.nodes());

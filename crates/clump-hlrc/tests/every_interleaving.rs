@@ -28,8 +28,8 @@ pub const TRANSFERS: [DiffTransfer; 3] =
     [DiffTransfer::Runs, DiffTransfer::Pages, DiffTransfer::Home];
 
 /// Visits every moment that the job can reach, or `limit`, by each of some ways of diffs: with
-/// ranks that tell of every release, and with ranks that keep locks. Where `reduced`, steps that
-/// concern nobody else are made first.
+/// ranks that report every release, and with ranks that keep locks. Where `reduced`, steps that
+/// concern no other rank are made first.
 pub fn explore(
     config: &Config,
     programs: &[Vec<Op>],

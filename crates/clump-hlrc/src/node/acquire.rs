@@ -34,7 +34,7 @@ impl<P> NodeState<P> {
         self.pending.push(step);
     }
 
-    /// Asks each node for notices up to `time` that nobody has asked for.
+    /// Requests notices up to `time` from each node, unless they are requested already.
     fn pull(&mut self, time: &VectorTime) {
         for node in 0..self.config.nodes {
             let after = self.pulled.get(node).max(self.log.known().get(node));
@@ -59,8 +59,11 @@ impl<P> NodeState<P> {
             return;
         }
         let kept: Vec<_> = self.log.between(node, after, until).cloned().collect();
-        debug_assert!(kept.iter().all(|interval| interval.number > after), "what is asked for");
-        debug_assert!(from != node, "a node knows its own");
+        debug_assert!(
+            kept.iter().all(|interval| interval.number > after),
+            "only requested notices are sent"
+        );
+        debug_assert!(from != node, "a node has its own");
         for interval in kept {
             self.send(from, NodeMessage::Notices(interval));
         }
@@ -87,7 +90,8 @@ impl<P> NodeState<P> {
     }
 
     /// Returns true if the notices of a step are here. A diff from behind a barrier waits until
-    /// this node has passed it, or its notices would ask an old home for what goes to the new one.
+    /// this node has passed it, or its notices would request pages from the old home whose diffs
+    /// are sent to the new one.
     fn is_ready(&self, step: &Pending<P>) -> bool {
         let passed = match step {
             Pending::Deposit { header, .. } => header.epoch <= self.epoch,
@@ -223,7 +227,7 @@ impl<P> NodeState<P> {
         }
     }
 
-    /// Shortens a log that is too long: own notices go to everybody, and ranks apply those of
+    /// Shortens a log that is too long: own notices are sent to all nodes, and ranks apply those of
     /// others before they need to. Those from behind a barrier stay until this node has passed it:
     /// at its end they must not have been applied.
     pub(super) fn bound_log(&mut self) {

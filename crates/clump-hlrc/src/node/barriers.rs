@@ -20,9 +20,8 @@ impl<P> NodeState<P> {
     }
 
     /// Returns true if this node has nothing that others lack since the last barrier of all ranks,
-    /// and has seen nothing of others since. If that is so at all nodes, and no rank has written
-    /// anything that its node was not told of, then a barrier by [`NodeState::arrive`] would change
-    /// nothing.
+    /// and has seen nothing of others since. If that is so at all nodes, and all writes of ranks
+    /// are reported to their node, then a barrier by [`NodeState::arrive`] would change nothing.
     pub fn is_unchanged(&self) -> bool {
         let written = self.ranks.iter().any(|rank| !rank.written().is_empty());
         !written && self.unpublished.is_empty() && self.seen == self.last_barrier
@@ -116,7 +115,7 @@ impl<P> NodeState<P> {
         self.actions.extend(ranks.into_iter().map(|rank| Action::Resume { rank, wait }));
     }
 
-    /// Continues the ranks of a barrier once no page moves here, and takes diffs of those who have
+    /// Continues the ranks of a barrier once no page moves here, and takes diffs of nodes that have
     /// continued before.
     pub(super) fn end_handover(&mut self) {
         let moving = !self.handover.outgoing.is_empty() || !self.handover.incoming.is_empty();
@@ -124,7 +123,7 @@ impl<P> NodeState<P> {
             return;
         }
         let ranks = std::mem::take(&mut self.handover.ranks);
-        debug_assert_eq!(ranks.len(), usize::from(self.config.ranks), "nobody is left behind");
+        debug_assert_eq!(ranks.len(), usize::from(self.config.ranks), "no rank is left behind");
         debug_assert!(self.unpublished.is_empty(), "everything was published before");
         self.resume_from(self.handover.barrier, ranks);
         self.epoch += 1;

@@ -3,11 +3,11 @@
 use crate::config::TwinTime;
 use crate::home_page::HomePage;
 use crate::message::{Action, NodeMessage, PageAccess};
-use crate::node::{HomeQuestion, NodeState};
+use crate::node::{HomeLookup, NodeState};
 use crate::page_version::PageVersion;
 
 impl<P> NodeState<P> {
-    /// Asks the directory for a page's home. A rank that may write claims it: where writes are
+    /// Looks up a page's home in the directory. A rank that may write claims it: where writes are
     /// found by scans, that is any.
     pub(super) fn ask_home(&mut self, rank: u16, page: u32, access: PageAccess) {
         let claim = access == PageAccess::Write || self.config.twins == TwinTime::AtFetch;
@@ -16,15 +16,15 @@ impl<P> NodeState<P> {
             self.grant(rank, page, access);
             return;
         }
-        let first = !self.questions.contains_key(&page);
-        let question = self.questions.entry(page).or_default();
-        debug_assert!(question.waiters.iter().all(|waiter| waiter.0 != rank), "waits once");
-        question.waiters.push((rank, access));
+        let first = !self.lookups.contains_key(&page);
+        let lookup = self.lookups.entry(page).or_default();
+        debug_assert!(lookup.waiters.iter().all(|waiter| waiter.0 != rank), "waits once");
+        lookup.waiters.push((rank, access));
         if first {
             let keeper = self.keeper(u64::from(page));
             self.send(keeper, NodeMessage::AskHome { page, claim });
         }
-        debug_assert!(self.home_of(page).is_none(), "a home that is known is not asked for");
+        debug_assert!(self.home_of(page).is_none(), "a known home is not looked up");
     }
 
     /// Answers as the directory: the first claim wins.
@@ -44,8 +44,8 @@ impl<P> NodeState<P> {
 
     /// Takes the directory's answer.
     pub(super) fn on_home_is(&mut self, page: u32, home: Option<u16>) {
-        let Some(HomeQuestion { waiters }) = self.questions.remove(&page) else {
-            debug_assert!(false, "answers follow questions");
+        let Some(HomeLookup { waiters }) = self.lookups.remove(&page) else {
+            debug_assert!(false, "answers follow lookups");
             return;
         };
         match home {
@@ -61,7 +61,7 @@ impl<P> NodeState<P> {
             }
             None => {}
         }
-        debug_assert!(!waiters.is_empty(), "somebody asked");
+        debug_assert!(!waiters.is_empty(), "a rank waits for the answer");
         for (rank, access) in waiters {
             self.fault(rank, page, access);
         }

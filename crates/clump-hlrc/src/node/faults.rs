@@ -41,7 +41,7 @@ impl<P> NodeState<P> {
         if copy.satisfies(&required) {
             self.grant(rank, page, access);
         } else if copy.await_fetch(rank, access) {
-            debug_assert_ne!(home, node, "what comes in has been asked for");
+            debug_assert_ne!(home, node, "an arriving page was requested");
             self.send(home, NodeMessage::Fetch { page, required, moving: false });
         }
     }
@@ -63,7 +63,7 @@ impl<P> NodeState<P> {
         debug_assert!(self.homes.contains_key(&page) || self.cached.contains_key(&page));
     }
 
-    /// Uses a page that its home has sent, or asks again.
+    /// Uses a page that its home has sent, or requests it again.
     pub(super) fn use_page(
         &mut self,
         page: u32,
@@ -102,7 +102,7 @@ impl<P> NodeState<P> {
         self.change(page..page + 1);
         let written = self.ranks.iter().any(|rank| rank.has_written(page));
         let Some(copy) = self.cached.get_mut(&page) else {
-            debug_assert!(false, "a page that comes was asked for");
+            debug_assert!(false, "an arriving page was requested");
             return;
         };
         debug_assert!(!written || copy.has_twin(), "what is written has a twin");

@@ -25,7 +25,7 @@ impl<P> NodeState<P> {
         true
     }
 
-    /// Takes diffs, which may come before this node knows that it is the home.
+    /// Takes diffs, which may arrive before this node has recorded that it is the home.
     pub(super) fn on_diffs(&mut self, from: u16, header: &DiffHeader, diffs: Vec<PageDiff<P>>) {
         debug_assert_eq!(from, header.writer, "a node sends its own diffs");
         debug_assert_ne!(from, self.config.node, "home pages have no diffs");
@@ -90,10 +90,10 @@ impl<P> NodeState<P> {
         if !self.handover.outgoing.contains(&page) {
             return;
         }
-        debug_assert_eq!(self.home_of(page), Some(to), "a page that moves is asked for once");
+        debug_assert_eq!(self.home_of(page), Some(to), "a page that moves is requested once");
         self.handover.outgoing.remove(&page);
         if let Some(home) = self.homes.remove(&page) {
-            debug_assert!(home.is_idle(), "nobody waits for a page that moves");
+            debug_assert!(home.is_idle(), "no rank waits for a page that moves");
             let twin = self.config.twins == TwinTime::AtFetch;
             let copy = CachedPage::of_former_home(home.version().clone(), twin);
             self.cached.insert(page, copy);
@@ -117,7 +117,7 @@ impl<P> NodeState<P> {
         }
     }
 
-    /// Returns the pages of this node that should lie at their sole writer.
+    /// Returns the pages of this node that should move to their sole writer.
     pub(super) fn choose_moves(&mut self) -> Vec<HomeMove> {
         let (from, periods) = (self.config.node, self.config.move_after);
         if periods == 0 {
@@ -134,7 +134,7 @@ impl<P> NodeState<P> {
         moves
     }
 
-    /// Notes pages that move, and asks for those that come here. All ranks wait in the barrier.
+    /// Records pages that move, and requests those that move here. All ranks wait in the barrier.
     pub(super) fn move_homes(&mut self, moves: &[HomeMove]) {
         let node = self.config.node;
         debug_assert!(self.unpublished.is_empty(), "everything is published at a barrier");
@@ -161,10 +161,10 @@ impl<P> NodeState<P> {
         payload: P,
     ) {
         let moved = self.handover.incoming.remove(&page);
-        debug_assert!(moved, "a page that comes was asked for");
+        debug_assert!(moved, "an arriving page was requested");
         self.actions.push_back(Action::Merge { page, payload, keep_twin: false });
         if let Some(copy) = self.cached.remove(&page) {
-            debug_assert!(!copy.is_fetching(), "nobody waits for a page within a barrier");
+            debug_assert!(!copy.is_fetching(), "no rank waits for a page within a barrier");
             if copy.has_twin() {
                 self.actions.push_back(Action::DropTwin { page });
             }

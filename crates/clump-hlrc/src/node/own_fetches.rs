@@ -1,5 +1,5 @@
-//! Fetches that ranks make by themselves: the node says which pages they may fetch, and is told of
-//! those that they have fetched.
+//! Fetches that ranks make by themselves: the node publishes the pages that they may fetch, and
+//! they report those that they have fetched.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -101,7 +101,10 @@ impl<P> NodeState<P> {
 
     /// Takes the pages for which the answer of [`NodeState::open_page`] may have changed.
     pub fn take_changed(&mut self) -> Vec<Range<u32>> {
-        debug_assert!(self.config.own_fetches || self.changed.is_empty(), "nobody asks");
+        debug_assert!(
+            self.config.own_fetches || self.changed.is_empty(),
+            "no rank fetches by itself"
+        );
         std::mem::take(&mut self.changed)
     }
 
@@ -112,7 +115,7 @@ impl<P> NodeState<P> {
             return;
         }
         let by_all = self.config.consistency == Consistency::Causal;
-        debug_assert!(!by_all, "a rank takes pages away from nobody else");
+        debug_assert!(!by_all, "a rank takes away its own pages alone");
         debug_assert_eq!(self.config.move_after, 0, "pages stay where they are");
         match self.changed.last_mut() {
             Some(last) if last.start <= pages.start && pages.end <= last.end => {}

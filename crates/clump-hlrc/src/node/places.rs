@@ -1,4 +1,4 @@
-//! Homes of ranges of pages: rules that all nodes are told, by every rank or by one.
+//! Homes of ranges of pages: rules that are published to all nodes, by every rank or by one.
 
 use crate::message::{Action, NodeMessage, RangeRule, RankWait};
 use crate::node::NodeState;
@@ -37,7 +37,8 @@ impl<P> NodeState<P> {
         placed
     }
 
-    /// Returns true if all nodes know the home of `other`, as `page` is in use: both have one rule.
+    /// Returns true if all nodes have the home of `other` because `page` is in use: both have one
+    /// rule.
     pub fn lie_together(&self, page: u32, other: u32) -> bool {
         debug_assert!(page < self.config.pages, "the page exists");
         match &self.config.placement {
@@ -46,8 +47,8 @@ impl<P> NodeState<P> {
         }
     }
 
-    /// Gives pages a rule for one rank, which continues once all nodes know it. Returns false, and
-    /// changes nothing, where [`NodeState::place`] would.
+    /// Gives pages a rule for one rank, which continues once all nodes have stored it. Returns
+    /// false, and changes nothing, where [`NodeState::place`] would.
     pub fn place_for(&mut self, rank: u16, first: u32, pages: u32, rule: RangeRule) -> bool {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         let known = match rule {
@@ -68,7 +69,7 @@ impl<P> NodeState<P> {
         for to in (0..self.config.nodes).filter(|&to| to != node) {
             self.send(to, NodeMessage::Place { first, pages, rule });
         }
-        debug_assert!(self.loopback.is_empty(), "this node knows");
+        debug_assert!(self.loopback.is_empty(), "this node has the rule");
         true
     }
 
@@ -76,14 +77,14 @@ impl<P> NodeState<P> {
     /// what is known stays.
     pub(super) fn on_place(&mut self, from: u16, first: u32, pages: u32, rule: RangeRule) {
         self.place(first, pages, rule.into());
-        debug_assert_ne!(from, self.config.node, "the other node knows");
+        debug_assert_ne!(from, self.config.node, "the other node has the rule");
         self.send(from, NodeMessage::Placed { first });
     }
 
-    /// Counts a node that knows a rule.
+    /// Counts a node that has stored a rule.
     pub(super) fn on_placed(&mut self, first: u32) {
         let Some((rank, missing)) = self.placing.get_mut(&first) else {
-            debug_assert!(false, "an answer to a question");
+            debug_assert!(false, "an answer to a request");
             return;
         };
         debug_assert!(*missing > 0, "a node answers once");

@@ -27,7 +27,7 @@ impl<P> NodeState<P> {
     }
 
     /// Ends what a rank writes without an acquire in between. Its pages are to be published before
-    /// another node may know.
+    /// another node may see them.
     pub(super) fn end_section(&mut self, rank: u16) {
         let view = &mut self.ranks[usize::from(rank)];
         for page in view.take_written() {
@@ -49,8 +49,8 @@ impl<P> NodeState<P> {
         debug_assert!(self.config.twins == TwinTime::AtWrite, "writes behind it are known");
     }
 
-    /// Makes an interval of all pages that are not published yet: diffs go to homes, notices to
-    /// everybody.
+    /// Makes an interval of all pages that are not published yet: diffs are sent to homes, notices
+    /// to all nodes.
     pub(super) fn publish(&mut self) {
         if self.unpublished.is_empty() {
             return;

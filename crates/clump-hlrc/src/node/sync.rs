@@ -9,7 +9,7 @@ use crate::node::{NodeState, Pending};
 use crate::vector_time::VectorTime;
 
 impl<P> NodeState<P> {
-    /// Handles a rank that wants a lock. [`crate::Action::Resume`] says that it has it.
+    /// Handles a rank that acquires a lock. [`crate::Action::Resume`] reports that it has it.
     pub fn acquire_lock(&mut self, rank: u16, lock: u64) {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         let step = self.token(lock).acquire(rank);
@@ -25,8 +25,8 @@ impl<P> NodeState<P> {
         self.leave_lock(rank, lock);
     }
 
-    /// Takes a lock from a rank that has given it back without a call, and goes on. A rank may keep
-    /// a lock that way, and enter it again, until [`Action::AskLock`] asks for it.
+    /// Takes a lock from a rank that has released it without a call, and continues. A rank may keep
+    /// a lock that way, and enter it again, until [`Action::AskLock`] recalls it.
     ///
     /// Everything that the rank has written so far is published, if need be: also what it wrote
     /// behind its release. Where writes are faults, it keeps its rights to write.
@@ -58,7 +58,7 @@ impl<P> NodeState<P> {
         self.drain_loopback();
     }
 
-    /// Asks the rank that has a lock for it, if others wait.
+    /// Recalls a lock from the rank that has it, if others wait.
     fn ask_for_lock(&mut self, lock: u64) {
         if let Some(rank) = self.token(lock).wanted_from() {
             debug_assert!(rank < self.config.ranks, "the rank exists");
@@ -72,7 +72,7 @@ impl<P> NodeState<P> {
         self.tokens.entry(lock).or_insert_with(|| LockToken::new(nodes))
     }
 
-    /// Carries out what a token asks for.
+    /// Carries out the step of a token.
     fn carry_out_token(&mut self, lock: u64, step: TokenStep) {
         let keeper = self.keeper(lock);
         match step {
@@ -152,7 +152,7 @@ impl<P> NodeState<P> {
         self.end_section(rank);
         self.publish();
         let time = self.release_time(rank);
-        debug_assert!(self.unpublished.is_empty(), "others may know");
+        debug_assert!(self.unpublished.is_empty(), "others may depend on it");
         debug_assert!(self.seen.covers(&time));
         self.send(self.keeper(flag), NodeMessage::SetFlag { flag, value, time });
         self.drain_loopback();

@@ -3,7 +3,7 @@
 /// Step of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Reads a byte, which must be as the oracle says.
+    /// Reads a byte, which must be that of the oracle.
     Read(usize),
     /// Writes a byte.
     Write(usize, u8),

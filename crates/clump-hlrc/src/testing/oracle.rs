@@ -15,7 +15,7 @@ struct Uses {
     reads: BTreeMap<usize, u32>,
 }
 
-/// Reference of a run: every step of a rank is told in the order in which it completes.
+/// Reference of a run: every step of a rank is recorded in the order in which it completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Oracle {
     memory: BTreeMap<usize, Uses>,

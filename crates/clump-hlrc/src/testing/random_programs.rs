@@ -23,7 +23,7 @@ impl Sampler<'_> {
 enum Discipline {
     /// Used under this lock only.
     Locked(u64),
-    /// Written by one rank between two barriers, and read by nobody else.
+    /// Written by one rank between two barriers, and read by no other.
     Owned,
     /// Written before this flag is set, and read behind it.
     Flagged(u64),
@@ -119,7 +119,8 @@ fn phase(
             _ => access(random, out, &owned, false),
         }
     }
-    // Each flag is set in the end, and flags are awaited in ascending order: nobody waits for ever.
+    // Each flag is set in the end, and flags are awaited in ascending order: no rank waits for
+    // ever.
     for late in flag..shape.flags {
         if owner(shape, salt, late as usize + 1000, number) == rank {
             out.push(Op::Set(late, value));

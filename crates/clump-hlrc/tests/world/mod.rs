@@ -161,7 +161,7 @@ impl World {
         (0..self.ranks.len()).filter(runs).collect()
     }
 
-    /// Returns a rank whose next step concerns nobody else, if the job's order of steps may begin
+    /// Returns a rank whose next step concerns no other rank, if the job's order of steps may begin
     /// with it.
     pub fn private_step(&self) -> Option<usize> {
         self.runnable().into_iter().find(|&rank| {
@@ -175,7 +175,7 @@ impl World {
         })
     }
 
-    /// Returns a number that tells this moment from others, whatever the order of messages.
+    /// Returns a number that identifies this state, whatever the order of messages.
     pub fn fingerprint(&self) -> u128 {
         let digest = |salt: u64, value: &dyn Fn(&mut DefaultHasher)| {
             let mut hasher = DefaultHasher::new();
@@ -295,8 +295,8 @@ impl World {
         self.carry_out(node);
     }
 
-    /// Returns true if a rank gives a lock back without telling: nobody waits for it, and the rank
-    /// publishes what it writes later.
+    /// Returns true if a rank releases a lock without a report: no rank waits for it, and the rank
+    /// publishes its writes later.
     fn may_keep(&mut self, rank: usize, lock: u64) -> bool {
         let run = &mut self.ranks[rank];
         let later = &self.programs[rank][run.next + 1..];
@@ -305,7 +305,7 @@ impl World {
         !run.wanted_locks.remove(&lock) && self.keeps && later.iter().any(publishes)
     }
 
-    /// Tells the node what scans at releases have found.
+    /// Reports to the node the writes that scans at releases have found.
     fn note_logged(&mut self, rank: usize) {
         let (node, local) = (rank / self.per_node, (rank % self.per_node) as u16);
         for page in std::mem::take(&mut self.ranks[rank].logged) {
@@ -313,7 +313,7 @@ impl World {
         }
     }
 
-    /// Takes a lock that others want from a rank that keeps it, or tells the rank.
+    /// Takes a lock that others wait for from a rank that keeps it, or recalls it.
     fn ask_for_lock(&mut self, rank: usize, lock: u64) {
         let run = &mut self.ranks[rank];
         if run.idle_locks.remove(&lock) {
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// Carries out what a node asks for.
+    /// Carries out a node's actions.
     fn carry_out(&mut self, node: usize) {
         loop {
             while let Some(action) = self.nodes[node].poll_action() {

@@ -17,7 +17,7 @@ pub struct OwnFetch {
     answer: Option<(PageVersion, VectorTime, Vec<u8>)>,
 }
 
-/// Fetch that has ended, of which the node does not know.
+/// Fetch that has ended and is not reported to the node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FetchNote {
     page: u32,
@@ -36,7 +36,7 @@ impl World {
         if self.fetches.iter().any(leased) {
             return false;
         }
-        // What the node has said last, whatever has been noted since.
+        // The node's last publication, whatever has been noted since.
         let Some(terms) = self.open[node].get(&page).cloned() else { return false };
         let noted = |run: &crate::world::RankRun| run.notes.iter().any(|note| note.page == page);
         if self.ranks[node * self.per_node..(node + 1) * self.per_node].iter().any(noted) {
@@ -94,7 +94,7 @@ impl World {
         run.notes.push(FetchNote { page, access, version, bytes });
     }
 
-    /// Tells a node of what its ranks have fetched, before the next event.
+    /// Reports the fetches of its ranks to a node, before the next event.
     pub fn take_all_notes(&mut self, node: usize) {
         for local in 0..self.per_node {
             let rank = node * self.per_node + local;
@@ -111,8 +111,8 @@ impl World {
         }
     }
 
-    /// Asserts that a node tells of each page that becomes open, is open on other terms, or no
-    /// longer, and takes the leases of those away.
+    /// Asserts that a node publishes each page that becomes open, is open on other terms, or no
+    /// longer, and revokes their leases.
     pub fn check_open(&mut self, node: usize) {
         for page in self.nodes[node].take_changed().into_iter().flatten() {
             match self.nodes[node].open_page(page) {
