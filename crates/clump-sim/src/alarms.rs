@@ -1,4 +1,5 @@
-//! Alarms of a node's ranks and interfaces, watched together: one system call tells which are rung.
+//! Alarms of a node's ranks and interfaces, watched together: one system call reports the rung
+//! ones.
 
 use anyhow::Context as _;
 use clump_os::epoll::{Interest, Poller};

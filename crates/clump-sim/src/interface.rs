@@ -56,7 +56,7 @@ pub(crate) struct SimInterface {
     ahead: Time,
     spin: Time,
     pub(crate) frozen_until: Time,
-    bed: Option<SleepAnnouncement>,
+    announced: Option<SleepAnnouncement>,
     idle_since: Option<Time>,
     switch: SharedSwitch,
     /// True if work lay there while it slept, and nothing woke it.
@@ -103,7 +103,7 @@ impl SimInterface {
             ahead,
             spin: trade.spin,
             frozen_until: 0,
-            bed: None,
+            announced: None,
             idle_since: None,
             switch: trade.switch.clone(),
             overslept: false,
@@ -111,13 +111,13 @@ impl SimInterface {
     }
 
     pub(crate) fn sleeps(&self) -> bool {
-        self.bed.is_some()
+        self.announced.is_some()
     }
 
     /// Takes one turn, which lasts at least `least` if it finds anything. Returns the time of the
     /// next turn.
     pub(crate) fn turn(&mut self, now: Time, least: Time, batch: &mut Batch) -> Time {
-        let unheard = self.get_up();
+        let unheard = self.wake();
         let began = now.max(self.ends());
         self.server.clock().set(began + self.ahead);
         if self.server.turn(batch) {
@@ -138,17 +138,17 @@ impl SimInterface {
         };
         // A real interface that spins needs no doorbell; here the alarm is how it learns that there
         // is work.
-        self.bed = self.server.announce();
-        if self.bed.is_some() { due } else { self.ends().max(now + least) }
+        self.announced = self.server.announce();
+        if self.announced.is_some() { due } else { self.ends().max(now + least) }
     }
 
     /// Wakes it. Returns true if it slept, and neither a rank nor a datagram has woken it.
-    fn get_up(&mut self) -> bool {
+    fn wake(&mut self) -> bool {
         let Some(alarm) = self.memory.alarm(self.id) else { return false };
-        match self.bed.take() {
-            Some(bed) => {
+        match self.announced.take() {
+            Some(announced) => {
                 let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
-                bed.cancel(alarm);
+                announced.cancel(alarm);
                 !rung && !self.switch.lock().has_datagrams(self.id)
             }
             None => {

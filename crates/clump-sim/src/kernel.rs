@@ -30,7 +30,7 @@ use switch::{Switch, SwitchEvent};
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) switch: SharedSwitch,
-    /// Next turn of each actor; `None`: it is gone.
+    /// Next turn of each actor; `None`: it has left.
     turns: Vec<Option<Time>>,
     /// Seats of each site.
     sites: Vec<Vec<u32>>,
@@ -179,7 +179,7 @@ impl Kernel {
         self.switch.lock().attach(actor, false);
     }
 
-    /// Returns true if an actor acts now; false if it was woken earlier, or is gone.
+    /// Returns true if an actor acts now; false if it was woken earlier, or has left.
     fn take_turn(&mut self, now: Time, actor: u32) -> bool {
         let due = |planned: &&mut Option<Time>| **planned == Some(now);
         let planned = self.turns.get_mut(actor as usize).filter(due);

@@ -7,8 +7,8 @@
 //! events, so a seed determines it fully: a failure is repeated with `cargo run --release -p
 //! clump-sim --bin soak -- --seed N --seeds 1 --trace`.
 //!
-//! A run begins with a period of faults. Then everything heals, and all that was sent must be
-//! settled; then all ranks close. An oracle that knows nothing of packets checks every message as
+//! A run begins with a period of faults. Then everything heals, and every message must be handled
+//! or returned; then all ranks close. An oracle without access to packets checks every message as
 //! it is handled or returned.
 //!
 //! One kernel ([`kernel`]) has the queue of events, the clock, the network and its faults. Worlds
@@ -17,7 +17,7 @@
 //!
 //! Plans can be read from TOML files ([`NamedPlan`]); `plans/` has those of the tests.
 //!
-//! Types to know: [`NamedPlan`], [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`],
+//! Main types: [`NamedPlan`], [`ClusterPlan`], [`PlannedFault`], [`run`], [`RunSummary`],
 //! [`RunFailure`].
 //!
 //! # Invariants

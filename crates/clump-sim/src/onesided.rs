@@ -10,7 +10,7 @@
 //! services, and additions that are collected in batches, which travel over the grid of nodes.
 //! Links lose, duplicate, delay and corrupt, nodes are cut off, ranks compute, freeze and die,
 //! interfaces freeze, nodes are lost. After the faults everything heals, nothing new is begun, and
-//! all ranks that live must come to an end; memory must then be as [`model`] says.
+//! all ranks that live must come to an end; memory must then equal [`model`].
 
 mod activity;
 mod batches;
@@ -19,7 +19,7 @@ mod collected;
 mod guards;
 mod layout;
 mod line;
-mod mail;
+mod mailbox;
 mod model;
 mod plan;
 mod program;

@@ -165,7 +165,7 @@ impl NamedPlan {
         Ok(plan)
     }
 
-    /// Applies what the file says about network, clocks and faults.
+    /// Applies the file's settings of network, clocks and faults.
     fn apply(&self, base: &mut BasePlan, ranks: u32, sites: u32) -> Result<(), PlanError> {
         let text = &self.text;
         if let Some(link) = &text.link {
@@ -203,7 +203,7 @@ impl NamedPlan {
             let why = format!("{fault:?}: seed {seed} has {count} {what}s, and no {what} {number}");
             if number < count { Ok(()) } else { Err(self.contradictory(why)) }
         };
-        let foreign = || self.contradictory(format!("this world knows no {fault:?}"));
+        let foreign = || self.contradictory(format!("this world does not support {fault:?}"));
         if at > base.heal_at {
             let why = format!("{fault:?} comes after the end of faults; set cluster.duration");
             return Err(self.contradictory(why));

@@ -33,7 +33,7 @@ impl ProxyClientRank {
         let clock = now.clone();
         let clock = Box::new(move || clock.load(Ordering::Relaxed));
         let client = ProxyClient::with_clock(memory, rank, dispatch, clock);
-        let client = client.map_err(|e| anyhow::anyhow!("no portal: {e}"))?;
+        let client = client.map_err(|e| anyhow::anyhow!("no proxy client: {e}"))?;
         Ok(Self { name: inbox.name(), client, inbox, now })
     }
 

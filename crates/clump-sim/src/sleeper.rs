@@ -9,33 +9,33 @@ use clump_shm::park::Announced;
 pub(crate) struct Sleeper {
     memory: NodeMemory,
     rank: u32,
-    bed: Option<Announced>,
+    announced: Option<Announced>,
 }
 
 impl Sleeper {
     pub(crate) fn new(memory: &NodeMemory, rank: u32) -> Self {
-        Self { memory: memory.clone(), rank, bed: None }
+        Self { memory: memory.clone(), rank, announced: None }
     }
 
     pub(crate) fn sleeps(&self) -> bool {
-        self.bed.is_some()
+        self.announced.is_some()
     }
 
     /// Goes to sleep, unless `something` is there after the announcement.
-    pub(crate) fn lie_down(&mut self, something: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn sleep(&mut self, something: impl FnOnce() -> bool) -> bool {
         let Some(block) = self.memory.rank(self.rank) else { return false };
         let announced = block.park().announce(self.memory.fence());
         if something() {
             block.park().withdraw(announced);
             return false;
         }
-        self.bed = Some(announced);
+        self.announced = Some(announced);
         true
     }
 
     /// Wakes up. Returns true if its alarm was rung, and `None` if it did not sleep.
-    pub(crate) fn get_up(&mut self) -> Option<bool> {
-        let announced = self.bed.take()?;
+    pub(crate) fn wake(&mut self) -> Option<bool> {
+        let announced = self.announced.take()?;
         if let Some(block) = self.memory.rank(self.rank) {
             block.park().withdraw(announced);
         }

@@ -269,7 +269,7 @@ impl World for Bench {
     }
 
     fn on_fault(&mut self, _now: Time, fault: &PlannedFault) -> anyhow::Result<()> {
-        anyhow::ensure!(*fault == PlannedFault::Finish, "a bench knows no {fault:?}");
+        anyhow::ensure!(*fault == PlannedFault::Finish, "a bench does not support {fault:?}");
         self.over = true;
         Ok(())
     }

@@ -33,7 +33,7 @@ fn memory_is_what_the_model_says(way: NetworkMode) {
         ("locks from other nodes", counts.locks_far, 1_000),
         ("locks that were passed on", counts.locks_passed, 50),
         ("locks given up", counts.locks_timed_out, 1),
-        ("deaths of holders told", counts.holders_dead, 1),
+        ("deaths of holders reported", counts.holders_dead, 1),
         ("flags awaited", counts.flags_awaited, 100),
         ("refusals because of a death", counts.refused_of_dead, 1),
         ("batches of additions", counts.batches, 100),
@@ -60,7 +60,7 @@ fn it_is_so_where_proxies_carry_messages() {
     let ways: Vec<_> = (1..=100).map(|seed| OneSidedPlan::new(seed).network_mode()).collect();
     assert!(
         ways.contains(&NetworkMode::Direct) && ways.contains(&NetworkMode::Proxies),
-        "a seed says the way"
+        "both modes are drawn"
     );
 }
 

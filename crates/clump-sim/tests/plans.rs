@@ -72,7 +72,7 @@ fn a_bad_file_is_a_clear_error() {
     let small = "cluster = { ranks = 2, duration = \"1 s\" }\n[[fault]]\n";
     for (fault, says) in [
         ("kind = \"kill\"\nat = \"0 s\"\nrank = 2\nknown-after = \"1 s\"", "no rank 2"),
-        ("kind = \"lose-node\"\nat = \"0 s\"\nnode = 0\nknown-after = \"1 s\"", "knows no"),
+        ("kind = \"lose-node\"\nat = \"0 s\"\nnode = 0\nknown-after = \"1 s\"", "does not support"),
         ("kind = \"close\"\nat = \"2 s\"\nrank = 0", "after the end of faults"),
         ("kind = \"partition\"\nat = \"0 s\"\nuntil = \"1 s\"\nsites = [3]", "no site 3"),
     ] {

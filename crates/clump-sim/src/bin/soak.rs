@@ -31,7 +31,7 @@ struct Options {
     /// Simulate at least this many hours of network time with traffic.
     #[arg(long, visible_alias = "hours", global = true)]
     network_hours: Option<f64>,
-    /// The first seed; the others count up from it. 1, or as the plan says.
+    /// The first seed; the others count up from it. Default 1, or that of the plan.
     #[arg(long, global = true)]
     seed: Option<u64>,
     /// Print every step of every plan on standard error.
@@ -136,10 +136,10 @@ struct Summary {
     /// Counts of shared heaps, where those were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_heap: Option<shared_heap::HeapCounts>,
-    /// Results of the experiment with proxies, where a plan asked for it.
+    /// Results of the experiment with proxies, where a plan requested it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cells: Vec<ProxyCell>,
-    /// Results of a bench, where a plan asked for it.
+    /// Results of a bench, where a plan requested it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     networks: Vec<ThroughputReport>,
     failed_seeds: Vec<u64>,
@@ -276,7 +276,7 @@ fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Bo
     Ok(())
 }
 
-/// Returns the seeds of a plan, or those asked for instead; none without a plan.
+/// Returns the seeds of a plan, or those of the options instead; none without a plan.
 fn seeds(options: &Options, plan: Option<&NamedPlan>) -> Vec<u64> {
     let Some(plan) = plan else { return Vec::new() };
     let own = plan.seeds();

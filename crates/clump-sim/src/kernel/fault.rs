@@ -21,14 +21,14 @@ pub enum PlannedFault {
     Compute { rank: u32, span: Time },
     /// A rank, or an interface of a node, is stopped altogether.
     Freeze { actor: u32, span: Time },
-    /// A rank dies; after `known_after` the others are told.
+    /// A rank dies; after `known_after` the others are notified.
     Kill { rank: u32, known_after: Time },
-    /// A node is lost, with its interfaces and its ranks; after `known_after` the others are told.
+    /// A node is lost, with its interfaces and its ranks; after `known_after` the others are
+    /// notified.
     LoseNode { node: u32, known_after: Time },
-    /// A stack with the number of a dead rank, but another epoch, sends without the job's
-    /// knowledge.
+    /// A stale stack with the number of a dead rank, but another epoch, sends.
     Restart { rank: u32 },
-    /// The others are told that ranks (a bit each) are gone for good.
+    /// The others are notified that ranks (a bit each) have left for good.
     Tell { ranks: u64, why: Departure },
     /// A rank closes its endpoints and its stack.
     Close { rank: u32 },

@@ -1,9 +1,9 @@
 //! The simulated network: links that lose, duplicate, delay, corrupt and cut; a switch with a queue
 //! per rank.
 //!
-//! A datagram goes through the sender's card (its rate, a short queue that refuses), the link to
-//! the target (delay and faults), the target's port of the switch (rate, a queue that loses and
-//! marks) and the target's socket (a buffer that loses).
+//! A datagram passes the sender's card (its rate, a short queue that refuses), the link to the
+//! target (delay and faults), the target's port of the switch (rate, a queue that loses and marks)
+//! and the target's socket (a buffer that loses).
 
 use super::random::Random;
 use clump_driver::{Ecn, Inbound, Outgoing};

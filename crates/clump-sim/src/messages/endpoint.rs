@@ -1,4 +1,4 @@
-//! An endpoint of a simulated rank: the requests it wants to send, the replies it owes, and what it
+//! An endpoint of a simulated rank: its planned requests, the replies it owes, and the messages it
 //! has consumed.
 
 use super::content;
@@ -318,7 +318,7 @@ impl EndpointEnvironment<'_> {
         self.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
     }
 
-    /// Handles a message; returns true if the ledger knows it.
+    /// Handles a message; returns true if it is in the ledger.
     fn take(&mut self, arrival: &Message<'_>) -> bool {
         let names = (arrival.route.from, arrival.route.to);
         let what = (arrival.kind, arrival.reply, arrival.handler);

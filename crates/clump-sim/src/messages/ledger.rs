@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //! 1. A message is handled at most once and returned at most once, never both. Only if its target
-//!    died may it be returned although it was handled or refused there: the target cannot be asked
-//!    any more.
+//!    died may it be returned although it was handled or refused there: the target's state is lost.
 //! 2. A message that is handled, deposited or returned is bit for bit the message sent.
 //! 3. Messages of an ordered flow are handled in the order in which they were sent.
 //! 4. A message that must be refused (bad tag, bad handler, outside the segment) is not handled.
@@ -111,7 +110,7 @@ impl Ledger {
         self.resolve(id, |message| message.excused = true);
     }
 
-    /// Notes that a message goes to an endpoint that does not exist.
+    /// Records that a message is for an endpoint that does not exist.
     pub(crate) fn expect_refusal(&mut self, id: u64) {
         if let Some(message) = self.messages.get_mut(id as usize) {
             message.aim = ExpectedEnd::Refused;
@@ -160,7 +159,7 @@ impl Ledger {
         let tell = |what: &str| format!("a message {what}: {kind:?} {words:x?} {from:x} -> {to:x}");
         let id = number_of(kind, words);
         let Some(message) = id.and_then(|id| self.messages.get(id as usize)) else {
-            self.complain(tell("was handled that nobody in the job has sent"));
+            self.complain(tell("was handled that no rank of the job has sent"));
             return None;
         };
         let id = id.unwrap_or_default();
@@ -182,7 +181,7 @@ impl Ledger {
             () if !whole => "was handled before it had arrived whole, or is damaged",
             () if !same || !has_words(id, kind, message.bytes, words) => "was changed on its way",
             () if message.handled => "was handled twice",
-            () if message.returned && !excused => "was handled that had come back",
+            () if message.returned && !excused => "was handled that had been returned",
             () => "",
         };
         let flow = message.ordered.then_some((from, to));
@@ -220,7 +219,7 @@ impl Ledger {
         let tell = |what: &str| format!("a message {what}: {kind:?} {words:x?} {from:x} -> {to:x}");
         let id = number_of(kind, words);
         let Some(message) = id.and_then(|id| self.messages.get(id as usize)) else {
-            return self.complain(tell("came back that nobody in the job has sent"));
+            return self.complain(tell("was returned that no rank of the job has sent"));
         };
         let id = id.unwrap_or_default();
         let whole = kind != FrameKind::Medium
@@ -246,7 +245,7 @@ impl Ledger {
     /// Records that a fragment of a long message was written.
     pub(crate) fn on_deposit(&mut self, id: u64, to: u64, at: u64, data: &[u8]) {
         let Some(message) = self.messages.get_mut(id as usize) else {
-            return self.complain(format!("a deposit of message {id:x} that nobody has sent"));
+            return self.complain(format!("a deposit of message {id:x} that no rank has sent"));
         };
         let end = at + data.len() as u64;
         let overlaps =

@@ -23,7 +23,7 @@ pub struct ProgramDemand {
     pub short: u32,
     /// Chance in a million that a request is long.
     pub long: u32,
-    /// Chance that a request asks for a reply.
+    /// Chance that a request has a reply.
     pub replied: u32,
     /// Chance that a request has a bad tag, handler, endpoint or place.
     pub bad: u32,
@@ -78,7 +78,7 @@ impl ClusterPlan {
             link.jitter = random.magnitude(MICROSECOND, 4 * delay);
         }
         if random.one_in(5) {
-            // The path carries less than the card says.
+            // The path carries less than the card's MTU.
             link.mtu = narrow(&mut random, datagram);
         }
         let port = port(&mut random, datagram, span);

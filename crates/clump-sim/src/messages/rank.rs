@@ -53,7 +53,7 @@ pub(crate) struct Rank {
     buffer: Vec<u8>,
     credit: u64,
     turn: Time,
-    /// Turns in a row after which the stack wanted another at once, with nothing to do.
+    /// Consecutive turns after which the stack requested another at once, with nothing to do.
     restless: u32,
 }
 
@@ -144,7 +144,7 @@ impl Rank {
         self.life = Life::Gone;
     }
 
-    /// Tells it that another rank is lost.
+    /// Reports to it that another rank is lost.
     pub(crate) fn lose(&mut self, peer: u32, why: Reason) {
         if let Some(stack) = &mut self.stack {
             stack.lose(peer, why);

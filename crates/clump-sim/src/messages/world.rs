@@ -124,7 +124,7 @@ impl Cluster {
         }
     }
 
-    /// Notes that a rank has completed its close handshake and ended; soon its agent tells all
+    /// Records that a rank has completed its close handshake and ended; soon its agent notifies all
     /// others.
     fn on_gone(&mut self, now: Time, rank: u32, stats: Option<clump_net::Stats>) {
         self.kernel.say(now, &format!("rank {rank} has ended"));
@@ -322,7 +322,11 @@ impl World for Cluster {
             PlannedFault::Finish => {
                 (0..self.plan.ranks).for_each(|rank| self.close_rank(rank, now));
             }
-            _ => return Err(self.failure(format!("ranks without nodes know no {fault:?}"))),
+            _ => {
+                return Err(self.failure(format!(
+                    "simulations of ranks without nodes do not support {fault:?}"
+                )));
+            }
         }
         Ok(())
     }

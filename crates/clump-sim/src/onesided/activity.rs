@@ -63,7 +63,7 @@ pub(crate) enum CallerActivity {
         home: u32,
         position: u64,
         word: u64,
-        /// Number by which the lock's home knows the claim; 0: the lock lies on this node.
+        /// Number of the claim at the lock's home; 0: the lock is on this node.
         cookie: u64,
         until: Time,
     },

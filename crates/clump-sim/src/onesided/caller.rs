@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    /// Kills it: its stack is gone, and what it holds stays as it is.
+    /// Kills it: its stack is dropped, and its locks stay held.
     pub(crate) fn die(&mut self) {
         (self.line, self.finished) = (None, true);
     }
@@ -120,7 +120,7 @@ impl Caller {
             Mode::Computing(until) => return self.run_backstop(around).min(until),
             Mode::Polling => {}
         }
-        let slept = self.sleeper.get_up();
+        let slept = self.sleeper.wake();
         let at = now + self.clock;
         let Self { line, requester, .. } = self;
         let Some(line) = line else { return Time::MAX };
@@ -131,7 +131,7 @@ impl Caller {
         }
         if busy > 0 && slept == Some(false) && line.is_by_proxies() {
             let what =
-                format!("{busy} messages lay there for rank {}, and nobody woke it", self.rank);
+                format!("{busy} messages were there for rank {}, which was not woken", self.rank);
             around.model.complain(what);
         }
         line.housekeeping();
@@ -145,7 +145,8 @@ impl Caller {
         let moved = self.go_on(around);
         if moved && waited && slept == Some(false) {
             let rank = self.rank;
-            let what = format!("rank {rank} waited for what was there, and nobody woke it: {was}");
+            let what =
+                format!("rank {rank} waited for a condition that held, and was not woken: {was}");
             around.model.complain(what);
         }
         let Self { line, requester, .. } = self;
@@ -174,7 +175,7 @@ impl Caller {
         let timer = line.before_sleep(at).map_or(Time::MAX, |due| due.saturating_sub(*clock));
         let nap = if self.doing.waits() { now + NAP } else { Time::MAX };
         let soon = now + around.plan.base.turn;
-        if !sleeper.lie_down(|| line.anything_waiting()) {
+        if !sleeper.sleep(|| line.anything_waiting()) {
             return soon;
         }
         timer.min(wish).min(nap).max(soon)

@@ -3,7 +3,7 @@
 use super::activity::CallerActivity;
 use super::caller::{Caller, CallerEnvironment};
 use super::line::OperationPayload;
-use super::mail::wake;
+use super::mailbox::wake;
 use super::model::SharedSum;
 use crate::kernel::Time;
 use clump_rma::protocol::{ask, how};
@@ -273,7 +273,7 @@ impl Caller {
         if let Completion::Done(seen) = completion {
             around.model.counts.flags_awaited += 1;
             if seen < value {
-                let what = format!("rank {} waited for {value} and was told {seen}", self.rank);
+                let what = format!("rank {} waited for {value} and got {seen}", self.rank);
                 around.model.complain(what);
             }
         }

@@ -106,7 +106,7 @@ impl CallerLine {
         }
     }
 
-    /// Gives up peers that are gone.
+    /// Gives up peers that have died or left.
     pub(crate) fn housekeeping(&mut self) {
         match &mut self.way {
             LineTransport::Own(stack) => {
@@ -304,8 +304,8 @@ fn handle_answer(
     Ok(())
 }
 
-/// Checks a request to a rank that was returned. One that passed a lock may be: its home knows
-/// which ranks are gone.
+/// Checks a request to a rank that was returned. One that passed a lock may be: its home is
+/// notified of lost ranks.
 fn handle_returned_handover(handler: u8) -> Result<(), String> {
     let passed = handler == tell::GRANTED;
     passed.then_some(()).ok_or_else(|| format!("request {handler} to a rank came back"))

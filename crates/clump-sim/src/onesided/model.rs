@@ -1,5 +1,5 @@
-//! The model: the required contents of memory, and the permitted holder of each lock. It knows
-//! nothing of requests, packets or engines.
+//! The model: the required contents of memory, and the permitted holder of each lock. It is
+//! independent of requests, packets and engines.
 //!
 //! # Invariants
 //! 1. No two additions to a word give the same value, and in the end the word is the sum of those
@@ -37,7 +37,7 @@ struct LockState {
     word: u64,
     /// Rank that died with it, or may have.
     broken_by: Option<u32>,
-    /// True once a rank was told that its holder had died: it must not be granted any more.
+    /// True once a rank was notified that its holder had died: it must not be granted any more.
     refused_for_good: bool,
     /// Ranks that may have a claim at home or on its way there.
     asking: u64,
@@ -82,8 +82,8 @@ pub struct ModelCounts {
     pub locks_granted: u64,
     pub locks_far: u64,
     pub locks_passed: u64,
-    /// Locks handed from one rank to another that had asked before, where those and the home are on
-    /// three nodes: number and total time, directly and by way of the home.
+    /// Locks handed from one rank to another that had requested it before, where those and the home
+    /// are on three nodes: number and total time, directly and by way of the home.
     pub handed_past: u64,
     pub handed_past_ns: u64,
     pub handed_by_home: u64,
@@ -145,8 +145,8 @@ impl Model {
     /// Stands for the node of additions that interfaces forward.
     pub(crate) const SPREAD: u32 = u32::MAX;
 
-    /// Returns what stands for the node of additions that a node's interface forwards: a close
-    /// handshake says that they have reached it, and no more.
+    /// Returns the node number used for additions that a node's interface forwards: a close
+    /// handshake confirms that they have reached it, and no more.
     pub(crate) fn forwarded_by(node: u32) -> u32 {
         debug_assert!(node < 1 << 16, "a node of a simulation");
         1 << 16 | node
@@ -234,7 +234,7 @@ impl Model {
         self.on_quiet(by, Self::forwarded_by(node));
     }
 
-    /// Records that nobody will say which requests of `by` to `node` have been executed.
+    /// Records that it stays unknown which requests of `by` to `node` have been executed.
     pub(crate) fn on_unsure(&mut self, by: u32, node: u32) {
         self.unsure.remove(&(by, node));
     }
@@ -297,9 +297,10 @@ impl Model {
             // A later one may have arrived already.
             let whole = got == Self::content(from, says) || says != number;
             if !whole || says < number || says % SLOTS != number % SLOTS || says > sent {
-                let what =
-                    format!("signal {n} of rank {from} came to rank {to} before mail {number}");
-                return self.complain(format!("{what}: its slot says {says}, {sent} were sent"));
+                let what = format!(
+                    "signal {n} of rank {from} arrived at rank {to} before message {number}"
+                );
+                return self.complain(format!("{what}: its slot has {says}, {sent} were sent"));
             }
         }
     }
@@ -319,7 +320,7 @@ impl Model {
             LockState { holder: Some(holder), .. } => format!("while rank {holder} has it"),
             LockState { broken_by: Some(dead), .. } => format!("with which rank {dead} died"),
             LockState { refused_for_good: true, .. } => {
-                "after a rank was told that its holder had died".to_owned()
+                "after a rank was notified that its holder had died".to_owned()
             }
             LockState { last_position: Some(last), .. } if *last >= position => {
                 format!("at position {position}, after {last}")
@@ -349,8 +350,8 @@ impl Model {
         }
     }
 
-    /// Records that a rank got a lock now, and the time of the hand-over if it had asked before the
-    /// release.
+    /// Records that a rank got a lock now, and the time of the hand-over if its request came before
+    /// the release.
     pub(crate) fn on_handed(&mut self, layout: &Layout, home: u32, rank: u32, now: Time) {
         let lock = &mut self.locks[home as usize];
         let asked = lock.asked_at.get(&rank).copied().unwrap_or(now);
@@ -368,14 +369,14 @@ impl Model {
         (*count, *sum) = (*count + 1, *sum + (now - at));
     }
 
-    /// Records that a rank was told that a holder died with the lock.
+    /// Records that a rank was notified that a holder died with the lock.
     pub(crate) fn on_holder_died(&mut self, home: u32, rank: u32) {
         self.counts.holders_dead += 1;
         let lock = &mut self.locks[home as usize];
         lock.refused_for_good = true;
         if lock.asking & self.dead == 0 {
             self.complain(format!(
-                "rank {rank} was told that the lock of rank {home} is a dead rank's, but none has asked for it"
+                "rank {rank} was notified that the lock of rank {home} is a dead rank's, but none has requested it"
             ));
         }
     }

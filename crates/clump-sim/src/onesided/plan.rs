@@ -54,7 +54,7 @@ pub struct OneSidedSize {
     pub nodes: Option<u32>,
     /// Ranks; at least one for each node.
     pub ranks: Option<u32>,
-    /// True if each rank has a node of its own, whatever `nodes` says.
+    /// True if each rank has a node of its own; overrides `nodes`.
     pub node_for_each_rank: bool,
     /// Time at which faults end.
     pub span: Option<Time>,

@@ -4,7 +4,7 @@ use super::activity::{CallerActivity, Next};
 use super::caller::{Caller, CallerEnvironment};
 use super::layout::{Layout, PART, SLOT, TICKETS};
 use super::line::OperationPayload;
-use super::mail::{encode_mail, notify, wake};
+use super::mailbox::{encode_mailbox_message, notify, wake};
 use super::model::{Model, SharedSum};
 use clump_os::sync::Ordering;
 use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
@@ -308,7 +308,7 @@ impl Caller {
         }
         let (segment, signal) = (layout.bits(to), Layout::signal(from));
         if self.random.one_in(3) {
-            let load = OperationPayload::Bytes(encode_mail(slot, &data, signal, n));
+            let load = OperationPayload::Bytes(encode_mailbox_message(slot, &data, signal, n));
             let sent = self.post(layout.node(to), code::APPLY, &[segment, 0, 0, 1, 1], load);
             around.model.counts.applies += u64::from(sent);
             return CallerActivity::Nothing;

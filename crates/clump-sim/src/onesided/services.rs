@@ -160,7 +160,7 @@ impl Caller {
         (cookie, until, cancelled): (u64, Time, bool),
         around: &mut CallerEnvironment<'_>,
     ) -> Option<CallerActivity> {
-        // Who sends the signal may have died before it was sent.
+        // The sender of the signal may have died before sending it.
         let gone = around.memory.death_of(from).is_some();
         let limit = (if gone { 0 } else { until }, cancelled);
         let completion = match self.await_end((owner, cookie), limit, around) {
@@ -176,7 +176,7 @@ impl Caller {
             around.model.counts.words_awaited += 1;
             let sent = around.model.queued_messages(from, owner);
             if seen < n || seen > sent {
-                let what = format!("rank {} waited for {n} and was told {seen}", self.rank);
+                let what = format!("rank {} waited for {n} and got {seen}", self.rank);
                 around.model.complain(format!("{what}; {sent} were sent"));
             }
         }

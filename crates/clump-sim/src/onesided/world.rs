@@ -145,7 +145,7 @@ impl OneSidedCluster {
             None => frozen_until,
         };
         if interface.overslept {
-            let what = format!("something lay there for interface {actor}, and nobody woke it");
+            let what = format!("something was there for interface {actor}, which was not woken");
             self.model.complain(what);
         }
         self.kernel.wake(actor, next.max(now + 1));
@@ -279,7 +279,7 @@ impl World for OneSidedCluster {
             PlannedFault::Heal => {
                 (0..self.plan.ranks()).for_each(|rank| self.kernel.wake(rank, now));
             }
-            _ => return Err(self.failure(format!("ranks of nodes know no {fault:?}"))),
+            _ => return Err(self.failure(format!("simulations of nodes do not support {fault:?}"))),
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub(super) enum WorldText {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TransportText {
-    /// As the seed says.
+    /// Drawn from the seed.
     #[default]
     Drawn,
     Direct,

@@ -100,7 +100,7 @@ impl Station {
             return Ok(self.deaf_until);
         }
         self.client_rank.set_time(now);
-        self.sleeper.get_up();
+        self.sleeper.wake();
         self.client_rank.client.flush();
         let handled = self.poll(now, setting, tally)?;
         let mut full = !self.send_answers(now, tally);
@@ -117,7 +117,7 @@ impl Station {
             return Ok(now + 1_000);
         }
         self.client_rank.arm_notifications();
-        if !self.sleeper.lie_down(|| self.client_rank.anything_waiting()) {
+        if !self.sleeper.sleep(|| self.client_rank.anything_waiting()) {
             return Ok(now + setting.handle);
         }
         Ok(self.next_at.unwrap_or(Time::MAX))

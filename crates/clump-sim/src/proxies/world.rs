@@ -198,7 +198,7 @@ impl World for ProxyCluster {
     }
 
     fn on_fault(&mut self, _now: Time, fault: &PlannedFault) -> anyhow::Result<()> {
-        Err(self.failure(format!("this experiment knows no {fault:?}")))
+        Err(self.failure(format!("this experiment does not support {fault:?}")))
     }
 
     fn failure(&self, what: String) -> anyhow::Error {

@@ -20,7 +20,7 @@ pub(super) struct HeapEnvironment<'a> {
     pub(super) all_open: bool,
 }
 
-/// One memory of all ranks, who had each lock last, and what was found wrong.
+/// One memory of all ranks, the last holder of each lock, and the errors found.
 #[derive(Debug, Default)]
 pub(super) struct Reference {
     pub(super) oracle: Oracle,
@@ -97,7 +97,7 @@ impl HeapRank {
         })
     }
 
-    /// Returns true if it has an answer that it does not know of.
+    /// Returns true if it has an answer that it has not read.
     pub(super) fn is_answered(&self) -> bool {
         self.end.is_none() && self.heap.is_answered()
     }

@@ -30,7 +30,7 @@ pub struct SharedHeapPlan {
     pub heap: SimulatedHeap,
     /// Homes of pages: the first page, their number, and the rule.
     pub places: Vec<(u32, u32, Home)>,
-    /// True if ranks keep locks that nobody else wants.
+    /// True if ranks keep locks that no other rank requests.
     pub keeps_locks: bool,
     /// Distance of used bytes in a page.
     pub stride: usize,
@@ -50,7 +50,7 @@ impl SharedHeapPlan {
         let heap = heap(&mut random);
         let places = places(&mut random, heap.pages, nodes);
         let (keeps_locks, stride) = (random.one_in(2), *random.pick(&[1, 8, 170]));
-        debug_assert!(USED_BYTES * stride <= PAGE_BYTES, "used bytes lie in their page");
+        debug_assert!(USED_BYTES * stride <= PAGE_BYTES, "used bytes are in their page");
         let shape = ProgramShape {
             ranks,
             bytes: heap.pages as usize * USED_BYTES,
@@ -60,7 +60,7 @@ impl SharedHeapPlan {
         };
         let mut programs = random_programs(&shape, &mut || random.word());
         for program in &mut programs {
-            // Behind the last barrier each rank reads all that anybody has written.
+            // Behind the last barrier each rank reads all that was written.
             program.extend((0..shape.bytes).map(Op::Read));
         }
         let steps = programs.iter().map(Vec::len).max().unwrap_or(1) as u64;

@@ -10,7 +10,7 @@ pub struct HeapCounts {
     pub runs: u64,
     pub reads: u64,
     pub writes: u64,
-    /// Faults: pages that a rank asked its interface for.
+    /// Faults: pages that a rank requested from its interface.
     pub faults: u64,
     /// Entries of locks; of these, entries behind a rank of another node, and without a call.
     pub locks: u64,

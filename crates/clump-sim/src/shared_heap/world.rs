@@ -146,7 +146,7 @@ impl HeapCluster {
         }
         let next = interface.turn(now, self.plan.base.turn, &mut self.batch);
         if interface.overslept {
-            let what = format!("something lay there for interface {actor}, and nobody woke it");
+            let what = format!("something was there for interface {actor}, which was not woken");
             self.reference.complain(what);
         }
         let node = interface.memory.node();
@@ -285,7 +285,9 @@ impl World for HeapCluster {
             PlannedFault::Heal => {
                 (0..self.plan.ranks()).for_each(|rank| self.kernel.wake(rank, now));
             }
-            _ => return Err(self.failure(format!("ranks of a heap know no {fault:?}"))),
+            _ => {
+                return Err(self.failure(format!("simulations of a heap do not support {fault:?}")));
+            }
         }
         Ok(())
     }

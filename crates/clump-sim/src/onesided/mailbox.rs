@@ -1,4 +1,4 @@
-//! Local changes that others wait for: ranks and requests are woken; mailbox messages as applies.
+//! Wake-ups after local changes that ranks and requests wait for; mailbox messages as applies.
 
 use clump_os::sync::{Ordering, fence};
 use clump_rma::{AdvanceWord, Range, SegmentName};
@@ -18,8 +18,8 @@ pub(super) fn wake(memory: &NodeMemory, rank: u32) {
     }
 }
 
-/// Tells the interface of this node that a local store has changed a word, as [`clump_rma::Target`]
-/// does: requests may wait for it.
+/// Reports to the interface of this node that a local store has changed a word, as
+/// [`clump_rma::Target`] does: requests may wait for it.
 pub(super) fn notify(memory: &NodeMemory, name: SegmentName, offset: u64) {
     let interface = memory.interface_id(memory.node());
     fence(Ordering::SeqCst);
@@ -31,7 +31,7 @@ pub(super) fn notify(memory: &NodeMemory, name: SegmentName, offset: u64) {
 }
 
 /// Encodes a mailbox message and its signal as one apply: payload of the request.
-pub(super) fn encode_mail(slot: u64, data: &[u8], signal: u64, n: u64) -> Vec<u8> {
+pub(super) fn encode_mailbox_message(slot: u64, data: &[u8], signal: u64, n: u64) -> Vec<u8> {
     let run = Range::new(slot, data.len() as u64);
     let advance = AdvanceWord::to(signal, n);
     [run.as_bytes(), advance.as_bytes(), data].concat()
