@@ -152,8 +152,8 @@ pub unsafe extern "C" fn clump_all_to_all(
 /// little space: it is not written, `to_bytes` is; other ranks do not notice).
 ///
 /// # Safety
-/// `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has as many bytes
-/// as `from_bytes` says, `to` has space for `room` bytes.
+/// `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has the bytes of
+/// `from_bytes`, `to` has space for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_all_to_all_v(
     cl: *mut clump_t,

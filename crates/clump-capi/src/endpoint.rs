@@ -40,7 +40,7 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
             let endpoint = Endpoint::open(&job.runtime, Tag(tag)).map_err(Fault::from)?;
             let table = InlineTable::new(endpoint.view()?);
             let slot = Slot::fill(ThreadEndpoint(endpoint, table))?;
-            // No other code knows it yet.
+            // No other code has the pointer yet.
             Slot::enter::<ThreadEndpoint, _>(slot.pointer::<()>().cast_const(), |mine, slot| {
                 inline::allow(mine, &slot.inline);
                 Ok(())
@@ -71,7 +71,7 @@ pub extern "C" fn clump_ep_open_shared(cl: *mut clump_t, tag: u64) -> *mut clump
 }
 
 /// Closes an endpoint. Messages sent to it that it has not handled are returned to sender; memory
-/// that it has exported is gone. Closing a null pointer does nothing.
+/// that it has exported is freed. Closing a null pointer does nothing.
 ///
 /// Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
 /// ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
@@ -90,7 +90,7 @@ pub extern "C" fn clump_ep_close(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Returns the global name of an endpoint, to tell others; 0 on failure.
+/// Returns the global name of an endpoint, to send to other ranks; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_name(ep: *const clump_ep) -> clump_name {
     guard_or(0, || on_endpoint!(ep, |endpoint| Ok(endpoint.name().to_bits())))
@@ -259,7 +259,7 @@ fn poll_slowly(ep: *const clump_ep) -> Result<c_int> {
     on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?)))
 }
 
-/// Waits until at least one message was handled (or as ::clump_ep_set_events says); returns how
+/// Waits until at least one message was handled (or as set by ::clump_ep_set_events); returns how
 /// many were. Sleeps when that takes long. All endpoints that the calling thread opened for itself
 /// are polled meanwhile.
 ///

@@ -100,8 +100,8 @@ pub unsafe extern "C" fn clump_flag_get(flag: *mut clump_flag, value: *mut u64) 
     })
 }
 
-/// Waits until a flag compares to `value` as `how` (a ::clump_comparison) says; writes it to
-/// `seen`, if that is not null.
+/// Waits until a flag compares to `value` by `how` (a ::clump_comparison); writes it to `seen`, if
+/// that is not null.
 ///
 /// Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
 ///

@@ -15,7 +15,7 @@ use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// A function of the program for a message: `words` are its `nwords` words (0 to 8), `payload` its
-/// `bytes` bytes, none in short messages. The payload of a medium message lies at a multiple of 64
+/// `bytes` bytes, none in short messages. The payload of a medium message is at a multiple of 64
 /// only if it came from this node, that of a long one in the endpoint's segment; both may be
 /// written by their sender's process at any time. `token` and all of these are valid until the
 /// handler returns.
@@ -117,8 +117,8 @@ pub struct clump_returned {
 /// endpoint.
 pub type clump_on_returned = Option<unsafe extern "C-unwind" fn(message: *const clump_returned)>;
 
-/// A function of the program and its context, which may be used in any thread: the program says so
-/// by giving them to a shared endpoint.
+/// A function of the program and its context, which may be used in any thread: the program states
+/// that by giving them to a shared endpoint.
 #[derive(Clone, Copy)]
 struct Callee<F> {
     run: F,
@@ -157,7 +157,7 @@ impl Inside {
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {
-        // What `live` leads to is gone, but nothing reads it while no handler runs.
+        // `live` dangles from here on, but nothing reads it while no handler runs.
         self.slot.handling.store(0, Ordering::Relaxed);
         self.slot.inline.resume();
     }

@@ -46,8 +46,8 @@ pub extern "C" fn clump_init_abi(
 /// Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
 /// ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. After an error nothing has been closed, or only
 /// what could be, and it may be called again. Any thread, outside of handlers. Any other error is
-/// one of an endpoint that the program has never asked for, by a poll: of a message that came back
-/// and that no handler took, for example (::CLUMP_ERR_RETURNED). The rank has left then.
+/// one of an endpoint that no poll of the program has reported: of a returned message that no
+/// handler took, for example (::CLUMP_ERR_RETURNED). The rank has left then.
 ///
 /// A rank whose process ends without calling it counts as dead, whatever its exit code.
 #[unsafe(no_mangle)]
@@ -55,10 +55,10 @@ pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
     guard(|| leave(cl).map(|()| 0))
 }
 
-/// Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told
-/// which rank aborted, and `clump run` exits with that code. Buffered output of the process is
-/// lost, and functions registered by `atexit` do not run. `why` (or null) is printed on the error
-/// stream. Any thread, also inside handlers; does not return.
+/// Ends this process at once with `code` (1 if that is 0), and with it the job: the other ranks are
+/// notified which rank aborted, and `clump run` exits with that code. Buffered output of the
+/// process is lost, and functions registered by `atexit` do not run. `why` (or null) is printed on
+/// the error stream. Any thread, also inside handlers; does not return.
 ///
 /// # Safety
 /// `why` is null or a string.

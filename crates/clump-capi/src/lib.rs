@@ -5,8 +5,8 @@
 //! library. The headers in `include/` are generated from these sources (`cargo run -p clump-capi
 //! --example headers`), except those marked as written by hand. docs/c.md is the introduction.
 //!
-//! Types to know: [`clump_ffi::job::clump_t`] (the job), [`clump_ffi::status::clump_status`]
-//! (status codes), [`clump_ffi::slot::Slot`] (the object behind a program's pointer).
+//! Main types: [`clump_ffi::job::clump_t`] (the job), [`clump_ffi::status::clump_status`] (status
+//! codes), [`clump_ffi::slot::Slot`] (the object behind a program's pointer).
 //!
 //! # Invariants
 //! 1. Nothing unwinds across the border: every exported function goes through

@@ -109,7 +109,7 @@ pub extern "C" fn clump_lock_acquire(lock: *mut clump_lock) -> c_int {
 }
 
 /// Takes the lock if it is free: returns 1 if so, 0 if not. If the holder has died, it returns 0
-/// until the home of the lock knows of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
+/// until the home of the lock is notified of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
 ///
 /// Errors: as ::clump_lock_acquire.
 #[unsafe(no_mangle)]
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn clump_lock_word(lock: *const clump_lock, word: *mut u64
     })
 }
 
-/// Sets the word that goes on with the lock.
+/// Sets the word that is passed on with the lock.
 ///
 /// Errors: ::CLUMP_ERR_NOT_HELD.
 #[unsafe(no_mangle)]

@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 #[derive(Debug)]
 pub struct clump_pgas(());
 
-/// An array whose elements lie in the memories of all ranks. Belongs to the thread that made it.
+/// An array whose elements are in the memories of all ranks. Belongs to the thread that made it.
 #[derive(Debug)]
 pub struct clump_spread(());
 

@@ -173,7 +173,7 @@ pub unsafe extern "C" fn clump_pgas_read(
 
 /// Begins to read `bytes` bytes to `to`, which must not be used or freed until ::clump_pgas_sync,
 /// ::clump_pgas_quiet or ::clump_pgas_all_store_sync has returned, or ::clump_pgas_close. Two gets
-/// in flight must not overlap. Words of 8 bytes of other nodes are asked for many at a time.
+/// in flight must not overlap. Words of 8 bytes of other nodes are requested many at a time.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (outside of the pointer's memory, null); others are reported by
 /// ::clump_pgas_sync.

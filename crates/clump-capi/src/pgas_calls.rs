@@ -32,7 +32,7 @@ pub struct clump_call {
 }
 
 /// A function that ranks call: gets the call, what it was registered with, and its arguments, which
-/// are gone when it returns. Returns 0, or a failure, which its caller gets as
+/// are freed when it returns. Returns 0, or a failure, which its caller gets as
 /// ::CLUMP_ERR_ARGUMENT, with the number in the text. It may not wait.
 pub type clump_remote = Option<
     unsafe extern "C" fn(
@@ -117,7 +117,7 @@ pub extern "C" fn clump_calls_close(calls: *mut clump_calls) -> c_int {
     close::<CallsHandle>(calls.cast_const().cast())
 }
 
-/// Registers a function under a name that says what it takes and gives. Collective: all ranks
+/// Registers a function under a name that describes its arguments and result. Collective: all ranks
 /// register the same functions in the same order; a rank of another build fails here. Returns the
 /// function's number. `data` is handed to it; it must live as long as `calls`.
 ///
@@ -337,7 +337,7 @@ unsafe fn executed(
     call: *mut clump_call,
     run: impl FnOnce(&mut clump_call) -> Result<c_int>,
 ) -> c_int {
-    // SAFETY: the caller's: it lies in the frame that called the function.
+    // SAFETY: the caller's: it is in the frame that called the function.
     guard(|| run(unsafe { call.as_mut() }.ok_or_else(|| null("a call"))?))
 }
 

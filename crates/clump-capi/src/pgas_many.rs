@@ -84,7 +84,7 @@ fn put(spread: &Spread<u8>, at: usize, value: &[u8]) -> Result<()> {
 }
 
 /// Reads elements of an array: place `i` of `to` gets element `indexes[i]`. They are there when
-/// this returns. Elements of 1, 2, 4 and 8 bytes on other nodes are asked for many at a time.
+/// this returns. Elements of 1, 2, 4 and 8 bytes on other nodes are requested many at a time.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (an index beyond the end, null), and as ::clump_pgas_read. Then
 /// `to` may hold anything.

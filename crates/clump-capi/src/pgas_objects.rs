@@ -60,7 +60,7 @@ pub extern "C" fn clump_calls_object_free(calls: *mut clump_calls, object: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_call_object(call: *mut clump_call, object: c_int) -> *mut c_void {
     guard_pointer(|| {
-        // SAFETY: the caller's: it lies in the frame that called the function.
+        // SAFETY: the caller's: it is in the frame that called the function.
         let call = unsafe { call.as_ref() }.ok_or_else(|| null("a call"))?;
         // SAFETY: the caller's.
         let context = unsafe { call.context() };

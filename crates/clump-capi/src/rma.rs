@@ -148,9 +148,9 @@ pub extern "C" fn clump_rma_fence(rma: *mut clump_rma) -> c_int {
 /// flight (::clump_rma_get_start).
 ///
 /// Errors: the first refused operation of those begun without waiting since the last call
-/// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and
-/// the text says how many were; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in
-/// flight; reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
+/// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), with
+/// their number in the text; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in flight;
+/// reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_quiet(rma: *mut clump_rma) -> c_int {
     guard(|| {
@@ -179,7 +179,7 @@ pub extern "C" fn clump_rma_sync(rma: *mut clump_rma) -> c_int {
 /// endpoints among them.
 ///
 /// Returns null on failure: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close,
-/// at the end of the thread, or by ::clump_finalize; then the memory is gone.
+/// at the end of the thread, or by ::clump_finalize; then the memory is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_export(
     rma: *mut clump_rma,
@@ -205,7 +205,7 @@ pub extern "C" fn clump_segment_close(segment: *mut clump_segment) -> c_int {
     close::<SegmentHandle>(segment.cast_const().cast())
 }
 
-/// Returns the global name of a segment, to tell others; 0 on failure.
+/// Returns the global name of a segment, to send to other ranks; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_segment_id {
     guard_or(0, || {
@@ -399,7 +399,7 @@ pub unsafe extern "C" fn clump_rma_get_start(
         let to = unsafe { crate::send::room(to, bytes) }?;
         let (base, len) = (std::ptr::NonNull::from(&mut *to).cast(), to.len());
         place(target, |place| {
-            // SAFETY: the caller's, as long as the text says.
+            // SAFETY: the caller's, as long as documented.
             unsafe { place.phase.get_bytes(&place.target, offset, base, len) }?;
             Ok(0)
         })

@@ -83,8 +83,7 @@ pub(crate) unsafe fn room<'a>(given: *mut c_void, count: usize) -> Result<&'a mu
 }
 
 /// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and waits while
-/// there is no space, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to
-/// write.
+/// there is no space, for at most `CLUMP_SEND_TIMEOUT_MS`. ::clump_request is easier to write.
 ///
 /// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use
 /// ::clump_defer); while it waits for space ::CLUMP_ERR_RANK_DIED and the errors of ::clump_poll.

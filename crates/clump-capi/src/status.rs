@@ -6,7 +6,7 @@ use clump_ffi::status::{clump_status as S, text};
 use std::ffi::{CStr, c_char, c_int};
 
 /// Returns the meaning of a status in one line, valid for ever; for the last failure,
-/// ::clump_error_text says more. Any thread, also before ::clump_init.
+/// ::clump_error_text has details. Any thread, also before ::clump_init.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_strerror(status: c_int) -> *const c_char {
     text(status).as_ptr()

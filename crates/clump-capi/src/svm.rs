@@ -229,7 +229,7 @@ pub extern "C" fn svm_alloc_once(cl: *mut clump_t, bytes: usize) -> *mut c_void 
 }
 
 /// Allocates zeroed memory for this rank alone, which hands its address to others through memory.
-/// More than 1 KiB take whole pages, with homes by ::svm_home; less lies on this node.
+/// More than 1 KiB take whole pages, with homes by ::svm_home; less is homed on this node.
 ///
 /// Returns null on failure: as ::svm_alloc_all.
 #[unsafe(no_mangle)]

@@ -48,7 +48,7 @@ fn make<T>(what: &str, at: *mut T, object: impl FnOnce(&Svm) -> Result<T>) -> c_
     })
 }
 
-/// Runs `run` with an object that lies at `at`.
+/// Runs `run` with the object at `at`.
 fn with<T: Copy>(what: &str, at: *const T, run: impl FnOnce(&Svm, T) -> Result<()>) -> c_int {
     guard(|| {
         if at.is_null() {
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn svm_flag_wait(flag: *const svm_flag, value: u64) -> c_i
     })
 }
 
-/// Initialises a condition variable, for which nobody waits.
+/// Initialises a condition variable, without waiting threads.
 ///
 /// Errors: as ::svm_lock_init and ::svm_alloc.
 ///

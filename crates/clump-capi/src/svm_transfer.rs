@@ -49,7 +49,7 @@ fn part(memory: *const c_void, bytes: usize) -> TransferPart {
 /// call would have moved.
 ///
 /// Returns the bytes moved, which may be fewer, or -1: `errno` is that of `read`, and
-/// ::clump_error_text says why.
+/// ::clump_error_text has the reason.
 ///
 /// # Safety
 /// The caller may write the memory.
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn svm_recv(
     unsafe { transfer("svm_recv", fd, TransferCall::Receive(flags), part(memory, bytes)) }
 }
 
-/// Sends as `send` does: as ::svm_read. A peer that is gone is an error, never a signal.
+/// Sends as `send` does: as ::svm_read. A closed peer is an error, never a signal.
 ///
 /// # Safety
 /// The caller may read the memory.

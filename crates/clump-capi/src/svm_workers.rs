@@ -75,7 +75,7 @@ fn check_globals((first, last): (usize, usize), libc_object: usize) -> Result<()
     }
     if within(libc_object) {
         let what =
-            "objects of the C library lie among the program's globals: compile it with -fPIC";
+            "objects of the C library are among the program's globals: compile it with -fPIC";
         return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
     }
     Ok(())
@@ -85,8 +85,8 @@ fn check_globals((first, last): (usize, usize), libc_object: usize) -> Result<()
 /// ::svm_init_abi does. Returns at rank 0. The other ranks carry out what it creates, and end with
 /// the program: there it does not return. Once it has returned, other calls of it do nothing.
 ///
-/// The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
-/// the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
+/// The program's globals are from `first` to `last`; `libc_object` is the address of an object of
+/// the C library, which must not be among them. The program is compiled with `-fPIC`, linked with
 /// `-no-pie` and with libclump.so. If it ends with code 0 when no worker runs, ::svm_workers_end is
 /// called.
 ///
@@ -199,13 +199,13 @@ fn next_order(number: u64) -> Result<Option<(svm_worker, GlobalsCopy)>> {
         }
         if place != workers.globals.start() {
             let what =
-                "globals lie at other addresses than at rank 0: link the program with -no-pie";
+                "globals are at other addresses than at rank 0: link the program with -no-pie";
             return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
         }
         let copy = GlobalsCopy::at(copy);
         workers.globals.take(&copy)?;
         let function = std::ptr::with_exposed_provenance::<()>(function as usize);
-        // SAFETY: the address of a function of this program at rank 0, where it lies as here: the
+        // SAFETY: the address of a function of this program at rank 0, which is the same here: the
         // program has fixed addresses, as its globals show.
         let function = unsafe { std::mem::transmute::<*const (), svm_worker>(function) };
         Ok(Some((function, copy)))
@@ -378,7 +378,7 @@ pub extern "C" fn svm_workers_free(memory: *mut c_void) -> c_int {
 /// Errors: as ::svm_cond_wait.
 ///
 /// # Safety
-/// `lock` and `cond` are such objects, `words` two words of shared memory that nobody else uses.
+/// `lock` and `cond` are such objects, `words` two words of shared memory without other users.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn svm_barrier_some(
     lock: *const crate::svm_sync::svm_lock,

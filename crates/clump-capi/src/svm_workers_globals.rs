@@ -78,7 +78,7 @@ impl ProgramGlobals {
         self.place.start
     }
 
-    /// Returns the part of a page that globals lie in.
+    /// Returns the part of a page that holds globals.
     fn part(&self, page: usize) -> Range<usize> {
         page.max(self.place.start)..(page + PAGE).min(self.place.end)
     }
@@ -260,7 +260,7 @@ impl ProgramGlobals {
 impl GlobalsCopy {
     /// Reads the head of the copy at an address, which rank 0 has made.
     pub(crate) fn at(address: usize) -> Self {
-        // SAFETY: a word of the copy, as it says itself.
+        // SAFETY: a word of the copy, within its recorded length.
         let word = |at: usize| unsafe { with_exposed_provenance::<usize>(address).add(at).read() };
         let (pages, pointers) = (word(0), word(1));
         let pointer = |number: usize| {

@@ -65,7 +65,7 @@ pub(crate) fn in_team<R>(
     team_handle(team, what, |handle| run(handle.team()))
 }
 
-/// Returns what a team says about itself.
+/// Returns a property of a team.
 fn of_team(team: *const clump_team, ask: impl FnOnce(&Team) -> Result<usize>) -> c_int {
     guard(|| Slot::enter::<TeamHandle, _>(team.cast(), |it, _| ask(it.team()).map(to_int)))
 }

@@ -68,8 +68,8 @@ impl GivenElements {
         Self { from, to, count }
     }
 
-    /// Returns a copy of the elements, because they may lie anywhere, aligned or not, and be where
-    /// the result goes.
+    /// Returns a copy of the elements, because they may be anywhere, aligned or not, and overlap
+    /// the result.
     ///
     /// # Errors
     /// A null pointer; more than fits into memory.

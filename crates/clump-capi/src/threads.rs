@@ -134,7 +134,7 @@ pub(crate) fn serve() {
     }
 }
 
-/// Tells the ranks that the program ends, or, of rank 0 alone, that it is to end.
+/// Notifies the ranks that the program ends, or rank 0 alone that it is to end.
 pub(crate) fn tell_end(all: bool) {
     let Some(table) = table() else {
         debug_assert!(false, "the table was made before");
@@ -195,11 +195,11 @@ unsafe extern "C-unwind" fn begin_thread(argument: *mut c_void) -> *mut c_void {
     let function = std::ptr::with_exposed_provenance::<()>(function as usize);
     // SAFETY: a function of the program, which has the same addresses at all ranks.
     let function = unsafe { std::mem::transmute::<*const (), ThreadFunction>(function) };
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { function(with_exposed_provenance_mut(argument as usize)) }
 }
 
-/// Returns true if an address lies on the stack of the calling thread.
+/// Returns true if an address is on the stack of the calling thread.
 fn is_on_stack(address: *const c_void) -> bool {
     // SAFETY: plain memory, which the C library fills.
     let mut attributes: c::pthread_attr_t = unsafe { std::mem::zeroed() };
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn __wrap_pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     let Some(table) = table() else {
-        // SAFETY: as the program has asked for, before `main` or at its end.
+        // SAFETY: the program upholds the contract of the C function, before `main` or at its end.
         return unsafe { c::pthread_create(thread, attributes, function, argument) };
     };
     let mut stack = 0;
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn __wrap_pthread_create(
     let on_stack = !is_shared(argument) && is_on_stack(argument);
     threads_output::publish();
     let number = with_heap("pthread_create", |_| {
-        // Under the lock: a rank is told of its threads in the order of their numbers.
+        // Under the lock: a rank is notified of its threads in the order of their numbers.
         let held = table.locks.lock(0).map_err(fault)?;
         let number = table.next.get(0) as usize;
         if on_stack && number % table.ranks != table.rank {
@@ -376,7 +376,7 @@ pub unsafe extern "C" fn __wrap_pthread_setaffinity_np(
     bytes: usize,
     set: *const c::cpu_set_t,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     with_native(thread, |native| unsafe { c::pthread_setaffinity_np(native, bytes, set) })
 }
 
@@ -390,7 +390,7 @@ pub unsafe extern "C" fn __wrap_pthread_getaffinity_np(
     bytes: usize,
     set: *mut c::cpu_set_t,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     with_native(thread, |native| unsafe { c::pthread_getaffinity_np(native, bytes, set) })
 }
 
@@ -403,6 +403,6 @@ pub unsafe extern "C" fn __wrap_pthread_setname_np(
     thread: c::pthread_t,
     name: *const c_char,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     with_native(thread, |native| unsafe { c::pthread_setname_np(native, name) })
 }

@@ -1,5 +1,5 @@
 //! Arguments and environment of a program whose threads run on several ranks: a pointer into them
-//! that one thread keeps is one for all. The arguments, which a program may change, lie in the
+//! that one thread keeps is one for all. The arguments, which a program may change, are in the
 //! shared heap. The environment, which the kernel reads for children, is a private copy of rank 0's
 //! at one address.
 
@@ -34,9 +34,9 @@ unsafe fn texts<'a>(list: *mut *mut c_char) -> Vec<&'a CStr> {
         return all;
     }
     let mut at = list;
-    // SAFETY: as the caller says: no null was before.
+    // SAFETY: the caller's contract; no null was before.
     while let Some(text) = unsafe { at.read().as_ref() } {
-        // SAFETY: a text, and a place behind which the list goes on.
+        // SAFETY: a text, and a place behind which the list continues.
         unsafe {
             all.push(CStr::from_ptr(text));
             at = at.add(1);
@@ -54,7 +54,7 @@ unsafe fn write(at: *mut u8, texts: &[&CStr], more: &[&CStr]) -> *mut *mut c_cha
     // SAFETY: behind the texts, with as much room as there are words.
     let words = unsafe { at.add(bytes.next_multiple_of(16)) }.cast::<*mut c_char>();
     let mut into = at;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller's contract.
     unsafe {
         for (number, text) in texts.iter().enumerate() {
             let text = text.to_bytes_with_nul();
@@ -86,7 +86,7 @@ pub(crate) unsafe fn place(svm: &Svm, own: MainArguments) -> Result<MainArgument
     let is_own = |text: &&CStr| text.to_bytes().starts_with(OWN);
     let (mine, common): (Vec<&CStr>, Vec<&CStr>) = environment.into_iter().partition(is_own);
     let allocated = |bytes: usize| svm.alloc_alone(bytes as u64, Home::Node(0)).map_err(fault);
-    // Of rank 0: where the environment lies, and how many texts it has.
+    // Rank 0's: the address of the environment, and its number of texts.
     let said = svm.array::<u64>(2, Home::Node(0)).map_err(fault)?;
     let mut all = own;
     if svm.rank() == 0 {
@@ -101,7 +101,7 @@ pub(crate) unsafe fn place(svm: &Svm, own: MainArguments) -> Result<MainArgument
     }
     svm.barrier().map_err(fault)?;
     let words = with_exposed_provenance_mut::<*mut c_char>(said.get(0) as usize);
-    // SAFETY: the list that rank 0 has written, which nobody changes.
+    // SAFETY: the list that rank 0 has written, which is not changed.
     let common = unsafe { texts(words) };
     debug_assert_eq!(common.len() as u64, said.get(1), "all of them");
     // SAFETY: private memory of this process from here on.

@@ -77,7 +77,7 @@ unsafe fn with_text<R>(text: *const c_char, call: impl FnOnce(*const c_char) -> 
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_read(fd: c_int, memory: *mut c_void, bytes: usize) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { into_copy(memory, bytes, |own| c::read(fd, own, bytes)) }
 }
 
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn __wrap_read(fd: c_int, memory: *mut c_void, bytes: usiz
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_write(fd: c_int, memory: *const c_void, bytes: usize) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { from_copy(memory, bytes, |own| c::write(fd, own, bytes)) }
 }
 
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn __wrap_pread(
     bytes: usize,
     offset: i64,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { into_copy(memory, bytes, |own| c::pread(fd, own, bytes, offset)) }
 }
 
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn __wrap_pwrite(
     bytes: usize,
     offset: i64,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { from_copy(memory, bytes, |own| c::pwrite(fd, own, bytes, offset)) }
 }
 
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn __wrap_recv(
     bytes: usize,
     flags: c_int,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { into_copy(memory, bytes, |own| c::recv(fd, own, bytes, flags)) }
 }
 
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn __wrap_send(
     bytes: usize,
     flags: c_int,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { from_copy(memory, bytes, |own| c::send(fd, own, bytes, flags)) }
 }
 
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn __wrap_fread(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe {
         let mut items = 0;
         into_copy(memory, bytes.saturating_mul(count), |own| {
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn __wrap_fwrite(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe {
         let mut items = 0;
         from_copy(memory, bytes.saturating_mul(count), |own| {
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn __wrap_fwrite(
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fputs(text: *const c_char, stream: *mut c::FILE) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_text(text, |own| c::fputs(own, stream)) }
 }
 
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn __wrap_fputs(text: *const c_char, stream: *mut c::FILE)
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fopen(path: *const c_char, mode: *const c_char) -> *mut c::FILE {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_text(path, |own| c::fopen(own, mode)) }
 }
 
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn __wrap_fopen(path: *const c_char, mode: *const c_char) 
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_open(path: *const c_char, flags: c_int, mode: c::mode_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_text(path, |own| c::open(own, flags, mode)) }
 }
 
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn __wrap_getline(
     room: *mut usize,
     stream: *mut c::FILE,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_getdelim(line, room, c_int::from(b'\n'), stream) }
 }
 
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn __wrap___getdelim(
     last: c_int,
     stream: *mut c::FILE,
 ) -> isize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_getdelim(line, room, last, stream) }
 }
 
@@ -267,11 +267,11 @@ pub unsafe extern "C" fn __wrap_getdelim(
     stream: *mut c::FILE,
 ) -> isize {
     if !are_mallocs_shared() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::getdelim(line, room, last, stream) };
     }
     let (mut own, mut own_room) = (null_mut(), 0);
-    // SAFETY: as the program has asked for, into memory of the C library.
+    // SAFETY: the program upholds the contract of the C function, into memory of the C library.
     let read = unsafe { c::getdelim(&raw mut own, &raw mut own_room, last, stream) };
     if let Ok(characters) = usize::try_from(read) {
         // SAFETY: places of the program, and so many characters and a zero.

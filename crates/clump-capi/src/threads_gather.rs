@@ -98,7 +98,7 @@ pub unsafe extern "C" fn __wrap_pthread_barrier_init(
     count: c_uint,
 ) -> c_int {
     let Some(object) = object(barrier) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_barrier_init(barrier, attributes, count) };
     };
     if count == 0 || count >= 1 << ARRIVED_BITS {
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn __wrap_pthread_barrier_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_barrier_wait(barrier: *mut c::pthread_barrier_t) -> c_int {
     let Some(object) = object(barrier) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_barrier_wait(barrier) };
     };
     let (last, round) = change(&object, "pthread_barrier_wait", |_, words| {
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn __wrap_pthread_barrier_destroy(
     if object(barrier).is_some() {
         return 0;
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::pthread_barrier_destroy(barrier) }
 }
 
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_init(
     attributes: *const c::pthread_rwlockattr_t,
 ) -> c_int {
     let Some(object) = object(lock) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_rwlock_init(lock, attributes) };
     };
     change(&object, "pthread_rwlock_init", |_, words| {
@@ -211,7 +211,7 @@ fn write(object: &ThreadObject, waits: bool) -> c_int {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_rwlock_rdlock(lock: *mut c::pthread_rwlock_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     object(lock).map_or_else(|| unsafe { c::pthread_rwlock_rdlock(lock) }, |own| read(&own, true))
 }
 
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_rdlock(lock: *mut c::pthread_rwlo
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_rwlock_tryrdlock(lock: *mut c::pthread_rwlock_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     let native = || unsafe { c::pthread_rwlock_tryrdlock(lock) };
     object(lock).map_or_else(native, |own| read(&own, false))
 }
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_tryrdlock(lock: *mut c::pthread_r
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_rwlock_wrlock(lock: *mut c::pthread_rwlock_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     object(lock).map_or_else(|| unsafe { c::pthread_rwlock_wrlock(lock) }, |own| write(&own, true))
 }
 
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_wrlock(lock: *mut c::pthread_rwlo
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_rwlock_trywrlock(lock: *mut c::pthread_rwlock_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     let native = || unsafe { c::pthread_rwlock_trywrlock(lock) };
     object(lock).map_or_else(native, |own| write(&own, false))
 }
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn __wrap_pthread_rwlock_trywrlock(lock: *mut c::pthread_r
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_rwlock_unlock(lock: *mut c::pthread_rwlock_t) -> c_int {
     let Some(object) = object(lock) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_rwlock_unlock(lock) };
     };
     let me = own_number() + 1;
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn __wrap_sem_init(
     value: c_uint,
 ) -> c_int {
     let Some(object) = object(sem) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::sem_init(sem, shared, value) };
     };
     change(&object, "sem_init", |_, words| {
@@ -317,7 +317,7 @@ fn lower(object: &ThreadObject, waits: bool) -> c_int {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_sem_wait(sem: *mut c::sem_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     object(sem).map_or_else(|| unsafe { c::sem_wait(sem) }, |own| lower(&own, true))
 }
 
@@ -327,7 +327,7 @@ pub unsafe extern "C" fn __wrap_sem_wait(sem: *mut c::sem_t) -> c_int {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_sem_trywait(sem: *mut c::sem_t) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     object(sem).map_or_else(|| unsafe { c::sem_trywait(sem) }, |own| lower(&own, false))
 }
 
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn __wrap_sem_trywait(sem: *mut c::sem_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_sem_post(sem: *mut c::sem_t) -> c_int {
     let Some(object) = object(sem) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::sem_post(sem) };
     };
     change(&object, "sem_post", |svm, words| {
@@ -355,7 +355,7 @@ pub unsafe extern "C" fn __wrap_sem_post(sem: *mut c::sem_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_sem_getvalue(sem: *mut c::sem_t, value: *mut c_int) -> c_int {
     let Some(object) = object(sem) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::sem_getvalue(sem, value) };
     };
     let now = change(&object, "sem_getvalue", |_, words| Ok(words.get(VALUE)));
@@ -382,7 +382,7 @@ macro_rules! timed {
             let Some(object) = object(at) else {
                 let words = [at.expose_provenance(), until.expose_provenance(), 0, 0, 0, 0];
                 $(let words = [words[0], $clock as usize, words[1], 0, 0, 0];)?
-                // SAFETY: as the program has asked for.
+                // SAFETY: the program upholds the contract of the C function.
                 return unsafe { CALL.run(words) } as c_int;
             };
             let by = c::CLOCK_REALTIME;

@@ -54,7 +54,7 @@ static HEAP: SharedRange = SharedRange::new();
 static GLOBALS: SharedRange = SharedRange::new();
 static MALLOCS: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if an address lies in the shared heap.
+/// Returns true if an address is in the shared heap.
 pub(crate) fn is_shared<T>(address: *const T) -> bool {
     HEAP.contains(address.addr())
 }

@@ -1,5 +1,5 @@
-//! Calls of a program that hand pointers to the kernel, which serves no faults of shared memory: it
-//! gets private copies, and what it has stored in them goes back.
+//! Calls of a program that pass pointers to the kernel, which serves no faults of shared memory: it
+//! gets private copies, which are copied back afterwards.
 
 use crate::threads_heap::{are_mallocs_shared, end_for, is_shared};
 use crate::threads_memory::copied;
@@ -22,13 +22,13 @@ const MESSAGE: usize = 64;
 pub(crate) enum Extent {
     /// So many.
     Of(usize),
-    /// As an argument says.
+    /// As many as an argument.
     Argument(usize),
-    /// Of so many objects as an argument says, an object having so many bytes.
+    /// As many objects as an argument, each of so many bytes.
     Objects(usize, usize),
-    /// As the number says that an argument points to.
+    /// As many as the number that an argument points to.
     At(usize),
-    /// Those of a set of so many bits as an argument says.
+    /// Those of a set of as many bits as an argument.
     Bits(usize),
     /// A text with its zero.
     Text,
@@ -44,11 +44,11 @@ pub(crate) enum Pointer {
     Text(usize),
     /// Texts, behind which a null is.
     Texts(usize),
-    /// Buffers of `readv`, as many as an argument says.
+    /// Buffers of `readv`, as many as an argument.
     Buffers(usize, usize),
     /// A message of `sendmsg`.
     Message(usize),
-    /// Messages of `sendmmsg`, as many as an argument says.
+    /// Messages of `sendmmsg`, as many as an argument.
     Messages(usize, usize),
     /// Memory that must not be shared.
     Private(usize),
@@ -193,7 +193,7 @@ impl Copies {
     unsafe fn texts(&mut self, theirs: usize) -> Result<usize, NoMemory> {
         let mut count = 0;
         let word = |at: usize| {
-            // SAFETY: as the caller says: no null was before.
+            // SAFETY: the caller's contract; no null was before.
             unsafe { with_exposed_provenance::<usize>(theirs).add(at).read() }
         };
         while word(count) != 0 {
@@ -255,13 +255,13 @@ impl Copies {
             let word = |copies: &Self, at: usize| copies.all[own].word(first + at);
             // Name, its bytes; buffers, their number; control data, its bytes; flags.
             let (name, bytes) = (word(self, 0), word(self, 8) & 0xffff_ffff);
-            // SAFETY: as the message says.
+            // SAFETY: the message's fields.
             let name = unsafe { self.of(name, bytes) }?;
             let (buffers, count) = (word(self, 16), word(self, 24));
-            // SAFETY: as the message says.
+            // SAFETY: the message's fields.
             let buffers = unsafe { self.buffers(buffers, count) }?;
             let (control, bytes) = (word(self, 32), word(self, 40));
-            // SAFETY: as the message says.
+            // SAFETY: the message's fields.
             let control = unsafe { self.of(control, bytes) }?;
             for (at, to) in [(0, name), (16, buffers), (32, control)] {
                 self.all[own].point(first + at, to);
@@ -342,12 +342,12 @@ impl KernelCall {
     /// Makes the call.
     ///
     /// # Safety
-    /// As the program has asked for.
+    /// The program upholds the contract of the C function.
     pub(crate) unsafe fn run(&self, words: Words) -> usize {
         // SAFETY: a function of the C library that takes words and returns one.
         let real = unsafe { std::mem::transmute::<usize, Function>(self.address()) };
         let call = |[a, b, c, d, e, f]: Words| {
-            // SAFETY: as the program has asked for.
+            // SAFETY: the program upholds the contract of the C function.
             unsafe { real(a, b, c, d, e, f) }
         };
         if self.is_private(&words) {
@@ -392,7 +392,7 @@ impl KernelCall {
     unsafe fn copy(&self, words: Words, copies: &mut Copies) -> Result<Words, NoMemory> {
         let mut own = words;
         for pointer in self.pointers {
-            // SAFETY: as the program has asked for.
+            // SAFETY: the program upholds the contract of the C function.
             unsafe {
                 match *pointer {
                     Memory(at, extent) if is_shared_address(words[at]) => {

@@ -23,7 +23,8 @@ macro_rules! kernel_calls {
             a: usize, b: usize, c: usize, d: usize, e: usize, f: usize,
         ) -> usize {
             static CALL: KernelCall = KernelCall::new(stringify!($name), &$pointers);
-            // SAFETY: as the program has asked for; words that it has not passed are not used.
+            // SAFETY: the program upholds the contract of the C function; words that it has not
+            // passed are not used.
             unsafe { CALL.run([a, b, c, d, e, f]) }
         }
     };
@@ -179,8 +180,8 @@ kernel_calls! {
         Text(1), Memory(2, Of(80)), Memory(3, Of(336)), Texts(4), Texts(5);
 }
 
-// Calls that keep the pointers that they get, or whose memory clump does not know: those of shared
-// memory end the program.
+// Calls that keep the pointers that they get, or whose memory clump cannot determine: pointers to
+// shared memory end the program.
 kernel_calls! {
     __wrap_aio_cancel __wrap_aio_cancel64: Private(1);
     __wrap_aio_error __wrap_aio_error64 __wrap_aio_read __wrap_aio_read64 __wrap_aio_return

@@ -16,7 +16,7 @@ const MAX_KEYS: usize = 1024;
 /// First number of a key of all ranks; those of the C library are smaller.
 const FIRST: c::pthread_key_t = 1 << 16;
 
-/// Keys that all ranks know.
+/// Keys of all ranks.
 #[derive(Debug)]
 struct KeyTable {
     /// The number of keys; behind it the function of each for values that remain, 0 for none.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn __wrap_pthread_key_create(
     destructor: Option<Destructor>,
 ) -> c_int {
     let Some(table) = table() else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_key_create(key, destructor) };
     };
     let number = with_heap("pthread_key_create", |_| {
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn __wrap_pthread_setspecific(
     key: c::pthread_key_t,
     value: *const c_void,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     own_key(key).map_or(c::EINVAL, |own| unsafe { c::pthread_setspecific(own, value) })
 }
 

@@ -38,7 +38,7 @@ thread_local! {
 /// Address of the word with the address of `main` (`link/threads.ld`), and bytes of a page.
 const MAIN: usize = 0x200_0000_0000;
 const PAGE: usize = 4096;
-/// Asks `msync` for nothing but whether memory is there.
+/// Flag of `msync` that only checks if memory is mapped.
 const ASYNC: c_int = 1;
 
 /// Returns the program's `main`; null if it was not linked for several ranks.
@@ -88,7 +88,7 @@ unsafe fn begin(own: MainArguments) -> Result<(bool, MainArguments)> {
         threads_output::open(svm)?;
         svm.barrier().map_err(fault)?;
         let placed = match share >= SvmShare::Globals {
-            // SAFETY: as the caller says; no thread of the program runs.
+            // SAFETY: the caller's contract; no thread of the program runs.
             true => unsafe { place(svm, own) }?,
             false => own,
         };
@@ -105,7 +105,7 @@ unsafe fn begin(own: MainArguments) -> Result<(bool, MainArguments)> {
 /// Stands in for `main`: at rank 0 it runs it, at the others threads that it creates.
 ///
 /// # Safety
-/// As for `main`; the program is linked as `lib/clump-threads.ld` says.
+/// As for `main`; the program is linked with `lib/clump-threads.ld`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_main(
     argc: c_int,
@@ -178,7 +178,7 @@ unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
     let lead = heap("exit", |svm| Ok(svm.rank() == 0)).unwrap_or(false);
     if !lead {
         threads::tell_end(false);
-        // This rank ends when all are told.
+        // This rank ends when all are notified.
         loop {
             std::thread::park();
         }

@@ -16,7 +16,7 @@ use std::ptr::{NonNull, null_mut};
 const PAGE: usize = 4096;
 /// Bytes that are read from a file at once.
 const CHUNK: usize = 1 << 20;
-/// Advice that memory has zeroes afterwards, and that nobody needs what a file has there.
+/// Advice that discards memory and the file's contents there: both read as zeroes afterwards.
 const ADVICE_REMOVE: c_int = 9;
 
 /// Refuses a call: a line, and ENOTSUP.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn __wrap_mmap(
     // Stacks are never shared.
     let is_stack = flags & (c::MAP_STACK | c::MAP_GROWSDOWN) != 0;
     if !are_mallocs_shared() || is_stack {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::mmap(place, bytes, rights, flags, file, offset) };
     }
     let anonymous = flags & c::MAP_ANONYMOUS != 0;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn __wrap_mmap(
     // SAFETY: an allocation of so many bytes.
     if !anonymous && !unsafe { read_file(memory.cast(), bytes, file, offset) } {
         let why = std::io::Error::last_os_error().raw_os_error().unwrap_or(c::EINVAL);
-        // SAFETY: the allocation, which nobody else knows.
+        // SAFETY: the allocation, to which no other pointer exists.
         unsafe { __wrap_free(memory) };
         set_errno(why);
         return c::MAP_FAILED;
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn __wrap_mmap64(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_mmap(place, bytes, rights, flags, file, offset) }
 }
 
@@ -143,7 +143,7 @@ fn mapped(memory: *mut c_void) -> Option<usize> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_munmap(memory: *mut c_void, bytes: usize) -> c_int {
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::munmap(memory, bytes) };
     }
     if bytes == 0 || !memory.addr().is_multiple_of(PAGE) {
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn __wrap_munmap(memory: *mut c_void, bytes: usize) -> c_i
         return -1;
     }
     if mapped(memory).is_some_and(|all| bytes.next_multiple_of(PAGE) >= all) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         unsafe { __wrap_free(memory) };
     }
     0
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn __wrap_mremap(
     place: *mut c_void,
 ) -> *mut c_void {
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::mremap(memory, bytes, other, flags, place) };
     }
     if flags & !c::MREMAP_MAYMOVE != 0 {
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn __wrap_mremap(
         set_errno(c::ENOMEM);
         return c::MAP_FAILED;
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     let moved = unsafe { __wrap_realloc(memory, other.next_multiple_of(PAGE)) };
     if moved.is_null() { c::MAP_FAILED } else { moved }
 }
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn __wrap_mprotect(
     rights: c_int,
 ) -> c_int {
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::mprotect(memory, bytes, rights) };
     }
     if rights == c::PROT_READ | c::PROT_WRITE {
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn __wrap_mprotect(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_madvise(memory: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::madvise(memory, bytes, advice) };
     }
     if advice == c::MADV_DONTNEED || advice == ADVICE_REMOVE {
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn __wrap_msync(memory: *mut c_void, bytes: usize, flags: 
     if is_shared(memory) {
         return 0;
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::msync(memory, bytes, flags) }
 }
 
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn __wrap_mlock(memory: *const c_void, bytes: usize) -> c_
         refuse("mlock", "memory that ranks share moves between machines");
         return -1;
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::mlock(memory, bytes) }
 }
 
@@ -273,18 +273,18 @@ pub unsafe extern "C" fn __wrap_munlock(memory: *const c_void, bytes: usize) -> 
     if is_shared(memory) {
         return 0;
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::munlock(memory, bytes) }
 }
 
-/// Stands in for `sbrk`, by which a program may ask, and not allocate.
+/// Stands in for `sbrk`, by which a program may read the break, and not allocate.
 ///
 /// # Safety
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_sbrk(more: isize) -> *mut c_void {
     if more == 0 || !are_mallocs_shared() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::sbrk(more) };
     }
     say_refused("sbrk", "its memory would not be shared between ranks: use malloc or mmap");
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn __wrap_sbrk(more: isize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_brk(end: *mut c_void) -> c_int {
     if !are_mallocs_shared() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::brk(end) };
     }
     say_refused("brk", "its memory would not be shared between ranks: use malloc or mmap");
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn __wrap_shmat(
     flags: c_int,
 ) -> *mut c_void {
     if !are_mallocs_shared() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::shmat(id, place, flags) };
     }
     refuse("shmat", "its memory would not be shared between ranks: use malloc or mmap");

@@ -1,5 +1,5 @@
 //! Allocations of a program whose threads share them between ranks. Memory that libraries have
-//! allocated stays theirs, and goes back to them.
+//! allocated stays theirs, and is returned to them.
 
 use crate::svm::heap;
 use crate::svm_sync::fault;
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, bytes: usize) -> *m
         return __wrap_malloc(bytes);
     }
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::realloc(memory, bytes) };
     }
     let room = room_of(memory);
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, bytes: usize) -> *m
     if !other.is_null() {
         // SAFETY: both are allocations with so much room, and different ones.
         unsafe { memory.copy_to_nonoverlapping(other, room.min(bytes)) };
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         unsafe { __wrap_free(memory) };
     }
     other
@@ -96,7 +96,8 @@ pub unsafe extern "C" fn __wrap_reallocarray(
     count: usize,
     bytes: usize,
 ) -> *mut c_void {
-    // SAFETY: as the program has asked for; no allocation has as many bytes as there are numbers.
+    // SAFETY: the program upholds the contract of the C function; no allocation has as many bytes
+    // as there are numbers.
     unsafe { __wrap_realloc(memory, count.saturating_mul(bytes)) }
 }
 
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn __wrap_reallocarray(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_free(memory: *mut c_void) {
     if !is_shared(memory) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::free(memory) };
     }
     let Some(memory) = NonNull::new(memory.cast()) else { return };
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn __wrap_malloc_usable_size(memory: *mut c_void) -> usize
     if is_shared(memory) {
         return room_of(memory);
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::malloc_usable_size(memory) }
 }
 
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn __wrap_posix_memalign(
     bytes: usize,
 ) -> c_int {
     if !are_mallocs_shared() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::posix_memalign(into, alignment, bytes) };
     }
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
@@ -223,7 +224,7 @@ pub(crate) unsafe fn copied(text: *const c_char, characters: usize) -> *mut c_ch
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_strdup(text: *const c_char) -> *mut c_char {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { copied(text, c::strlen(text)) }
 }
 
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn __wrap_strdup(text: *const c_char) -> *mut c_char {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_strndup(text: *const c_char, most: usize) -> *mut c_char {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { copied(text, c::strnlen(text, most)) }
 }
 
@@ -243,7 +244,7 @@ pub unsafe extern "C" fn __wrap_strndup(text: *const c_char, most: usize) -> *mu
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap___strdup(text: *const c_char) -> *mut c_char {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_strdup(text) }
 }
 
@@ -253,7 +254,7 @@ pub unsafe extern "C" fn __wrap___strdup(text: *const c_char) -> *mut c_char {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap___strndup(text: *const c_char, most: usize) -> *mut c_char {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_strndup(text, most) }
 }
 
@@ -263,7 +264,7 @@ pub unsafe extern "C" fn __wrap___strndup(text: *const c_char, most: usize) -> *
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_wcsdup(text: *const c::wchar_t) -> *mut c::wchar_t {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     let characters = unsafe { c::wcslen(text) } + 1;
     let copy: *mut c::wchar_t = __wrap_malloc(characters * size_of::<c::wchar_t>()).cast();
     if !copy.is_null() {
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn __wrap_vasprintf(
     arguments: *mut c_void,
 ) -> c_int {
     let mut text = null_mut();
-    // SAFETY: as the program has asked for, into memory of the C library.
+    // SAFETY: the program upholds the contract of the C function, into memory of the C library.
     let characters = unsafe { c::vasprintf(&raw mut text, format, arguments) };
     let Ok(count) = usize::try_from(characters) else { return characters };
     // SAFETY: so many characters have been written to an allocation of the C library.

@@ -77,11 +77,11 @@ unsafe fn take_again(mutex: *mut c::pthread_mutex_t, object: &ThreadObject, else
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_mutex_lock(mutex: *mut c::pthread_mutex_t) -> c_int {
     let Some(object) = object(mutex) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_mutex_lock(mutex) };
     };
     if is_own(&object) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { take_again(mutex, &object, c::EDEADLK) };
     }
     take(&object);
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_lock(mutex: *mut c::pthread_mutex_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_mutex_unlock(mutex: *mut c::pthread_mutex_t) -> c_int {
     let Some(object) = object(mutex) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_mutex_unlock(mutex) };
     };
     if !is_own(&object) {
@@ -132,11 +132,11 @@ fn try_to_take(object: &ThreadObject) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_mutex_trylock(mutex: *mut c::pthread_mutex_t) -> c_int {
     let Some(object) = object(mutex) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_mutex_trylock(mutex) };
     };
     if is_own(&object) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { take_again(mutex, &object, c::EBUSY) };
     }
     try_to_take(&object)
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_timedlock(
     mutex: *mut c::pthread_mutex_t,
     until: *const c::timespec,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_pthread_mutex_clocklock(mutex, c::CLOCK_REALTIME, until) }
 }
 
@@ -168,11 +168,11 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_clocklock(
     static CALL: KernelCall = KernelCall::new("pthread_mutex_clocklock", &[]);
     let Some(object) = object(mutex) else {
         let words = [mutex.expose_provenance(), clock as usize, until.expose_provenance(), 0, 0, 0];
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { CALL.run(words) } as c_int;
     };
     if is_own(&object) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { take_again(mutex, &object, c::EDEADLK) };
     }
     // SAFETY: a time that the program has given.
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn __wrap_pthread_mutex_clocklock(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_spin_trylock(lock: *mut c::pthread_spinlock_t) -> c_int {
     let Some(object) = object(lock) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_spin_trylock(lock) };
     };
     try_to_take(&object)
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn __wrap_pthread_spin_trylock(lock: *mut c::pthread_spinl
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_spin_lock(lock: *mut c::pthread_spinlock_t) -> c_int {
     let Some(object) = object(lock) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_spin_lock(lock) };
     };
     if is_own(&object) {
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn __wrap_pthread_spin_lock(lock: *mut c::pthread_spinlock
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_spin_unlock(lock: *mut c::pthread_spinlock_t) -> c_int {
     let Some(object) = object(lock) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_spin_unlock(lock) };
     };
     if !is_own(&object) {
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_wait(
     mutex: *mut c::pthread_mutex_t,
 ) -> c_int {
     let (Some(waited), Some(held)) = (object(cond), object(mutex)) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_cond_wait(cond, mutex) };
     };
     if !is_own(&held) {
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_timedwait(
     until: *const c::timespec,
 ) -> c_int {
     let (Some(waited), Some(held)) = (object(cond), object(mutex)) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_cond_timedwait(cond, mutex, until) };
     };
     // SAFETY: inside the condition variable, whose page this thread may read.
@@ -287,7 +287,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_clockwait(
     let (Some(waited), Some(held)) = (object(cond), object(mutex)) else {
         let [cond, mutex] = [cond.expose_provenance(), mutex.expose_provenance()];
         let words = [cond, mutex, clock as usize, until.expose_provenance(), 0, 0];
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { CALL.run(words) } as c_int;
     };
     // SAFETY: a time that the program has given.
@@ -325,7 +325,7 @@ fn wait_until(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_cond_signal(cond: *mut c::pthread_cond_t) -> c_int {
     let Some(waited) = object(cond) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_cond_signal(cond) };
     };
     threads_output::publish();
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn __wrap_pthread_cond_signal(cond: *mut c::pthread_cond_t
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_cond_broadcast(cond: *mut c::pthread_cond_t) -> c_int {
     let Some(waited) = object(cond) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_cond_broadcast(cond) };
     };
     threads_output::publish();
@@ -358,7 +358,7 @@ pub unsafe extern "C-unwind" fn __wrap_pthread_once(
     run: extern "C" fn(),
 ) -> c_int {
     let Some(object) = object(once) else {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return unsafe { c::pthread_once(once, run) };
     };
     let fresh = with_heap("pthread_once", |svm| {

@@ -34,7 +34,7 @@ struct ObjectTable {
 
 static TABLE: RwLock<Option<Arc<ObjectTable>>> = RwLock::new(None);
 
-/// An object, as one rank knows it.
+/// One rank's view of an object.
 #[derive(Debug)]
 pub(crate) struct ThreadObject {
     pub(crate) lock: SyncObject,
@@ -71,7 +71,7 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
     Ok(())
 }
 
-/// Returns the object at an address; `None` if threads of other ranks do not know it.
+/// Returns the object at an address; `None` if it is not shared with threads of other ranks.
 pub(crate) fn object<T>(at: *const T) -> Option<Arc<ThreadObject>> {
     let address = at.addr();
     if !is_known(address) {

@@ -1,4 +1,4 @@
-//! Calls of a program whose pointers depend on what is asked for, or stay with the C library.
+//! Calls of a program whose pointers depend on other arguments, or stay with the C library.
 
 use crate::threads_files::{__wrap_fputs, __wrap_fread, __wrap_fwrite};
 use crate::threads_heap::is_shared;
@@ -27,7 +27,7 @@ const UNBUFFERED: c_int = 2;
 unsafe fn fcntl(plain: &KernelCall, pointer: &KernelCall, words: [usize; 3]) -> usize {
     let [file, command, argument] = words;
     let call = if WITH_POINTER.contains(&command) { pointer } else { plain };
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { call.run([file, command, argument, 0, 0, 0]) }
 }
 
@@ -41,7 +41,7 @@ const FCNTL: &[Pointer] = &[Memory(2, Of(FCNTL_BYTES))];
 pub unsafe extern "C" fn __wrap_fcntl(file: usize, command: c_int, argument: usize) -> usize {
     static PLAIN: KernelCall = KernelCall::new("fcntl", &[]);
     static POINTER: KernelCall = KernelCall::new("fcntl", FCNTL);
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { fcntl(&PLAIN, &POINTER, [file, command as usize, argument]) }
 }
 
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn __wrap_fcntl(file: usize, command: c_int, argument: usi
 pub unsafe extern "C" fn __wrap_fcntl64(file: usize, command: c_int, argument: usize) -> usize {
     static PLAIN: KernelCall = KernelCall::new("fcntl64", &[]);
     static POINTER: KernelCall = KernelCall::new("fcntl64", FCNTL);
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { fcntl(&PLAIN, &POINTER, [file, command as usize, argument]) }
 }
 
@@ -67,7 +67,8 @@ pub unsafe extern "C" fn __wrap_ioctl(file: usize, request: usize, argument: usi
     static SAID: KernelCall = KernelCall::new("ioctl", &[Memory(2, Argument(3))]);
     let bytes = request >> 16 & 0x3fff;
     let call = if bytes > IOCTL_BYTES { &SAID } else { &SMALL };
-    // SAFETY: as the program has asked for; the kernel does not look at the fourth word.
+    // SAFETY: the program upholds the contract of the C function; the kernel does not look at the
+    // fourth word.
     unsafe { call.run([file, request, argument, bytes, 0, 0]) }
 }
 
@@ -87,14 +88,14 @@ pub unsafe extern "C" fn __wrap_semctl(
     if SEMCTL_WITH_POINTER.contains(&command) && is_shared(memory) {
         refuse_shared("semctl");
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { CALL.run([id, number, command as usize, argument, 0, 0]) }
 }
 
 type Syscall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> isize;
 
-/// Stands in for `syscall`, which says what has failed for a pointer. Calls that have memory of
-/// their own, or wait on a word of it, end the program.
+/// Stands in for `syscall`, which reports the call that failed for a pointer. Calls that have
+/// memory of their own, or wait on a word of it, end the program.
 ///
 /// # Safety
 /// As for that.
@@ -115,7 +116,8 @@ pub unsafe extern "C" fn __wrap_syscall(
     static CALL: KernelCall = KernelCall::new("syscall", &[]);
     // SAFETY: the C library's function.
     let call = unsafe { std::mem::transmute::<usize, Syscall>(CALL.address()) };
-    // SAFETY: as the program has asked for; the kernel does not look at words beyond the call's.
+    // SAFETY: the program upholds the contract of the C function; the kernel does not look at words
+    // beyond the call's.
     let result = unsafe { call(number, a, b, third, d, e, f) };
     let why = std::io::Error::last_os_error().raw_os_error();
     if result == -1 && why == Some(c::EFAULT) {
@@ -129,7 +131,7 @@ pub unsafe extern "C" fn __wrap_syscall(
     result
 }
 
-/// Stands in for `sigaltstack`: a stack that would lie in shared memory is a private one.
+/// Stands in for `sigaltstack`: a stack in shared memory is replaced by a private one.
 ///
 /// # Safety
 /// As for that.
@@ -147,7 +149,7 @@ pub unsafe extern "C" fn __wrap_sigaltstack(new: *const c::stack_t, old: *mut c:
         own = c::stack_t { ss_sp: unsafe { c::malloc(new.ss_size) }, ..*new };
         words[0] = (&raw const own).expose_provenance();
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { CALL.run(words) }
 }
 
@@ -163,11 +165,11 @@ pub unsafe extern "C" fn __wrap_putenv(text: *mut c_char) -> usize {
         // SAFETY: a text of the program.
         text = CString::from(unsafe { CStr::from_ptr(text) }).into_raw();
     }
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { CALL.run([text.expose_provenance(), 0, 0, 0, 0, 0]) }
 }
 
-/// Stands in for `setvbuf`: a buffer that would lie in shared memory is one of the C library.
+/// Stands in for `setvbuf`: a buffer in shared memory is replaced by one of the C library.
 ///
 /// # Safety
 /// As for that.
@@ -179,7 +181,7 @@ pub unsafe extern "C" fn __wrap_setvbuf(
     bytes: usize,
 ) -> c_int {
     let buffer = if is_shared(buffer) { null_mut() } else { buffer };
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { c::setvbuf(stream, buffer, mode, bytes) }
 }
 
@@ -190,7 +192,7 @@ pub unsafe extern "C" fn __wrap_setvbuf(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_setbuffer(stream: *mut c::FILE, buffer: *mut c_char, bytes: usize) {
     let mode = if buffer.is_null() { UNBUFFERED } else { FULLY };
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_setvbuf(stream, buffer, mode, bytes) };
 }
 
@@ -200,7 +202,8 @@ pub unsafe extern "C" fn __wrap_setbuffer(stream: *mut c::FILE, buffer: *mut c_c
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_setbuf(stream: *mut c::FILE, buffer: *mut c_char) {
-    // SAFETY: as the program has asked for; the C library's buffers have so many bytes.
+    // SAFETY: the program upholds the contract of the C function; the C library's buffers have so
+    // many bytes.
     unsafe { __wrap_setbuffer(stream, buffer, 8192) };
 }
 
@@ -211,7 +214,7 @@ pub unsafe extern "C" fn __wrap_setbuf(stream: *mut c::FILE, buffer: *mut c_char
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_puts(text: *const c_char) -> usize {
     static CALL: KernelCall = KernelCall::new("puts", &[Text(0)]);
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { CALL.run([text.expose_provenance(), 0, 0, 0, 0, 0]) }
 }
 
@@ -221,7 +224,7 @@ pub unsafe extern "C" fn __wrap_puts(text: *const c_char) -> usize {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fputs_unlocked(text: *const c_char, stream: *mut c::FILE) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fputs(text, stream) }
 }
 
@@ -236,7 +239,7 @@ pub unsafe extern "C" fn __wrap_fwrite_unlocked(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fwrite(memory, bytes, count, stream) }
 }
 
@@ -251,7 +254,7 @@ pub unsafe extern "C" fn __wrap_fread_unlocked(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fread(memory, bytes, count, stream) }
 }
 
@@ -267,7 +270,7 @@ pub unsafe extern "C" fn __wrap___fread_chk(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fread(memory, bytes, count, stream) }
 }
 
@@ -283,7 +286,7 @@ pub unsafe extern "C" fn __wrap___fread_unlocked_chk(
     count: usize,
     stream: *mut c::FILE,
 ) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fread(memory, bytes, count, stream) }
 }
 
@@ -303,6 +306,6 @@ pub unsafe extern "C" fn __wrap___recvfrom_chk(
 ) -> usize {
     static CALL: KernelCall =
         KernelCall::new("recvfrom", &[Memory(1, Argument(2)), Memory(4, At(5)), Memory(5, Of(4))]);
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { CALL.run([file, memory, bytes, flags, address, length]) }
 }

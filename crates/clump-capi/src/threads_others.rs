@@ -1,5 +1,6 @@
-//! Questions about threads, which may run on other ranks: if one has ended, and those that only the
-//! calling thread can ask about itself. They fail with ENOTSUP, and a line, for others.
+//! Queries about threads, which may run on other ranks: if one has ended, and queries that only the
+//! calling thread can make about itself. For other threads these fail with ENOTSUP, and print a
+//! line.
 
 use crate::threads::{
     __wrap_pthread_join, __wrap_pthread_self, MAX_THREADS, own_number, table, with_native,
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn __wrap_pthread_tryjoin_np(
     result: *mut *mut c_void,
 ) -> c_int {
     match has_ended(thread) {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         Ok(true) => unsafe { __wrap_pthread_join(thread, result) },
         Ok(false) => c::EBUSY,
         Err(status) => status,
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn __wrap_pthread_clockjoin_np(
 ) -> c_int {
     let mut pause = Duration::from_millis(1);
     loop {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         match unsafe { __wrap_pthread_tryjoin_np(thread, result) } {
             c::EBUSY => {}
             status => return status,
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn __wrap_pthread_timedjoin_np(
     result: *mut *mut c_void,
     until: *const c::timespec,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_pthread_clockjoin_np(thread, result, c::CLOCK_REALTIME, until) }
 }
 
@@ -93,14 +94,14 @@ fn for_another(name: &str) -> c_int {
     c::ENOTSUP
 }
 
-/// Stands in for `pthread_kill`. Signal 0 asks if there is such a thread.
+/// Stands in for `pthread_kill`. Signal 0 checks if there is such a thread.
 ///
 /// # Safety
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_kill(thread: c::pthread_t, signal: c_int) -> c_int {
     if thread == __wrap_pthread_self() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return with_native(thread, |native| unsafe { c::pthread_kill(native, signal) });
     }
     match has_ended(thread) {
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn __wrap_pthread_kill(thread: c::pthread_t, signal: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_pthread_cancel(thread: c::pthread_t) -> c_int {
     if thread == __wrap_pthread_self() {
-        // SAFETY: as the program has asked for.
+        // SAFETY: the program upholds the contract of the C function.
         return with_native(thread, |native| unsafe { c::pthread_cancel(native) });
     }
     match has_ended(thread) {
@@ -143,7 +144,8 @@ macro_rules! for_own_thread {
             if thread != __wrap_pthread_self() {
                 return for_another(stringify!($name).trim_start_matches("__wrap_"));
             }
-            // SAFETY: as the program has asked for; words that it has not passed are not used.
+            // SAFETY: the program upholds the contract of the C function; words that it has not
+            // passed are not used.
             with_native(thread, |native| unsafe {
                 CALL.run([native as usize, a, b, c, 0, 0]) as c_int
             })

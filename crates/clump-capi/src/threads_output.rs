@@ -1,10 +1,10 @@
 //! Standard output of a program whose threads run on several ranks: one stream, in the order in
 //! which locks, joins and the like put its lines.
 //!
-//! Ranks other than the first have a stream in place of theirs, whose text goes to a list in shared
-//! memory before whatever another thread may wait for. Rank 0 prints the list behind whatever it
-//! has waited for, so that its own lines come behind those that it knows of; and a thread of its
-//! prints what comes meanwhile.
+//! Ranks other than the first have a stream in place of theirs, whose text is appended to a list in
+//! shared memory before each release that another thread may wait for. Rank 0 prints the list after
+//! each wait, so that its own lines come behind those that precede them; a thread of its own prints
+//! what arrives meanwhile.
 
 use crate::svm::heap;
 use crate::svm_sync::fault;
@@ -202,7 +202,7 @@ impl OutputList {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fileno(stream: *mut c::FILE) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe {
         if stream == c::stdout && LIST.get().is_some_and(|list| !list.is_first) {
             return OUT;
@@ -217,6 +217,6 @@ pub unsafe extern "C" fn __wrap_fileno(stream: *mut c::FILE) -> c_int {
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_fileno_unlocked(stream: *mut c::FILE) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { __wrap_fileno(stream) }
 }

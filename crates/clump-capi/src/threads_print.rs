@@ -1,5 +1,5 @@
-//! Printing functions of a program: long texts go to the kernel from where they lie, so they are
-//! printed from private memory; and what `asprintf` prints into is shared as `malloc`'s is.
+//! Printing functions of a program: the C library passes long texts to the kernel in place, so they
+//! are printed from private memory; and the result of `asprintf` is shared like memory of `malloc`.
 
 use crate::threads_kernel_calls::{__wrap_execv, __wrap_execve, __wrap_execvp};
 use crate::threads_memory::__wrap_vasprintf;
@@ -18,7 +18,7 @@ unsafe fn print(
     write: impl FnOnce(*const c_void, usize) -> bool,
 ) -> c_int {
     let mut text = null_mut();
-    // SAFETY: as the program has asked for, into memory of the C library.
+    // SAFETY: the program upholds the contract of the C function, into memory of the C library.
     let characters = unsafe { c::vasprintf(&raw mut text, format, arguments) };
     let Ok(count) = usize::try_from(characters) else { return characters };
     let written = write(text.cast(), count);
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn __wrap_vfprintf(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { print(format, arguments, |text, count| c::fwrite(text, 1, count, stream) == count) }
 }
 
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn __wrap_vfprintf(
 /// As for that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_vprintf(format: *const c_char, arguments: *mut c_void) -> c_int {
-    // SAFETY: as the program has asked for; a stream of the C library.
+    // SAFETY: the program upholds the contract of the C function; a stream of the C library.
     unsafe { __wrap_vfprintf(c::stdout, format, arguments) }
 }
 
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn __wrap_vdprintf(
         }
         true
     };
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { print(format, arguments, write) }
 }
 
@@ -91,7 +91,7 @@ macro_rules! checked {
             format: *const c_char,
             arguments: *mut c_void,
         ) -> c_int {
-            // SAFETY: as the program has asked for.
+            // SAFETY: the program upholds the contract of the C function.
             unsafe { $other($($before,)* format, arguments) }
         }
     )+ };
@@ -106,7 +106,8 @@ checked! {
 
 /// Defines functions with any number of arguments, which pass them on as a `va_list`: 8 bytes of
 /// offsets, behind the `$named` arguments in front and behind the vector registers' place; where
-/// further arguments are, and where the registers are. The caller tells in `al` if it uses vectors.
+/// further arguments are, and where the registers are. The caller passes in `al` if it uses
+/// vectors.
 macro_rules! variadic {
     ($($name:ident, $named:literal, $list:literal, $other:ident;)+) => { $(
         #[doc = concat!("Calls `", stringify!($other), "` with its arguments as a list.")]
@@ -169,7 +170,7 @@ impl ArgumentList {
     /// # Safety
     /// There is one.
     unsafe fn next(&mut self) -> usize {
-        // SAFETY: as the caller says; six registers are saved, then the others follow.
+        // SAFETY: the caller's contract; six registers are saved, then the others follow.
         unsafe {
             if self.offset < 48 {
                 self.offset += 8;
@@ -204,7 +205,7 @@ unsafe fn with_texts(
 /// # Safety
 /// As for `execl`.
 unsafe extern "C" fn exec_list(path: usize, list: *mut ArgumentList) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_texts(list, |texts, _| __wrap_execv(path, texts, 0, 0, 0, 0)) }
 }
 
@@ -213,7 +214,7 @@ unsafe extern "C" fn exec_list(path: usize, list: *mut ArgumentList) -> usize {
 /// # Safety
 /// As for `execlp`.
 unsafe extern "C" fn exec_list_found(path: usize, list: *mut ArgumentList) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_texts(list, |texts, _| __wrap_execvp(path, texts, 0, 0, 0, 0)) }
 }
 
@@ -222,7 +223,7 @@ unsafe extern "C" fn exec_list_found(path: usize, list: *mut ArgumentList) -> us
 /// # Safety
 /// As for `execle`.
 unsafe extern "C" fn exec_list_with(path: usize, list: *mut ArgumentList) -> usize {
-    // SAFETY: as the program has asked for.
+    // SAFETY: the program upholds the contract of the C function.
     unsafe { with_texts(list, |texts, list| __wrap_execve(path, texts, list.next(), 0, 0, 0)) }
 }
 

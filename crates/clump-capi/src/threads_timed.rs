@@ -50,7 +50,7 @@ enum AttemptState {
 }
 
 /// Attempt of a rank to take a lock, for at most so long. A helper of its own waits for the lock,
-/// since nobody can end that wait; a lock that it gets too late it gives back.
+/// since that wait cannot be ended; it releases a lock that it gets too late.
 #[derive(Debug)]
 pub(crate) struct LockAttempt {
     lock: SyncObject,

@@ -159,7 +159,7 @@ pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c
     })
 }
 
-/// Refuses the message once the handler has returned: a request goes back to its sender for
+/// Refuses the message once the handler has returned: a request is returned to its sender for
 /// ::CLUMP_RETURNED_BAD_ARGUMENTS; for a reply, the call that ran the handler fails with
 /// ::CLUMP_ERR_RETURNED. For handlers that take other words, or no payload.
 ///

@@ -207,9 +207,9 @@ pub extern "C" fn clump_rma_atomic_start_u32(
     })
 }
 
-/// Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as
-/// `how` (a ::clump_comparison) says, and writes it to `seen`, if that is not null. Signals to a
-/// segment wake its own rank at once, and others of the node after some milliseconds.
+/// Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` by
+/// `how` (a ::clump_comparison), and writes it to `seen`, if that is not null. Signals to a segment
+/// wake its own rank at once, and others of the node after some milliseconds.
 ///
 /// Errors: ::CLUMP_ERR_SEGMENT (it is on another node), ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT,
 /// ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT.

@@ -95,7 +95,7 @@ typedef uint64_t clump_name;
 
 /**
  * A function of the program for a message: `words` are its `nwords` words (0 to 8), `payload` its
- * `bytes` bytes, none in short messages. The payload of a medium message lies at a multiple of 64
+ * `bytes` bytes, none in short messages. The payload of a medium message is at a multiple of 64
  * only if it came from this node, that of a long one in the endpoint's segment; both may be
  * written by their sender's process at any time. `token` and all of these are valid until the
  * handler returns.
@@ -204,7 +204,7 @@ struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);
 
 /**
  * Closes an endpoint. Messages sent to it that it has not handled are returned to sender; memory
- * that it has exported is gone. Closing a null pointer does nothing.
+ * that it has exported is freed. Closing a null pointer does nothing.
  *
  * Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
  * ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
@@ -212,7 +212,7 @@ struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);
 int clump_ep_close(struct clump_ep *ep);
 
 /**
- * Returns the global name of an endpoint, to tell others; 0 on failure.
+ * Returns the global name of an endpoint, to send to other ranks; 0 on failure.
  */
 clump_name clump_ep_name(const struct clump_ep *ep);
 
@@ -295,7 +295,7 @@ int clump_ep_set_events(struct clump_ep *ep, int events);
 int clump_poll(struct clump_ep *ep);
 
 /**
- * Waits until at least one message was handled (or as ::clump_ep_set_events says); returns how
+ * Waits until at least one message was handled (or as set by ::clump_ep_set_events); returns how
  * many were. Sleeps when that takes long. All endpoints that the calling thread opened for itself
  * are polled meanwhile.
  *
@@ -412,7 +412,7 @@ int clump_token_offset(const struct clump_token *token, uint64_t *offset);
 int clump_token_fail(struct clump_token *token, const char *why);
 
 /**
- * Refuses the message once the handler has returned: a request goes back to its sender for
+ * Refuses the message once the handler has returned: a request is returned to its sender for
  * ::CLUMP_RETURNED_BAD_ARGUMENTS; for a reply, the call that ran the handler fails with
  * ::CLUMP_ERR_RETURNED. For handlers that take other words, or no payload.
  *
@@ -494,8 +494,7 @@ int clump_defer_bulk_words(struct clump_token *token,
 
 /**
  * Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and waits while
- * there is no space, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to
- * write.
+ * there is no space, for at most `CLUMP_SEND_TIMEOUT_MS`. ::clump_request is easier to write.
  *
  * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use
  * ::clump_defer); while it waits for space ::CLUMP_ERR_RANK_DIED and the errors of ::clump_poll.

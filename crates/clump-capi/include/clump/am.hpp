@@ -1,7 +1,7 @@
 /* Active messages in C++20: lambdas as handlers, their arguments by type. Written by hand.
  *
  * A handler is a lambda of a token, then of up to eight words (numbers, enumerations, or anything
- * trivially copyable of at most eight bytes), and last, if it wants one, of a std::span<const
+ * trivially copyable of at most eight bytes), and last, optionally, of a std::span<const
  * std::byte> for the payload. Handlers are numbered as they are set, from 1: all ranks set the same
  * ones in the same order.
  */

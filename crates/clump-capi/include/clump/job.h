@@ -206,7 +206,7 @@ int clump_abi(void);
 
 /**
  * Returns the meaning of a status in one line, valid for ever; for the last failure,
- * ::clump_error_text says more. Any thread, also before ::clump_init.
+ * ::clump_error_text has details. Any thread, also before ::clump_init.
  */
 const char *clump_strerror(int status);
 
@@ -271,18 +271,18 @@ struct clump_t *clump_init_abi(int abi, int *argc, char ***argv);
  * Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
  * ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. After an error nothing has been closed, or only
  * what could be, and it may be called again. Any thread, outside of handlers. Any other error is
- * one of an endpoint that the program has never asked for, by a poll: of a message that came back
- * and that no handler took, for example (::CLUMP_ERR_RETURNED). The rank has left then.
+ * one of an endpoint that no poll of the program has reported: of a returned message that no
+ * handler took, for example (::CLUMP_ERR_RETURNED). The rank has left then.
  *
  * A rank whose process ends without calling it counts as dead, whatever its exit code.
  */
 int clump_finalize(struct clump_t *cl);
 
 /**
- * Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told
- * which rank aborted, and `clump run` exits with that code. Buffered output of the process is
- * lost, and functions registered by `atexit` do not run. `why` (or null) is printed on the error
- * stream. Any thread, also inside handlers; does not return.
+ * Ends this process at once with `code` (1 if that is 0), and with it the job: the other ranks are
+ * notified which rank aborted, and `clump run` exits with that code. Buffered output of the
+ * process is lost, and functions registered by `atexit` do not run. `why` (or null) is printed on
+ * the error stream. Any thread, also inside handlers; does not return.
  *
  * # Safety
  * `why` is null or a string.
@@ -420,8 +420,8 @@ int clump_all_to_all(struct clump_t *cl, const void *from, void *to, size_t each
  * little space: it is not written, `to_bytes` is; other ranks do not notice).
  *
  * # Safety
- * `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has as many bytes
- * as `from_bytes` says, `to` has space for `room` bytes.
+ * `from_bytes` has, and `to_bytes` has space for, a number for each rank; `from` has the bytes of
+ * `from_bytes`, `to` has space for `room` bytes.
  */
 int clump_all_to_all_v(struct clump_t *cl,
                        const void *from,

@@ -47,10 +47,10 @@ template <class T> class [[nodiscard]] pending {
 };
 
 /* A collective that was begun and has not been waited for: R is its result. If it is destroyed
- * before, the collective goes on as long as its team is open. */
+ * before, the collective progresses as long as its team is open. */
 template <class R> class [[nodiscard]] pending_collective {
   public:
-    /* Begins a collective whose result goes to `value`, as `begin` says; throws failure if that
+    /* Begins a collective whose result is stored in `value`, by `begin`; throws failure if that
      * returns null. */
     template <class Begin>
     pending_collective(R value, Begin begin)

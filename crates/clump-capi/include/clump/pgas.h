@@ -56,7 +56,7 @@ typedef struct clump_mutex clump_mutex;
 typedef struct clump_pgas clump_pgas;
 
 /**
- * An array whose elements lie in the memories of all ranks. Belongs to the thread that made it.
+ * An array whose elements are in the memories of all ranks. Belongs to the thread that made it.
  */
 typedef struct clump_spread clump_spread;
 
@@ -114,7 +114,7 @@ typedef struct clump_halo_neighbour {
 
 /**
  * A function that ranks call: gets the call, what it was registered with, and its arguments, which
- * are gone when it returns. Returns 0, or a failure, which its caller gets as
+ * are freed when it returns. Returns 0, or a failure, which its caller gets as
  * ::CLUMP_ERR_ARGUMENT, with the number in the text. It may not wait.
  */
 typedef int (*clump_remote)(struct clump_call *call, void *data, const void *arguments, size_t bytes);
@@ -312,7 +312,7 @@ int clump_pgas_read(struct clump_pgas *gas, void *to, struct clump_gptr from, si
 /**
  * Begins to read `bytes` bytes to `to`, which must not be used or freed until ::clump_pgas_sync,
  * ::clump_pgas_quiet or ::clump_pgas_all_store_sync has returned, or ::clump_pgas_close. Two gets
- * in flight must not overlap. Words of 8 bytes of other nodes are asked for many at a time.
+ * in flight must not overlap. Words of 8 bytes of other nodes are requested many at a time.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (outside of the pointer's memory, null); others are reported by
  * ::clump_pgas_sync.
@@ -371,7 +371,7 @@ int clump_spread_scatter(struct clump_spread *spread,
 
 /**
  * Reads elements of an array: place `i` of `to` gets element `indexes[i]`. They are there when
- * this returns. Elements of 1, 2, 4 and 8 bytes on other nodes are asked for many at a time.
+ * this returns. Elements of 1, 2, 4 and 8 bytes on other nodes are requested many at a time.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (an index beyond the end, null), and as ::clump_pgas_read. Then
  * `to` may hold anything.
@@ -517,7 +517,7 @@ struct clump_calls *clump_calls_open(struct clump_pgas *gas);
 int clump_calls_close(struct clump_calls *calls);
 
 /**
- * Registers a function under a name that says what it takes and gives. Collective: all ranks
+ * Registers a function under a name that describes its arguments and result. Collective: all ranks
  * register the same functions in the same order; a rank of another build fails here. Returns the
  * function's number. `data` is handed to it; it must live as long as `calls`.
  *

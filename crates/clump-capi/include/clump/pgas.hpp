@@ -48,7 +48,7 @@ class pgas {
 
 /* A pointer to a T in the memory of any rank: plain data. Arithmetic is that of T. */
 template <class T> struct global_ptr {
-    static_assert(std::is_trivially_copyable_v<T>, "elements travel as they lie in memory");
+    static_assert(std::is_trivially_copyable_v<T>, "elements are sent as their bytes in memory");
     clump_gptr at{};
 
     global_ptr operator+(ptrdiff_t n) const {
@@ -111,9 +111,9 @@ template <class T> class element {
     global_ptr<T> at_;
 };
 
-/* An array whose elements lie in the memories of all ranks. Its pgas must outlive it. */
+/* An array whose elements are in the memories of all ranks. Its pgas must outlive it. */
 template <class T> class spread {
-    static_assert(std::is_trivially_copyable_v<T>, "elements travel as they lie in memory");
+    static_assert(std::is_trivially_copyable_v<T>, "elements are sent as their bytes in memory");
 
   public:
     /* All elements are zero. Collective. Throws failure. */
@@ -164,7 +164,7 @@ using halo_neighbour = clump_halo_neighbour;
 
 /* An exchange of boundaries between neighbours, in rounds. Its pgas must outlive it. */
 template <class T> class halo {
-    static_assert(std::is_trivially_copyable_v<T>, "elements travel as they lie in memory");
+    static_assert(std::is_trivially_copyable_v<T>, "elements are sent as their bytes in memory");
 
   public:
     /* Collective. Throws failure, at all ranks if neighbours do not agree. */
@@ -219,7 +219,7 @@ class phase {
     template <class T> result<void> store(global_ptr<T> to, std::span<const std::type_identity_t<T>> from) {
         return detail::nothing(clump_pgas_store(gas_->get(), to.at, from.data(), from.size_bytes()));
     }
-    /* Writes blocks of so many elements, which lie one behind the other in `from`, to blocks whose
+    /* Writes blocks of so many elements, which are contiguous in `from`, to blocks whose
      * beginnings are `stride` elements apart. */
     template <class T>
     result<void> put_strided(global_ptr<T> to, size_t block, size_t stride,

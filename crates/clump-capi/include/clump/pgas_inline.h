@@ -29,7 +29,7 @@ static __inline__ int clump_gptr_equal(clump_gptr a, clump_gptr b) {
  *   int clump_pgas_compare_swap_u64(gas, at, expected, desired, &old)
  *
  * and for integers and, or, xor, fetch_and, fetch_or, fetch_xor. Each fails as clump_pgas_atomic
- * does. `old` may be null where a result is not wanted.
+ * does. `old` may be null if the result is not needed.
  */
 #define CLUMP_PGAS_BEGUN_(T, S, TYPE, NAME, OP)                                                              \
     static __inline__ int clump_pgas_##NAME##_##S(clump_pgas *gas, clump_gptr at, T operand) {               \

@@ -48,7 +48,7 @@ template <class T> T taken(const std::byte *&from) {
     return value;
 }
 
-/* How an argument travels: as it lies in memory. */
+/* Encoding of an argument: its bytes in memory. */
 template <class A> struct on_wire {
     using sent = std::decay_t<A>;
     using given = std::decay_t<A>;

@@ -207,9 +207,9 @@ int clump_rma_fence(struct clump_rma *rma);
  * flight (::clump_rma_get_start).
  *
  * Errors: the first refused operation of those begun without waiting since the last call
- * (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and
- * the text says how many were; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in
- * flight; reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
+ * (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), with
+ * their number in the text; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in flight;
+ * reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
  */
 int clump_rma_quiet(struct clump_rma *rma);
 
@@ -226,7 +226,7 @@ int clump_rma_sync(struct clump_rma *rma);
  * endpoints among them.
  *
  * Returns null on failure: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close,
- * at the end of the thread, or by ::clump_finalize; then the memory is gone.
+ * at the end of the thread, or by ::clump_finalize; then the memory is freed.
  */
 struct clump_segment *clump_segment_export(struct clump_rma *rma, uint64_t bytes, uint64_t reserved);
 
@@ -236,7 +236,7 @@ struct clump_segment *clump_segment_export(struct clump_rma *rma, uint64_t bytes
 int clump_segment_close(struct clump_segment *segment);
 
 /**
- * Returns the global name of a segment, to tell others; 0 on failure.
+ * Returns the global name of a segment, to send to other ranks; 0 on failure.
  */
 clump_segment_id clump_segment_name(const struct clump_segment *segment);
 
@@ -407,9 +407,9 @@ clump_pending *clump_rma_atomic_start_u32(struct clump_target *target,
                                           uint32_t other);
 
 /**
- * Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as
- * `how` (a ::clump_comparison) says, and writes it to `seen`, if that is not null. Signals to a
- * segment wake its own rank at once, and others of the node after some milliseconds.
+ * Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` by
+ * `how` (a ::clump_comparison), and writes it to `seen`, if that is not null. Signals to a segment
+ * wake its own rank at once, and others of the node after some milliseconds.
  *
  * Errors: ::CLUMP_ERR_SEGMENT (it is on another node), ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT,
  * ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT.
@@ -504,7 +504,7 @@ int clump_lock_acquire(struct clump_lock *lock);
 
 /**
  * Takes the lock if it is free: returns 1 if so, 0 if not. If the holder has died, it returns 0
- * until the home of the lock knows of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
+ * until the home of the lock is notified of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
  *
  * Errors: as ::clump_lock_acquire.
  */
@@ -528,7 +528,7 @@ int clump_lock_acquire_within(struct clump_lock *lock, uint64_t limit_ns);
 int clump_lock_word(const struct clump_lock *lock, uint64_t *word);
 
 /**
- * Sets the word that goes on with the lock.
+ * Sets the word that is passed on with the lock.
  *
  * Errors: ::CLUMP_ERR_NOT_HELD.
  */
@@ -586,8 +586,8 @@ int clump_flag_add(struct clump_flag *flag, uint64_t value);
 int clump_flag_get(struct clump_flag *flag, uint64_t *value);
 
 /**
- * Waits until a flag compares to `value` as `how` (a ::clump_comparison) says; writes it to
- * `seen`, if that is not null.
+ * Waits until a flag compares to `value` by `how` (a ::clump_comparison); writes it to `seen`, if
+ * that is not null.
  *
  * Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
  *

@@ -186,7 +186,7 @@ void *svm_alloc_once(clump_t *cl, size_t bytes);
 
 /**
  * Allocates zeroed memory for this rank alone, which hands its address to others through memory.
- * More than 1 KiB take whole pages, with homes by ::svm_home; less lies on this node.
+ * More than 1 KiB take whole pages, with homes by ::svm_home; less is homed on this node.
  *
  * Returns null on failure: as ::svm_alloc_all.
  */
@@ -296,7 +296,7 @@ int svm_flag_set(const struct svm_flag *flag, uint64_t value);
 int svm_flag_wait(const struct svm_flag *flag, uint64_t value);
 
 /**
- * Initialises a condition variable, for which nobody waits.
+ * Initialises a condition variable, without waiting threads.
  *
  * Errors: as ::svm_lock_init and ::svm_alloc.
  *
@@ -343,7 +343,7 @@ int svm_cond_broadcast(const struct svm_cond *cond);
  * call would have moved.
  *
  * Returns the bytes moved, which may be fewer, or -1: `errno` is that of `read`, and
- * ::clump_error_text says why.
+ * ::clump_error_text has the reason.
  *
  * # Safety
  * The caller may write the memory.
@@ -383,7 +383,7 @@ int64_t svm_pwrite(int fd, const void *memory, size_t bytes, uint64_t offset);
 int64_t svm_recv(int fd, void *memory, size_t bytes, int flags);
 
 /**
- * Sends as `send` does: as ::svm_read. A peer that is gone is an error, never a signal.
+ * Sends as `send` does: as ::svm_read. A closed peer is an error, never a signal.
  *
  * # Safety
  * The caller may read the memory.
@@ -395,8 +395,8 @@ int64_t svm_send(int fd, const void *memory, size_t bytes, int flags);
  * ::svm_init_abi does. Returns at rank 0. The other ranks carry out what it creates, and end with
  * the program: there it does not return. Once it has returned, other calls of it do nothing.
  *
- * The program's globals lie from `first` to `last`; `libc_object` is the address of an object of
- * the C library, which must not lie among them. The program is compiled with `-fPIC`, linked with
+ * The program's globals are from `first` to `last`; `libc_object` is the address of an object of
+ * the C library, which must not be among them. The program is compiled with `-fPIC`, linked with
  * `-no-pie` and with libclump.so. If it ends with code 0 when no worker runs, ::svm_workers_end is
  * called.
  *
@@ -461,7 +461,7 @@ int svm_workers_free(void *memory);
  * Errors: as ::svm_cond_wait.
  *
  * # Safety
- * `lock` and `cond` are such objects, `words` two words of shared memory that nobody else uses.
+ * `lock` and `cond` are such objects, `words` two words of shared memory without other users.
  */
 int svm_barrier_some(const struct svm_lock *lock, const struct svm_cond *cond, uint64_t *words, int count);
 

@@ -1,7 +1,7 @@
 /* Groups of tasks in C++20: coroutines of one thread that take turns while their reads and remote
  * calls are under way. Written by hand.
  *
- * A group gets what many tasks ask for together: it waits only when no task can run, once for all.
+ * A group combines the requests of many tasks: it waits only when no task can run, once for all.
  * Whatever waits otherwise blocks all tasks of the thread: barriers, all_store_sync, atomics that
  * fetch, element::read, future::wait.
  */
@@ -90,7 +90,7 @@ class task_group : detail::ready_queue {
         return {};
     }
 
-    /* Runs tasks until none can run without waiting: what they have begun goes on while the program
+    /* Runs tasks until none can run without waiting: what they have begun continues while the program
      * does something else. Returns true if all have ended. */
     bool run_ready() {
         if (running_) return false;

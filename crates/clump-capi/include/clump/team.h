@@ -186,9 +186,9 @@ int clump_team_exclusive_scan(struct clump_team *team,
  *
  * This and the other calls that begin a collective return null on failure: as
  * ::clump_team_barrier. Several may be under way at one time, of one team or of several, and be
- * waited for in any order, between other calls. They go on whenever this rank polls or waits. Each
- * counts as a call of its team: all ranks of the team begin the same ones in the same order. One
- * that is dropped (::clump_pending_drop) goes on as long as the team is open.
+ * waited for in any order, between other calls. They progress whenever this rank polls or waits.
+ * Each counts as a call of its team: all ranks of the team begin the same ones in the same order.
+ * One that is dropped (::clump_pending_drop) progresses as long as the team is open.
  */
 clump_pending *clump_team_barrier_start(struct clump_team *team);
 

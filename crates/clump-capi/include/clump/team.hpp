@@ -244,7 +244,7 @@ class collectives {
                 }};
     }
 
-    /* Tells the ranks how much there is for them at once, and gives it in two phases. */
+    /* Sends the ranks their counts first, and then the values. */
     template <class T>
     pending_collective<parts_of_ranks<T>> start_all_to_all_v(std::span<const std::vector<T>> parts) {
         if (parts.size() != size()) throw failure(one_each());

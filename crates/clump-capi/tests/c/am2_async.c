@@ -1,5 +1,5 @@
-/* Long messages that are sent without waiting: how many may be in flight, and where the rest of one
- * goes when its entry was mapped to another endpoint meanwhile. */
+/* Long messages that are sent without waiting: how many may be in flight, and the destination of
+ * the rest of one when its entry was mapped to another endpoint meanwhile. */
 #include "am2_world.h"
 
 #define TAKE 1
@@ -44,7 +44,7 @@ static void set_handlers(void) {
     OK(AM_SetHandler(second, ELSE, take_else));
 }
 
-/* An endpoint copies at most one unfinished deposit: a sender that sends another meanwhile is told
+/* An endpoint copies at most one unfinished deposit: a sender that sends another meanwhile has
  * to try again, for any destination. */
 static void backlog_is_bounded(void) {
     int accepted = 0, refused = 0, far = 0;
@@ -63,7 +63,7 @@ static void backlog_is_bounded(void) {
     UNTIL(taken == accepted);
 }
 
-/* The rest of a deposit goes to its original destination, though its entry is mapped to another
+/* The rest of a deposit is sent to its original destination, though its entry is mapped to another
  * endpoint now. */
 static void entries_change_hands(int to, en_t other) {
     const int index = 200;

@@ -1,4 +1,4 @@
-/* Messages returned because of timing: a target without space, a requester that is gone before its
+/* Messages returned because of timing: a target without space, a requester that closes before its
  * reply. For a rank by itself, with a short CLUMP_SEND_TIMEOUT_MS. */
 #define _POSIX_C_SOURCE 200809L
 #include "am2_world.h"

@@ -1,5 +1,5 @@
 /* Shared code of the tests of <clump/am2.h>: checks, and a world in which every rank has an
- * endpoint and knows those of all others, by rank. */
+ * endpoint and the names of all others, by rank. */
 #ifndef AM2_WORLD_H
 #define AM2_WORLD_H
 

@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, 1, NULL));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, rank == 0 ? 3 : 4, all));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather_u64(cl, 1, NULL));
-    /* In place: what a rank gives lies where it gets something. */
+    /* In place: a rank's contribution is in the result buffer. */
     uint32_t *placed = calloc((size_t)n, sizeof *placed);
     placed[rank] = (uint32_t)rank + 7;
     OK(clump_all_gather(cl, &placed[rank], sizeof *placed, placed));
@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_to_all(cl, from, to, rank == 0 ? 1 : 4096));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, from, rank == 0 ? 0 : 8, to));
     if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, from, to, rank == 0 ? 0 : 8, CLUMP_U8, CLUMP_SUM));
-    /* A rank with wrong arguments takes part: nobody waits for it, and the next call is that of all. */
+    /* A rank with wrong arguments takes part: no rank waits for it, and the next call is that of all. */
     int wrong = rank == n - 1, got[4];
     got[0] = clump_gather(cl, n - 1, from, 9, wrong ? NULL : to);
     got[1] = clump_scatter(cl, n - 1, wrong ? NULL : from, to, 9);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define TAG 0x5eed
-enum { TAKE = 1, ANSWER };
+enum { TAKE = 1, ANSWER, FAIL };
 
 static clump_t *cl;
 static int rank, nranks;
@@ -26,6 +26,11 @@ static void answer(clump_token *t, const uint64_t *a, int n, const void *d, size
     (void)a, (void)n, (void)d, (void)len;
     OK(clump_reply(t, TAKE, 1));
     taken++;
+}
+static void fail(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
+    (void)a, (void)n, (void)d, (void)len;
+    taken++;
+    OK(clump_token_fail(t, "it was planned"));
 }
 static clump_ep *with_handlers(clump_ep *ep) {
     EXPECT(ep != NULL);
@@ -129,7 +134,7 @@ static void comes_back(void) {
     puts("rank 0 goes on");
 }
 
-/* Rank 2 of four, the first of the other node, dies while it holds a lock; the job goes on. */
+/* Rank 2 of four, the first of the other node, dies while it holds a lock; the job continues. */
 static void deaths(void) {
     clump_ep *ep = with_handlers(clump_ep_open(cl, TAG));
     clump_name names[4];
@@ -217,6 +222,29 @@ static void rubbish(void) {
     puts("rank 0 goes on");
 }
 
+/* A handler of the last rank fails in a collective, and nothing asks: clump_finalize returns it. */
+static void unasked(void) {
+    clump_ep *ep = clump_ep_open(cl, TAG);
+    EXPECT(ep != NULL);
+    OK(clump_ep_handler(ep, FAIL, fail));
+    clump_name names[2];
+    EXPECT(nranks == 2);
+    OK(clump_all_gather_u64(cl, clump_ep_name(ep), names));
+    if (rank == 0) OK(clump_request(ep, clump_ep_map(ep, names[1], TAG), FAIL));
+    uint64_t all[2] = {0, 0};
+    /* A collective of a result keeps the failure. */
+    while (all[1] == 0) OK(clump_all_gather_u64(cl, (uint64_t)taken, all));
+    if (rank == 1) {
+        FAILS(CLUMP_ERR_HANDLER_FAILED, clump_finalize(cl));
+        EXPECT(strstr(clump_error_text(), "it was planned") != NULL);
+        /* All is closed, and it is reported once. */
+        FAILS(CLUMP_ERR_ARGUMENT, clump_finalize(cl));
+    } else {
+        OK(clump_finalize(cl));
+    }
+    goes_on();
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     if (strcmp(how, "setting") == 0) return setting(), puts("rank 0 goes on") < 0;
@@ -224,6 +252,7 @@ int main(int argc, char **argv) {
     cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
     rank = clump_rank(cl), nranks = clump_nranks(cl);
+    if (strcmp(how, "unasked") == 0) return unasked(), 0;
     if (strcmp(how, "memory") == 0) no_memory(), goes_on();
     else if (strcmp(how, "left") == 0) left();
     else if (strcmp(how, "back") == 0) comes_back();

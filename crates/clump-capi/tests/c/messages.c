@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
     wrong_arguments(cl);
     limits(cl);
     /* A handler that fails, and a reply for which there is no handler. Only this rank's own, so
-     * that each knows its number. */
+     * that each has its own count. */
     uint64_t before = came_back;
     OK(clump_barrier(cl));
     int failed = clump_request(ep, self, FAIL, 1);

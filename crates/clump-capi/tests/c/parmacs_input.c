@@ -1,6 +1,6 @@
 /* A program as those of SPLASH are written: macros without semicolons, nodes of allocations, input
- * and allocations before MAIN_INITENV, a stream that main has set, output of workers that nobody
- * flushes, large variables that nobody uses. */
+ * and allocations before MAIN_INITENV, a stream that main has set, output of workers that is not
+ * flushed, large unused variables. */
 #include <clump/parmacs.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -87,7 +87,7 @@ static void held_phases(void) {
         OK(clump_ep_hold(ep));
         OK(clump_all_reduce(cl, &total, &total, 1, CLUMP_U64, CLUMP_SUM));
         EXPECT(total == (uint64_t)n);
-        /* The first rank here goes on to the next phase, whose messages reach others inside this
+        /* The first rank here continues with the next phase, whose messages reach others inside this
          * one. */
         OK(clump_all_reduce(cl, &total, &total, 1, CLUMP_U64, CLUMP_MAX));
         EXPECT(early == 0 && counted == phase * MESSAGES);

@@ -1,4 +1,4 @@
-/* What a program asks of its threads, and waits that end with time, on ranks as on threads of a
+/* Queries of a program about its threads, and waits with timeouts, on ranks as on threads of a
  * process; with the argument `refused`, what is not to be had of a thread elsewhere. */
 #define _GNU_SOURCE
 #include <errno.h>

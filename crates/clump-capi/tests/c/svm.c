@@ -149,7 +149,7 @@ static void calls_that_touch(clump_t *cl) {
     OK(pipe(ends));
     OK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     for (round = 0; round < 3; round++) {
-        const char *said = round == 0 ? "through" : round == 1 ? "at once" : "by mail";
+        const char *said = round == 0 ? "through" : round == 1 ? "at once" : "by send";
         EXPECT(svm_write(ends[1], said, 8) == 8 && svm_pwrite(fileno(file), said, 8, 100) == 8);
         EXPECT(svm_send(pair[0], said, 8, 0) == 8);
         if (round == 0) EXPECT(svm_read(ends[0], mine, 8) == 8);

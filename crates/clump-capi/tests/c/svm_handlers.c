@@ -1,4 +1,4 @@
-/* Handlers that take clump's faults, or wait for their own thread: both are said. */
+/* Handlers that take clump's faults, or wait for their own thread: both are reported. */
 #define _GNU_SOURCE
 #include "expect.h"
 #include <clump/svm.h>

@@ -1,6 +1,6 @@
 /* Payloads in pages of shared virtual memory that this rank has no right on, at home on the other
  * node: clump's own copies from them and into them take the faults, with its locks held.
- * `svm_payloads ROUNDS`; rank 0 says how many faults all ranks took. */
+ * `svm_payloads ROUNDS`; rank 0 prints the number of faults of all ranks. */
 #include "expect.h"
 #include <clump/svm.h>
 

@@ -60,7 +60,7 @@ static void chains(clump::world &cl, clump::pgas &gas) {
     GOOD(tasks.run());
     for (uint64_t end : ends) EXPECT(end == ends[0]);
     EXPECT(tasks.counts().syncs <= 4 * STEPS);
-    // What does not exist is an error of who asks for it.
+    // An index beyond the end is an error of its task.
     const auto beyond = tasks.run([](task_group &group, clump::spread<uint64_t> &all) -> task<clump::result<uint64_t>> {
         co_return co_await group.get(all[all.size()]);
     }(tasks, table));

@@ -22,7 +22,7 @@ static void everything(clump::collectives &it, const std::vector<int> &members) 
     EXPECT(it.scatter(0, std::span<const double>(given)).value() == members[0] + 1000.0 * mine);
     const auto got = it.all_to_all(std::span<const double>(given)).value();
     for (int i = 0; i < n; i++) EXPECT(got[size_t(i)] == members[size_t(i)] + 1000.0 * mine);
-    // As many values for a rank as the sum of both ranks says.
+    // The number of values for a rank depends on the sum of both ranks.
     std::vector<std::vector<int>> parts;
     for (int other : members) parts.emplace_back(size_t((mine + other) % 3), mine);
     const auto of_all = it.all_to_all_v(std::span<const std::vector<int>>(parts)).value();

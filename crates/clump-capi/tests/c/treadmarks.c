@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     Tmk_startup(argc, argv);
     check(Tmk_nprocs > 0 && Tmk_proc_id < Tmk_nprocs, "its number");
     for (round = 1; round <= 40; round++) {
-        /* One process gives a value, another an array; in some rounds nobody gives anything. */
+        /* One process gives a value, another an array; in some rounds no process gives anything. */
         if (round % 4 != 0 && Tmk_proc_id == round % Tmk_nprocs) {
             turn = round;
             Tmk_distribute((char *)&turn, sizeof turn);
