@@ -29,7 +29,7 @@ struct Name(u64);
 
 type Function = *const c_void;
 
-// SAFETY: as in the header; this program gives what it asks for.
+// SAFETY: as in the header; this program passes what the header requires.
 unsafe extern "C" {
     safe fn AM_Init() -> c_int;
     safe fn AM_Terminate() -> c_int;

@@ -7,7 +7,7 @@
 //! Layer 9: `libclump` (`clump-capi`) contains it; it calls `clump-am` directly, and `clump-ffi`
 //! for the job, the border and failures.
 //!
-//! An endpoint lies in a [`clump_am::EndpointCell`], because it may change its bundle and with that
+//! An endpoint is in a [`clump_am::EndpointCell`], because it may change its bundle and with that
 //! its threads. The header's functions for 0 to 16 arguments are inline and call the seven
 //! functions of `send` and `reply`. docs/design/am2.md maps call by call.
 //!

@@ -9,7 +9,7 @@ pub(crate) const MAX_ARGUMENTS: usize = 16;
 /// Words before the arguments: head and tag.
 const FRONT: usize = MAX_CARRIED - MAX_ARGUMENTS / 2;
 
-/// Mark in each head, which tells messages of this interface from those of others.
+/// Mark in each head, which distinguishes messages of this interface from those of others.
 const MARK: u64 = 0x0a32 << 16;
 
 /// Kinds of messages, by their payload.
@@ -43,8 +43,7 @@ impl Packed {
         Self { words: [0; MAX_CARRIED], used: 0 }
     }
 
-    /// Takes `count` arguments that lie at `arguments`; false if there are too many or `arguments`
-    /// is null.
+    /// Takes `count` arguments at `arguments`; false if there are too many or `arguments` is null.
     ///
     /// # Safety
     /// `arguments` is null or leads to `count` arguments, if that is at most 16.

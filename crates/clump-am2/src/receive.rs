@@ -117,7 +117,7 @@ fn long(
     }
     let at = memory.wrapping_add(offset);
     if bytes != 0 {
-        // SAFETY: the program said that this memory is there for deposits (`AM_SetSeg`).
+        // SAFETY: the program has given this memory for deposits (`AM_SetSeg`).
         payload.copy_to(unsafe { std::slice::from_raw_parts_mut(at, bytes) });
     }
     // SAFETY: the program set it.
@@ -127,8 +127,8 @@ fn long(
     None
 }
 
-/// Refuses a message that no handler takes: a request is returned to sender, a reply goes to this
-/// endpoint's own handler 0.
+/// Refuses a message that no handler takes: a request is returned to sender, a reply is passed to
+/// this endpoint's own handler 0.
 #[cold]
 fn refuse(
     slot: &'static EndpointSlot,

@@ -3,7 +3,7 @@
 use clump_am::Name;
 use std::ffi::c_int;
 
-/// A message returned to sender, as handler 0 may ask for it.
+/// A message returned to sender, as handler 0 may query it.
 #[derive(Debug)]
 pub(crate) struct ReturnedMessage<'a> {
     pub(crate) status: c_int,

@@ -22,7 +22,7 @@ pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) 
             return Err(in_handler("AM_SetSeg"));
         }
         if address.is_null() && bytes != 0 {
-            return Err(bad("a segment lies in memory of the program, not at a null pointer"));
+            return Err(bad("a segment is memory of the program, not a null pointer"));
         }
         if bytes > MAX_SEGMENT {
             let what = format!("a segment has at most {MAX_SEGMENT} bytes (AM_MaxSegLength)");

@@ -9,7 +9,7 @@ use clump_ffi::job::{self, Above, clump_t};
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// This interface as the job knows it.
+/// Functions of this interface that the job calls.
 const ABOVE: Above =
     Above { close: close_all, abandon: abandon_all, is_handling: token::is_handling };
 

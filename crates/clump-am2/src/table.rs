@@ -26,9 +26,9 @@ impl Own {
                 entry.dest = Some(dest);
                 let tag = entry.tag;
                 self.retired.retain(|&old| {
-                    // The rest of a deposit that was begun still goes there.
+                    // The rest of a deposit that was begun is still sent there.
                     let named = inside.has_deferred(old);
-                    // Otherwise it is gone; unmapping an absent entry fails harmlessly.
+                    // Otherwise it is unmapped; unmapping an absent entry fails harmlessly.
                     let _ = named || inside.unmap(old).is_ok();
                     named
                 });
