@@ -75,7 +75,7 @@ pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Resul
     clump_agent::launch(&spec, display)
 }
 
-/// Sets the fields that only the launcher's process knows.
+/// Sets the fields that depend on the launcher's process.
 fn surroundings(spec: &mut JobSpec) {
     let is_terminal = std::io::stdin().is_terminal();
     spec.keyboard &= is_terminal;

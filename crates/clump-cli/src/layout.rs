@@ -170,7 +170,7 @@ impl Layout {
         }
     }
 
-    /// Returns true if the user asks for nodes that are parts of this machine.
+    /// Returns true if the user requests nodes that are parts of this machine.
     pub fn is_virtual(&self) -> bool {
         self.nodes > 1 || self.netns || self.addresses.is_some()
     }

@@ -3,8 +3,8 @@
 //! Top layer: combines the layers below and adds words only. It is a library so that other programs
 //! (tests above all) can be a `clump` of their own.
 //!
-//! Types to know: [`command::Cli`] (the command line), [`job::in_job`] (how a built-in command
-//! becomes parallel).
+//! Main types: [`command::Cli`] (the command line), [`job::in_job`] (how a built-in command becomes
+//! parallel).
 //!
 //! # Invariants
 //! 1. A program whose `main` is [`main`] can be launcher, agent and rank: the command line and the

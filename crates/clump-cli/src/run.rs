@@ -127,7 +127,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let slots =
         args.layout.machines.read(args.layout.is_virtual())?.map_or(1, |hosts| hosts.slots());
     let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks.unwrap_or(slots));
-    strange(program)?;
+    reject_option_as_program(program)?;
     args.layout.apply(&mut spec)?;
     spec.variables = variables(&args.env)?;
     if let Some(folder) = &args.trace {
@@ -214,7 +214,7 @@ fn variables(all: &[OsString]) -> Result<Vec<(OsString, OsString)>, WrongCommand
         let name = OsStr::from_bytes(name);
         let shown = printable(name);
         if name.is_empty() {
-            return Err(WrongCommand::new("--env wants NAME or NAME=VALUE"));
+            return Err(WrongCommand::new("--env takes NAME or NAME=VALUE"));
         }
         let value =
             value.or_else(|| clump_boot::config::inherited_variable(name)).ok_or_else(|| {
@@ -229,7 +229,7 @@ fn variables(all: &[OsString]) -> Result<Vec<(OsString, OsString)>, WrongCommand
 
 /// Rejects a program name that looks like an option: everything from the first word that is no
 /// known option on belongs to the program.
-fn strange(program: &OsStr) -> Result<(), WrongCommand> {
+fn reject_option_as_program(program: &OsStr) -> Result<(), WrongCommand> {
     let name = printable(program);
     if program.as_bytes().starts_with(b"-") {
         let run = RunArgs::augment_args(clap::Command::new("run"));

@@ -117,7 +117,7 @@ impl Debugger {
 }
 
 /// Waits for a process, and kills it after the time limit; returns true if it ended by itself. A
-/// process that a killed debugger has traced goes on.
+/// process that a killed debugger has traced continues.
 fn ended(child: &mut Child) -> bool {
     let started = clock::instant();
     while matches!(child.try_wait(), Ok(None)) && started.elapsed() < TIME_LIMIT {

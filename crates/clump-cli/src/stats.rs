@@ -136,7 +136,7 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let (seen, all) = (nodes.len(), node.nnodes());
     let mut text = match (seen as u32, all) {
         (seen, all) if seen == all => format!("{}\n", title(node.job().id(), ranks.len(), seen)),
-        // Its agent is gone, or it is on another machine.
+        // Its agent has ended, or it is on another machine.
         (seen, all) => format!(
             "job {id}: {} of its {} ranks, on {seen} of {all} nodes\n",
             ranks.len(),

@@ -23,7 +23,7 @@ const SCREEN: [&str; 2] = ["\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"];
 const CORNER: &str = "\x1b[H";
 const REST: &str = "\x1b[K";
 const BELOW: &str = "\x1b[J";
-/// Columns and rows of a terminal that does not tell them.
+/// Columns and rows of a terminal that does not report them.
 const SIZE: (usize, usize) = (80, 24);
 /// Columns of a view that is no screen.
 const WIDTH: usize = 100;
@@ -176,7 +176,7 @@ fn look(nodes: &[NodeMemory]) -> JobLook {
     JobLook { at_ns: clock::now_ns(), ranks, counters, interfaces, stacks }
 }
 
-/// Returns true if every rank that joined is gone.
+/// Returns true if every rank that joined has left.
 fn has_ended(nodes: &[NodeMemory]) -> bool {
     use clump_shm::rank::RankState;
     let mut all = nodes.iter().flat_map(|node| node.local_ranks().map(|rank| node.peer(rank)));

@@ -32,11 +32,11 @@ pub(crate) fn shown(nodes: &[NodeMemory], stacks: u32, json: bool) -> anyhow::Re
     Ok(lines.join("\n") + "\n")
 }
 
-/// Adds the stacks of up to `most` ranks: of those that others wait for first, since these keep
-/// the job from going on. Returns what the user has to know about them.
+/// Adds the stacks of up to `most` ranks: of those that others wait for first, since these block
+/// the job. Returns a note for the user about missing stacks.
 fn take_stacks(job: &mut JobWaits, most: u32) -> Option<String> {
     if most == 0 {
-        return Some("none were asked for (--stacks N)".into());
+        return Some("none were requested (--stacks N)".into());
     }
     let Some(debugger) = Debugger::find() else {
         return Some("neither eu-stack (elfutils) nor gdb is installed".into());

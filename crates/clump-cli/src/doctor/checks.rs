@@ -1,4 +1,4 @@
-//! Judges facts: each function checks one feature, and tells its effect on clump.
+//! Verdicts on facts: each function checks one feature, and reports its effect on clump.
 
 use super::amount::bytes;
 use super::facts::{Attempt, Facts};
@@ -140,7 +140,7 @@ fn shared_huge(facts: &Facts) -> Finding {
     const FILE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let setting = facts.memory.shared_huge.as_deref();
     let found = setting.unwrap_or("not supported by this kernel");
-    let finding = ok("huge pages", found, "Shared memory is asked for in huge pages.");
+    let finding = ok("huge pages", found, "Shared memory is requested in huge pages.");
     if matches!(setting, Some("always" | "within_size" | "advise" | "force")) {
         return finding;
     }
@@ -292,7 +292,7 @@ fn xdp(facts: &Facts) -> Finding {
     attempt(
         "driver xdp",
         &facts.xdp,
-        "As packet, for one rank of a node, on cards whose driver knows XDP (`--driver xdp`).",
+        "As packet, for one rank of a node, on cards whose driver supports XDP (`--driver xdp`).",
         "`--driver xdp` is refused.",
         "root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep on the clump program",
     )

@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As clump wants it.
+    /// As clump needs it.
     Ok,
-    /// There, but slower or smaller than clump wants it.
+    /// There, but slower or smaller than clump needs it.
     Degraded,
     /// Not there.
     Missing,

@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::finding::{Finding, Verdict, ok};
 use clump_os::probe::Limit;
 
-/// Checks every limit that matters, and locked memory, which people ask about.
+/// Checks every limit that matters, and locked memory, for completeness.
 pub fn limits(facts: &Facts) -> Vec<Finding> {
     let limits = &facts.limits;
     let files = Limit { soft: limits.open_files.hard, hard: limits.open_files.hard };
@@ -59,7 +59,7 @@ fn enough(
     judged(ok(name, found, meaning), limit, least, lack, remedy)
 }
 
-/// Checks a limit in bytes; `least` of `u64::MAX` wants no limit.
+/// Checks a limit in bytes; `least` of `u64::MAX`: should be unlimited.
 fn amount(
     name: &'static str,
     limit: Limit,
