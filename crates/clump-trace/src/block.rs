@@ -9,7 +9,7 @@ pub const CAPACITY: usize = 192;
 
 const _: () = assert!(Counter::COUNT <= CAPACITY, "the counter table has outgrown the block");
 
-/// A block that owns its cells: for a job of one rank, and for tests. In a job the cells lie in the
+/// A block that owns its cells: for a job of one rank, and for tests. In a job the cells are in the
 /// node's shared memory and only [`Counters::over`] is used.
 #[derive(Debug)]
 #[repr(C, align(64))]

@@ -117,7 +117,7 @@ counters! {
     NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
     NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
     NetUnitsSpurious "net.units.spurious"   Count "Those of them that had arrived the first time.";
-    NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
+    NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that were sent ahead of waiting data.";
     NetUnitsFragmented   "net.units.fragmented"     Count "Packets' worth of messages that their path carried in parts only.";
     NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
     NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
@@ -147,7 +147,7 @@ counters! {
 
     RmaExecuted          "rma.executed"           Count "Requests of one-sided operations that this network interface executed.";
     RmaRefused           "rma.refused"            Count "Those of them that were refused.";
-    RmaServices          "rma.services"           Count "Those of them that asked a service: batches, gathers, words that are waited for, shared pages.";
+    RmaServices          "rma.services"           Count "Those of them that used a service: batches, gathers, words that are waited for, shared pages.";
     RmaServicesLater     "rma.services.later"     Count "Requests to services that were not answered at once.";
     RmaServicesAsked     "rma.services.asked"     Count "Requests of services to other network interfaces.";
     RmaServicesJoined    "rma.services.joined"    Count "Requests forwarded together with those of other ranks.";
@@ -165,7 +165,7 @@ counters! {
     ConnEstablished          "conn.established"             Count "Connections with other jobs that were established.";
     ConnForeign    "conn.foreign"       Count "Packets to handshake sockets that were not made with a valid token.";
     ConnRefused      "conn.refused"         Count "Connections of other jobs that were refused, or for which no resources were left.";
-    ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were told to retry while other handshakes were pending.";
+    ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were answered with a retry while other handshakes were pending.";
     ConnGivenUp      "conn.given_up"        Count "Connections of other jobs whose handshake timed out after the answer.";
 
     ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages returned: malformed arguments.";
@@ -183,7 +183,7 @@ counters! {
     Polls            "am.polls"             Count "Endpoint polls.";
     PollsEmpty       "am.polls.empty"       Count "Endpoint polls that found no message.";
     Deferred         "am.requests.deferred" Count "Requests made in a handler and sent after it.";
-    Stashed          "am.replies.stashed"   Count "Replies set aside because their lane or queue was full.";
+    Stashed          "am.replies.stashed"   Count "Replies deferred because their lane or queue was full.";
     Malformed        "am.malformed"         Count "Slots dropped because no correct sender writes such a header.";
 
     LaneFull         "shm.lane.full"        Count "Times a sender found its lane full and had to wait.";
@@ -293,7 +293,7 @@ impl Counter {
         }
     }
 
-    /// Returns the counter of payload bytes that goes with [`Counter::messages`].
+    /// Returns the counter of payload bytes that belongs to [`Counter::messages`].
     #[inline(always)]
     pub const fn bytes(role: Role, size: Size, flow: Flow) -> Counter {
         use Counter as C;

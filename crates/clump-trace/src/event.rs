@@ -27,7 +27,7 @@ pub enum EventKind {
     Fault = 10,
     /// It ends.
     FaultEnd = 11,
-    /// The rank asks for a lock, or waits for a flag.
+    /// The rank requests a lock, or waits for a flag.
     Lock = 12,
     /// It has it.
     LockEnd = 13,
@@ -126,7 +126,7 @@ pub fn waits_for(detail: u8) -> &'static str {
 pub struct MessageClass {
     /// It is a reply.
     pub reply: bool,
-    /// It goes to another node.
+    /// It is sent to another node.
     pub remote: bool,
     /// It has a payload.
     pub bulk: bool,

@@ -60,8 +60,8 @@ impl Histogram {
         self.counts.iter().take(CELLS).enumerate().map(|(at, &count)| (1 << at, count))
     }
 
-    /// Returns the time that a share of all times (0 to 1) do not exceed, in ns, as far as powers
-    /// of two tell it; `None` without times.
+    /// Returns the time that a share of all times (0 to 1) do not exceed, in ns, rounded to a power
+    /// of two; `None` without times.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.total();
         let mut seen = 0_u64;

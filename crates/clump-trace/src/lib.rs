@@ -4,17 +4,17 @@
 //! at the end of a run read them, also from another process while the job runs. The memory comes
 //! from outside (the node's shared memory): this crate only gives its cells a meaning.
 //!
-//! Types to know: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells
-//! that writes and reads them), [`Snapshot`] (numbers read from the cells, to add, subtract, print
-//! and send), [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program
-//! communicates), [`Profile`] (all that is known of a finished run, in a file).
+//! Main types: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells that
+//! writes and reads them), [`Snapshot`] (numbers read from the cells, to add, subtract, print and
+//! send), [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program communicates),
+//! [`Profile`] (all that is known of a finished run, in a file).
 //!
 //! # Invariants
 //! 1. One block has one writer at a time. A bump is a load and a store, never a locked instruction;
 //!    two writers at once lose counts, but tear nothing.
 //! 2. A block of zeroes is a valid block in which nothing has happened.
-//! 3. [`LAYOUT`] changes whenever the meaning of any cell changes, so a reader of another build can
-//!    tell that it must not interpret the cells.
+//! 3. [`LAYOUT`] changes whenever the meaning of any cell changes, so a reader of another build
+//!    detects that it must not interpret the cells.
 //!
 //! The reason for a load and a store: a locked add costs 9.5 ns on the machines measured, as much
 //! as the whole of a short send may; with one writer per block the plain pair gives the same

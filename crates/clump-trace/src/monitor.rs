@@ -4,10 +4,10 @@
 //! The interface writes it into the cells of its block; any process may read it at any time. Four
 //! stages of a message: *source*, from the rank until the interface takes it; *to wire*, until its
 //! packet is sent; *wire*, half of the round trip that channels measure; *delivery*, from its
-//! arrival until it lies in the lane of its endpoint. One in eight messages is timed
+//! arrival until it is in the lane of its endpoint. One in eight messages is timed
 //! ([`crate::Sampler`]), but not on the wire: there each channel gives one sample, its smoothed
-//! round trip, each time the interface checks which peers are gone, however many messages it
-//! carried meanwhile. A long message counts once, and its first fragment is timed.
+//! round trip, each time the interface checks for lost peers, however many messages it carried
+//! meanwhile. A long message counts once, and its first fragment is timed.
 //!
 //! If ranks drive the network themselves, an interface executes one-sided operations and nothing
 //! else. Then the queue consists of those that have arrived and are not executed, and *delivery* is

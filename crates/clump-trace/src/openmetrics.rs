@@ -16,7 +16,7 @@ pub struct Labelled {
 }
 
 /// Returns all counters of `samples` that are not zero everywhere. Times are in seconds, as the
-/// format wants them; moments of one machine's clock are left out.
+/// format requires; moments of one machine's clock are left out.
 pub fn text(samples: &[Labelled]) -> String {
     let mut text = String::new();
     for &counter in Counter::ALL {

@@ -14,7 +14,7 @@ use clump_os::{clock, procfs};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Events for which a trace has room, if nothing else is asked for: 32 MiB a rank.
+/// Default capacity of a trace, in events: 32 MiB a rank.
 pub const DEFAULT_EVENTS: u64 = 1 << 21;
 
 /// A rank's trace that is being written.
@@ -69,8 +69,8 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Notes an event at the time `now_ns` of this machine's clock. `of`: the other rank, details,
-    /// a value; [`TraceEvent`] says what they mean.
+    /// Records an event at the time `now_ns` of this machine's clock. `of`: the other rank,
+    /// details, a value; [`TraceEvent`] defines them.
     pub fn note(&self, now_ns: u64, kind: EventKind, track: u8, of: (u32, u8, u32)) {
         let words = self.memory.words();
         let claimed = &words[HeaderWord::Claimed as usize];
@@ -82,7 +82,7 @@ impl Recorder {
         let at_ns = now_ns.saturating_sub(self.start_ns);
         let [first, second] = TraceEvent { at_ns, kind, track, detail, peer, value }.to_words();
         let slot = HEADER_WORDS + 2 * at as usize;
-        // The first word says that the event is whole.
+        // The first word marks the event as whole.
         words[slot + 1].store(second, Ordering::Relaxed);
         words[slot].store(first, Ordering::Release);
     }

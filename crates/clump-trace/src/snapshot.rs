@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Add, Index, IndexMut, Sub};
 
 /// The counters of one rank, or of several added up, at one time. Its JSON form is an object from
-/// name to number that leaves out zeroes; names that this build does not know are ignored on
-/// reading.
+/// name to number that leaves out zeroes; names unknown to this build are ignored on reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     values: [u64; Counter::COUNT],

@@ -1,8 +1,8 @@
 //! Reader of one rank's trace: its events by time, with bounded memory.
 //!
-//! Events lie in a file nearly by time: handlers are noted when they end, and threads write side
-//! by side. A window of [`WINDOW`] events puts them in order. An event that comes even later is
-//! given the time of the one before it, and counted.
+//! Events are nearly in the order of time in a file: handlers are recorded when they end, and
+//! threads write concurrently. A window of [`WINDOW`] events puts them in order. An event that
+//! comes even later is given the time of the one before it, and counted.
 
 use crate::event::TraceEvent;
 use crate::trace_file::{HEADER_BYTES, TraceError, TraceFault, TraceHeader, file_name};
