@@ -116,8 +116,8 @@ pub struct ArrivalClock {
 impl ArrivalClock {
     /// Returns the time at which a message is due that was seen at `now_ns`, on a path to which
     /// `latency_ns` is added. Messages of one sender are due in their order. `most_ns`: what the
-    /// path takes at most where both ends read one clock, so that a receiver which always looks
-    /// late is told from a long path.
+    /// path takes at most where both ends read one clock, so that a receiver which always polls
+    /// late is distinguished from a long path.
     pub fn due_ns(
         &mut self,
         stamp: Stamp,
@@ -127,7 +127,7 @@ impl ArrivalClock {
     ) -> u64 {
         let age = units(now_ns).wrapping_sub(stamp.sent);
         let first_age = *self.first_age.get_or_insert(age);
-        // Ages lie within half of a stamp's range of each other.
+        // Ages are within half of a stamp's range of each other.
         let relative = age.wrapping_sub(first_age).cast_signed();
         if now_ns >= self.until_ns {
             let begins = self.until_ns == 0 || now_ns - self.until_ns > WINDOW_NS;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Exchanges {
     /// Time of the call that sends the request, one sample per repetition.
     pub send_ns: Vec<f64>,
-    /// Time to receive the reply that lies there, handler included, one sample per repetition.
+    /// Time to receive a reply that has arrived, handler included, one sample per repetition.
     pub receive_ns: Vec<f64>,
 }
 

@@ -233,7 +233,7 @@ fn set(row: &mut Knobs, base: &BaseParameters, name: &str, value: &str) -> Resul
         }
         "o_s" => row.send_ns = whole(beside(base.o_s_ns)?),
         "o_r" => row.receive_ns = whole(beside(base.o_r_ns)?),
-        // No gap is added where none is asked for.
+        // No gap is added where none is requested.
         "g" => row.gap_ns = if number == 0.0 { 0 } else { whole(least(base.g_ns)) },
         "L" => row.latency_ns = whole(beside(base.l_ns)?),
         _ => {

@@ -3,7 +3,7 @@
 //! Bottom layer and pure: no clock, no socket, no thread. The laboratory measures tables of samples
 //! and passes them in; the results are parameters with confidence intervals and the LogP signature.
 //!
-//! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (the samples),
+//! Main types: [`Parameters`] (the machine in seven numbers), [`Measurement`] (the samples),
 //! [`Estimate`] (their result, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
 //! [`Exchanges`] and [`Prtt`] (two further methods), [`MethodRow`] (all three side by side);
 //! [`Model`] (how long a program takes on a slower network); [`KnobTable`] (how much slower a

@@ -1,5 +1,5 @@
 //! Models that predict how long a program takes on a slower network (paper 001, sections 5 and 6;
-//! M1 to M4): from its time as it is, and from what its profile says of its messages.
+//! M1 to M4): from its unmodified time, and from the profile of its messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,7 @@ impl Model {
             Model::M2Burst => "r + m dg: messages are sent as fast as the path takes them",
             Model::M2Uniform => "r + m (g - I): messages are sent at even intervals I",
             Model::M2Intervals => "r + m E(g - i): by the sampled intervals i between sends",
-            Model::M2Events => "send times of a trace, replayed: nobody waits for what is late",
+            Model::M2Events => "send times of a trace, replayed: no rank waits for late messages",
             Model::M3 => "r + 2 dL reads: each answered request is waited for",
             Model::M4 => "r + bytes dG: the busiest rank's payload is its bottleneck",
             Model::M5 => "critical path of a trace: what ended each wait is in the trace",

@@ -4,17 +4,17 @@
 //! Each rank is a list of [`Step`]s. The time of a step is the latest of the times on which it
 //! depends. What a rank computed takes as long as it took; a message arrives when it was sent, and
 //! later by its path; a wait ends when the last message that was handled before its end has been.
-//! On a network that is no slower, the run takes as long as it was recorded. With the time of each
-//! step goes the number of overheads, latencies, gaps and bytes on the longest path to it, so that
-//! the time of the run is known as a function of each parameter (the derivative), until another
-//! path is longest.
+//! On a network that is no slower, the run takes as long as it was recorded. Each step's time is
+//! kept with the number of overheads, latencies, gaps and bytes on the longest path to it, so that
+//! the time of the run is a function of each parameter (with its derivative), until another path is
+//! longest.
 
 use crate::delay::Injection;
 use crate::knobs::{KnobClass, KnobScope, KnobTable};
 use std::collections::HashMap;
 
-/// Target of messages that no trace says anything of later: operations of an interface, whose
-/// sender waits for a later answer.
+/// Target of messages that occur in no other trace: operations of an interface, whose sender waits
+/// for a later answer.
 pub const NOBODY: u32 = u32::MAX;
 
 /// A step of a rank.
@@ -51,7 +51,7 @@ pub enum Step {
     },
     /// The handler of that message is done.
     Handled,
-    /// It meets others: nobody goes on before all are there.
+    /// It meets others: none continues before all are there.
     Meet {
         /// The meeting.
         key: u64,
@@ -80,7 +80,7 @@ pub struct PathCounts {
     pub bytes: u64,
 }
 
-/// A time, and what lies on the longest path to it.
+/// A time, and the contents of the longest path to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Time since the beginning of the run.
@@ -105,8 +105,8 @@ impl Moment {
 pub struct Replay {
     /// Time at which each rank is done.
     pub ends: Vec<Moment>,
-    /// Messages and meetings that nothing was known of when they were needed, as at the end of an
-    /// incomplete trace: nobody waited for them.
+    /// Messages and meetings without a record when they were needed, as at the end of an incomplete
+    /// trace: no rank waited for them.
     pub unmatched: u64,
 }
 
@@ -268,7 +268,7 @@ impl Player {
         if self.waiting || arrived.ns <= self.now.ns {
             self.now = self.now.later(arrived);
         } else {
-            // It is handled at a later poll, for as long as it was; what the rank does goes on.
+            // It is handled at a later poll, for as long as it was; the rank's work continues.
             self.detour = Some((self.now, arrived));
             self.now = arrived;
         }
@@ -323,7 +323,7 @@ mod tests {
         replay(&runs, &knobs)
     }
 
-    /// Rank 0 asks `rounds` times and waits for each answer; rank 1 waits for each question.
+    /// Rank 0 sends `rounds` requests and waits for each answer; rank 1 waits for each request.
     fn ping_pong(rounds: u64) -> Vec<Vec<Step>> {
         let [mut zero, mut one] = [Vec::new(), Vec::new()];
         for key in 0..rounds {
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!((counts.overheads, counts.latencies), (7 * 4, 7 * 2));
         assert_eq!(play(&ping_pong(7), "L=+5us").end().ns, 7 * (2_070 + 10_000));
         assert_eq!(play(&ping_pong(7), "o=+3us").end().ns, 7 * (2_070 + 12_000));
-        // Between two sends of a rank lie 2,070 ns.
+        // Two sends of a rank are 2,070 ns apart.
         assert_eq!(play(&ping_pong(7), "g=+1us").end().ns, 7 * 2_070);
     }
 
