@@ -4,12 +4,12 @@
 //! Layer 7: beside the facade, below the applications; it uses no part of the runtime but the
 //! console and the clock.
 //!
-//! Types to know: [`InputSize`] (an option), [`AppReport`] (what a run prints), [`random::Random`]
+//! Main types: [`InputSize`] (an option), [`AppReport`] (what a run prints), [`random::Random`]
 //! (numbers that every rank can make for any other), [`keys::Keys`].
 //!
 //! # Invariants
-//! 1. A report says `verified` only if the application's own check has passed on all ranks; the
-//!    exit code says the same.
+//! 1. A report has `verified` only if the application's own check has passed on all ranks; the exit
+//!    code agrees.
 //! 2. Inputs are functions of parameters and place alone, so that any rank can make any part again.
 #![forbid(unsafe_code)]
 

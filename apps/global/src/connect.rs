@@ -5,7 +5,7 @@
 //! compares every label with that of the serial version ([`serial`]), and the messages of each rank
 //! with those that the rounds make necessary.
 //!
-//! Types to know: [`command::ConnectArgs`], [`graph::EdgeSource`].
+//! Main types: [`command::ConnectArgs`], [`graph::EdgeSource`].
 //!
 //! # Invariants
 //! 1. The label of a component is its lowest vertex.

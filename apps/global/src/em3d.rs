@@ -7,7 +7,7 @@
 //! those of the serial version ([`serial`]), bit for bit, and the messages of each rank with those
 //! that the graph makes necessary.
 //!
-//! Types to know: [`command::Em3dArgs`], [`graph::Graph`], [`blocks::BlockMap`].
+//! Main types: [`command::Em3dArgs`], [`graph::Graph`], [`blocks::BlockMap`].
 //!
 //! # Invariants
 //! 1. The graph is a function of its parameters and the number of ranks: neither the layout of

@@ -5,7 +5,7 @@
 //! as soon as its lines are transformed ([`transform`]). Lines are transformed by `rustfft`. Rank 0
 //! compares the result with sums by definition ([`check`]).
 //!
-//! Types to know: [`command::Fft3dArgs`], [`decomposition::Decomposition`].
+//! Main types: [`command::Fft3dArgs`], [`decomposition::Decomposition`].
 //!
 //! # Invariants
 //! 1. Every number of an exchange is stored once, into a block that only its sender stores to.

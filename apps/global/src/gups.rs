@@ -4,7 +4,7 @@
 //! A program (`clump app gups`) mounts [`command`]. [`stream`] makes the numbers, [`check`] makes
 //! the table serially and compares; the two share no code, and the check none with clump.
 //!
-//! Types to know: [`command::GupsArgs`].
+//! Main types: [`command::GupsArgs`].
 //!
 //! # Invariants
 //! 1. Every update happens exactly once: no error is tolerated, although HPCC allows 1 %.

@@ -4,7 +4,7 @@
 //! A program (`clump app histo`) mounts [`command`]. The check ([`check`]) draws the numbers of all
 //! ranks again, serially, and counts those of its own bins.
 //!
-//! Types to know: [`command::HistoArgs`].
+//! Main types: [`command::HistoArgs`].
 //!
 //! # Invariants
 //! 1. Counts are exact.

@@ -3,7 +3,7 @@
 //! A program (`clump app indexgather`) mounts [`command`]. Each word of the table is a function of
 //! its index alone, so every value that is read can be checked without the table.
 //!
-//! Types to know: [`command::IndexgatherArgs`].
+//! Main types: [`command::IndexgatherArgs`].
 //!
 //! # Invariants
 //! 1. Every value that is read is checked.

@@ -4,7 +4,7 @@
 //! Layer 8: a program (`clump app NAME`) mounts the options and the `run` of an application's
 //! `command`; all of them use the facade alone.
 //!
-//! Types to know: [`run::AppRun`] (a run: phases, checks, report), [`run::Manner`] (an option),
+//! Main types: [`run::AppRun`] (a run: phases, checks, report), [`run::Manner`] (an option),
 //! [`traffic::Traffic`] (messages as the algorithm makes them), [`buckets::Buckets`] (elements
 //! sorted by rank, by hand).
 //!

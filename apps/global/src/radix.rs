@@ -6,7 +6,7 @@
 //! all ranks in a ring ([`ranking`]), and distributes ([`distribution`]). Rank 0 compares the
 //! result, key for key, with the input that the standard library has sorted.
 //!
-//! Types to know: [`command::RadixArgs`], [`ranking::DigitPlaces`].
+//! Main types: [`command::RadixArgs`], [`ranking::DigitPlaces`].
 //!
 //! # Invariants
 //! 1. A pass is stable: keys of one digit keep the order of ranks, and of keys within ranks.

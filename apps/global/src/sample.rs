@@ -5,11 +5,12 @@
 //! ([`splitters`]); rank 0 compares the result, key for key, with the input that the standard
 //! library has sorted.
 //!
-//! Types to know: [`command::SampleArgs`], [`splitters::Splitters`].
+//! Main types: [`command::SampleArgs`], [`splitters::Splitters`].
 //!
 //! # Invariants
 //! 1. Every key is stored once, at a place that no other key has.
-//! 2. Equal keys are told apart by their index in the input, so that any input is divided evenly.
+//! 2. Equal keys are distinguished by their index in the input, so that any input is divided
+//!    evenly.
 
 pub mod command;
 pub mod outgoing;

@@ -2,17 +2,17 @@
 //! Barnes and Hut (the applications Barnes-original and Barnes-spatial of paper 003).
 //!
 //! A program (`clump app barnes-svm`) mounts [`command`]. [`body`] makes a sphere of Plummer's
-//! model, [`key`] says in which cell a body lies, [`moments`] sums cells up and has the force of
-//! one, [`walk`] the force of all. [`shared_octree`] is the tree of all ranks, which they build by
+//! model, [`key`] computes the cell of a body, [`moments`] sums cells up and has the force of one,
+//! [`walk`] the force of all. [`shared_octree`] is the tree of all ranks, which they build by
 //! inserting bodies under the locks of cells ([`insertion`]), or without locks by subspaces
 //! ([`subspaces`]). [`galaxy`] makes the steps; [`check`] is the serial version, and the forces
 //! without any tree.
 //!
-//! Types to know: [`command::BarnesArgs`], [`galaxy::Galaxy`], [`shared_octree::SharedOctree`].
+//! Main types: [`command::BarnesArgs`], [`galaxy::Galaxy`], [`shared_octree::SharedOctree`].
 //!
 //! # Invariants
 //! 1. The cells of a tree are those cubes that hold two bodies or more, and the root: the tree does
-//!    not depend on who builds it, nor in which order.
+//!    not depend on the rank that builds it, nor on the order.
 //! 2. A cell is summed up octant by octant, and a force cell by cell in the order of the tree:
 //!    places and motions are equal bit by bit for any number of ranks.
 //! 3. While bodies are inserted, the octants of a cell are read and written under its lock; a rank

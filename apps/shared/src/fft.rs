@@ -6,7 +6,7 @@
 //! ([`six_steps`]). [`row`] transforms a row; [`check`] calculates values by the definition, and
 //! shares no code with them.
 //!
-//! Types to know: [`command::FftArgs`], [`six_steps::SixSteps`].
+//! Main types: [`command::FftArgs`], [`six_steps::SixSteps`].
 //!
 //! # Invariants
 //! 1. Each value sees the same operations in the same order for any number of ranks: results are

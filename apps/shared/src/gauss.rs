@@ -3,10 +3,10 @@
 //!
 //! A program (`clump app gauss`) mounts [`command`]. [`system`] has the equations, whose rows are
 //! dealt out one by one: the owner of the next row chooses its pivot and sets the row's flag, and
-//! goes on; the others wait for that flag alone, not for each other. [`elimination`] are the steps
-//! on one row; [`check`] is the serial version, and the residual.
+//! continues; the others wait for that flag alone, not for each other. [`elimination`] are the
+//! steps on one row; [`check`] is the serial version, and the residual.
 //!
-//! Types to know: [`command::GaussArgs`], [`system::SharedSystem`].
+//! Main types: [`command::GaussArgs`], [`system::SharedSystem`].
 //!
 //! # Invariants
 //! 1. A row sees all earlier rows in their order, whichever rank owns it: solutions are equal bit

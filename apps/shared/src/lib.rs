@@ -3,7 +3,7 @@
 //! Layer 8: a program (`clump app NAME`) mounts the options and the `run` of an application's
 //! `command`; all of them use the facade alone.
 //!
-//! Types to know: [`run::SharedRun`] (a run: phases, what ranks waited for, report),
+//! Main types: [`run::SharedRun`] (a run: phases, what ranks waited for, report),
 //! [`task_queues::TaskQueues`] (tasks that ranks steal), [`picture::write_picture`].
 //!
 //! # Invariants

@@ -5,7 +5,7 @@
 //! read the whole second factor; elements are small integers, so that sums are exact in any order.
 //! [`check`] is the serial version, and a check that multiplies no matrices.
 //!
-//! Types to know: [`command::MatmulArgs`].
+//! Main types: [`command::MatmulArgs`].
 //!
 //! # Invariants
 //! 1. All sums are integers below 2^53: the product is exact.

@@ -5,7 +5,7 @@
 //! ([`grid`]), and reads its neighbours' rows behind barriers; the residual is found under a lock.
 //! [`cycle`] are the cycles; [`check`] is the same solver on plain arrays, and the exact solution.
 //!
-//! Types to know: [`command::OceanArgs`], [`cycle::Basin`].
+//! Main types: [`command::OceanArgs`], [`cycle::Basin`].
 //!
 //! # Invariants
 //! 1. Each cell sees the same operations in the same order for any number of ranks: residuals are

@@ -6,7 +6,7 @@
 //! ranks write scattered words of pages of all nodes (*original*), or in runs of equal digits that
 //! were collected first (*local*).
 //!
-//! Types to know: [`command::RadixSvmArgs`], [`passes::Passes`].
+//! Main types: [`command::RadixSvmArgs`], [`passes::Passes`].
 //!
 //! # Invariants
 //! 1. A pass keeps the order of keys with equal digits.

@@ -7,7 +7,7 @@
 //! such tours in shared memory, under a lock; [`found_tours`] the shortest tour so far, whose
 //! length is read without a lock. [`check`] are the serial search and the method of Held and Karp.
 //!
-//! Types to know: [`command::TspArgs`], [`tour_queue::TourQueue`], [`found_tours::FoundTours`].
+//! Main types: [`command::TspArgs`], [`tour_queue::TourQueue`], [`found_tours::FoundTours`].
 //!
 //! # Invariants
 //! 1. A length that is read without a lock is that of a tour that was found, or longer: a search

@@ -7,7 +7,7 @@
 //! edges in shared memory, and [`edge_loops`] runs over them. [`check`] are the serial version, and
 //! the rules of meshes.
 //!
-//! Types to know: [`command::UnstructuredArgs`], [`delaunay::DelaunayMesh`],
+//! Main types: [`command::UnstructuredArgs`], [`delaunay::DelaunayMesh`],
 //! [`edge_loops::EdgeLoops`].
 //!
 //! # Invariants

@@ -2,11 +2,11 @@
 //! virtual memory, with task queues that ranks steal from (the application Volrend of paper 003).
 //!
 //! A program (`clump app volrend`) mounts [`command`]. [`phantom`] makes the volume, a head of
-//! ellipsoids, unless a file has one; [`voxel`] says how opaque and how steep it is at each place,
+//! ellipsoids, unless a file has one; [`voxel`] computes opacity and steepness at each place,
 //! [`pyramid`] where it is empty, and [`cast`] follows rays. [`scan`] are these in shared memory;
-//! [`check`] are the serial version, and rays that know nothing of empty space.
+//! [`check`] are the serial version, and rays that do not skip empty space.
 //!
-//! Types to know: [`command::VolrendArgs`], [`scan::SharedScan`], [`cast::Viewpoint`].
+//! Main types: [`command::VolrendArgs`], [`scan::SharedScan`], [`cast::Viewpoint`].
 //!
 //! # Invariants
 //! 1. A pixel is a function of volume and viewpoint alone: pictures are equal bit by bit, whichever

@@ -8,8 +8,8 @@
 //! molecule. In [`spatial_box`] it owns the cubes of a [`cube_grid`], and molecules move from cube
 //! to cube; [`serial_cubes`] is the serial version of that.
 //!
-//! Types to know: [`command::WaterArgs`], [`command::WaterSpatialArgs`],
-//! [`box_of_water::WaterBox`], [`spatial_box::SpatialBox`].
+//! Main types: [`command::WaterArgs`], [`command::WaterSpatialArgs`], [`box_of_water::WaterBox`],
+//! [`spatial_box::SpatialBox`].
 //!
 //! # Invariants
 //! 1. A pair is calculated by one rank; sums differ from the serial ones by rounding alone.

@@ -15,7 +15,7 @@ pub fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
     }
 }
 
-/// Tells the others why this rank cannot go on.
+/// Reports to the others why this rank cannot continue.
 pub(crate) fn given_up<T>(exchange: &mut dyn Exchange, error: anyhow::Error) -> Result<T> {
     let error = room::explain(error);
     agree(exchange, Err(error))?;

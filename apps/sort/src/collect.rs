@@ -223,7 +223,7 @@ impl Sink for Collector {
         }
         let over = self.is_over();
         let Some(half) = &mut self.current else {
-            // The sorting thread is gone, and its memory with it: the batch is dropped.
+            // The sorting thread has ended, and its memory is freed: the batch is dropped.
             fill(&mut vec![0; bytes]);
             return;
         };

@@ -46,7 +46,7 @@ pub trait Exchange {
     fn send(&mut self, to: usize, batch: &[u8]) -> Result<()>;
     /// Receives arrived batches; returns true if there were any.
     fn progress(&mut self) -> Result<bool>;
-    /// Tells every rank that this one gives up: they learn by [`Sink::abandoned`].
+    /// Notifies every rank that this one gives up, by [`Sink::abandoned`].
     fn abandon(&mut self) -> Result<()>;
     /// Ends this rank's sending, and waits until all batches to this rank are in the sink.
     fn close(&mut self) -> Result<()>;

@@ -23,7 +23,7 @@ impl Input {
         for path in paths {
             let name = path.display();
             if path.is_dir() {
-                bail!("{name} is a folder: --input wants files of {RECORD}-byte records");
+                bail!("{name} is a folder: --input takes files of {RECORD}-byte records");
             }
             let file = DiskFile::open(path, direct)
                 .context("the input cannot be read: check its name and its permissions")?;

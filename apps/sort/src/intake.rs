@@ -26,7 +26,7 @@ use std::time::Duration;
 const CHUNK: usize = 25 * BLOCK;
 /// Time that rank 0 waits for a stream before it serves the other ranks.
 const WAIT: Duration = Duration::from_millis(100);
-/// Waits without a byte, after which rank 0 tells the user what it waits for.
+/// Number of waits without a byte, after which rank 0 reports to the user what it waits for.
 const WAITS_BEFORE_NOTE: u32 = 10;
 /// Bytes of a stream between two checks of the free disk space.
 const LOOK_EVERY: u64 = 64 << 20;
@@ -101,7 +101,7 @@ impl Intake {
         let all = agree(exchange, said)?;
         let first = all.first().map_or(&[][..], Vec::as_slice);
         let streamed: Option<Streamed> =
-            serde_json::from_slice(first).context("what rank 0 says of the streams is no JSON")?;
+            serde_json::from_slice(first).context("rank 0's report of the streams is no JSON")?;
         let held = |number: usize| {
             let inputs = streamed.iter().flat_map(|s| &s.inputs);
             inputs.filter(|(input, _)| *input == number).map(|(_, records)| *records).next()
@@ -262,10 +262,10 @@ fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
 fn refuse(kind: FileKind, name: &str) -> Result<()> {
     match kind {
         FileKind::Folder => {
-            bail!("{name} is a folder: --input wants files of {RECORD}-byte records")
+            bail!("{name} is a folder: --input takes files of {RECORD}-byte records")
         }
         FileKind::Socket => {
-            bail!("{name} is a socket: pipe what it says into the sort, and name '-' as its input")
+            bail!("{name} is a socket: pipe its bytes into the sort, and name '-' as its input")
         }
         FileKind::Terminal => bail!("{name} is a terminal: pipe records into the sort"),
         FileKind::MemoryDevice => bail!(

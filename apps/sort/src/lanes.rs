@@ -208,7 +208,7 @@ impl Lanes {
         }
         this.in_flight += 1;
         if let Some(jobs) = &self.jobs {
-            // A thread that is gone is noticed when its answer is waited for.
+            // A thread that has ended is noticed when its answer is waited for.
             let _ = jobs.send(Job { lane, piece, buffer });
         }
     }

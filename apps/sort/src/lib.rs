@@ -11,9 +11,9 @@
 //! ([`pass_two`], [`mod@merge`]), and gives the files their names ([`output`], [`manifest`]). It is
 //! the NOW-Sort of paper 001 (its table 3), with sampling for skewed keys.
 //!
-//! Types to know: [`job::Spec`] and [`report::SortReport`] (input and output),
-//! [`exchange::Exchange`] (the ranks: [`over_clump`] for processes, [`threads`] within one),
-//! [`budget::Budget`] (memory), [`lanes::Lanes`] and [`behind::WriteBehind`] (the disk).
+//! Main types: [`job::Spec`] and [`report::SortReport`] (input and output), [`exchange::Exchange`]
+//! (the ranks: [`over_clump`] for processes, [`threads`] within one), [`budget::Budget`] (memory),
+//! [`lanes::Lanes`] and [`behind::WriteBehind`] (the disk).
 //!
 //! # Invariants
 //! 1. All ranks make the same collective calls in the same order, errors included

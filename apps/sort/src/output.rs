@@ -6,7 +6,7 @@ use clump_os::file::{DiskFile, sync_dir};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the file that says that an output is complete.
+/// Name of the file that marks an output as complete.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// Formats a path for messages.

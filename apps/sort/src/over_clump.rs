@@ -5,7 +5,7 @@
 //! request that finds no room polls, which receives arrived messages.
 //!
 //! Between nodes messages overtake each other, the last of a stream too. So a stream ends by
-//! counting: every rank tells every other how many messages it has sent, and waits until that many
+//! counting: every rank sends every other the number of its messages, and waits until that many
 //! have arrived.
 
 use crate::exchange::{Exchange, Sink};

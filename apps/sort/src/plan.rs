@@ -47,8 +47,8 @@ pub struct SortPlan {
 
 impl SortPlan {
     /// Divides `memory` bytes of `nranks` ranks for sorting `records`; batches have at most
-    /// `max_batch` bytes, and the network keeps `network` bytes of each rank's. `two_pass` asks
-    /// for runs even if everything fits.
+    /// `max_batch` bytes, and the network keeps `network` bytes of each rank's. `two_pass` requests
+    /// runs even if everything fits.
     ///
     /// # Errors
     /// Fails if the memory is too little; the message names an amount that suffices.
@@ -110,7 +110,7 @@ impl SortPlan {
         let whole = usize::try_from(memory / nranks as u64).ok()?.checked_sub(network)?;
         let block_cost = SAMPLE_COPIES * nranks * PER_BLOCK * size_of::<u128>();
         let sample_blocks = (whole / 24 / block_cost).clamp(1, MAX_BLOCKS);
-        // Samples are gone before the first pass, but the allocator may keep their memory.
+        // Samples are freed before the first pass, but the allocator may keep their memory.
         let rounding = if whole < HUGE_FROM { 0 } else { HUGE };
         let room = whole.checked_sub(OVERHEAD + rounding + sample_blocks * block_cost)?;
         let budget = room as u64;

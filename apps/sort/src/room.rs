@@ -13,13 +13,13 @@ const SLACK: u64 = 1 << 20;
 /// Refuses to sort into the folder of an input, where `--force` would remove the input.
 ///
 /// # Errors
-/// Fails if an input lies in the output folder.
+/// Fails if an input is in the output folder.
 pub fn keep_apart(inputs: &[PathBuf], output: &Path) -> Result<()> {
     let Ok(output) = output.canonicalize() else { return Ok(()) };
     for input in inputs {
         let parent = input.canonicalize().ok().and_then(|i| i.parent().map(Path::to_path_buf));
         if parent.as_deref() == Some(&output) {
-            bail!("the input {} lies in the output folder: name another --output", shown(input));
+            bail!("the input {} is in the output folder: name another --output", shown(input));
         }
     }
     Ok(())

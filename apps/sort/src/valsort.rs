@@ -108,7 +108,7 @@ pub fn validate(args: &ValsortArgs) -> Result<Verdict> {
         {
             let has = scan.records - before;
             faults.push(format!(
-                "{} has {has} records, the manifest says {}",
+                "{} has {has} records, the manifest has {}",
                 part.file, part.records
             ));
         }

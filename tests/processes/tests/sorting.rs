@@ -132,7 +132,7 @@ fn paths_that_cannot_be_used_are_named_before_ranks_start() {
         (format!("-i {folder} -o {sorted}"), "--input", &folder, "is a folder"),
         (format!("-i {cut} -o {sorted}"), "--input", &cut, "50 more than whole records"),
         (format!("-i {from} {missing} -o {sorted}"), "--input", &missing, "No such file"),
-        (format!("-i {from} -o {folder}"), "--input", &from, "lies in the output folder"),
+        (format!("-i {from} -o {folder}"), "--input", &from, "is in the output folder"),
         (format!("-i {from} -o {from}"), "--output", &from, "is a file"),
         (format!("-i {from} -o {below}"), "--output", &below, "is a file"),
         (

@@ -52,7 +52,7 @@ pub fn merge(
     let mut edges: Vec<_> = ends.map(|(&(own, _), &root)| (components.root(own), root)).collect();
     edges.sort_unstable();
     edges.dedup();
-    // Vertices that can be hooked: those that other ranks' edges lead to are told of.
+    // Vertices that can be hooked: those that other ranks' edges lead to are reported.
     let mut hooked = parents.ends_here(&edges)?;
     hooked.extend(edges.iter().map(|&(own, _)| own));
     hooked.sort_unstable();
@@ -101,12 +101,12 @@ impl Parents<'_> {
             self.spread.gather(&distinct, &mut read)?;
         }
         let known: HashMap<usize, u64> = distinct.into_iter().zip(read).collect();
-        // Nobody changes parents while others still read them.
+        // No rank changes parents while others still read them.
         self.cl.barrier()?;
         Ok(vertices.iter().map(|vertex| known[&(*vertex as usize)]).collect())
     }
 
-    /// Tells the owners of the far ends of edges about them. Returns those that are here.
+    /// Sends edges to the owners of their far ends. Returns the ends that are here.
     fn ends_here(&mut self, edges: &[(u64, u64)]) -> Result<Vec<u64>> {
         let mut told = vec![Vec::new(); self.cl.nranks()];
         for &(_, other) in edges {

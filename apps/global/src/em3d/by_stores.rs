@@ -1,4 +1,4 @@
-//! Values by stores: an inspector finds the nodes of other ranks that this one needs, and tells
+//! Values by stores: an inspector finds the nodes of other ranks that this one needs, and notifies
 //! their owners, which store each new value into the copies of all ranks that need it.
 
 use crate::em3d::blocks::BlockMap;
@@ -9,7 +9,7 @@ use clump::Clump;
 use clump::pgas::{Layout, Pgas, Spread};
 use std::collections::BTreeMap;
 
-/// A value that goes to a rank: the number of the node here, and the place of its copy.
+/// A value to be sent to a rank: the number of the node here, and the place of its copy.
 #[derive(Debug, Clone, Copy)]
 struct PushedValue {
     node: u32,
@@ -146,8 +146,8 @@ fn needed(graph: &Graph, map: &BlockMap, field: Field, block: usize) -> Needed {
     needed
 }
 
-/// Tells owners what this rank needs of them, and spreads the copies. Returns also what the others
-/// need of this one, with numbers of nodes among all.
+/// Sends owners the list of nodes that this rank needs, and spreads the copies. Returns also the
+/// nodes that others need, with numbers among all.
 fn agree(cl: &Clump, gas: &Pgas, needed: &Needed) -> Result<(Spread<f64>, Vec<PushedValue>)> {
     let mut asked = vec![Vec::new(); cl.nranks()];
     for (&(owner, node), &copy) in needed {

@@ -87,7 +87,7 @@ impl Graph {
         let near = &self.near[block];
         let is_remote = random.below(100) < self.remote_percent as usize && !near.is_empty();
         let of = if is_remote { near[random.below(near.len())] } else { block };
-        // A block without nodes is nobody's neighbour.
+        // A block without nodes has no neighbours.
         let of = if self.part(of).is_empty() { block } else { of };
         let node = self.part(of).start + random.below(self.part(of).len());
         let weight = (random.number() >> 11) as f64 / (1_u64 << 53) as f64 / self.degree as f64;

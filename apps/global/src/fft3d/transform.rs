@@ -2,8 +2,8 @@
 //! two.
 //!
 //! A block of an exchange holds what one rank has for another of one plane, in the order in which
-//! the other needs it. Blocks lie one after the other in the other's memory, by sender and plane,
-//! so nothing but numbers travels.
+//! the other needs it. Blocks are contiguous in the other's memory, by sender and plane, so only
+//! numbers are sent.
 
 use crate::fft3d::decomposition::Decomposition;
 use crate::fft3d::input::number;
@@ -20,7 +20,7 @@ const STORED: usize = 256;
 /// Lines and columns that are transposed at a time.
 const TILE: usize = 16;
 
-/// Number as it lies in global memory.
+/// Number as stored in global memory.
 pub type ComplexWords = [f64; 2];
 
 /// Memory of the exchanges.
@@ -123,7 +123,7 @@ pub fn along_y(parts: &Decomposition, exchanges: &Exchanges, traffic: &mut Traff
 /// Transforms this rank's lines along z, and leaves them where they are: in order of x, y and z.
 ///
 /// # Errors
-/// Fails if memory has gone.
+/// Fails if memory was freed.
 pub fn along_z(
     parts: &Decomposition,
     result: &Spread<ComplexWords>,
@@ -205,12 +205,12 @@ fn send(
     Ok(())
 }
 
-/// Returns a number as it lies in global memory.
+/// Returns a number as stored in global memory.
 pub fn pair(number: Complex64) -> ComplexWords {
     [number.re, number.im]
 }
 
-/// Returns the number that lies in global memory.
+/// Returns the number stored in global memory.
 pub fn complex([re, im]: ComplexWords) -> Complex64 {
     Complex64::new(re, im)
 }

@@ -1,4 +1,4 @@
-//! Distribution: every key goes to its place in the whole array.
+//! Distribution: every key is stored at its place in the whole array.
 
 use crate::radix::ranking::{DIGITS, DigitPlaces};
 use crate::run::Manner;

@@ -2,7 +2,7 @@
 //!
 //! Rank by rank, counts of a digit are added to those of the ranks before, and the sums passed on,
 //! piece by piece, so that ranks work on different pieces at a time. The last rank adds up digits,
-//! and what it finds goes round in the same way. The time of both is proportional to the number of
+//! and the sums are passed round in the same way. The time of both is proportional to the number of
 //! digits, and grows with the number of ranks: the serial part of this sort (paper 001, section
 //! 5.1).
 

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(counts, packed_counts);
         let (OutgoingKeys::Single(_, owners, _), OutgoingKeys::Packed(parts)) = (single, packed)
         else {
-            panic!("as asked for")
+            panic!("as requested")
         };
         for (rank, part) in parts.iter().enumerate() {
             let own = keys.iter().zip(&owners).filter(|&(_, &owner)| owner as usize == rank);

@@ -7,7 +7,7 @@ use clump_app_frame::random::Random;
 #[derive(Debug, Clone)]
 pub struct Splitters(Vec<u64>);
 
-/// Returns a key together with its index, which tells equal keys apart.
+/// Returns a key together with its index, which distinguishes equal keys.
 fn ranked(key: u32, index: u64) -> u64 {
     debug_assert!(index <= u64::from(u32::MAX), "inputs have at most 2^32 keys");
     u64::from(key) << 32 | index

@@ -16,7 +16,7 @@ pub const POTENTIAL: usize = 6;
 /// Position of the number of interactions in a motion.
 pub const COST: usize = 7;
 
-/// Share of the model's mass that lies within the radius where it is cut off.
+/// Share of the model's mass within the radius where it is cut off.
 const KEPT: f64 = 0.999;
 /// Random numbers of a body, more than it ever takes.
 const NUMBERS: u64 = 1 << 12;
@@ -33,10 +33,10 @@ pub fn body(seed: u64, bodies: usize, number: usize) -> (PlacedMass, BodyMotion)
     debug_assert!(number < bodies, "body {number} of {bodies}");
     let mut random = Random::from(seed, number as u64 * NUMBERS);
     let mut share = move || (random.number() >> 11) as f64 / (1_u64 << 53) as f64;
-    // The radius within which a random share of the mass lies.
+    // The radius that contains a random share of the mass.
     let within = KEPT * (share() + f64::EPSILON).min(1.0);
     let radius = 1.0 / (within.powf(-2.0 / 3.0) - 1.0).sqrt();
-    // The velocity, in shares of that of escape: by rejection, as the distribution says.
+    // The velocity, in shares of that of escape: by rejection, for the distribution.
     let velocity = loop {
         let (speed, height) = (share(), 0.1 * share());
         if height < speed * speed * (1.0 - speed * speed).powf(3.5) {

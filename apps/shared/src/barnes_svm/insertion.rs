@@ -58,7 +58,7 @@ fn insert(
     }
 }
 
-/// Makes a cell at `level` of two bodies, and smaller ones until they lie in different parts.
+/// Makes a cell at `level` of two bodies, and smaller ones until they are in different parts.
 fn part_them(
     tree: &mut SharedOctree,
     one: (usize, CubeKey),

@@ -1,4 +1,4 @@
-//! Cells that a body lies in, from the cube of all bodies down.
+//! Cells that contain a body, from the cube of all bodies down.
 
 use crate::barnes_svm::body::PlacedMass;
 
@@ -28,7 +28,7 @@ pub fn key_of(placed: &PlacedMass, side: f64) -> CubeKey {
     })
 }
 
-/// Returns which of the eight parts of its cell at `level` a body lies in; the root is level 0.
+/// Returns which of the eight parts of its cell at `level` contains a body; the root is level 0.
 #[inline]
 pub fn octant(key: &CubeKey, level: usize) -> usize {
     debug_assert!(level < MAX_LEVELS, "cells of level {level} have no parts");

@@ -1,5 +1,5 @@
-//! Building of the tree without locks: space is divided until no part has many bodies, each part
-//! goes to one rank, and the subtrees that ranks make are merged (paper 003, Barnes-spatial).
+//! Building of the tree without locks: space is divided until no part has many bodies, each part is
+//! assigned to one rank, and the subtrees that ranks make are merged (paper 003, Barnes-spatial).
 
 use crate::barnes_svm::key::{CubeKey, MAX_LEVELS, key_of, octant};
 use crate::barnes_svm::shared_octree::SharedOctree;
@@ -72,7 +72,7 @@ impl SpaceDivision {
             begins.push(begin);
             begin += part.bodies();
         }
-        debug_assert_eq!(begin, self.order.len(), "every body lies in a part");
+        debug_assert_eq!(begin, self.order.len(), "every body is in a part");
         let rank = self.svm.rank();
         let before = |part: &Subspace| part.counts[..rank].iter().sum::<u64>() as usize;
         let mut next: Vec<_> =
@@ -96,7 +96,7 @@ impl SpaceDivision {
     }
 
     /// Divides space; rank 0 makes the cells that are divided. All ranks return the same parts,
-    /// and each its bodies with the part that they lie in.
+    /// and each its bodies with their parts.
     fn divide(
         &self,
         tree: &mut SharedOctree,

@@ -17,7 +17,7 @@ pub enum OctantChild {
 }
 
 impl OctantChild {
-    /// Returns what a word says.
+    /// Decodes a word.
     #[inline]
     pub fn of(word: OctantWord) -> Option<Self> {
         match (word, word % 2) {
@@ -36,7 +36,7 @@ impl OctantChild {
     }
 }
 
-/// A tree of cells, in whatever memory it lies; cell 0 is the root.
+/// A tree of cells, in any memory; cell 0 is the root.
 pub trait Octree {
     /// Returns the parts of a cell.
     fn octants(&self, cell: usize) -> [OctantWord; 8];
@@ -55,10 +55,10 @@ pub struct Opening {
     pub angle: f64,
 }
 
-/// Cells that a walk has yet to visit, with their levels, and if the body itself lies in them.
+/// Cells that a walk has yet to visit, with their levels, and if the body itself is in them.
 pub type WalkStack = Vec<(usize, usize, bool)>;
 
-/// Returns the attraction on a body. A cell that the body lies in is always opened.
+/// Returns the attraction on a body. A cell that contains the body is always opened.
 pub fn attraction(
     tree: &impl Octree,
     (body, key): (usize, &CubeKey),

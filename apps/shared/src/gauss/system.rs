@@ -3,7 +3,7 @@
 use crate::gauss::elimination::{eliminate, pivot};
 use clump::svm::{Home, SharedArray, SharedFlags, SharedMatrix, Svm};
 
-/// Equations of all ranks, dealt out one by one; the rows of a rank lie behind each other.
+/// Equations of all ranks, dealt out one by one; the rows of a rank are contiguous.
 #[derive(Debug)]
 pub struct SharedSystem {
     svm: Svm,

@@ -1,4 +1,5 @@
-//! Places of blocks: each belongs to one rank, and the blocks of a rank lie together, on its node.
+//! Places of blocks: each belongs to one rank, and the blocks of a rank are contiguous, on its
+//! node.
 
 use crate::lu::kernels::{Block, SIDE};
 use clump::Clump;

@@ -40,7 +40,7 @@ impl Rows {
 }
 
 impl Grid {
-    /// Allocates a grid of `side` times `side` cells, whose rows lie on the nodes that own them. A
+    /// Allocates a grid of `side` times `side` cells, whose rows are on the nodes that own them. A
     /// collective.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::raytrace::scene::{BOXES, Ball, Vector};
 
-/// Things that rays meet, in whatever memory they lie.
+/// Objects that rays hit, in any memory.
 pub trait Scene {
     /// Returns a ball.
     fn ball(&self, number: usize) -> Ball;

@@ -4,20 +4,20 @@ use crate::tsp::partial_tour::{PartialTour, ShortestTour};
 use clump::svm::{Home, SharedArray, SharedMutex, Svm};
 use std::cell::Cell;
 
-/// Lengths that ranks without the lock are told of: a page.
-const TOLD: usize = 512;
+/// Lengths that are published to ranks without the lock: a page.
+const PUBLISHED: usize = 512;
 
 /// Tours that ranks have found, as one rank sees them. The shortest changes under a lock; its
 /// length is read without it, as in the program of TreadMarks.
 ///
 /// Such a read may return an old length, until the rank takes a lock that others have held since.
 /// An old length is longer, so that a rank looks at tours in vain, but leaves none out. Nor does it
-/// matter that memory may bring a word in parts: each shorter length goes to a word of its own,
-/// which is zero before and never changes again, and has the complement of the length. Parts that
-/// have not come are zero, so that the length is read as longer than it is.
+/// matter that memory may bring a word in parts: each shorter length is stored in a word of its
+/// own, which is zero before and never changes again, and has the complement of the length. Parts
+/// that have not come are zero, so that the length is read as longer than it is.
 #[derive(Debug)]
 pub struct FoundTours {
-    /// The shortest tour, with its length, and the number of lengths that were told.
+    /// The shortest tour, with its length, and the number of published lengths.
     shortest: SharedMutex<[u64; 7]>,
     /// Complements of lengths, each shorter than the one before.
     told: SharedArray<u64>,
@@ -31,7 +31,7 @@ impl FoundTours {
     /// # Errors
     /// Fails if the heap is full, or if a rank died or left.
     pub fn allocate(svm: &Svm) -> clump::Result<Self> {
-        let (shortest, told) = (svm.mutex()?, svm.array(TOLD, Home::Node(0))?);
+        let (shortest, told) = (svm.mutex()?, svm.array(PUBLISHED, Home::Node(0))?);
         Ok(Self { shortest, told, seen: Cell::new(0) })
     }
 
@@ -59,7 +59,7 @@ impl ShortestTour for FoundTours {
     #[inline]
     fn limit(&self) -> u64 {
         let mut seen = self.seen.get();
-        while seen + 1 < TOLD && self.told.get(seen + 1) > 0 {
+        while seen + 1 < PUBLISHED && self.told.get(seen + 1) > 0 {
             seen += 1;
             self.seen.set(seen);
         }
@@ -75,7 +75,7 @@ impl ShortestTour for FoundTours {
             let mut value = [times + 1; 7];
             value[1..].copy_from_slice(&PartialTour::round(tour, length).to_words());
             held.set(value);
-            if (times as usize) < TOLD {
+            if (times as usize) < PUBLISHED {
                 self.told.set(times as usize, !length);
             }
         }

@@ -5,7 +5,7 @@ use crate::unstructured::mesh_input::{MeshInput, WeightedEdge};
 use clump::svm::{Home, SharedArray, Svm};
 use std::ops::Range;
 
-/// Nodes and edges of all ranks. The quantities and sums of a rank's nodes lie behind each other.
+/// Nodes and edges of all ranks. The quantities and sums of a rank's nodes are contiguous.
 #[derive(Debug)]
 pub struct SharedMesh {
     /// Quantities of nodes.

@@ -13,7 +13,7 @@ pub struct PyramidShape {
     side: usize,
 }
 
-/// A volume in whatever memory it lies.
+/// A volume, in any memory.
 pub trait ScannedVolume {
     /// Returns voxel `at`: x + side * (y + side * z).
     fn voxel(&self, at: usize) -> ShadedVoxel;

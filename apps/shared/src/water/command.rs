@@ -112,7 +112,7 @@ pub fn run_by_cubes(args: &WaterSpatialArgs) -> Result<ExitCode> {
     let serial = || serial_cubes::run(motion.seed, count, steps);
     run.finish(motion.json, serial, |serial, report| {
         let found = WaterRun { places: water.all(false), forces: water.all(true), energies };
-        // Beside the serial version by cubes, one that knows no cubes.
+        // Beside the serial version by cubes, one without cubes.
         let by_pairs = verdict::difference(&found, &check::run(motion.seed, count, steps));
         report.figure("largest difference to all pairs", by_pairs);
         verdict::wrong(&found, &serial, report) + verdict::other(by_pairs) + mislisted
