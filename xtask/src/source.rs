@@ -31,6 +31,17 @@ pub struct Function {
     pub body_lines: usize,
 }
 
+/// A block of methods of a type's own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InherentImpl {
+    /// The type, without its module and its parameters.
+    pub type_name: String,
+    /// The line of `impl`, counted from 0.
+    pub first: usize,
+    /// The line of its closing brace.
+    pub last: usize,
+}
+
 /// The layer of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -78,6 +89,25 @@ impl Source {
                     last: close,
                     body_lines,
                 });
+            }
+        }
+        found
+    }
+
+    /// Returns every block of methods that implements no trait.
+    pub fn inherent_impls(&self) -> Vec<InherentImpl> {
+        let mut found = Vec::new();
+        for (number, line) in self.lines.iter().enumerate() {
+            let Some(rest) = line.code.trim_start().strip_prefix("impl") else { continue };
+            if !rest.starts_with([' ', '<']) {
+                continue;
+            }
+            let Some((open, close)) = self.block_after(number, 0) else { continue };
+            let lines = self.lines.get(number..=open).unwrap_or_default();
+            let head: String = lines.iter().map(|line| format!("{} ", line.code)).collect();
+            let head = head.split('{').next().unwrap_or_default();
+            if let Some(type_name) = implemented(head) {
+                found.push(InherentImpl { type_name, first: number, last: close });
             }
         }
         found
@@ -137,6 +167,24 @@ impl Source {
         }
         None
     }
+}
+
+/// Returns the type of the head of an `impl` block, unless it implements a trait.
+fn implemented(head: &str) -> Option<String> {
+    let mut rest = head.trim_start().strip_prefix("impl")?;
+    if rest.starts_with('<') {
+        let mut depth = 0_i32;
+        let end = rest.char_indices().find(|&(_, c)| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            depth == 0
+        })?;
+        rest = rest.get(end.0 + 1..)?;
+    }
+    if words(rest).any(|(_, word)| word == "for") {
+        return None;
+    }
+    let path = rest.split(['<', ' ']).find(|word| !word.is_empty())?;
+    path.rsplit("::").next().map(str::to_owned)
 }
 
 /// Returns the end of the token that starts at `at`, and its layer. Code advances one character at
@@ -282,6 +330,14 @@ mod tests {
         let text = "impl T {\n fn a() {\n  fn b() {\n   1;\n  }\n }\n}";
         let names: Vec<_> = Source::parse(text).functions().into_iter().map(|f| f.name).collect();
         assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn own_methods_are_told_from_those_of_traits() {
+        let text = "impl<U: A<B>> a::T<U>\nwhere\n    U: Copy,\n{\n}\nimpl A for T {\n}\nimplied!();\nimpl T {}";
+        let found = Source::parse(text).inherent_impls();
+        let block = |first, last| InherentImpl { type_name: "T".into(), first, last };
+        assert_eq!(found, [block(0, 4), block(8, 8)]);
     }
 
     #[test]

@@ -4,15 +4,19 @@
 //! place, the defect and the remedy. To add a rule, add a module and a line in [`RULES`].
 
 mod assertions;
+mod bugs;
 mod circles;
 mod counted;
 mod finding;
+mod floors;
 mod front;
 mod glossary;
 mod heads;
 mod layers;
 mod links;
+mod methods;
 mod names;
+mod owners;
 mod prose;
 mod ratchet;
 mod sizes;
@@ -59,6 +63,10 @@ const RULES: &[Rule] = &[
     ("links", links::check),
     ("unrun tests", unrun::check),
     ("threads", threads::check),
+    ("bugs", bugs::check),
+    ("floors", floors::check),
+    ("methods", methods::check),
+    ("owners", owners::check),
 ];
 
 /// Checks the tree at `root` and prints the findings; returns true if there are none.
@@ -73,6 +81,8 @@ pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
         sections.extend(prose::sections(&tree));
         sections.extend(assertions::sections(&tree));
         sections.extend(circles::sections(&tree));
+        sections.extend(floors::sections(&tree));
+        sections.extend(methods::sections(&tree));
         ratchet::lower(root, &tree, &sections)?;
     }
     let findings = findings(&tree)?;

@@ -83,7 +83,7 @@ impl Coordinator {
     /// Handles a frame of an agent.
     pub fn handle_frame(&mut self, from: u32, frame: Frame, now_ns: u64) {
         let Some(node) = self.nodes.get_mut(from as usize) else {
-            debug_assert!(false, "the launcher numbers the agents");
+            clump_bug::bug!("the launcher numbers the agents");
             return;
         };
         if self.rules.is_lost(from) {
@@ -123,7 +123,7 @@ impl Coordinator {
     pub fn handle_lost(&mut self, number: u32, how: &str, now_ns: u64) -> bool {
         let loss = self.rules.handle_lost(number, now_ns);
         let Some(node) = self.nodes.get(number as usize) else {
-            debug_assert!(false, "the launcher numbers the agents");
+            clump_bug::bug!("the launcher numbers the agents");
             return false;
         };
         let pid = node.pid;

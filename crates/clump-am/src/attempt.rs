@@ -254,7 +254,7 @@ fn by_flow(
     progress: &mut Progress,
 ) -> SendResult {
     let Some(network) = context.network() else {
-        debug_assert!(false, "a flow without a network");
+        clump_bug::bug!("a flow without a network");
         return SendResult::Refused(Reason::NoSuchEndpoint);
     };
     debug_assert!(

@@ -100,7 +100,7 @@ impl Core {
             Delayed::Local(message) => self.handle_delayed_local(message),
             Delayed::Remote(queued) => {
                 let Some(mut remote) = self.remote.take() else {
-                    debug_assert!(false, "a message of another node without a network");
+                    clump_bug::bug!("a message of another node without a network");
                     return Ok(None);
                 };
                 let message = Delayed::Remote(queued);

@@ -22,7 +22,7 @@ impl Core {
     #[inline(never)]
     pub(crate) fn poll_network(&mut self) -> Result<usize> {
         let Some(mut remote) = self.remote.take() else {
-            debug_assert!(false, "only endpoints with a network poll it");
+            clump_bug::bug!("only endpoints with a network poll it");
             return Ok(0);
         };
         let result = self.poll_stack(&mut remote);
@@ -40,7 +40,7 @@ impl Core {
         self.handler_context.context.check_process()?;
         let mut handled = self.handle_later(remote)?;
         let Some(network) = self.handler_context.context.network() else {
-            debug_assert!(false, "a network state without a network");
+            clump_bug::bug!("a network state without a network");
             return Ok((0, false));
         };
         let mut batch = spare_batch::take();
@@ -97,7 +97,7 @@ impl Core {
         let (mut handled, waiting) = (0, remote.later.len());
         for _ in 0..waiting {
             let Some(queued) = remote.later.pop_front() else {
-                debug_assert!(false, "nothing else takes messages that wait");
+                clump_bug::bug!("nothing else takes messages that wait");
                 break;
             };
             match self.handle_arrival(&queued.message(), &mut remote.requesters)? {
@@ -114,7 +114,7 @@ impl Core {
     fn flush_replies(&mut self, requesters: &mut Requesters) {
         let HandlerContext { context, backlog, .. } = &mut self.handler_context;
         let Some(mut network) = context.network() else {
-            debug_assert!(false, "requesters of other nodes without a network");
+            clump_bug::bug!("requesters of other nodes without a network");
             return;
         };
         let rank = context.rank();
@@ -158,7 +158,7 @@ impl Core {
         let Self { inbox, table, handler_context, on_returned, .. } = self;
         let hold = inbox.is_holding();
         let Some(mut network) = handler_context.context.network() else {
-            debug_assert!(false, "a message of another node without a network");
+            clump_bug::bug!("a message of another node without a network");
             return Ok(true);
         };
         let requester = match requesters.admit(&mut network, arrival, hold) {
@@ -195,7 +195,7 @@ impl Core {
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.handler_context.context.network() else { return true };
         let Some(remote) = &mut self.remote else {
-            debug_assert!(false, "a network without a state");
+            clump_bug::bug!("a network without a state");
             return true;
         };
         // Held requests are others' messages, not this endpoint's.
@@ -215,7 +215,7 @@ impl Core {
     pub(crate) fn close_remotely(&mut self) {
         let Some(mut remote) = self.remote.take() else { return };
         let Some(mut network) = self.handler_context.context.network() else {
-            debug_assert!(false, "a network state without a network");
+            clump_bug::bug!("a network state without a network");
             return;
         };
         let name = self.handler_context.name;

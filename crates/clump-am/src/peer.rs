@@ -72,7 +72,7 @@ impl Route {
             Route::Local(_) | Route::Own(_) => Counter::QueueFull,
             Route::Remote(_) => Counter::NetFull,
             Route::Absent => {
-                debug_assert!(false, "a route to nowhere refuses");
+                clump_bug::bug!("a route to nowhere refuses");
                 Counter::QueueFull
             }
         }

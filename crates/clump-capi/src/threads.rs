@@ -105,7 +105,7 @@ pub(crate) fn open(svm: &Svm) -> Result<()> {
 /// Has the threads run that are created for this rank, until the program ends.
 pub(crate) fn serve() {
     let Some(table) = table() else {
-        debug_assert!(false, "the table was made before");
+        clump_bug::bug!("the table was made before");
         return;
     };
     let first = usize::from(table.rank == 0);
@@ -137,7 +137,7 @@ pub(crate) fn serve() {
 /// Notifies the ranks that the program ends, or rank 0 alone that it is to end.
 pub(crate) fn tell_end(all: bool) {
     let Some(table) = table() else {
-        debug_assert!(false, "the table was made before");
+        clump_bug::bug!("the table was made before");
         return;
     };
     let last = if all { table.ranks } else { 1 };
@@ -336,7 +336,7 @@ pub unsafe extern "C-unwind" fn __wrap_pthread_exit(result: *mut c_void) -> ! {
 /// Waits until all threads have ended, those included that are created meanwhile.
 fn await_all() {
     let Some(table) = table() else {
-        debug_assert!(false, "`main` has its number from the table");
+        clump_bug::bug!("`main` has its number from the table");
         return;
     };
     let mut number = 1;

@@ -108,7 +108,7 @@ impl NodeMessage<Vec<u8>> {
                 push_u32(out, *after);
                 push_u32(out, *until);
             }
-            _ => debug_assert!(false, "notices only"),
+            _ => clump_bug::bug!("notices only"),
         }
     }
 
@@ -135,7 +135,7 @@ impl NodeMessage<Vec<u8>> {
                 push_time(out, time);
                 out.extend_from_slice(payload);
             }
-            _ => debug_assert!(false, "pages only"),
+            _ => clump_bug::bug!("pages only"),
         }
     }
 
@@ -150,7 +150,7 @@ impl NodeMessage<Vec<u8>> {
                 push_u32(out, *page);
                 push_u32(out, u32::from(home.unwrap_or(0)));
             }
-            _ => debug_assert!(false, "the directory only"),
+            _ => clump_bug::bug!("the directory only"),
         }
     }
 
@@ -176,7 +176,7 @@ impl NodeMessage<Vec<u8>> {
                 push_u64(out, *lock);
                 push_time(out, time);
             }
-            _ => debug_assert!(false, "locks only"),
+            _ => clump_bug::bug!("locks only"),
         }
     }
 
@@ -197,7 +197,7 @@ impl NodeMessage<Vec<u8>> {
                 push_time(out, time);
                 push_moves(out, moves);
             }
-            _ => debug_assert!(false, "barriers only"),
+            _ => clump_bug::bug!("barriers only"),
         }
     }
 
@@ -222,7 +222,7 @@ impl NodeMessage<Vec<u8>> {
                 push_u32(out, u32::from(*rank));
                 push_time(out, time);
             }
-            _ => debug_assert!(false, "flags only"),
+            _ => clump_bug::bug!("flags only"),
         }
     }
 

@@ -171,7 +171,7 @@ impl Arena {
 #[inline]
 fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
     let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else {
-        debug_assert!(false, "a unit lies behind its header");
+        clump_bug::bug!("a unit lies behind its header");
         return;
     };
     *head = header.encode(0);
@@ -186,7 +186,7 @@ fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
 fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize {
     let Some(packet) = packet else { return 0 };
     let Some(body) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else {
-        debug_assert!(false, "a unit lies between its header and its checksum");
+        clump_bug::bug!("a unit lies between its header and its checksum");
         return 0;
     };
     if let Some(head) = packet.first_chunk_mut() {

@@ -123,7 +123,7 @@ impl BulkSender {
                 None
             }
             _ => {
-                debug_assert!(false, "records are for a stream that was open");
+                clump_bug::bug!("records are for a stream that was open");
                 None
             }
         }
@@ -246,7 +246,7 @@ impl BulkSender {
     fn give_up(&mut self) -> Option<StreamNotice> {
         let state = std::mem::replace(&mut self.state, State::Off);
         let State::Open { open, .. } = state else {
-            debug_assert!(false, "only an open stream is given up");
+            clump_bug::bug!("only an open stream is given up");
             return None;
         };
         debug_assert!(self.stream > 0, "it was asked for");

@@ -60,7 +60,7 @@ impl Deliveries {
     #[inline]
     pub(crate) fn take_into(&mut self, index: u8, found: &mut Found) {
         let Some(queue) = self.queued.get_mut(usize::from(index)) else {
-            debug_assert!(false, "endpoints below {ENDPOINTS} poll");
+            clump_bug::bug!("endpoints below {ENDPOINTS} poll");
             return;
         };
         if queue.is_empty() {

@@ -198,7 +198,7 @@ impl<D: Destination, U> Collector<D, U> {
         };
         self.countdown = CLOCK_EVERY;
         let Some(batch) = self.slots.get_mut(slot as usize) else {
-            debug_assert!(false, "an open batch has a slot");
+            clump_bug::bug!("an open batch has a slot");
             return None;
         };
         debug_assert_eq!(batch.base, base, "another base is an obstacle");

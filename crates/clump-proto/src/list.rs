@@ -79,7 +79,7 @@ impl List {
     #[inline]
     pub(crate) fn remove<T: Linked>(&mut self, table: &mut T, index: usize) {
         let Some(Links { before, after }) = table.links(index).copied() else {
-            debug_assert!(false, "an entry of the table");
+            clump_bug::bug!("an entry of the table");
             return;
         };
         if before == NONE {

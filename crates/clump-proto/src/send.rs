@@ -105,7 +105,7 @@ impl<U> Send<U> {
     #[inline]
     pub(crate) fn push(&mut self, sent: Ticks, bytes: usize, body: U) -> u64 {
         if self.is_full() {
-            debug_assert!(false, "senders ask for room");
+            clump_bug::bug!("senders ask for room");
             return u64::MAX;
         }
         debug_assert!(u32::try_from(bytes).is_ok(), "the length of a packet");
@@ -208,7 +208,7 @@ impl<U> Send<U> {
     /// Marks the oldest transmission as lost.
     pub(crate) fn lose_oldest(&mut self) {
         let Some(index) = self.units_in_flight.front() else {
-            debug_assert!(false, "what is found lost was in flight");
+            clump_bug::bug!("what is found lost was in flight");
             return;
         };
         self.units_in_flight.remove(&mut self.places, index);
@@ -288,7 +288,7 @@ impl<U> Send<U> {
         let index = self.places.index(unit);
         debug_assert!(self.released <= unit && unit < self.next, "a unit on its way");
         let Some(place) = self.places.get_mut(index) else {
-            debug_assert!(false, "the mask keeps the index inside");
+            clump_bug::bug!("the mask keeps the index inside");
             return;
         };
         let (state, bytes) = (place.state, place.bytes as usize);

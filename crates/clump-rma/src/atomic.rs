@@ -194,7 +194,7 @@ macro_rules! word {
                     AtomicOp::MinFloat => float(<$float>::min),
                     AtomicOp::MaxFloat => float(<$float>::max),
                     _ => {
-                        debug_assert!(false, "processors execute {op:?}");
+                        clump_bug::bug!("processors execute {op:?}");
                         before
                     }
                 }

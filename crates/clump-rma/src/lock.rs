@@ -289,7 +289,7 @@ pub(crate) fn wake(inner: &Inner, rank: u32) {
         let alarm = node.alarm(rank).map(|alarm| &**alarm);
         block.park().wake_if_asleep(node.fence(), alarm);
     } else {
-        debug_assert!(false, "every rank of this node has a block");
+        clump_bug::bug!("every rank of this node has a block");
     }
 }
 

@@ -215,7 +215,7 @@ impl Requester {
         if let Some(progress) = self.nodes.get_mut(node as usize) {
             progress.take_back();
         } else {
-            debug_assert!(false, "it was encoded for a node of the job");
+            clump_bug::bug!("it was encoded for a node of the job");
         }
     }
 

@@ -441,7 +441,7 @@ impl Inner {
                 Err(refused(SegmentName::from_bits(segment), offset, why))
             }
             Some(Completion::Waiting) | None => {
-                debug_assert!(false, "an operation is waited for once, and until it has ended");
+                clump_bug::bug!("an operation is waited for once, and until it has ended");
                 Err(lost())
             }
         }

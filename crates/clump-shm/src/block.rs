@@ -128,7 +128,7 @@ impl EndpointBlock {
     /// For the owner: notes that page `page` of its row of traffic holds something.
     pub(crate) fn mark_traffic(&self, page: usize) {
         let Some(cell) = self.traffic_pages.get(page / 64) else {
-            debug_assert!(false, "a row has a bit for each of its pages");
+            clump_bug::bug!("a row has a bit for each of its pages");
             return;
         };
         let marked = cell.load(Ordering::Relaxed) | 1 << (page % 64);

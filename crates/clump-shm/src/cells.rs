@@ -88,7 +88,7 @@ impl Cells {
         while !to.is_empty() {
             let step = step(at, to.len());
             let Some((piece, rest)) = to.split_at_mut_checked(step) else {
-                debug_assert!(false, "a step is no longer than what is left");
+                clump_bug::bug!("a step is no longer than what is left");
                 return false;
             };
             self.read_fragment(at, piece);
@@ -120,7 +120,7 @@ impl Cells {
         while !from.is_empty() {
             let step = step(at, from.len());
             let Some((piece, rest)) = from.split_at_checked(step) else {
-                debug_assert!(false, "a step is no longer than what is left");
+                clump_bug::bug!("a step is no longer than what is left");
                 return false;
             };
             self.write_fragment(at, piece);

@@ -39,7 +39,7 @@ impl Doorbell {
     pub fn ring(&self, bit: u32) {
         let word = (bit / 64) as usize;
         let Some(cell) = self.words.get(word) else {
-            debug_assert!(false, "no lane and no queue has bit {bit}");
+            clump_bug::bug!("no lane and no queue has bit {bit}");
             return;
         };
         debug_assert!(bit <= MAIL, "no queue has bit {bit}");

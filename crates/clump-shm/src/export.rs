@@ -164,7 +164,7 @@ impl ExportTable {
     /// For the owner: makes more bytes accessible from now on.
     pub fn grow(&self, index: u8, bytes: u64) {
         let Some(entry) = self.entries.get(usize::from(index)) else {
-            debug_assert!(false, "the owner has an index of the table");
+            clump_bug::bug!("the owner has an index of the table");
             return;
         };
         entry.bytes.store(bytes, Ordering::Release);
@@ -173,7 +173,7 @@ impl ExportTable {
     /// For the owner: withdraws the segment.
     pub fn close(&self, index: u8) {
         let Some(entry) = self.entries.get(usize::from(index)) else {
-            debug_assert!(false, "the owner has an index of the table");
+            clump_bug::bug!("the owner has an index of the table");
             return;
         };
         let state = entry.state.load(Ordering::Relaxed);

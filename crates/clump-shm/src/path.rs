@@ -201,7 +201,7 @@ impl Path {
     #[cold]
     pub fn ring_doorbell(&self) {
         let PathKind::Lane(lane) = &self.way else {
-            debug_assert!(false, "only a lane has pointers for pushing inline");
+            clump_bug::bug!("only a lane has pointers for pushing inline");
             return;
         };
         lane.doorbell().ring();

@@ -15,7 +15,7 @@ impl NodeMemory {
     /// The port is held by the endpoint in the error.
     pub fn claim_port(&self, port: u16, name: Name) -> Result<(), Name> {
         let Some(entry) = self.port_entry(port) else {
-            debug_assert!(false, "the table has an entry for every port");
+            clump_bug::bug!("the table has an entry for every port");
             return Err(name);
         };
         entry.claim(name, |holder| !self.holds_ports(holder))
@@ -24,7 +24,7 @@ impl NodeMemory {
     /// Frees `port`, if `name` holds it.
     pub fn release_port(&self, port: u16, name: Name) {
         let Some(entry) = self.port_entry(port) else {
-            debug_assert!(false, "the table has an entry for every port");
+            clump_bug::bug!("the table has an entry for every port");
             return;
         };
         entry.release(name);

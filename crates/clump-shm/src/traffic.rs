@@ -93,7 +93,7 @@ impl TrafficRow {
     /// Adds traffic to `to`, a rank or network interface of the job.
     pub fn add(&self, to: u32, traffic: Traffic) {
         let Some(cell) = self.cells.get(to as usize) else {
-            debug_assert!(false, "nothing is sent to {to}, which does not exist");
+            clump_bug::bug!("nothing is sent to {to}, which does not exist");
             return;
         };
         if traffic == Traffic::default() {

@@ -120,7 +120,7 @@ impl Service for HeapService {
     }
 
     fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
-        debug_assert!(false, "no request ends later");
+        clump_bug::bug!("no request ends later");
         ServiceOutcome::Refused(Refusal::Unknown)
     }
 

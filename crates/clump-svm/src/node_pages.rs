@@ -162,7 +162,7 @@ impl NodePages {
         match self.places.get(&page) {
             Some(&place) => read(context, self.twins, place),
             None => {
-                debug_assert!(false, "page {page} has a twin");
+                clump_bug::bug!("page {page} has a twin");
                 Err(PageFailure::Malformed)
             }
         }

@@ -349,7 +349,7 @@ impl NodeProtocol {
     ) -> Option<NodeMessage<Vec<u8>>> {
         let cells = self.control(context)?;
         let Some((settings, _)) = &self.state else {
-            debug_assert!(false, "ranks meet before they use the heap");
+            clump_bug::bug!("ranks meet before they use the heap");
             return None;
         };
         let nodes = self.place.nodes;

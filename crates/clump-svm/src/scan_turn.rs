@@ -60,7 +60,7 @@ impl<'a> ScanTurn<'a> {
         loop {
             let now = self.word.load(Ordering::Relaxed);
             let Some(left) = now.checked_sub(THREAD) else {
-                debug_assert!(false, "the rank has its turn");
+                clump_bug::bug!("the rank has its turn");
                 return false;
             };
             let last = left < THREAD;

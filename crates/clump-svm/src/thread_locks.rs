@@ -94,7 +94,7 @@ impl ThreadLocks {
         let part = self.part(lock);
         let mut holders = part.holders();
         let Some(holder) = holders.get_mut(&lock) else {
-            debug_assert!(false, "a thread has lock {lock}");
+            clump_bug::bug!("a thread has lock {lock}");
             return;
         };
         debug_assert!(holder.held, "a thread has lock {lock}");

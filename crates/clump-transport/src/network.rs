@@ -188,7 +188,7 @@ impl Network {
     pub fn close(&self, node: &NodeMemory, rank: u32) {
         debug_assert!(node.is_local(rank), "a rank closes its own network");
         let Some(block) = node.rank(rank) else {
-            debug_assert!(false, "every rank has a block");
+            clump_bug::bug!("every rank has a block");
             return;
         };
         let over = || {

@@ -76,7 +76,7 @@ impl Registry {
             let now = entry.as_ref().map(|entry| entry.name.generation());
             debug_assert!(before <= now, "endpoints of an index are opened one after the other");
         } else {
-            debug_assert!(false, "an endpoint has an index of the table");
+            clump_bug::bug!("an endpoint has an index of the table");
         }
         // SYNC 11: pairs with refresh
         self.changes.fetch_add(1, Ordering::Release);

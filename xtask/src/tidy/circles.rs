@@ -13,7 +13,7 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Modules by path (`a::b`; the root is empty), each with the modules that it uses.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns what this rule counts: files that are part of a circle, by crate.
 pub fn sections(tree: &Tree) -> Vec<Section> {
@@ -218,7 +218,7 @@ fn resolve(module: &str, path: &str, modules: &BTreeSet<String>) -> Option<Strin
 }
 
 /// Returns the circles of a graph: modules that reach each other, as file names.
-fn circles(graph: &Graph) -> Vec<Vec<String>> {
+pub(super) fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|module| (module.as_str(), reached_from(graph, module))).collect();
     let mut seen = BTreeSet::new();

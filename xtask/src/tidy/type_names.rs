@@ -1,5 +1,5 @@
-//! One type, one name: no type that other files use has its name twice in a layer, and none has a
-//! name that does not tell what it is a kind of.
+//! One type, one name: no type that other files use has its name twice in a layer, in small or
+//! capital letters, and none has a name that does not tell what it is a kind of.
 
 use super::finding::Finding;
 use super::layers::layer_of;
@@ -41,7 +41,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
                     continue;
                 }
                 let place = (file.path.clone(), line);
-                if let Some((path, first)) = seen.insert((layer, name.to_owned()), place) {
+                if let Some((path, first)) = seen.insert((layer, name.to_lowercase()), place) {
                     let what = format!(
                         "`{name}` is also a type at {path}:{}, in the same layer; one name, one type",
                         first + 1

@@ -111,7 +111,7 @@ impl Agent {
             match action {
                 DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
                 DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
-                DetectorAction::Send(..) => debug_assert!(false, "the socket has sent it"),
+                DetectorAction::Send(..) => clump_bug::bug!("the socket has sent it"),
             }
         }
         Ok(())

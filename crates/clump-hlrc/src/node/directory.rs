@@ -45,7 +45,7 @@ impl<P> NodeState<P> {
     /// Takes the directory's answer.
     pub(super) fn on_home_is(&mut self, page: u32, home: Option<u16>) {
         let Some(HomeLookup { waiters }) = self.lookups.remove(&page) else {
-            debug_assert!(false, "answers follow lookups");
+            clump_bug::bug!("answers follow lookups");
             return;
         };
         match home {

@@ -74,7 +74,7 @@ impl<P> NodeState<P> {
         // Own releases since the request, too: the merge would undo what they have sent.
         let required = self.required(page);
         let Some(home) = self.home_of(page) else {
-            debug_assert!(false, "a page comes from its home");
+            clump_bug::bug!("a page comes from its home");
             return;
         };
         if self.handover.incoming.contains(&page) {
@@ -102,7 +102,7 @@ impl<P> NodeState<P> {
         self.change(page..page + 1);
         let written = self.ranks.iter().any(|rank| rank.has_written(page));
         let Some(copy) = self.cached.get_mut(&page) else {
-            debug_assert!(false, "an arriving page was requested");
+            clump_bug::bug!("an arriving page was requested");
             return;
         };
         debug_assert!(!written || copy.has_twin(), "what is written has a twin");

@@ -45,7 +45,7 @@ impl<P> NodeState<P> {
         let mut next = Some((header, diff));
         while let Some((header, diff)) = next {
             let Some(home) = self.homes.get_mut(&page) else {
-                debug_assert!(false, "a page does not move before its diffs are here");
+                clump_bug::bug!("a page does not move before its diffs are here");
                 return;
             };
             if let Deposit::Apply(payload) = home.handle_diff(header, diff) {
@@ -66,7 +66,7 @@ impl<P> NodeState<P> {
         }
         let at_once = self.answers_at_once() && !moving;
         let Some(home) = self.homes.get_mut(&page) else {
-            debug_assert!(false, "the entry was made above");
+            clump_bug::bug!("the entry was made above");
             return;
         };
         if at_once || home.satisfies(&required) {
@@ -81,7 +81,7 @@ impl<P> NodeState<P> {
     fn send_page(&mut self, to: u16, page: u32) {
         let mut time = self.dependencies().into_owned();
         let Some(home) = self.homes.get(&page) else {
-            debug_assert!(false, "only a home sends");
+            clump_bug::bug!("only a home sends");
             return;
         };
         time.join(home.time());

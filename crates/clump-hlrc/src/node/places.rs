@@ -84,7 +84,7 @@ impl<P> NodeState<P> {
     /// Counts a node that has stored a rule.
     pub(super) fn on_placed(&mut self, first: u32) {
         let Some((rank, missing)) = self.placing.get_mut(&first) else {
-            debug_assert!(false, "an answer to a request");
+            clump_bug::bug!("an answer to a request");
             return;
         };
         debug_assert!(*missing > 0, "a node answers once");

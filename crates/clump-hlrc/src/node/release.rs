@@ -100,7 +100,7 @@ impl<P> NodeState<P> {
         }
         let home = self.home_of(page);
         let (Some(to), Some(copy)) = (home, self.cached.get_mut(&page)) else {
-            debug_assert!(false, "a page that is written has a home and a copy");
+            clump_bug::bug!("a page that is written has a home and a copy");
             return None;
         };
         debug_assert_ne!(to, node, "home pages are no copies");

@@ -94,7 +94,7 @@ impl Connection {
         debug_assert!(part.payload.len() <= MAX_RECORD_PAYLOAD, "a record carries it");
         debug_assert!(part.head.fragment.is_none(), "the record says which part it is");
         let Some(bulk) = &mut self.bulk else {
-            debug_assert!(false, "records are for open streams");
+            clump_bug::bug!("records are for open streams");
             return;
         };
         bulk.sent += 1;

@@ -192,7 +192,7 @@ impl BulkReceiver {
     /// Looks at callers; returns false if the time is over.
     fn accept(&mut self, now: Nanos) -> bool {
         let State::Listening { listener, callers, hello, until, .. } = &mut self.state else {
-            debug_assert!(false, "callers come to a listener");
+            clump_bug::bug!("callers come to a listener");
             return false;
         };
         while callers.len() < 2 * MAX_CALLERS

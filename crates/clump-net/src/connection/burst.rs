@@ -235,7 +235,7 @@ impl Connection {
                 let unit = (&mut tx.outbox, unit);
                 bytes += arena.load_unit(&header, &sink.path.sealer, unit, sealed);
             } else {
-                debug_assert!(false, "a unit that is sent is in flight");
+                clump_bug::bug!("a unit that is sent is in flight");
             }
             let loaded = arena.len();
             debug_assert!((1..=BURST).contains(&loaded), "a call of the driver takes so many");

@@ -200,7 +200,7 @@ impl BufferPool {
     #[inline]
     pub(super) fn release(&mut self, send_buffer: u64) {
         let Some(send_buffer) = self.get_mut(send_buffer) else {
-            debug_assert!(false, "units in use keep their send buffers");
+            clump_bug::bug!("units in use keep their send buffers");
             return;
         };
         debug_assert!(send_buffer.units > 0, "each unit is released once");
@@ -227,7 +227,7 @@ impl BufferPool {
     /// Gives back all send buffers; no unit needs one. Their numbers go on.
     pub(super) fn release_spare(&mut self) {
         if self.units() > 0 {
-            debug_assert!(false, "buffers of units are kept");
+            clump_bug::bug!("buffers of units are kept");
             return;
         }
         let number = self.number();

@@ -152,7 +152,7 @@ impl Unit {
             return false;
         }
         let Some(packet) = self.packet_mut(pool) else {
-            debug_assert!(false, "units in use keep their send buffers");
+            clump_bug::bug!("units in use keep their send buffers");
             return false;
         };
         seal(packet);

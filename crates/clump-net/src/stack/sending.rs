@@ -276,6 +276,6 @@ fn unlimited<'a>(message: &Message<'a>) -> Outgoing<'a> {
 /// for room would wait for ever.
 #[cold]
 fn closed_flow() -> SendResult {
-    debug_assert!(false, "requests go over open flows");
+    clump_bug::bug!("requests go over open flows");
     SendResult::Refused(Reason::EndpointGone)
 }

@@ -106,7 +106,7 @@ impl Claims {
     pub(super) fn remove(&mut self, at: At) -> Option<ClaimAccount> {
         let place = self.all.remove(&at)?;
         let Some(count) = self.counts.get_mut(&place.from) else {
-            debug_assert!(false, "every recorded claim is counted");
+            clump_bug::bug!("every recorded claim is counted");
             return Some(place);
         };
         debug_assert!(*count > 0, "every recorded claim is counted");

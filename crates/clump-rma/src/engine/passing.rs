@@ -130,7 +130,7 @@ impl<M: Memory> Engine<M> {
                     debug_assert_eq!(place.state, ClaimState::Promised, "a lock goes as promised");
                     place.state = state;
                 } else {
-                    debug_assert!(false, "the successor is recorded");
+                    clump_bug::bug!("the successor is recorded");
                 }
             }
         }
@@ -195,7 +195,7 @@ impl<M: Memory> Engine<M> {
     /// is notified, if that is of another node too.
     pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl ReplySink) {
         let Some((at, stays)) = place_of(wait) else {
-            debug_assert!(false, "a claim that is recorded has a position");
+            clump_bug::bug!("a claim that is recorded has a position");
             return;
         };
         let Wait { account, from, cookie, .. } = *wait;
@@ -225,7 +225,7 @@ impl<M: Memory> Engine<M> {
     /// Records that this interface has granted the lock to a claim.
     pub(super) fn note_grant(&mut self, wait: &Wait) {
         let Some((at, _)) = place_of(wait) else {
-            debug_assert!(false, "a lock is granted to a claim");
+            clump_bug::bug!("a lock is granted to a claim");
             return;
         };
         let Wait { account, from, cookie, .. } = *wait;
@@ -285,7 +285,7 @@ impl<M: Memory> Engine<M> {
                 place.state = ClaimState::Orphaned(word);
                 self.orphans = true;
             } else {
-                debug_assert!(false, "nothing else changes claims meanwhile");
+                clump_bug::bug!("nothing else changes claims meanwhile");
             }
         }
         debug_assert!(!self.places.any(by_it), "what it has passed is orphaned");
@@ -300,7 +300,7 @@ impl<M: Memory> Engine<M> {
         for at in self.places.find(|place| matches!(place.state, ClaimState::Orphaned(_))) {
             let place = self.places.get_mut(at);
             let Some((place, word)) = place.and_then(ClaimAccount::orphaned) else {
-                debug_assert!(false, "nothing else changes claims meanwhile");
+                clump_bug::bug!("nothing else changes claims meanwhile");
                 continue;
             };
             debug_assert!(!place.gone, "claims end with their endpoint");

@@ -91,7 +91,7 @@ impl<M: Memory> Engine<M> {
     ) -> ServiceOutcome {
         let Self { memory, scratch, service_state, .. } = self;
         let Some(service) = service_state.services.list.get_mut(which) else {
-            debug_assert!(false, "request numbers lead to services");
+            clump_bug::bug!("request numbers lead to services");
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
         scratch.clear();
@@ -103,7 +103,7 @@ impl<M: Memory> Engine<M> {
             Step::Go(why) => service.resume(ticket, *why, &mut context),
         };
         if outcome == ServiceOutcome::Bytes && scratch.len() > MAX_PIECE {
-            debug_assert!(false, "an answer fits into one message");
+            clump_bug::bug!("an answer fits into one message");
             return ServiceOutcome::Refused(Refusal::Overloaded);
         }
         outcome
@@ -144,11 +144,11 @@ impl<M: Memory> Engine<M> {
     /// Sends a request to another interface, if there is room.
     pub(super) fn send_own(&mut self, cookie: u64, out: &mut impl ReplySink) {
         let Some(own) = self.service_state.asks.get_mut(&cookie) else {
-            debug_assert!(false, "what is sent was requested");
+            clump_bug::bug!("what is sent was requested");
             return;
         };
         let Some((code, words, payload)) = &own.unsent else {
-            debug_assert!(false, "a request is sent once");
+            clump_bug::bug!("a request is sent once");
             return;
         };
         debug_assert_eq!(words.get(2), Some(&cookie), "its answer carries its cookie");
@@ -244,7 +244,7 @@ impl<M: Memory> Engine<M> {
         // Requesters may have left.
         for ticket in own.tickets {
             let Some(later) = self.service_state.pending.get_mut(&ticket) else {
-                debug_assert!(false, "requests end with the one that made them");
+                clump_bug::bug!("requests end with the one that made them");
                 continue;
             };
             debug_assert!(later.asks > 0, "each answer is of one request");
@@ -272,7 +272,7 @@ impl<M: Memory> Engine<M> {
         self.touch_changed();
         self.service_state.effects.watch = None;
         let Some(&later) = self.service_state.pending.get(&ticket) else {
-            debug_assert!(false, "a step is of a request that goes on");
+            clump_bug::bug!("a step is of a request that goes on");
             return;
         };
         let mut outcome = outcome;
@@ -289,7 +289,7 @@ impl<M: Memory> Engine<M> {
         self.counts.refused += u64::from(refused);
         let Self { accounts, scratch, moved, stuck, .. } = self;
         let Some(account) = accounts.get_mut(later.account) else {
-            debug_assert!(false, "accounts stay");
+            clump_bug::bug!("accounts stay");
             return;
         };
         debug_assert_eq!(account.name, later.from, "pending end with their endpoint");
@@ -304,7 +304,7 @@ impl<M: Memory> Engine<M> {
     /// Removes a request that ended later, its watch, and the requests it made.
     fn drop_later(&mut self, ticket: Ticket) {
         let Some(later) = self.service_state.pending.remove(&ticket) else {
-            debug_assert!(false, "a request ends once");
+            clump_bug::bug!("a request ends once");
             return;
         };
         if let Some(bit) = self.service_state.watches.remove(ticket) {

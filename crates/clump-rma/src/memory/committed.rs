@@ -68,7 +68,7 @@ impl Committed {
             return Err(Refusal::NoMemory);
         }
         let Some(chunks) = self.chunks.get_mut(usize::from(name.index())) else {
-            debug_assert!(false, "the region was found");
+            clump_bug::bug!("the region was found");
             return Err(Refusal::NoSuchSegment);
         };
         let word = (chunk / 64) as usize;

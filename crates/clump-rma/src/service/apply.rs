@@ -128,12 +128,12 @@ impl Service for Apply {
     }
 
     fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
-        debug_assert!(false, "an apply ends at once");
+        clump_bug::bug!("an apply ends at once");
         ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {
-        debug_assert!(false, "nothing is kept of an apply");
+        clump_bug::bug!("nothing is kept of an apply");
     }
 
     fn memory_bytes(&self) -> usize {

@@ -264,12 +264,12 @@ impl Service for Batch {
     }
 
     fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
-        debug_assert!(false, "a batch ends at once");
+        clump_bug::bug!("a batch ends at once");
         ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {
-        debug_assert!(false, "nothing is kept of a batch");
+        clump_bug::bug!("nothing is kept of a batch");
     }
 
     fn memory_bytes(&self) -> usize {

@@ -75,12 +75,12 @@ impl Service for Gather {
     }
 
     fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
-        debug_assert!(false, "a gather ends at once");
+        clump_bug::bug!("a gather ends at once");
         ServiceOutcome::Refused(Refusal::Unknown)
     }
 
     fn forget(&mut self, _: Ticket) {
-        debug_assert!(false, "nothing is kept of a gather");
+        clump_bug::bug!("nothing is kept of a gather");
     }
 
     fn memory_bytes(&self) -> usize {

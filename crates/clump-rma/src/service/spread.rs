@@ -217,11 +217,11 @@ impl Service for Spread {
         _: &mut ServiceContext<'_>,
     ) -> ServiceOutcome {
         let Some(parts) = self.parts.get_mut(&ticket) else {
-            debug_assert!(false, "what is resumed has parts under way");
+            clump_bug::bug!("what is resumed has parts under way");
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
         let Wakeup::Answered(node, answer) = why else {
-            debug_assert!(false, "a spread watches no word");
+            clump_bug::bug!("a spread watches no word");
             return ServiceOutcome::Later;
         };
         parts.take(node, answer);

@@ -77,7 +77,7 @@ impl Service for When {
         context: &mut ServiceContext<'_>,
     ) -> ServiceOutcome {
         let Some(awaited) = self.waits.get(&ticket).copied() else {
-            debug_assert!(false, "what is resumed waits");
+            clump_bug::bug!("what is resumed waits");
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
         let outcome = match awaited.look(context) {

@@ -310,7 +310,7 @@ impl GetFragments<'_> {
 
     fn end_first(&mut self) -> Result<()> {
         let Some(first) = self.under_way.pop_front() else {
-            debug_assert!(false, "fragments are in flight");
+            clump_bug::bug!("fragments are in flight");
             return Ok(());
         };
         // Taken from the requester there, however it ends.

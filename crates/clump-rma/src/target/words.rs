@@ -77,7 +77,7 @@ impl<T: Given> Pending<T> {
             PendingState::Ready(bits) => Ok(T::from_word(bits)),
             PendingState::Waiting(cookie) => Ok(T::from_word(self.inner.await_one(cookie)?)),
             PendingState::Taken => {
-                debug_assert!(false, "a result is taken once");
+                clump_bug::bug!("a result is taken once");
                 Ok(T::from_word(0))
             }
         }
@@ -386,7 +386,7 @@ impl<T: Word> WaitFor for Compared<'_, T> {
     #[inline]
     fn done(&mut self) -> clump_am::Result<bool> {
         let Some(near) = &self.target.near else {
-            debug_assert!(false, "interfaces wait for words of other nodes");
+            clump_bug::bug!("interfaces wait for words of other nodes");
             return Ok(true);
         };
         let zero = T::from_bits(0);

@@ -85,7 +85,7 @@ impl LaneReceiver {
     #[cold]
     pub(super) fn answer_request(&mut self) {
         let Some(creditor) = &self.creditor else {
-            debug_assert!(false, "credit is answered for a sender that waits for it");
+            clump_bug::bug!("credit is answered for a sender that waits for it");
             return;
         };
         debug_assert_eq!(self.given_bulk, self.bulk_head, "credit was returned before");

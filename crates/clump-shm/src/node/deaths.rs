@@ -40,7 +40,7 @@ impl NodeMemory {
     pub fn wake_all(&self) {
         for rank in self.local_ranks().chain(self.own_interfaces()) {
             let Some(block) = self.rank(rank) else {
-                debug_assert!(false, "ranks and interfaces of this node have blocks");
+                clump_bug::bug!("ranks and interfaces of this node have blocks");
                 continue;
             };
             block.park().wake(self.alarm(rank).map(|alarm| &**alarm));

@@ -31,7 +31,7 @@ impl NodeMemory {
     /// Marks `rank`, of this node, as finalized. Without effect unless it had joined.
     pub fn finalize(&self, rank: u32) {
         let (Some(block), Some(peer)) = (self.rank(rank), self.peer(rank)) else {
-            debug_assert!(false, "a rank of this node finalizes");
+            clump_bug::bug!("a rank of this node finalizes");
             return;
         };
         block.note_finalized();

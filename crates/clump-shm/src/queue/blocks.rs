@@ -43,7 +43,7 @@ impl Blocks {
 
     pub(super) fn free(&self, block: usize) {
         let Some(state) = self.states.get(block) else {
-            debug_assert!(false, "a block was claimed, or its number was checked");
+            clump_bug::bug!("a block was claimed, or its number was checked");
             return;
         };
         state.claimer.store(0, Ordering::Release);

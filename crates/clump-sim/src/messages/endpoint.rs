@@ -389,7 +389,7 @@ impl EndpointEnvironment<'_> {
         let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
         let Sending { kind, handler, tag, progress, .. } = sending;
         let Some(route) = self.stack.route_of(flow, *tag) else {
-            debug_assert!(false, "requests go over open flows");
+            clump_bug::bug!("requests go over open flows");
             return SendResult::Refused(Reason::EndpointGone);
         };
         let request = Message::request((*kind, *handler), route, (&words, payload));

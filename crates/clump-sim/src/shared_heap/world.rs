@@ -115,7 +115,7 @@ impl HeapCluster {
     fn turn_of_rank(&mut self, now: Time, actor: u32) {
         let Self { ranks, reference, plan, kernel, all_open, .. } = self;
         let Some(rank) = ranks.get_mut(actor as usize) else {
-            debug_assert!(false, "actor {actor} is a rank");
+            clump_bug::bug!("actor {actor} is a rank");
             return;
         };
         let before = kernel.traces().then(|| rank.describe(plan));
@@ -137,7 +137,7 @@ impl HeapCluster {
 
     fn turn_of_interface(&mut self, now: Time, actor: u32, number: usize) {
         let Some(interface) = self.interfaces.get_mut(number) else {
-            debug_assert!(false, "actor {actor} is an interface");
+            clump_bug::bug!("actor {actor} is an interface");
             return;
         };
         if now < interface.frozen_until {

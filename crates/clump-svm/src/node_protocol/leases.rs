@@ -58,7 +58,7 @@ impl NodeProtocol {
             let local = self.ranks.get(usize::from(rank));
             let told = ToldTime::over(cells, rank_time_place(u32::from(rank)));
             let (Some(local), Some(told)) = (local, told) else {
-                debug_assert!(false, "rank {rank} is of this node, and its time is mapped");
+                clump_bug::bug!("rank {rank} is of this node, and its time is mapped");
                 continue;
             };
             let time = TimeRecord::of(&state.own_fetch_time(rank));

@@ -289,7 +289,7 @@ impl ProxyClient {
 /// for room would wait for ever.
 #[cold]
 fn closed_flow() -> SendResult {
-    debug_assert!(false, "requests go over open flows");
+    clump_bug::bug!("requests go over open flows");
     SendResult::Refused(Reason::EndpointGone)
 }
 
@@ -338,7 +338,7 @@ impl Inner {
     fn spend(&mut self, flow: FlowId, cost: u64) {
         let credit = self.credit;
         let Some(flow) = self.flows.get_mut(flow) else {
-            debug_assert!(false, "a request was admitted to an open flow");
+            clump_bug::bug!("a request was admitted to an open flow");
             return;
         };
         flow.spend(cost);

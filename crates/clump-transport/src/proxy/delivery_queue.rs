@@ -124,7 +124,7 @@ impl DeliveryQueue {
         let Self { memory, me, all, waiting, came, beside, .. } = self;
         let encoded = forward.encode(beside);
         let Some((header, words, bytes)) = encoded else {
-            debug_assert!(false, "packets have no more words than fit");
+            clump_bug::bug!("packets have no more words than fit");
             return;
         };
         let Some((delivery_queue, is_new)) = endpoint_delivery(memory, *me, all, route.to) else {

@@ -367,7 +367,7 @@ impl SubmissionQueue {
     #[cold]
     fn note_left(&mut self, lane: Option<usize>) {
         let Some(left) = self.left.last_mut() else {
-            debug_assert!(false, "a message that has no room is noted");
+            clump_bug::bug!("a message that has no room is noted");
             return;
         };
         debug_assert_eq!(left.lane, None, "a message is left in one lane");
