@@ -24,13 +24,13 @@ const _: () = assert!(size_of::<AccessLine>() == 64 || cfg!(loom));
 /// State of an endpoint as its senders see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Openness {
-    /// It takes messages.
+    /// Open: takes messages.
     Open,
-    /// It has closed, and reads nothing any more. No other has been opened at its index since.
+    /// Closed, and reads nothing any more. No other has been opened at its index since.
     Closed,
-    /// It will be the first that is opened at its index.
+    /// Not opened yet: the first at its index.
     Awaited,
-    /// It was open before the one that is, or was, open at its index now.
+    /// Older than the one that is, or was, open at its index now.
     WasOpen,
     /// No endpoint was ever opened under that name.
     Absent,

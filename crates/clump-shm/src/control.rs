@@ -28,7 +28,7 @@ struct OwnerLine {
     link: AtomicU64,
     /// Set by a sender that will send no more.
     retired: AtomicU32,
-    /// Of a lane for replies: [`TAKEN_UP`] if its sender took it up, [`WITHDRAWN`] if it was too
+    /// For a lane of replies: [`TAKEN_UP`] if its sender took it up, [`WITHDRAWN`] if it was too
     /// late.
     answer: AtomicU32,
 }
@@ -37,11 +37,11 @@ struct OwnerLine {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<OwnerLine>() == 64 && size_of::<CreditLine>() == 64);
 
-/// The replying endpoint uses the lane, and will free it once the requester has closed, or has no
-/// use for it any more.
+/// The replying endpoint uses the lane. It frees it once the requester has closed, or reports that
+/// it needs it no more.
 const TAKEN_UP: u32 = 1;
-/// The requester closed before the replying endpoint took up the lane, or the latter has no use for
-/// it any more.
+/// The requester closed before the replying endpoint took up the lane, or the latter needs it no
+/// more.
 const WITHDRAWN: u32 = 2;
 
 #[derive(Debug, Default)]

@@ -94,7 +94,7 @@ pub enum Error {
         region_limit(found.as_ref())
     )]
     Region {
-        /// Its number.
+        /// Number of the region.
         number: u8,
         /// Requested bytes.
         reserved: u64,

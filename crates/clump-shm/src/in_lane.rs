@@ -7,7 +7,7 @@ use crate::name::Name;
 #[derive(Debug)]
 #[repr(C)]
 pub struct InLane<L> {
-    /// Its receiving half.
+    /// Receiving half of the lane.
     pub receiver: LaneReceiver,
     /// Index in the block.
     pub index: usize,

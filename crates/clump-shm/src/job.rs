@@ -21,9 +21,9 @@ pub enum DeathCause {
     Stopped,
     /// Still running when the time that `--linger` allows was over.
     Lingered,
-    /// Its node was lost: the agent there died, was stopped, or could not be reached any more.
+    /// Loss of its node: the agent there died, was stopped, or could not be reached any more.
     NodeLost,
-    /// Its process runs another program (exec) after it had joined, without finalizing.
+    /// Another program (exec) in its process after it had joined, without finalizing.
     Replaced,
 }
 

@@ -68,7 +68,7 @@ pub struct NodeMemory {
     job: Shared<JobBlock>,
     /// By rank and interface, of all nodes.
     records: SharedSlice<PeerRecord>,
-    /// As the records.
+    /// Addresses, in the order of the records.
     addresses: SharedSlice<ProcessAddressLine>,
     fence: FenceKind,
     read_only: bool,

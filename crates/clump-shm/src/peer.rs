@@ -24,7 +24,7 @@ const _: () = assert!(ABSENT == 0 && DEAD >> 8 == 0);
 pub(crate) struct PeerRecord {
     /// The state, and above it the cause of a death: a reader that sees the death sees its cause.
     state: AtomicU64,
-    /// Of a rank of another node: the last barrier that it arrived at before it left.
+    /// Last barrier that a rank of another node arrived at before it left.
     last_barrier: AtomicU64,
 }
 

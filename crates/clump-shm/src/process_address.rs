@@ -14,7 +14,7 @@ pub struct ProcessAddress {
     pub address: SocketAddr,
     /// Addresses of its other sockets.
     pub others: FurtherAddresses,
-    /// Its incarnation: distinguishes it from processes that had that address before.
+    /// Incarnation: distinguishes the process from those that had the address before.
     pub epoch: u32,
 }
 

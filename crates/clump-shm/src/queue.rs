@@ -211,9 +211,9 @@ pub struct QueueReceiver {
 pub struct TakenMessage {
     /// The endpoint that sent it.
     pub source: u64,
-    /// Its header.
+    /// Header of the message.
     pub header: Header,
-    /// Its payload.
+    /// Payload of the message.
     pub payload: SharedBytes,
     block: Option<usize>,
 }
@@ -221,7 +221,7 @@ pub struct TakenMessage {
 /// Result of taking from the head of a shared queue.
 #[derive(Debug)]
 pub enum Take {
-    /// Nothing yet.
+    /// No message yet.
     Empty,
     /// A message; its words were copied out.
     Message(TakenMessage),

@@ -64,7 +64,7 @@ pub struct QueueLock<'a> {
 /// Result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It waits at this position, or has the lock already.
+    /// A claim that waits at this position, or has the lock already.
     At(u64),
     /// All slots are taken, or a try-lock found the lock held.
     None,

@@ -23,7 +23,7 @@ pub enum RankState {
     Joined,
     /// Finalized: will send and receive nothing more.
     Finalized,
-    /// Its process ended without finalizing.
+    /// Dead: its process ended without finalizing.
     Dead,
 }
 

@@ -50,7 +50,7 @@ impl RegionShape {
 #[derive(Debug)]
 #[repr(C)]
 struct RegionEntry {
-    /// Its shape; 0 until it is created.
+    /// Shape of the region; 0 until it is created.
     shape: AtomicU64,
     /// Bytes that may be accessed now.
     bytes: AtomicU64,

@@ -25,7 +25,7 @@ const _: () = assert!(ALONE_NS < LONG_NS && LONG_NS < MAX_FORGONE_NS);
 /// Result of a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yielded {
-    /// It returned at once: no other thread was runnable.
+    /// Returned at once: no other thread was runnable.
     Alone,
     /// Others ran, and gave the processor back soon.
     Shared,

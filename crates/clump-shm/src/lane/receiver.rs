@@ -11,7 +11,7 @@ use clump_os::sync::{Ordering, Site, order};
 /// Result of peeking at the head of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
-    /// Nothing yet.
+    /// No message yet.
     Empty,
     /// A message; its words were copied out.
     Message(Header),

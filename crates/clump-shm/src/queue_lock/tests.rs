@@ -203,7 +203,7 @@ fn threads_exclude_each_other_and_nobody_is_forgotten() {
 enum Step {
     Claim(u32),
     ClaimFree(u32),
-    /// Of the claim with this number, modulo all.
+    /// Entry of the claim with this number, modulo all.
     Enter(usize),
     Release(usize),
     HandOver(usize, u32),
