@@ -32,9 +32,9 @@ const NEIGHBOUR_BODY: usize = 12;
 /// An interface that carries Ethernet frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EthernetInterface {
-    /// Its number.
+    /// Interface number.
     pub index: u32,
-    /// Its hardware address; all zero for loopback.
+    /// Hardware address; all zero for loopback.
     pub address: [u8; 6],
     /// Most bytes behind the Ethernet header.
     pub mtu: usize,

@@ -22,7 +22,7 @@ enum WayBack {
     Position { start: u64, read: u64, taken: u64 },
     /// The bytes stay in the pipe, `ahead` of them copied by this pair.
     Copies { reader: OwnedFd, writer: OwnedFd, ahead: usize },
-    /// They do not.
+    /// No way back.
     Gone,
 }
 

@@ -78,7 +78,7 @@ pub fn release(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
 struct Region {
     base: NonNull<u8>,
     bytes: usize,
-    /// Its number in [`crate::forked`].
+    /// Number in [`crate::forked`].
     kept: usize,
 }
 

@@ -51,7 +51,7 @@ pub struct Match {
     pub at: u32,
     /// Number of bytes.
     pub width: u8,
-    /// Their value.
+    /// Value of the bytes.
     pub value: u32,
 }
 

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 /// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this code.
+    /// Returned this code.
     Code(u8),
     /// This signal killed it.
     Signal(u8),
@@ -29,11 +29,11 @@ pub enum Exit {
 /// Change of a child's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEvent {
-    /// It has ended, and was reaped.
+    /// Ended, and was reaped.
     Ended(Exit),
     /// A signal stopped it.
     Stopped,
-    /// It continues after a stop.
+    /// Continued after a stop.
     Continued,
 }
 
@@ -42,16 +42,16 @@ pub enum ChildEvent {
 pub enum ChildEvents {
     /// The state of this child changed.
     Of(u32, ChildEvent),
-    /// There are children, and none changed.
+    /// No change; there are children.
     Nothing,
-    /// There is no child any more.
+    /// No child any more.
     Childless,
 }
 
 /// Standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// That of this process.
+    /// Standard input of this process.
     Inherited,
     /// Empty.
     Empty,
@@ -72,7 +72,7 @@ pub struct Program {
     pub without: Vec<OsString>,
     /// Working directory; that of this process when absent.
     pub directory: Option<PathBuf>,
-    /// Its standard input.
+    /// Standard input of the program.
     pub input: Input,
     /// True if output and errors come through pipes; otherwise they go where this process's go.
     pub piped: bool,
@@ -121,15 +121,15 @@ impl Program {
 /// A started child.
 #[derive(Debug)]
 pub struct Child {
-    /// Its number, also that of its process group. Valid until [`changed`] reported its end.
+    /// Process number, also that of its process group. Valid until [`changed`] reported its end.
     pub pid: u32,
     /// Becomes readable when it ends.
     pub pidfd: OwnedFd,
     /// The pipe to its standard input, if there is one; writing never blocks.
     pub input: Option<OwnedFd>,
-    /// Its standard output, if piped; reading never blocks.
+    /// Standard output, if piped; reading never blocks.
     pub output: Option<OwnedFd>,
-    /// Its error stream, if piped; reading never blocks.
+    /// Error stream, if piped; reading never blocks.
     pub errors: Option<OwnedFd>,
 }
 

@@ -14,7 +14,7 @@ use std::str;
 /// A process as `/proc/PID/stat` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Process number.
     pub pid: u32,
     /// The number of its parent.
     pub parent: u32,

@@ -85,7 +85,7 @@ pub struct LibraryObject {
     pub library: u64,
     /// Number made of the name of the object that contains it, and of its place there.
     pub name: u64,
-    /// Its distance from the library's beginning.
+    /// Distance from the library's beginning.
     pub offset: u64,
 }
 

@@ -16,9 +16,9 @@ const BACKLOG: i32 = 8;
 /// Result of sending or receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamTransfer {
-    /// So many bytes have moved, at least one.
+    /// Number of bytes moved, at least one.
     Bytes(usize),
-    /// Nothing can be moved now; the connection may also still be on its way.
+    /// Would block; perhaps the connection is not established yet.
     Blocked,
     /// The connection has ended, or there is none.
     Ended,

@@ -9,7 +9,7 @@ const MAX_THREADS: usize = 128;
 /// A thread at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadState {
-    /// Its number.
+    /// Thread number.
     pub thread: u32,
     /// The first 15 bytes of its name.
     pub name: String,

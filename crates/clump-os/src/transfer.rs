@@ -8,9 +8,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct TransferPart {
-    /// Its first byte.
+    /// First byte.
     pub first: *mut u8,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 

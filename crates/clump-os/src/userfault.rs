@@ -72,11 +72,11 @@ pub struct StoreScanner {
 /// Result of mapping a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageMapping {
-    /// It is mapped.
+    /// Mapped by this call.
     Mapped,
-    /// It was mapped before.
+    /// Mapped before.
     Present,
-    /// It has no memory yet.
+    /// Without memory yet.
     NoMemory,
 }
 
