@@ -20,7 +20,7 @@ pub(crate) struct ArrivedMessage<'a> {
     pub(crate) kind: MessageKind,
     /// Index into the handler table.
     pub(crate) handler: u8,
-    /// Its words; those of a long message begin with offset and length of the deposit.
+    /// Words; those of a long message begin with offset and length of the deposit.
     pub(crate) words: &'a [u64],
     /// Bytes beside the words: of a medium message, or of a returned one.
     pub(crate) payload: Payload<'a>,

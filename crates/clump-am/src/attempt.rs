@@ -21,7 +21,7 @@ use clump_wire::{Message, Reason, SendResult};
 pub enum SendAttempt {
     /// The message is on its way (or is being returned).
     Sent,
-    /// There is no room now; poll, and try again.
+    /// No room now; poll, and try again.
     Full,
 }
 

@@ -29,13 +29,13 @@ type SlotWords = [u64; MAX_WORDS];
 /// Fate of a message in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlotFate {
-    /// It was handled, or returned to its sender: the slot is free.
+    /// Handled, or returned to its sender: the slot is free.
     Done,
-    /// It is hidden until it is due: the slot is free.
+    /// Hidden until it is due: the slot is free.
     Hidden,
     /// A proxy brought it from another node; it is handled with those that a stack receives.
     Forwarded,
-    /// It has to stay in its slot: there is no room on the way back to its sender.
+    /// Left in its slot: there is no room on the way back to its sender.
     Stays,
 }
 

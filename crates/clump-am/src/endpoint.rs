@@ -8,7 +8,7 @@ mod shared_core;
 mod waits;
 
 pub use events::Events;
-pub use ownership::{MultiThread, Ownership, SingleThread};
+pub use ownership::{MultiThread, Ownership, SingleThread, is_in_handler};
 
 use crate::context::RankContext;
 use crate::core::Core;

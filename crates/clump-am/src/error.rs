@@ -233,7 +233,7 @@ pub enum ErrorKind {
     /// A handler failed.
     #[error("handler {handler} failed: {why}")]
     HandlerFailed {
-        /// Its number.
+        /// Number of the handler.
         handler: u8,
         /// The handler's error message.
         why: String,

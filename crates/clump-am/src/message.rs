@@ -99,7 +99,7 @@ impl MessageKind {
 pub(crate) struct OutgoingMessage<'a> {
     pub(crate) kind: MessageKind,
     pub(crate) handler: Handler,
-    /// Its words; those of a long message begin with offset and length of the deposit.
+    /// Words; those of a long message begin with offset and length of the deposit.
     pub(crate) words: &'a [u64],
     /// Bytes that are copied, or deposited in the receiver's segment.
     pub(crate) payload: &'a [u8],

@@ -21,9 +21,9 @@ pub struct Returned {
     pub reply: bool,
     /// The handler it was meant for.
     pub handler: Handler,
-    /// Its words, 0 to 8.
+    /// Words of the message, 0 to 8.
     pub words: Vec<u64>,
-    /// Its payload (medium messages); empty for short and long ones.
+    /// Payload (medium messages); empty for short and long ones.
     pub payload: Vec<u8>,
     /// Offset and bytes of the deposit (long messages). The bytes may or may not have been written.
     pub deposit: Option<(u64, u64)>,

@@ -7,6 +7,6 @@ pub enum Events {
     /// A message was handled.
     #[default]
     NotEmpty,
-    /// Nothing but the end of the job.
+    /// No event but the end of the job.
     None,
 }
