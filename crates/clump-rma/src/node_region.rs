@@ -23,7 +23,7 @@ pub struct RegionOptions {
 }
 
 impl Default for RegionOptions {
-    /// As much address space as a region may have, 1 TiB, and pages of 4 KiB.
+    /// Returns the largest address space of a region, 1 TiB, and pages of 4 KiB.
     fn default() -> Self {
         Self { reserved: REGION_SPACE, pages: Pages::Base }
     }

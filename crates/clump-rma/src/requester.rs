@@ -25,20 +25,20 @@ pub(crate) enum AnswerSink {
 /// State of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// It is in flight.
+    /// In flight.
     Waiting,
-    /// It was executed and returned this value, or 0 if it has none.
+    /// Executed, with this value, or 0 if it returns none.
     Done(u64),
-    /// It acquired a lock: position and word.
+    /// Acquired a lock: position and word.
     Granted(u64, u64),
-    /// It was refused: reason, segment and offset.
+    /// Refused: reason, segment and offset.
     Refused(Refusal, u64, u64),
 }
 
 /// An encoded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodedRequest {
-    /// Its handler, one of [`crate::protocol::ask`].
+    /// Handler of the request, one of [`crate::protocol::ask`].
     pub handler: u8,
     words: [u64; 8],
     count: usize,

@@ -61,9 +61,9 @@ pub mod code {
 /// Name, version and request numbers of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceId {
-    /// Its name: letters, digits and `-`.
+    /// Name: letters, digits and `-`.
     pub name: &'static str,
-    /// Its version: other ones are other services.
+    /// Version: other ones are other services.
     pub version: u32,
     /// First number of its requests.
     pub first: u8,
@@ -76,7 +76,7 @@ pub struct ServiceId {
 pub struct ServiceRequest<'a> {
     /// Endpoint that sent it.
     pub from: Name,
-    /// Its number.
+    /// Request number.
     pub code: u8,
     /// Segment that it names.
     pub segment: SegmentName,
@@ -84,26 +84,26 @@ pub struct ServiceRequest<'a> {
     pub offset: u64,
     /// True if it is owed an answer.
     pub answered: bool,
-    /// Its words behind those three.
+    /// Words behind those three.
     pub words: &'a [u64],
-    /// Its payload.
+    /// Payload of the request.
     pub payload: &'a [u8],
 }
 
 /// State of a request after a step of its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceOutcome {
-    /// It has ended without a result.
+    /// Ended without a result.
     Done,
-    /// It has ended with a value.
+    /// Ended with a value.
     Value(u64),
-    /// It has ended with the bytes in [`ServiceContext::bytes`].
+    /// Ended with the bytes in [`ServiceContext::bytes`].
     Bytes,
-    /// It ends later, after a watched word changes or an interface answers.
+    /// Ends later, after a watched word changes or an interface answers.
     Later,
-    /// It was refused, and changed nothing.
+    /// Refused, without effect.
     Refused(Refusal),
-    /// Its part that concerns this segment was refused; the rest was executed.
+    /// Refused for the part that concerns this segment; the rest was executed.
     RefusedAt(Refusal, SegmentName),
 }
 
@@ -123,9 +123,9 @@ pub struct ServiceMessage {
     pub node: u32,
     /// One of the service's request numbers.
     pub code: u8,
-    /// Its words, behind segment, offset and cookie, which are 0.
+    /// Words behind segment, offset and cookie, which are 0.
     pub words: [u64; 4],
-    /// Its payload, at most [`crate::protocol::MAX_PIECE`] bytes.
+    /// Payload, at most [`crate::protocol::MAX_PIECE`] bytes.
     pub payload: Vec<u8>,
 }
 

@@ -30,7 +30,7 @@ impl At {
 /// State of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimState {
-    /// It waits for this interface, or has been granted the lock by it.
+    /// Waits for this interface, or has been granted the lock by it.
     Ours,
     /// The rank of the claim before it was notified of it, and decides who grants it the lock.
     Promised,

@@ -7,11 +7,11 @@ use clump_shm::name::Name;
 pub struct Request<'a> {
     /// Endpoint that sent it.
     pub from: Name,
-    /// Its operation, one of [`crate::protocol::ask`].
+    /// Operation, one of [`crate::protocol::ask`].
     pub handler: u8,
-    /// Its words.
+    /// Words of the request.
     pub words: &'a [u64],
-    /// Its payload, unless it was deposited.
+    /// Payload, unless it was deposited.
     pub payload: &'a [u8],
     /// Bytes that were deposited.
     pub deposited: u64,

@@ -14,7 +14,7 @@ pub struct LockTurn {
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnStatus {
-    /// It is not this rank's turn.
+    /// Not this rank's turn.
     NotYet,
     /// This rank holds the lock: position and word.
     Taken(u64, u64),

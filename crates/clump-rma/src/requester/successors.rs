@@ -6,11 +6,11 @@ use clump_shm::name::Name;
 /// Successor of a lock's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
-    /// Its endpoint.
+    /// Endpoint of the successor.
     pub name: Name,
-    /// Its cookie for the lock.
+    /// Cookie of the successor's claim.
     pub cookie: u64,
-    /// Its position in the queue.
+    /// Position in the queue.
     pub position: u64,
 }
 

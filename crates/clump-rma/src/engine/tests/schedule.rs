@@ -74,7 +74,7 @@ enum Doing {
     Quiet {
         cookie: u64,
     },
-    /// It has died, or left.
+    /// Died, or left.
     Gone {
         dead: bool,
         known: bool,
