@@ -169,9 +169,9 @@ impl EndpointTable for NodeEndpoints {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndpointState {
     Open,
-    /// Its rank is still starting.
+    /// Not open yet: its rank is still starting.
     Awaited,
-    /// It takes nothing, and will not under that name.
+    /// Takes nothing, and will not under that name.
     Not(Reason),
 }
 

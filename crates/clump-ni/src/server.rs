@@ -63,11 +63,11 @@ pub struct Server<C> {
 
 /// Parameters of an interface's stack.
 pub struct Wiring {
-    /// Its number and incarnation.
+    /// Number and incarnation of the interface.
     pub me: (u32, u32),
-    /// Its peers.
+    /// Peers of the interface.
     pub peers: Arc<dyn PeerDirectory>,
-    /// Its endpoint table.
+    /// Endpoint table of the interface.
     pub endpoints: Box<dyn EndpointTable>,
 }
 
