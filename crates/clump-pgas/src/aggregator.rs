@@ -58,7 +58,7 @@ impl Default for PgasOptions {
 pub struct Aggregation {
     /// Updates that were sent in batches.
     pub updates: u64,
-    /// Those of them that were sent by way of another node.
+    /// Number of updates that were sent by way of another node.
     pub forwarded: u64,
     /// Batches that were sent because they were full.
     pub full: u64,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The answer of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It has not come.
+    /// Not arrived yet.
     Awaited,
     /// The result.
     Result(Vec<u8>),

@@ -24,9 +24,9 @@ pub(crate) struct OutboxBounds {
 pub(crate) struct CallBatch {
     /// Rank that executes them.
     pub(crate) rank: usize,
-    /// Their number.
+    /// Number of calls.
     pub(crate) calls: u64,
-    /// Their records.
+    /// Records of the calls.
     pub(crate) bytes: Vec<u8>,
     /// Reason for sending them.
     pub(crate) cause: SendCause,

@@ -38,9 +38,9 @@ impl BatchKind {
 /// Reason for sending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendCause {
-    /// It has as many updates as a request holds.
+    /// As many updates as a request holds.
     Full,
-    /// It was opened too long ago.
+    /// Age.
     Old,
     /// Another needs its room.
     Displaced,
@@ -100,13 +100,13 @@ struct OpenBatch<D, U> {
 /// A batch that is to be sent. Give its memory back by [`Collector::keep`].
 #[derive(Debug)]
 pub struct ClosedBatch<D, U> {
-    /// Its destination.
+    /// Destination of the batch.
     pub dest: Rc<D>,
     /// Operation and size of words.
     pub kind: BatchKind,
     /// Upper part of the indexes of its words.
     pub base: u64,
-    /// Its updates, in the order in which they were added.
+    /// Updates, in the order in which they were added.
     pub updates: Vec<U>,
 }
 
@@ -115,13 +115,13 @@ pub struct ClosedBatch<D, U> {
 pub struct CollectorCounts {
     /// Updates in them.
     pub updates: u64,
-    /// Those that were full.
+    /// Batches that were full.
     pub full: u64,
-    /// Those that were old.
+    /// Batches that were old.
     pub old: u64,
-    /// Those that made room for others.
+    /// Batches that made room for others.
     pub displaced: u64,
-    /// Those that were sent because the rank was about to wait.
+    /// Batches that were sent because the rank was about to wait.
     pub flushed: u64,
     /// Largest number of batches that were open at one time.
     pub most_open: usize,

@@ -178,7 +178,7 @@ pub enum ErrorKind {
     /// A function that this rank has not registered.
     #[error("function number {number} was called, which this rank has not registered")]
     NoSuchFunction {
-        /// Its number.
+        /// Number of the function.
         number: u64,
     },
     /// An object that this rank has not, or of another type.
@@ -190,7 +190,7 @@ pub enum ErrorKind {
     /// The failure of a function, in its own words.
     #[error("{text}")]
     FunctionFailed {
-        /// Its words.
+        /// Text of the failure.
         text: String,
     },
     /// A call that failed where it was executed.

@@ -29,7 +29,7 @@ pub struct GlobalRef<'a, T> {
 pub(crate) enum FoundElement<'a> {
     Lent(&'a PeerSegment),
     Shared(Rc<PeerSegment>),
-    /// It is no element of its array.
+    /// No element of its array.
     Beyond {
         index: usize,
         len: usize,
