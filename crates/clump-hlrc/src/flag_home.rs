@@ -5,9 +5,9 @@ use crate::vector_time::VectorTime;
 /// Rank of a node that waits for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlagWaiter {
-    /// Its node.
+    /// Node of the waiter.
     pub node: u16,
-    /// Its number within the node.
+    /// Number of the rank within the node.
     pub rank: u16,
     /// Smallest value that ends the wait.
     pub at_least: u64,

@@ -24,7 +24,7 @@ pub struct HomePage<P> {
     version: PageVersion,
     time: VectorTime,
     parked: Vec<(DiffHeader, PageDiff<P>)>,
-    /// Of each writer, the parts that are stored of the diff whose turn it is.
+    /// Stored parts of the diff whose turn it is, by writer.
     partial: BTreeMap<u16, BTreeSet<u32>>,
     fetches: Vec<(u16, PageVersion)>,
     waiters: Vec<(u16, PageAccess)>,

@@ -7,7 +7,7 @@ use crate::vector_time::VectorTime;
 /// Outcome of a rank's request or release, for the node to carry out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TokenStep {
-    /// Nothing is to be done now.
+    /// No action now.
     Wait,
     /// The token is to be requested from its home.
     Request,

@@ -72,7 +72,7 @@ pub enum NodeMessage<P> {
         version: PageVersion,
         /// Everything that its bytes may depend on.
         time: VectorTime,
-        /// Its bytes.
+        /// Bytes of the page.
         payload: P,
     },
     /// Question to the directory of a page that gets its home by the first write.
@@ -86,7 +86,7 @@ pub enum NodeMessage<P> {
     HomeIs {
         /// Page in question.
         page: u32,
-        /// Its home, or none if it was never written.
+        /// Home of the page, or none if it was never written.
         home: Option<u16>,
     },
     /// Request for the token of a lock.
@@ -167,7 +167,7 @@ pub enum NodeMessage<P> {
         first: u32,
         /// Pages of the range.
         pages: u32,
-        /// Their rule.
+        /// Rule of the pages.
         rule: RangeRule,
     },
     /// Answer to [`NodeMessage::Place`]: the sender has stored the rule.
@@ -273,7 +273,7 @@ pub enum Action<P> {
         rank: u16,
         /// The page.
         page: u32,
-        /// Its right.
+        /// Right of the rank.
         access: PageAccess,
     },
     /// Revokes a rank's right to write without a fault.
