@@ -5,10 +5,10 @@ use crate::kernel::{LinkFaults, Port};
 /// Network to measure on.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// Its links.
+    /// Faults of links.
     pub link: LinkFaults,
-    /// Its ports.
+    /// Properties of ports.
     pub port: Port,
 }

@@ -24,7 +24,7 @@ pub enum PlanError {
         /// The system's reason.
         error: std::io::Error,
     },
-    /// It is no TOML, lacks a field, or has one that plans do not have.
+    /// No TOML, a missing field, or an unknown one.
     #[error("plan {name}: {error}")]
     Malformed {
         /// Name of the plan.
@@ -32,7 +32,7 @@ pub enum PlanError {
         /// Position and reason.
         error: Box<toml::de::Error>,
     },
-    /// Its fields do not fit together.
+    /// Fields that contradict each other.
     #[error("plan {name}: {why}")]
     Contradictory {
         /// Name of the plan.

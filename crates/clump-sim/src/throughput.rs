@@ -53,7 +53,7 @@ pub struct ThroughputReport {
     pub ratio_at_loss_5: f64,
     /// Median, 99th and 99.9th percentile of the round trip of 8 bytes, without loss, in ns.
     pub round_trip_ns: [u64; 3],
-    /// Those percentiles at 0.1 % loss.
+    /// Same percentiles at 0.1 % loss.
     pub round_trip_lossy_ns: [u64; 3],
     /// Eight senders to one: goodput of all, as a ratio of one sender's.
     pub incast_ratio: f64,

@@ -12,10 +12,10 @@ pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
 /// Activity of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It polls.
+    /// Polling.
     Polling,
-    /// It computes until then, and only its backstop polls.
+    /// Computing until then; only its backstop polls.
     Computing(Time),
-    /// It does nothing at all until then.
+    /// Stopped until then.
     Frozen(Time),
 }

@@ -13,7 +13,7 @@ pub enum PlannedFault {
     LinkChange { from: u32, to: u32, both: bool, link: Box<LinkFaults> },
     /// Sites whose bits are set are cut off from the others, or (`false`) joined with them again.
     Partition { sites: u64, cut: bool },
-    /// Nothing gets from one site to another, or (`false`) everything does again.
+    /// Cuts one direction between two sites, or (`false`) heals it.
     OneWay { from: u32, to: u32, cut: bool },
     /// From now on no path carries more than this many bytes; also when everything else is healed.
     Narrow { most: usize },
@@ -43,10 +43,10 @@ pub enum PlannedFault {
 /// Reasons for a rank's absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// It has closed.
+    /// Closed.
     Closed,
-    /// It died.
+    /// Died.
     Died,
-    /// Its node was lost.
+    /// Lost with its node.
     NodeLost,
 }

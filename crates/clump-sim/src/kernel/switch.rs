@@ -106,7 +106,7 @@ struct Packet {
 pub(super) enum SwitchEvent {
     /// A datagram reaches the target's port of the switch.
     AtPort(u32, u32),
-    /// It reaches the target's socket.
+    /// A datagram reaches the target's socket.
     AtSocket(u32, u32),
     /// An actor may act.
     Turn(u32),

@@ -20,11 +20,11 @@ pub(crate) const NO_HANDLER: u8 = 200;
 /// Intended end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedEnd {
-    /// It is handled, unless its endpoint closes.
+    /// Handled, unless its endpoint closes.
     Handled,
-    /// Its target refuses it: bad tag, no such endpoint, outside the segment.
+    /// Refused by its target: bad tag, no such endpoint, outside the segment.
     Refused,
-    /// Its target consumes it and finds no handler.
+    /// Consumed by its target, without a handler.
     NoHandler,
 }
 

@@ -21,13 +21,13 @@ const MAX_RESTLESS: u32 = 1_000;
 /// Stage of a rank's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It sends requests.
+    /// Sending requests.
     Working,
-    /// It waits until all of its requests are settled.
+    /// Waiting until all of its requests are handled or returned.
     Leaving,
-    /// Its endpoints are closed, its stack is closing.
+    /// Closing its stack; its endpoints are closed.
     Closing,
-    /// It has ended, or is dead.
+    /// Ended, or dead.
     Gone,
 }
 

@@ -81,7 +81,7 @@ pub(super) struct SeedRange {
 #[serde(deny_unknown_fields)]
 pub(super) struct KnownSeed {
     pub(super) number: u64,
-    /// Its finding.
+    /// Finding of the seed.
     #[serde(rename = "found")]
     _found: String,
 }

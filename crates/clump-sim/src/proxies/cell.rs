@@ -8,7 +8,7 @@ use clump_trace::{Monitor, Stage};
 /// Time that messages spent in one stage.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct StageTime {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
     /// Mean, in us.
     pub mean_us: f64,
@@ -68,7 +68,7 @@ pub(super) struct ProxyRun<'a> {
     pub(super) elapsed: Time,
     pub(super) monitors: &'a [Monitor],
     pub(super) tally: &'a Tally,
-    /// Of each rank that worked: time taken, and time computed.
+    /// Time taken and time computed of each rank that worked.
     pub(super) programs: &'a [(Time, Time)],
     pub(super) bounds: Bounds,
 }

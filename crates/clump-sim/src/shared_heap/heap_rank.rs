@@ -53,11 +53,11 @@ impl Reference {
 /// End of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RankEnd {
-    /// It came to the end of its program.
+    /// End of its program.
     Finished,
-    /// It got an error because of a death.
+    /// Error because of a death.
     Error(String),
-    /// It died.
+    /// Death.
     Died,
 }
 
