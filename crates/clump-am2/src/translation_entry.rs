@@ -10,7 +10,6 @@ pub(crate) const FIRST_ENTRIES: usize = 256;
 pub(crate) struct TranslationEntry {
     pub(crate) name: en_t,
     pub(crate) tag: u64,
-    /// Its index in the core's own table, since the first message to it: handlers cannot access
-    /// that one.
+    /// Index in the core's own table, since the first message: handlers cannot access that table.
     pub(crate) dest: Option<Dest>,
 }
