@@ -15,9 +15,9 @@ const CPUS: &str = "SLURM_JOB_CPUS_PER_NODE";
 /// An allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its number.
+    /// Number of the batch job.
     job: u32,
-    /// Its machines, and the ranks that each may have.
+    /// Machines, and the ranks that each may have.
     pub hosts: Hosts,
 }
 

@@ -116,7 +116,7 @@ pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
 pub enum Drives {
     /// Each rank for itself.
     Direct,
-    /// So many proxies for all ranks.
+    /// Number of proxies for all ranks.
     Proxies(u32),
     /// A proxy if it and each rank can have a core, and there are ranks to share it; else each
     /// rank.

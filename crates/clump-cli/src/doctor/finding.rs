@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As clump needs it.
+    /// Sufficient for clump.
     Ok,
     /// There, but slower or smaller than clump needs it.
     Degraded,
@@ -38,7 +38,7 @@ pub struct Finding {
     pub essential: bool,
     /// The state that was found.
     pub found: String,
-    /// Its effect on clump.
+    /// Effect on clump.
     pub meaning: &'static str,
     /// The remedy; empty when all is well.
     pub remedy: String,
