@@ -8,16 +8,16 @@ pub enum EventKind {
     Send = 1,
     /// A handler begins. `peer`: the sender; `value`: the time of sending, as [`send_key`] has it.
     Handle = 2,
-    /// It ends.
+    /// End of the handler.
     HandleEnd = 3,
     /// The rank begins to wait: it polls, yields or sleeps. `detail`: as [`waits_for`] reads it.
     Wait = 4,
-    /// It has what it waited for.
+    /// End of the wait.
     WaitEnd = 5,
     /// The rank enters a barrier. `peer`: the ranks that meet; `value`: a number that is equal on
     /// all of them. Their n-th entries with it are of one barrier.
     Barrier = 6,
-    /// It leaves the barrier.
+    /// The rank leaves the barrier.
     BarrierEnd = 7,
     /// A request to the interface of node `peer`. `value`: its number.
     Ask = 8,
@@ -25,11 +25,11 @@ pub enum EventKind {
     Answer = 9,
     /// A page fault of shared virtual memory begins.
     Fault = 10,
-    /// It ends.
+    /// End of the page fault.
     FaultEnd = 11,
     /// The rank requests a lock, or waits for a flag.
     Lock = 12,
-    /// It has it.
+    /// The rank has the lock, or the flag is set.
     LockEnd = 13,
     /// A batch of operations is closed; what carries it follows. `peer`: its slot in the rank;
     /// `value`: the operations in it.
@@ -124,11 +124,11 @@ pub fn waits_for(detail: u8) -> &'static str {
 /// Properties of a message, the detail of [`EventKind::Send`] and [`EventKind::Handle`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageClass {
-    /// It is a reply.
+    /// True for a reply.
     pub reply: bool,
-    /// It is sent to another node.
+    /// True for a message to another node.
     pub remote: bool,
-    /// It has a payload.
+    /// True for a message with a payload.
     pub bulk: bool,
 }
 
@@ -149,7 +149,7 @@ impl MessageClass {
 pub struct TraceEvent {
     /// Time since the beginning of the rank's trace, in ns.
     pub at_ns: u64,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
     /// Number of the thread; beyond 255 threads share numbers.
     pub track: u8,

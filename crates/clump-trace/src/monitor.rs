@@ -79,9 +79,9 @@ impl Times {
 /// Report of the monitor of an interface, or of a rank's own stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Monitor {
-    /// Its node.
+    /// Node of the interface.
     pub node: u32,
-    /// Its number on that node.
+    /// Number of the interface on that node.
     pub which: u32,
     /// The rank whose own stack it is; `None` for an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]

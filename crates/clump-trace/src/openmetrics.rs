@@ -11,7 +11,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 pub struct Labelled {
     /// Name and value of each label, such as `rank` and `3`.
     pub labels: Vec<(&'static str, String)>,
-    /// Its counters.
+    /// Counters of the rank or interface.
     pub counters: Snapshot,
 }
 

@@ -13,7 +13,7 @@ pub struct SharedMemorySummary {
     pub woken_per_rank: f64,
     /// Protocol messages between nodes, per rank.
     pub sent_per_rank: f64,
-    /// Those with diffs.
+    /// Protocol messages with diffs.
     pub diffs_sent_per_rank: f64,
     /// Page faults per rank, on average.
     pub faults_per_rank: f64,

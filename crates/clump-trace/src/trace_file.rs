@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Words in front of the events; a page.
 pub(crate) const HEADER_WORDS: usize = 512;
-/// Their bytes.
+/// Bytes of the header.
 pub(crate) const HEADER_BYTES: u64 = HEADER_WORDS as u64 * 8;
 /// First word of a file.
 const MAGIC: u64 = u64::from_le_bytes(*b"clumptrc");
@@ -42,7 +42,7 @@ pub struct TraceHeader {
     pub rank: u32,
     /// Ranks of its job.
     pub ranks: u32,
-    /// Its node.
+    /// Node of the rank.
     pub node: u32,
     /// Events that have room.
     pub capacity: u64,
@@ -114,13 +114,13 @@ impl TraceHeader {
 pub enum TraceFault {
     /// The file cannot be read.
     Unreadable(String),
-    /// It does not begin as a trace does.
+    /// No trace: the beginning differs.
     NoTrace,
     /// Another version of clump wrote it.
     Version(u64),
-    /// Its header contradicts itself.
+    /// Contradictory header.
     Header,
-    /// It ends before its last event.
+    /// End of the file before the last event.
     Truncated {
         /// Events that are there.
         found: u64,
@@ -129,7 +129,7 @@ pub enum TraceFault {
     },
     /// Words that are no event.
     Event {
-        /// Their place, from 0.
+        /// Place of the event, from 0.
         at: u64,
     },
     /// The folder has no traces, or not one for each rank.
