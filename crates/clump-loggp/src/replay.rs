@@ -22,14 +22,14 @@ pub const NOBODY: u32 = u32::MAX;
 pub enum Step {
     /// The rank computes.
     Compute {
-        /// Its time.
+        /// Time in ns.
         ns: u64,
     },
-    /// It waits until all has arrived that it has handled by [`Step::WaitEnd`].
+    /// Waits until all has arrived that it has handled by [`Step::WaitEnd`].
     Wait,
-    /// It has what it waited for.
+    /// End of the wait.
     WaitEnd,
-    /// It sends a message.
+    /// Sends a message.
     Send {
         /// The target.
         to: u32,
@@ -40,7 +40,7 @@ pub enum Step {
         /// The path and class of the message.
         row: (KnobScope, KnobClass),
     },
-    /// It handles a message.
+    /// Handles a message.
     Receive {
         /// The sender.
         from: u32,
@@ -51,14 +51,14 @@ pub enum Step {
     },
     /// The handler of that message is done.
     Handled,
-    /// It meets others: none continues before all are there.
+    /// Meets others: none continues before all are there.
     Meet {
         /// The meeting.
         key: u64,
         /// Ranks that meet.
         ranks: u32,
     },
-    /// It leaves the meeting.
+    /// Leaves the meeting.
     Part {
         /// The meeting.
         key: u64,
@@ -126,7 +126,7 @@ struct Player {
     now: Moment,
     /// Time at which the last message has been handled.
     heard: Moment,
-    /// Of a handler for whose message the rank does not wait: the rank's time, and the handler's.
+    /// Times of the rank and of a handler for whose message the rank does not wait.
     detour: Option<(Moment, Moment)>,
     /// Time at which its interface is free, by path.
     free: [Moment; 2],
