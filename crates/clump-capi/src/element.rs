@@ -9,7 +9,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct clump_type {
-    /// Its number, which never changes.
+    /// Number of the type, which never changes.
     pub code: c_int,
 }
 
@@ -17,7 +17,7 @@ pub struct clump_type {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct clump_op {
-    /// Its number, which never changes.
+    /// Number of the operation, which never changes.
     pub code: c_int,
 }
 

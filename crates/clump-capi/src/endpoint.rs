@@ -25,7 +25,7 @@ pub type clump_name = u64;
 pub enum clump_events {
     /// A message was handled. The default of an endpoint.
     CLUMP_EVENTS_NOT_EMPTY = 0,
-    /// Nothing but an error: the thread serves its endpoints.
+    /// No event but an error: the thread serves its endpoints.
     CLUMP_EVENTS_NONE = 1,
 }
 

@@ -42,7 +42,7 @@ pub enum clump_reason {
     /// Its handler takes another number of words, or no payload; or it was addressed to handler 0,
     /// which takes no requests.
     CLUMP_RETURNED_BAD_ARGUMENTS = 1,
-    /// Nothing was ever opened under that name.
+    /// No endpoint was ever opened under that name.
     CLUMP_RETURNED_NO_ENDPOINT = 2,
     /// The tag did not match the endpoint's.
     CLUMP_RETURNED_BAD_TAG = 3,
@@ -54,7 +54,7 @@ pub enum clump_reason {
     CLUMP_RETURNED_BAD_LENGTH = 6,
     /// The endpoint was closed before it read the message.
     CLUMP_RETURNED_ENDPOINT_GONE = 7,
-    /// Its rank died.
+    /// The target's rank died.
     CLUMP_RETURNED_PEER_LOST = 8,
     /// The target had no space for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
     CLUMP_RETURNED_CONGESTION = 9,
@@ -97,7 +97,7 @@ pub struct clump_returned {
     pub is_reply: c_int,
     /// The handler that it was addressed to.
     pub handler: c_int,
-    /// Its words.
+    /// Words of the message.
     pub words: *const u64,
     /// Number of words.
     pub nwords: c_int,

@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct svm_lock {
-    /// Its number.
+    /// Number of the lock.
     pub id: u64,
 }
 
@@ -18,7 +18,7 @@ pub struct svm_lock {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct svm_flag {
-    /// Its number.
+    /// Number of the flag.
     pub id: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct svm_flag {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct svm_cond {
-    /// Its parts.
+    /// Words of the condition variable.
     pub words: [u64; 3],
 }
 

@@ -28,7 +28,7 @@ const MAX_FOUND: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramGlobals {
     place: Range<usize>,
-    /// Those that are zero when a process begins.
+    /// Globals that are zero when a process begins.
     zeroed: Range<usize>,
     /// Words among them that the dynamic linker has pointed to libraries.
     linked: Vec<usize>,

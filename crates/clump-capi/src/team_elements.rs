@@ -10,13 +10,13 @@ use std::ffi::{c_int, c_void};
 /// Ranks whose elements are combined, and ranks that get them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Those of all ranks, for all.
+    /// Elements of all ranks, for all.
     All,
-    /// Those of all ranks, for one.
+    /// Elements of all ranks, for one.
     Root(usize),
-    /// Those of the ranks up to each.
+    /// Elements of the ranks up to each.
     Through,
-    /// Those of the ranks before each.
+    /// Elements of the ranks before each.
     Before,
 }
 

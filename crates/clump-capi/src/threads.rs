@@ -152,7 +152,7 @@ struct BegunThread {
     function: u64,
     argument: u64,
     stack: u64,
-    /// As in the thread that created it.
+    /// Signal mask of the thread that created it.
     blocked: SignalMask,
 }
 

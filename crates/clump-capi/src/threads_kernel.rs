@@ -20,15 +20,15 @@ const MESSAGE: usize = 64;
 /// Number of bytes at a pointer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Extent {
-    /// So many.
+    /// A constant number.
     Of(usize),
-    /// As many as an argument.
+    /// The value of an argument.
     Argument(usize),
-    /// As many objects as an argument, each of so many bytes.
+    /// The value of an argument times the bytes of an object.
     Objects(usize, usize),
-    /// As many as the number that an argument points to.
+    /// The number that an argument points to.
     At(usize),
-    /// Those of a set of as many bits as an argument.
+    /// A set of as many bits as the value of an argument.
     Bits(usize),
     /// A text with its zero.
     Text,
@@ -144,7 +144,7 @@ struct Copies {
     all: Vec<PrivateCopy>,
 }
 
-/// There is no memory for a copy.
+/// Failure to allocate a copy.
 struct NoMemory;
 
 fn is_shared_address(address: usize) -> bool {

@@ -24,7 +24,7 @@ typedef enum clump_events {
    */
   CLUMP_EVENTS_NOT_EMPTY = 0,
   /**
-   * Nothing but an error: the thread serves its endpoints.
+   * No event but an error: the thread serves its endpoints.
    */
   CLUMP_EVENTS_NONE = 1
 } clump_events;
@@ -39,7 +39,7 @@ typedef enum clump_reason {
    */
   CLUMP_RETURNED_BAD_ARGUMENTS = 1,
   /**
-   * Nothing was ever opened under that name.
+   * No endpoint was ever opened under that name.
    */
   CLUMP_RETURNED_NO_ENDPOINT = 2,
   /**
@@ -63,7 +63,7 @@ typedef enum clump_reason {
    */
   CLUMP_RETURNED_ENDPOINT_GONE = 7,
   /**
-   * Its rank died.
+   * The target's rank died.
    */
   CLUMP_RETURNED_PEER_LOST = 8,
   /**
@@ -141,7 +141,7 @@ typedef struct clump_returned {
    */
   int handler;
   /**
-   * Its words.
+   * Words of the message.
    */
   const uint64_t *words;
   /**

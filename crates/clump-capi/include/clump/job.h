@@ -173,7 +173,7 @@ typedef struct clump_t clump_t;
  */
 typedef struct clump_type {
   /**
-   * Its number, which never changes.
+   * Number of the type, which never changes.
    */
   int code;
 } clump_type;
@@ -183,7 +183,7 @@ typedef struct clump_type {
  */
 typedef struct clump_op {
   /**
-   * Its number, which never changes.
+   * Number of the operation, which never changes.
    */
   int code;
 } clump_op;

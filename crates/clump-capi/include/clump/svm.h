@@ -90,7 +90,7 @@ typedef struct svm_breakdown {
  */
 typedef struct svm_lock {
   /**
-   * Its number.
+   * Number of the lock.
    */
   uint64_t id;
 } svm_lock;
@@ -100,7 +100,7 @@ typedef struct svm_lock {
  */
 typedef struct svm_flag {
   /**
-   * Its number.
+   * Number of the flag.
    */
   uint64_t id;
 } svm_flag;
@@ -110,7 +110,7 @@ typedef struct svm_flag {
  */
 typedef struct svm_cond {
   /**
-   * Its parts.
+   * Words of the condition variable.
    */
   uint64_t words[3];
 } svm_cond;

@@ -238,7 +238,7 @@ static void unasked(void) {
         FAILS(CLUMP_ERR_HANDLER_FAILED, clump_finalize(cl));
         EXPECT(strstr(clump_error_text(), "it was planned") != NULL);
         /* All is closed, and it is reported once. */
-        FAILS(CLUMP_ERR_ARGUMENT, clump_finalize(cl));
+        FAILS(CLUMP_ERR_NOT_RUNNING, clump_finalize(cl));
     } else {
         OK(clump_finalize(cl));
     }
