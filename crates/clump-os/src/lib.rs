@@ -65,6 +65,7 @@ pub mod shell_text;
 pub mod signal;
 pub mod socket;
 pub mod standard_streams;
+pub mod stopped_thread;
 pub mod stream;
 pub mod symbols;
 pub mod sync;

@@ -24,10 +24,10 @@ pub struct ThreadValue<T: Default> {
 /// Declares a [`ThreadValue`]: `thread_value! { /// ... static NAME: Type = first; }`.
 #[macro_export]
 macro_rules! thread_value {
-    ($(#[$about:meta])* static $name:ident: $type:ty = $first:expr;) => {
+    ($(#[$about:meta])* $vis:vis static $name:ident: $type:ty = $first:expr;) => {
         std::thread_local! {
             $(#[$about])*
-            static $name: $crate::thread_value::ThreadValue<$type> =
+            $vis static $name: $crate::thread_value::ThreadValue<$type> =
                 const { $crate::thread_value::ThreadValue::new($first) };
         }
     };
