@@ -148,6 +148,12 @@ pub enum ErrorKind {
          request with Token::defer"
     )]
     InHandler,
+    /// A collective was called inside a handler.
+    #[error(
+        "a collective was called inside a handler, which may not wait for other ranks; call it when the \
+         handler has returned"
+    )]
+    CollectiveInHandler,
     /// An endpoint was used from a thread that is not its own.
     #[error("an endpoint was used from a thread while it is another's, or busy there")]
     OtherThread,

@@ -82,6 +82,7 @@ pub use clump_wire::Reason;
 pub use context::{RankContext, Settings};
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
+    is_in_handler,
 };
 pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell};
 pub use error::{Error, ErrorKind, Result};

@@ -143,7 +143,7 @@ pub struct Guarded(pub(crate) Core);
 unsafe impl Send for Guarded {}
 
 thread_value! {
-    static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = RefCell::new(Vec::new());
+    pub(crate) static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = RefCell::new(Vec::new());
 }
 
 thread_local! {

@@ -61,7 +61,7 @@ impl From<clump_am::Error> for AmFailure {
     #[cold]
     fn from(error: clump_am::Error) -> Self {
         let code = match error.kind() {
-            Am::InHandler | Am::OtherThread | Am::Occupied => Code::InUse,
+            Am::InHandler | Am::CollectiveInHandler | Am::OtherThread | Am::Occupied => Code::InUse,
             Am::NoEndpoint
             | Am::TooManyWords(_)
             | Am::PayloadTooLong { .. }

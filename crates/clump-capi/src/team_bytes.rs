@@ -219,9 +219,9 @@ impl PartsSpace {
 /// # Errors
 /// That of the step, which says so.
 pub(crate) fn prepared<R>(team: &Team, step: Result<R>) -> Result<R> {
-    step.map_err(|fault| {
-        team.decline(&fault.whole().to_string_lossy());
-        fault.having_taken_part(true)
+    step.map_err(|fault| match team.decline(&fault.whole().to_string_lossy()) {
+        Ok(()) => fault.having_taken_part(true),
+        Err(in_handler) => in_handler.into(),
     })
 }
 

@@ -2,7 +2,6 @@
 //! would leave the others waiting for it, and its next collective would meet theirs of now.
 
 use crate::Team;
-use crate::post::lock;
 use crate::stage::call::StagedCall;
 use clump_am::{AsContext, ErrorKind, Result};
 use std::fmt::Display;
@@ -24,10 +23,13 @@ impl Team {
     /// for its contribution fail with an error that names it and says `why`, and its next
     /// collective is the next one of all. For bindings of other languages, which have arguments of
     /// their own to check.
+    ///
+    /// # Errors
+    /// Fails in a handler: the rank takes no part then.
     #[doc(hidden)]
-    pub fn decline(&self, why: &dyn Display) {
-        let mut state = lock(&self.state);
-        state.seq += 1;
+    pub fn decline(&self, why: &dyn Display) -> Result<()> {
+        let mut state = self.state.lock()?;
+        state.next(self.post(), self.id());
         let seq = state.seq;
         if let Some(group) = self.stage() {
             // As it goes, it tells that this rank reads nothing of the collective.
@@ -35,14 +37,15 @@ impl Team {
         }
         self.tell_disagreement(seq, &self.lack(why));
         debug_assert_eq!(state.seq, seq, "one collective is over");
+        Ok(())
     }
 
     /// Returns what a check of arguments, or a step before a collective, gives. If it fails, the
     /// rank takes part first.
     pub(crate) fn prepared<R>(&self, step: impl FnOnce() -> Result<R>) -> Result<R> {
-        step().map_err(|error| {
-            self.decline(&error);
-            error.having_taken_part()
+        step().map_err(|error| match self.decline(&error) {
+            Ok(()) => error.having_taken_part(),
+            Err(in_handler) => in_handler,
         })
     }
 

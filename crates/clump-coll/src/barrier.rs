@@ -2,9 +2,8 @@
 
 use crate::choice::Operation;
 use crate::meeting::AtBarrier;
-use crate::post::lock;
 use crate::stage::call::StagedCall;
-use crate::team::TeamState;
+use crate::team_state::TeamState;
 use crate::{Team, step};
 use clump_am::{AsContext, ErrorKind, Result};
 use clump_os::clock;
@@ -35,7 +34,7 @@ impl Team {
     /// Fails if a rank died or left.
     pub fn meet_all(&self) -> Result<()> {
         let started = clock::cycles();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock()?;
         self.note_barrier(EventKind::Barrier, state.seq);
         let TeamState { barrier: Some(barrier), seq } = &mut *state else {
             let number = state.seq;

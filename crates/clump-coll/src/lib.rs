@@ -55,6 +55,8 @@ mod stage;
 mod staged_parts;
 mod staged_values;
 mod team;
+mod team_disagreements;
+mod team_state;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 pub use pending_collective::PendingCollective;

@@ -1,6 +1,7 @@
 //! Contributions to collectives that arrived before they were requested.
 
 use crate::signature::Signature;
+use crate::team_disagreements::{Disagreement, TeamDisagreements};
 use clump_am::ErrorKind;
 use std::collections::{HashMap, HashSet};
 
@@ -29,8 +30,8 @@ pub(crate) struct Mailbox {
     broken: HashMap<u64, Broken>,
     /// Collectives that this rank executes, by team: their numbers and signatures.
     calls: HashMap<u64, (u64, Signature)>,
-    /// Collectives, by team and number, that ranks do not agree about.
-    disagreements: HashMap<(u64, u64), Disagreement>,
+    /// Collectives that ranks do not agree about, by team.
+    disagreements: HashMap<u64, TeamDisagreements>,
     /// Memory for fragments to come.
     spare: Vec<Vec<u8>>,
     /// Teams that are gone and of which contributions may still come, because one of their
@@ -46,15 +47,6 @@ pub(crate) struct Broken {
     pub(crate) seq: u64,
     /// The rank that had left.
     pub(crate) by: u32,
-}
-
-/// Finding that ranks do not agree about a collective.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disagreement {
-    /// Description for the user.
-    pub(crate) why: String,
-    /// True if another rank found it.
-    pub(crate) was_told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -127,15 +119,31 @@ impl Mailbox {
     /// Notes that ranks do not agree about a collective, given by team and number: it takes no
     /// contributions.
     pub(crate) fn disagree(&mut self, collective: (u64, u64), found: Disagreement) {
-        if !self.gone.contains(&collective.0) {
+        let (team, seq) = collective;
+        if !self.gone.contains(&team) {
             self.parts.retain(|part, _| (part.team, part.seq) != collective);
-            self.disagreements.entry(collective).or_insert(found);
+            self.disagreements.entry(team).or_default().add(seq, found);
         }
+    }
+
+    /// Returns true if ranks did not agree about a collective of a team, ever.
+    pub(crate) fn has_disagreements(&self, team: u64) -> bool {
+        !self.disagreements.is_empty() && self.disagreements.contains_key(&team)
+    }
+
+    /// Forgets why ranks did not agree about the collectives of a team before `seq`, but for those
+    /// that are still `open`. Nothing asks any more; contributions to them that still come are
+    /// dropped.
+    pub(crate) fn forget_disagreements(&mut self, team: u64, seq: u64, open: Vec<u64>) {
+        let Some(known) = self.disagreements.get_mut(&team) else { return };
+        known.advance(seq, open);
+        self.parts.retain(|part, _| part.team != team || !known.is_over(part.seq));
+        debug_assert!(!known.is_over(seq), "this rank has just come to it");
     }
 
     /// Returns why ranks do not agree about a collective, if they do not.
     pub(crate) fn disagreement(&self, team: u64, seq: u64) -> Option<&Disagreement> {
-        self.disagreements.get(&(team, seq))
+        self.disagreements.get(&team)?.find(seq)
     }
 
     /// Forgets a team. All contributions to collectives that succeeded have been taken.
@@ -143,7 +151,7 @@ impl Mailbox {
         let before = self.parts.len();
         self.parts.retain(|part, _| part.team != team);
         self.calls.remove(&team);
-        let disagreed = self.disagreements.extract_if(|(of, _), _| *of == team).count() > 0;
+        let disagreed = self.disagreements.remove(&team).is_some();
         let failed = disagreed || self.broken.remove(&team).is_some() || self.parts.len() != before;
         if failed {
             self.gone.insert(team);
@@ -160,7 +168,8 @@ impl Mailbox {
     ) -> Result<(), PartMismatch> {
         let end = place.offset.checked_add(fragment.len() as u64);
         let collective = (part.team, part.seq);
-        if self.gone.contains(&part.team) || self.disagreements.contains_key(&collective) {
+        let drops = |known: &TeamDisagreements| known.drops_parts_of(part.seq);
+        if self.gone.contains(&part.team) || self.disagreements.get(&part.team).is_some_and(drops) {
             return Ok(());
         }
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);

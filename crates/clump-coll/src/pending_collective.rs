@@ -3,7 +3,7 @@
 use crate::Team;
 use crate::mailbox::failed;
 use crate::schedule::Schedule;
-use clump_am::{ErrorKind, Result, WaitFor};
+use clump_am::{Error, ErrorKind, Result, WaitFor, is_in_handler};
 use clump_shm::rank::WaitReason;
 
 /// Makes the result of a schedule at its end; the number is that of the collective.
@@ -45,8 +45,12 @@ impl<R> PendingCollective<'_, R> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// Fails if a rank died or left, or gave another number of values.
+    /// Fails if a rank died or left, or gave another number of values; in a handler, where it goes
+    /// on without its result.
     pub fn wait(self) -> Result<R> {
+        if is_in_handler() {
+            return Err(Error::from(ErrorKind::CollectiveInHandler).having_taken_part());
+        }
         let mut end = ScheduleEnd { team: self.team, seq: self.seq };
         let waited = self.team.post().endpoint.block_on(&mut end);
         let schedule = self.team.post().end_schedule(self.key());

@@ -1,9 +1,10 @@
 //! The endpoint by which a rank takes part in the collectives of all its teams.
 
-use crate::mailbox::{Broken, Disagreement, FragmentRange, Mailbox, PartId};
+use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId};
 use crate::schedule::{Outgoing, Schedule};
 use crate::signature::Signature;
 use crate::stage::pool::StagePool;
+use crate::team_disagreements::Disagreement;
 use clump_am::{
     Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Reason, Result, SendAttempt,
     SharedEndpoint, Tag, Token,
@@ -235,6 +236,22 @@ impl Post {
         } else if let Some(schedule) = running.get_mut(&key) {
             schedule.is_dropped = true;
         }
+    }
+
+    /// Forgets why ranks did not agree about the collectives of a team before `seq`, all of which
+    /// are over at this rank but for those in two phases that are under way.
+    #[cold]
+    pub(crate) fn forget_disagreements(&self, team: u64, seq: u64) {
+        let mut running = lock(&self.running);
+        let mut mailbox = self.mailbox();
+        // One that fails, and that nothing waits for, has no other end.
+        running.retain(|&(of, seq), it| {
+            let fails = it.failed.is_some() || mailbox.disagreement(of, seq).is_some();
+            of != team || !it.is_dropped || !fails
+        });
+        let open = running.keys().filter(|key| key.0 == team).map(|key| key.1).collect();
+        mailbox.forget_disagreements(team, seq, open);
+        debug_assert!(mailbox.has_disagreements(team), "they are noted until the team is gone");
     }
 
     /// Tells `rank` of a barrier of all ranks, if there is room now.

@@ -424,10 +424,11 @@ impl Team {
         schedule: Schedule,
         finish: Finish<R>,
     ) -> Result<PendingCollective<'_, R>> {
-        let seq = self.begin(counter)?;
-        // Handlers send, too, and cannot map.
-        schedule.targets().try_for_each(|rank| self.post().dest(rank).map(drop))?;
-        let outgoing = self.post().begin_schedule((self.id(), seq), schedule);
+        let (seq, outgoing) = self.begin(counter, |seq| {
+            // Handlers send, too, and cannot map.
+            schedule.targets().try_for_each(|rank| self.post().dest(rank).map(drop))?;
+            Ok((seq, self.post().begin_schedule((self.id(), seq), schedule)))
+        })?;
         let pending = PendingCollective { team: self, seq, finish };
         outgoing
             .into_iter()

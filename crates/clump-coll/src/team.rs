@@ -7,16 +7,17 @@ use crate::fold::copy_in;
 use crate::layout::Layout;
 use crate::mailbox::{Broken, PartId, PartMismatch, Pieces, failed};
 use crate::members::Members;
-use crate::post::{PART, Post, lock};
+use crate::post::{PART, Post};
 use crate::signature::Signature;
 use crate::stage::area::MAX_MEMBERS;
 use crate::stage::group::StageGroup;
 use crate::stage::numbering::last_of;
+use crate::team_state::StateLock;
 use clump_am::{AsContext, Error, ErrorKind, RankContext, Result};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
 use clump_trace::{Counter, Counters};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The team of all ranks.
 const ALL: u64 = 0;
@@ -34,20 +35,13 @@ pub struct Team {
     shape: TeamShape,
     /// The ranks of this node, and this rank's area, if they have memory in common.
     stage: Option<(Arc<StageGroup>, u32)>,
-    pub(crate) state: Mutex<TeamState>,
+    pub(crate) state: StateLock,
     /// End of the last barrier in cycles of the clock; 0 before the first.
     pub(crate) last_barrier: AtomicU64,
     /// Signature of the collective that is executed, as a word.
     signature: AtomicU64,
     /// Position of the preferred algorithm, from 1; 0 for none.
     preferred: AtomicU64,
-}
-
-#[derive(Debug)]
-pub(crate) struct TeamState {
-    /// The barrier by shared lines, which the team of all ranks has.
-    pub(crate) barrier: Option<Barrier>,
-    pub(crate) seq: u64,
 }
 
 /// A team to be made.
@@ -101,7 +95,7 @@ impl Team {
             staged: stage.is_some(),
             lines: id == ALL,
         };
-        let state = Mutex::new(TeamState { barrier, seq: 0 });
+        let state = StateLock::new(barrier);
         let (context, post) = (context.clone(), post.clone());
         Self {
             context,
@@ -249,9 +243,13 @@ impl Team {
         self.first_dead().and_then(|_| self.context.node().job().first_death())
     }
 
-    /// Counts a collective in two phases, and returns its number.
-    pub(crate) fn begin(&self, counter: Counter) -> Result<u64> {
-        self.execute((counter, Signature::ANY), Ok)
+    /// Begins a collective in two phases, given its number.
+    pub(crate) fn begin<R>(
+        &self,
+        counter: Counter,
+        make: impl FnOnce(u64) -> Result<R>,
+    ) -> Result<R> {
+        self.execute((counter, Signature::ANY), make)
     }
 
     /// Executes one collective, given its number; `bytes`: of each rank, which must agree about
@@ -270,8 +268,8 @@ impl Team {
         (counter, signature): (Counter, Signature),
         make: impl FnOnce(u64) -> Result<R>,
     ) -> Result<R> {
-        let mut state = lock(&self.state);
-        state.seq += 1;
+        let mut state = self.state.lock()?;
+        state.next(&self.post, self.id);
         let broken = self.post.mailbox().is_broken(self.id, state.seq);
         if let Some(by) = broken {
             return self.heed(Err(ErrorKind::RankLeft(by).into()), state.seq);
@@ -341,7 +339,7 @@ impl Team {
 
     /// Checks that rank `from` gave as many bytes as are expected.
     pub(crate) fn check_given(&self, from: u32, given: usize, expected: usize) -> Result<()> {
-        let seq = lock(&self.state).seq;
+        let seq = self.state.lock()?.seq;
         let (given, expected) = (given as u64, expected as u64);
         match given == expected {
             true => Ok(()),
@@ -449,7 +447,7 @@ impl Drop for Team {
     fn drop(&mut self) {
         self.post.forget_schedules(self.id);
         if let Some((group, area)) = self.stage.take() {
-            self.post.stages().retire(area, group, last_of(lock(&self.state).seq));
+            self.post.stages().retire(area, group, last_of(self.state.last_seq()));
         }
         self.post.mailbox().close(self.id);
     }

@@ -245,7 +245,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
         Am::NoMemory(_) => S::CLUMP_ERR_SYSTEM,
         Am::Forked => S::CLUMP_ERR_FORKED,
-        Am::InHandler => S::CLUMP_ERR_IN_HANDLER,
+        Am::InHandler | Am::CollectiveInHandler => S::CLUMP_ERR_IN_HANDLER,
         Am::OtherThread => S::CLUMP_ERR_THREAD,
         Am::NoEndpoint => S::CLUMP_ERR_HANDLE,
         Am::Occupied => S::CLUMP_ERR_BUSY,

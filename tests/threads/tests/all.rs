@@ -5,6 +5,7 @@ mod close_handshakes;
 mod collective_algorithms;
 mod collective_disagreements;
 mod collectives;
+mod collectives_in_handlers;
 mod connection_programs;
 mod connections;
 mod flag_barrier;

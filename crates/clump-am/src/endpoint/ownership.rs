@@ -3,10 +3,10 @@
 use super::shared_core::{LockedCore, SharedCore};
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::progress::Pollable;
+use crate::progress::{BUNDLE, Pollable};
 use std::cell::{RefCell, RefMut};
 use std::ops::DerefMut;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// Threads that may use an endpoint: [`SingleThread`] (the one that opened it) or [`MultiThread`]
@@ -62,4 +62,18 @@ impl Ownership for MultiThread {
     fn core(&self) -> Result<LockedCore<'_>> {
         self.0.lock()
     }
+}
+
+/// Returns true in a handler of an endpoint that this thread opened ([`crate::Endpoint`]): its
+/// state is borrowed as long as the handler runs. Handlers of endpoints that threads share are not
+/// found.
+pub fn is_in_handler() -> bool {
+    BUNDLE.with(|bundle| {
+        debug_assert!(bundle.get().try_borrow().is_ok(), "no endpoint is being opened");
+        bundle.get().borrow().iter().filter_map(Weak::upgrade).any(|core| {
+            let free = core.try_borrow_mut();
+            debug_assert!(free.as_ref().is_ok_and(|core| !core.restricted) || free.is_err());
+            free.is_err()
+        })
+    })
 }
