@@ -1,6 +1,7 @@
 //! A job of threads: memories of its nodes, contexts of its ranks, and their run.
 
 use crate::SPIN_AND_YIELD_NS;
+use crate::hang;
 use crate::seat::{Seat, Shared};
 use crate::shape::Shape;
 use clump_am::RankContext;
@@ -13,6 +14,7 @@ use clump_transport::{NetworkResources, NetworkTuning};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::Builder;
 
 /// Time limit of a program: one that takes longer has a call that never returns.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
@@ -78,7 +80,8 @@ pub fn run<R: Send + 'static>(
     let (ended, end) = std::sync::mpsc::channel();
     let rank = |seat: Seat| {
         let (body, ended) = (body.clone(), ended.clone());
-        std::thread::spawn(move || {
+        let named = Builder::new().name(format!("rank {}", seat.context.rank()));
+        let started = named.spawn(move || {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&seat)));
             if result.is_ok() {
                 seat.context.close_network();
@@ -86,12 +89,14 @@ pub fn run<R: Send + 'static>(
             }
             let _ = ended.send(());
             result
-        })
+        });
+        started.unwrap()
     };
     let threads: Vec<_> = seats.into_iter().map(rank).collect();
     for _ in 0..shape.ranks {
         let in_time = end.recv_timeout(LIMIT).is_ok();
-        assert!(in_time, "a call blocks for ever (seed {seed}, {shape:?})");
+        let stuck = || hang::report(&nodes);
+        assert!(in_time, "a call blocks for ever (seed {seed}, {shape:?})\n{}", stuck());
     }
     let results = threads.into_iter().map(|thread| match thread.join().unwrap() {
         Ok(result) => result,

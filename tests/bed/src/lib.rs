@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
+pub mod hang;
 mod job;
 pub mod pair;
 mod seat;

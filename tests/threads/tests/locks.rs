@@ -4,7 +4,7 @@
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_rma::{Comparison, Refusal, Rma};
 use clump_shm::job::{Death, DeathCause};
-use clump_test_bed::{Shape, run};
+use clump_test_bed::{Shape, hang, run};
 use clump_test_tier::pick;
 use clump_transport::Dispatch;
 use std::sync::Arc;
@@ -249,4 +249,31 @@ fn who_waits_in_the_segment_of_a_rank_that_dies_is_told() {
             seat.meet();
         });
     }
+}
+
+/// Checks that a job that hangs says which rank waits for what, and where its thread is.
+#[test]
+fn a_rank_that_waits_is_seen_with_its_wait_and_its_thread() {
+    run(&Shape::of(2, 1), 1, |seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let (mine, all) = seat.allocate(&rma, 64);
+        seat.meet();
+        if seat.context.rank() == 1 {
+            mine.wait_until(0, Comparison::Equal, 7_u64).unwrap();
+            return;
+        }
+        let give_up_ns = clump_os::clock::now_ns() + 30_000_000_000;
+        loop {
+            let report = hang::report(std::slice::from_ref(seat.context.node()));
+            let waits = report.lines().find(|line| line.starts_with("rank 1: "));
+            if waits.unwrap().contains("PublishedWait") {
+                assert!(report.contains("thread `rank 1`: S"), "it sleeps: {report}");
+                break;
+            }
+            assert!(clump_os::clock::now_ns() < give_up_ns, "{report}");
+            clump_os::clock::yield_now();
+        }
+        all[1].put(0, 7_u64).unwrap();
+        rma.quiet().unwrap();
+    });
 }

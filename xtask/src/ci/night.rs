@@ -16,6 +16,8 @@ const KILLS: &str = "200";
 const UPDATE_KILLS: &str = "100";
 /// Agents that watch each other beside computing processors, and for how many seconds.
 const AGENTS: [&str; 2] = ["200", "600"];
+/// Runs of the tests of jobs of threads.
+const REPEATS: u32 = 100;
 /// Starts of jobs after which no shared memory may be left.
 const STARTS: &str = "1000";
 /// Starts of jobs by proxies, in random shapes, beside load and pauses.
@@ -67,9 +69,32 @@ pub fn storms(site: &Site) -> Result<StepOutcome> {
 pub fn many_agents(site: &Site) -> Result<StepOutcome> {
     let [agents, seconds] = AGENTS;
     let words = ["run", "-n", agents, "--nodes", agents, "--stats", "sleep", seconds];
+    let ended = beside_load(|| apps::clump(site, &words))?;
+    // A node that is given up ends the job.
+    Ok(plain(ended.success, &ended.why))
+}
+
+/// Runs the tests of jobs of threads again and again: what happens once in a hundred runs is found
+/// here, with the state of every thread.
+///
+/// # Errors
+/// Fails if the tests cannot be started.
+pub fn repeats(site: &Site) -> Result<StepOutcome> {
+    let words = ["test", "--package", "clump-thread-tests", "--quiet"];
+    for run in 1..=REPEATS {
+        let ended = beside_load(|| command::run(&mut cargo(&site.root, &words), RUN))?;
+        if !ended.success {
+            return Ok(plain(false, &format!("run {run} of {REPEATS}: {}", ended.why)));
+        }
+    }
+    Ok(plain(true, ""))
+}
+
+/// Calls `job` while every processor computes.
+fn beside_load<T>(job: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let ended = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         for _ in 0..processors {
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
@@ -77,12 +102,10 @@ pub fn many_agents(site: &Site) -> Result<StepOutcome> {
                 }
             });
         }
-        let job = apps::clump(site, &words);
+        let result = job();
         ended.store(true, Ordering::Relaxed);
-        job
-    })?;
-    // A node that is given up ends the job.
-    Ok(plain(ended.success, &ended.why))
+        result
+    })
 }
 
 /// Plants every bug.

@@ -180,6 +180,12 @@ pub const STEPS: &[Step] = &[
         run: night::sanitizer,
     },
     Step {
+        name: "repeats",
+        what: "jobs of threads end as they should a hundred times beside load",
+        tiers: NIGHT,
+        run: night::repeats,
+    },
+    Step {
         name: "agents",
         what: "two hundred agents on processors that compute give none of them up",
         tiers: NIGHT,
