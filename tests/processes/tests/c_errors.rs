@@ -76,6 +76,13 @@ fn a_lost_node_is_told_of() {
 }
 
 #[test]
+fn a_failure_that_nothing_asked_for_is_returned_at_the_end() {
+    let Some(shop) = workshop("a failure of a handler, from C") else { return };
+    goes_on(run(&shop, "-n 2", "unasked"), None, 2);
+    goes_on(run(&shop, "-n 2 --nodes 2", "unasked"), None, 2);
+}
+
+#[test]
 fn rubbish_in_memory_is_an_error_that_stays() {
     let Some(shop) = workshop("rubbish in memory from C") else { return };
     goes_on(run(&shop, "", "rubbish"), None, 1);

@@ -1,7 +1,7 @@
 //! Jobs that are told to end, and the deaths of their watchers.
 
 use clump_os::procfs::Process;
-use clump_process_tests::{Folder, Job, Running, signals, until};
+use clump_process_tests::{Folder, Job, Running, program, signals, until};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
@@ -29,6 +29,19 @@ fn one_interrupt_ends_the_job() {
         ended
             .expect(code, &["interrupted", name, "0 of them had to be killed"])
             .expect_rank_0_computing();
+    }
+}
+
+#[test]
+fn a_failure_that_nothing_asked_for_is_one_line_at_the_end() {
+    for (options, failing) in [("-n 2", 1), ("-n 3 --nodes 2", 2), ("-n 1", 0)] {
+        let args = ["unasked".into(), failing.to_string().into()];
+        let ended = Job::of_program(options, program("pending"), args).finish();
+        assert_eq!(ended.code, 0, "{options}: {}", ended.err);
+        let line = format!("clump: rank {failing} ended with an error that it never asked for: ");
+        let lines: Vec<&str> = ended.err.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with(&line), "{options}: {}", ended.err);
+        assert!(lines[0].contains("this call fails on purpose"), "{options}: {}", ended.err);
     }
 }
 

@@ -32,7 +32,9 @@ fn barriers_and_messages() {
 
 #[test]
 fn starts_of_random_shapes_end_beside_load_and_pauses() {
-    proxy_starts(10, 37, |what| println!("{what}"));
+    let pauses = proxy_starts(10, 37, |what| println!("{what}"));
+    println!("{pauses:?}");
+    assert!(pauses.threads + pauses.refused > 0, "no thread was there to be paused");
 }
 
 #[test]

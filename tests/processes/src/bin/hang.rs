@@ -18,7 +18,8 @@ fn main() -> Result<()> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     let [what, folder] = &args[..] else { return Err("hang WHAT FOLDER".into()) };
     let cl = clump::init()?;
-    let ready = || std::fs::write(Path::new(folder).join(format!("ready-{}", cl.rank())), []);
+    let mark = |rank: usize| Path::new(folder).join(format!("ready-{rank}"));
+    let ready = || std::fs::write(mark(cl.rank()), []);
     match &*what.to_string_lossy() {
         "barrier" => {
             ready()?;
@@ -33,7 +34,7 @@ fn main() -> Result<()> {
         "lock" => lock(&cl, ready)?,
         "heap-lock" => heap_lock(&cl, ready)?,
         "circle" => circle(&cl, ready)?,
-        "reply" => reply(&cl, ready)?,
+        "reply" => reply(&cl, ready, || mark(0).exists())?,
         other => return Err(format!("`{other}` is no way to hang").into()),
     }
     Ok(())
@@ -87,13 +88,22 @@ fn circle(cl: &Clump, ready: impl Fn() -> std::io::Result<()>) -> Result<()> {
     Ok(())
 }
 
-fn reply(cl: &Clump, ready: impl Fn() -> std::io::Result<()>) -> Result<()> {
+fn reply(
+    cl: &Clump,
+    ready: impl Fn() -> std::io::Result<()>,
+    rank_0_computes: impl Fn() -> bool,
+) -> Result<()> {
     let endpoint = Endpoint::open(cl, Tag(3))?;
     let names = cl.all_gather(endpoint.name())?;
     let silent = endpoint.map(&names[0], Tag(3))?;
     cl.barrier()?;
     ready()?;
     compute(cl);
+    // Rank 0 may leave the barrier last, and handles until then what arrives: a request for which
+    // it has no handler would come back, and end the job.
+    while !rank_0_computes() {
+        std::thread::yield_now();
+    }
     endpoint.request(silent, ASK, &[])?;
     Ok(endpoint.poll_until(|| false)?)
 }

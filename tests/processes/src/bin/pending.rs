@@ -1,12 +1,17 @@
 //! Calls that fail while other ranks depend on this one: `pending COLLECTIVE RANK`, `pending spread
-//! BYTES`.
+//! BYTES`, `pending unasked RANK`.
 //!
 //! The first has an error pending at one rank when all ranks call the collective: that rank takes
 //! part and reports, the others get their results, and the next collective is paired with no other.
-//! The second asks for an array that may be larger than memory, and prints how that ended.
+//! The second asks for an array that may be larger than memory, and prints how that ended. The
+//! third has a handler of one rank fail in a collective, and ends without a call that would report
+//! it.
 
 use clump::Sum;
+use clump::am::{Endpoint, Handler, Tag};
 use clump::pgas::{GlobalErrorKind, GlobalResult, Layout, RemoteContext};
+use std::cell::Cell;
+use std::rc::Rc;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -20,6 +25,7 @@ fn main() -> Result<()> {
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     match &words[..] {
         [what, bytes] if what == "spread" => spread(bytes.parse()?),
+        [what, rank] if what == "unasked" => unasked(rank.parse()?),
         [what, rank] => pending(what, rank.parse()?),
         _ => Err("pending COLLECTIVE RANK".into()),
     }
@@ -39,6 +45,26 @@ fn spread(bytes: usize) -> Result<()> {
     }
     pgas.all_store_sync()?;
     Ok(cl.barrier()?)
+}
+
+/// Ends as if nothing had happened, although a handler of rank `failing` has failed.
+fn unasked(failing: usize) -> Result<()> {
+    let cl = clump::init()?;
+    let (me, all) = (cl.rank(), cl.nranks());
+    let endpoint = Endpoint::open(&cl, Tag(5))?;
+    let ran = Rc::new(Cell::new(false));
+    let runs = ran.clone();
+    endpoint.set_handler(Handler(1), move |_, _, _| {
+        runs.set(true);
+        Err::<(), _>(FAILED)
+    })?;
+    let names = cl.all_gather(endpoint.name())?;
+    if me == (failing + 1) % all {
+        endpoint.request(endpoint.map(&names[failing], Tag(5))?, Handler(1), &[])?;
+    }
+    // A collective of a result keeps the failure, and nothing else polls.
+    while cl.all_reduce(u64::from(ran.get()), Sum)? == 0 {}
+    Ok(())
 }
 
 fn pending(what: &str, failing: usize) -> Result<()> {
