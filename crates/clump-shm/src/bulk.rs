@@ -1,8 +1,8 @@
 //! Payload bytes in shared memory: the bulk ring of a lane, and bytes that must not be borrowed.
 //!
 //! The sender of a lane writes an entry in one piece, never across the end of the ring, and the
-//! receiver computes where it lies from the lengths of the entries before it: no offset is read
-//! from shared memory (invariant 5 of the crate).
+//! receiver computes its position from the lengths of the entries before it: no offset is read from
+//! shared memory (invariant 5 of the crate).
 
 use std::ptr::NonNull;
 
@@ -29,8 +29,8 @@ impl Bulk {
         self.bytes
     }
 
-    /// Returns where an entry of `len` bytes starts when the ring stands at `at`: never across the
-    /// end.
+    /// Returns where an entry of `len` bytes starts when the ring's position is `at`: never across
+    /// the end.
     pub(crate) fn place(self, at: u64, len: usize) -> u64 {
         debug_assert!(len <= self.bytes, "an entry fits into the ring");
         let ring = self.bytes as u64;

@@ -11,8 +11,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 pub struct LaneControl {
     owner: OwnerLine,
     pub(crate) temperature: PollFlag,
-    /// Padding: the sender reads what stands before this with every message, and processors
-    /// prefetch neighbouring lines.
+    /// Padding: the sender reads the fields before this with every message, and processors prefetch
+    /// neighbouring lines.
     apart: [Slot; 2],
     pub(crate) credit: CreditLine,
     behind: [Slot; 3],
@@ -65,7 +65,7 @@ pub enum CreditRequest {
 }
 
 impl CreditRequest {
-    /// Returns the request that those bits stand for; other processes write them.
+    /// Decodes a request from bits; other processes write them.
     fn from_bits(bits: u32) -> Option<Self> {
         match bits {
             1 => Some(Self::Room),

@@ -104,7 +104,7 @@ impl std::fmt::Display for SegmentName {
     }
 }
 
-/// Returns the number of the bit, 0 to 63, that stands for a watched word.
+/// Returns the number of the bit, 0 to 63, of a watched word.
 #[inline]
 pub fn watch_bit(name: SegmentName, offset: u64) -> u32 {
     let mixed = (name.to_bits() ^ (offset / 8).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -175,8 +175,8 @@ impl Geometry {
         end
     }
 
-    /// Returns the offset of the barrier lines, one cache line a rank of the node. They lie
-    /// together because a rank on a crowded node reads all of them right after a process switch,
+    /// Returns the offset of the barrier lines, one cache line a rank of the node. They are
+    /// contiguous because a rank on a crowded node reads all of them right after a process switch,
     /// when every page it touches costs a page walk.
     pub fn arrivals(&self) -> usize {
         Self::first_ranks_end(self.nodes as usize)
@@ -212,15 +212,14 @@ impl Geometry {
     }
 
     /// Returns the offset of the addresses, [`PEER_ADDRESS`] bytes for each rank and network
-    /// interface of the job. They lie apart: where proxies drive the network, ranks have none, and
-    /// their pages stay untouched.
+    /// interface of the job. They are stored apart: where proxies drive the network, ranks have
+    /// none, and their pages stay untouched.
     pub fn peer_addresses(&self) -> usize {
         debug_assert!(self.peer_records().is_multiple_of(PAGE), "the records begin a page");
         (self.peer_records() + self.ids() * PEER_RECORD).next_multiple_of(PAGE)
     }
 
-    /// Returns the bytes of all that lies before the endpoint blocks, which every process maps
-    /// whole.
+    /// Returns the number of bytes before the endpoint blocks, which every process maps whole.
     pub fn front_bytes(&self) -> usize {
         (self.peer_addresses() + self.ids() * PEER_ADDRESS).next_multiple_of(PAGE)
     }

@@ -134,7 +134,7 @@ impl<L> Inbox<L> {
     /// Returns the row in which the endpoint counts its traffic by destination.
     ///
     /// # Errors
-    /// The row lies outside of the endpoint's block.
+    /// The row is outside of the endpoint's block.
     pub fn traffic(&self) -> Result<TrafficRow> {
         let g = self.node.geometry();
         let cells = place_slice(&self.map, g.traffic_in_block(), g.ids())?;
@@ -251,7 +251,7 @@ impl<L> Inbox<L> {
     /// polled.
     ///
     /// # Errors
-    /// A lane that rang lies outside of the endpoint's block.
+    /// A lane that rang is outside of the endpoint's block.
     pub fn process_doorbells(&mut self) -> Result<u32> {
         if !self.block.doorbell().rung() {
             return Ok(0);

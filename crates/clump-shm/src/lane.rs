@@ -2,9 +2,9 @@
 //!
 //! # Ownership
 //! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver
-//! alone advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie
-//! in moves rarely. A slot is published by its header word, which carries the lap, so the receiver
-//! needs no shared tail and a slot is never written by its receiver: one line transfer per message.
+//! alone advances `head` and the bulk head, in steps of a quarter ring, so that their line moves
+//! rarely. A slot is published by its header word, which carries the lap, so the receiver needs no
+//! shared tail and a slot is never written by its receiver: one line transfer per message.
 //!
 //! A locked instruction per message would drain the store buffer and cost a factor of ten in rate
 //! (docs/adr/0002); hence one lane per sender, and the many-writer [`crate::queue`] for the rest.
@@ -226,9 +226,8 @@ impl LaneSender {
             }
         }
         debug_assert!(self.bulk_tail <= start && end - self.seen_bulk <= self.bulk.len() as u64);
-        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the
-        // receiver gave back and the tail, so no receiver of ours reads them; `place` keeps them in
-        // the ring.
+        // SAFETY: invariant 2 of the crate: the ring bytes from `start` are between the receiver's
+        // head and the tail, so no receiver of ours reads them; `place` keeps them in the ring.
         unsafe {
             let to = self.bulk.address(start);
             std::ptr::copy_nonoverlapping(payload.as_ptr(), to.as_ptr(), payload.len());

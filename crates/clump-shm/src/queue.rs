@@ -235,9 +235,9 @@ impl QueueReceiver {
         let slots = queue.slots.len() as u64;
         let lap_at =
             |at: u64| parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire)).0;
-        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for
-        // the lap the tail is in. A closed endpoint drained its queue, so that is the tail itself,
-        // or what is behind slots whose claimers died before they moved the tail.
+        // The tail is at most one lap ahead; the receiver is at the oldest slot not free for the
+        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself, or
+        // what is behind slots whose claimers died before they moved the tail.
         let tail = queue.tail.tail.load(Ordering::Acquire);
         let passed = |at: u64| lap_at(at) == lap_of(at.wrapping_add(slots), slots);
         let head =

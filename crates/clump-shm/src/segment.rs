@@ -20,7 +20,7 @@ pub struct Segment {
 
 impl Segment {
     /// Maps the segment that is exported under that name, as long as it is now; returns `None` when
-    /// there is none, or when it lies outside of its rank's space.
+    /// there is none, or when it is outside of its rank's space.
     ///
     /// # Errors
     /// The segment cannot be mapped.
@@ -185,7 +185,7 @@ impl SegmentSpace {
         Ok(offset)
     }
 
-    /// Asserts that what was taken or is given back lies in what was ever taken, and is not free.
+    /// Asserts that a range to be taken or freed is within the space ever taken, and is not free.
     fn check_is_taken(&self, offset: u64, whole: u64) {
         debug_assert!(
             offset >= self.start && offset + whole <= self.next,

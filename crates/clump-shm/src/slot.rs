@@ -41,7 +41,7 @@ pub enum SlotKind {
     Long = 3,
     /// A request that its target returned to sender; `words[0]` holds the reason and what it was.
     Returned = 4,
-    /// A message from another node, or on its way there, as proxies carry it.
+    /// A message from or to another node, as proxies forward it.
     Forwarded = 5,
 }
 

@@ -17,7 +17,7 @@ const LEFT_TO_OTHERS: u64 = 32 << 20;
 /// Part of what is available that is left to others where that is more: the kernel needs tables
 /// for what processes map, and they grow besides.
 const PART_LEFT: u64 = 64;
-/// Bytes committed between two looks at how much is available, where it is plenty.
+/// Bytes committed between two readings of the available memory, where it is plenty.
 const LOOK_EACH: u64 = 4 << 20;
 /// Bytes that are granted whole or not at all.
 pub const STEP_MIN: u64 = 256 << 10;

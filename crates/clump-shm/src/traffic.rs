@@ -109,7 +109,7 @@ impl TrafficRow {
 /// Traffic by one path that its endpoint has not published yet.
 ///
 /// Messages of words alone are not counted here if sent by a lane: the lane's position is their
-/// number. What else took slots of it is therefore counted as well.
+/// number. Other users of its slots are therefore counted as well.
 #[derive(Debug, Default)]
 pub(crate) struct Unpublished {
     /// Medium messages, long ones, and short ones that no lane took.

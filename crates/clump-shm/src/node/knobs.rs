@@ -24,8 +24,8 @@ impl NodeMemory {
         Ok(())
     }
 
-    /// Notes that these nodes run on other kernels, whose clocks say other times. Before ranks
-    /// start; until then all nodes count as reading one clock.
+    /// Records that these nodes run on other kernels, whose clocks differ. Before ranks start;
+    /// until then all nodes count as reading one clock.
     pub fn note_other_clocks(&self, nodes: impl IntoIterator<Item = u32>) {
         for node in nodes {
             debug_assert!(node != self.node(), "a node reads its own clock");
