@@ -1,9 +1,9 @@
 //! Accesses to memory that a process may not make yet: a handler of their signal, which makes them
 //! possible or hands the signal on.
 //!
-//! The handler stands before whatever handled the signal (that of the standard library finds stack
-//! overflows). A fault that it does not serve is handed on, and looks as if it were not there:
-//! where the signal had no handler, its default is restored, and the access is made again.
+//! The handler runs before the earlier handler of the signal (that of the standard library finds
+//! stack overflows). A fault that it does not serve is handed on, and looks as if it were not
+//! there: where the signal had no handler, its default is restored, and the access is made again.
 
 use crate::error::{OsError, Result};
 use crate::sync::{AtomicBool, AtomicPtr, Ordering};

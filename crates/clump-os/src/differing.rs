@@ -3,7 +3,7 @@
 //! They compare 32 or 64 bytes at once: a page of 4 KiB takes some 100 ns, and byte by byte ten
 //! times as long.
 
-/// Bytes that one word of marks stands for.
+/// Number of bytes that one word of marks covers.
 const MARKED: usize = u64::BITS as usize;
 
 /// Marks the bytes in which `a` and `b` differ: each word of `marks` has a bit for each of 64

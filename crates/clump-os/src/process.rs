@@ -352,7 +352,7 @@ fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result
 
 /// Starts this program anew, with the arguments that it was started with, unless it is at addresses
 /// that are the same in each process. Returns where they are, or where the kernel does not permit
-/// that (personality(2)). What the process has done so far is lost but for its descriptors: called
+/// that (personality(2)). The state of the process is lost but for its descriptors: to be called
 /// first.
 ///
 /// # Safety

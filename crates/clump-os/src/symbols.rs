@@ -136,7 +136,7 @@ impl Libraries {
 fn name_at(address: usize) -> Option<(u64, usize)> {
     // SAFETY: plain memory, which the dynamic linker fills.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: looks for an address among what is loaded.
+    // SAFETY: searches the loaded objects for an address.
     let known = unsafe { libc::dladdr(with_exposed_provenance(address), &raw mut found) } != 0;
     if !known || found.dli_sname.is_null() {
         return None;

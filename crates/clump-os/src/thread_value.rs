@@ -1,8 +1,8 @@
 //! Values of threads that are dropped when their thread ends, and stay when the process ends.
 //!
-//! What `std::thread_local!` destroys it also destroys in the thread that calls `exit`, or returns
-//! from `main`, before functions of `atexit`, destructors of static objects and of libraries run:
-//! calls from there would find nothing. These values stay until the process has ended.
+//! `std::thread_local!` destroys its values also in the thread that calls `exit`, or returns from
+//! `main`, before functions of `atexit`, destructors of static objects and of libraries run: calls
+//! from there would find nothing. These values stay until the process has ended.
 //!
 //! They are dropped by the destructor of a key (pthread_key_create(3)), behind all destructors of
 //! `thread_local` objects, those of C++ among them.
