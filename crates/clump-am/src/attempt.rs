@@ -19,7 +19,7 @@ use clump_wire::{Message, Reason, SendResult};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum SendAttempt {
-    /// The message is on its way (or is being returned).
+    /// The message was sent (or is being returned).
     Sent,
     /// No room now; poll, and try again.
     Full,

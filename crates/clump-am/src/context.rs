@@ -41,7 +41,7 @@ pub struct RankContext {
     block: Shared<RankBlock>,
     spin_policy: SpinPolicy,
     segments: Mutex<SegmentSpace>,
-    /// Held by the thread that opens an endpoint: it looks for a free index, then takes it.
+    /// Held by the thread that opens an endpoint: it searches a free index, then takes it.
     opening: Mutex<()>,
     settings: Settings,
     network: Option<Network>,
@@ -201,7 +201,7 @@ impl RankContext {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the death that ends this job, unless survivors go on.
+    /// Returns the death that ends this job, unless survivors continue.
     pub fn fatal_death(&self) -> Option<Death> {
         if self.node.job().survive() { None } else { self.node.job().first_death() }
     }
@@ -232,7 +232,7 @@ impl RankContext {
     /// Checks that the job continues and that this process is no forked child.
     ///
     /// # Errors
-    /// A rank died and survivors do not go on; the process is a child by `fork`.
+    /// A rank died and survivors do not continue; the process is a child by `fork`.
     pub fn check_alive(&self) -> Result<()> {
         self.check_process()?;
         self.fatal_death().map_or(Ok(()), |death| Err(ErrorKind::RankDied(death).into()))

@@ -1,5 +1,5 @@
-//! A slower network on purpose: what an endpoint adds to its messages while the laboratory's knobs
-//! are turned (docs/adr/0038).
+//! Emulation of a slower network: delays that an endpoint adds to its messages while the
+//! laboratory's knobs are turned (docs/adr/0038).
 //!
 //! A message that is delayed is sent to handler 0, otherwise used for returned messages alone, and
 //! carries a [`Stamp`] as its last word. So no transport depends on it, and a receiver checks for a
@@ -44,7 +44,7 @@ pub(crate) struct EmulatedRank<'a> {
 
 impl EmulatedRank<'_> {
     /// Keeps the rank busy, without polling (paper 001, 3.2). Where ranks share processors, others
-    /// go on meanwhile: each rank of the emulated machine has a processor of its own.
+    /// run meanwhile: each rank of the emulated machine has a processor of its own.
     fn occupy(self, ns: u64) {
         if ns == 0 {
             return;
@@ -466,7 +466,7 @@ mod tests {
                 "clock {behind} behind: due {} ns early",
                 now + LATENCY_NS - due
             );
-            // On one machine it would have been looked at late.
+            // On one machine it would have been polled late.
             let mut emulation = Emulation { table, ..Emulation::default() };
             assert!(emulation.hide(from(), stamp, remote()));
             assert!(emulation.first_due_ns().unwrap() < now + LATENCY_NS);

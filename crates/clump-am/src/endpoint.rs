@@ -195,14 +195,14 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.use_region(region)
     }
 
-    /// Handles what has arrived; returns how many messages. Does not wait for any; a program that
-    /// only polls, and finds nothing, yields to other runnable threads, for some 200 us at most if
+    /// Handles arrived messages; returns their number. Does not wait for any; a program that only
+    /// polls, and finds nothing, yields to other runnable threads, for some 200 us at most if
     /// nothing arrives.
     ///
     /// # Errors
     /// A handler fails, or has failed in a call that sent something meanwhile; a message is
-    /// returned and handler 0 is not set; a peer sent or wrote what no correct sender does; inside
-    /// one of the endpoint's handlers.
+    /// returned and handler 0 is not set; a peer sent or wrote invalid data; inside one of the
+    /// endpoint's handlers.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
         let mut core = self.hold.core()?;
@@ -248,7 +248,7 @@ impl<H: Ownership> Endpoint<H> {
     /// Polls until `condition` holds; sleeps if that takes long.
     ///
     /// # Errors
-    /// A rank dies, when survivors do not go on; as for [`Endpoint::poll`].
+    /// A rank dies, when survivors do not continue; as for [`Endpoint::poll`].
     #[inline]
     pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
         drop(self.hold.core()?);
@@ -310,7 +310,7 @@ impl<H: Ownership> Endpoint<H> {
 
     /// Holds requests of other endpoints back until [`Endpoint::release`]: no handler runs for one,
     /// whichever call polls, and in the end their senders find no room. Replies and returned
-    /// messages are handled, so blocking calls go on as ever. For a rank that is still inside a
+    /// messages are handled, so blocking calls continue to work. For a rank that is still inside a
     /// collective, to which others send messages that belong after it.
     ///
     /// A rank that waits for the effect of a held request waits until the release, and so does

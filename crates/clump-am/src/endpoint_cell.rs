@@ -271,7 +271,7 @@ impl<'a> BorrowedEndpoint<'a> {
         self.core.handler_context.name
     }
 
-    /// Handles what has arrived; returns how many messages. Never blocks.
+    /// Handles arrived messages; returns their number. Never blocks.
     ///
     /// # Errors
     /// As for [`crate::Endpoint::poll`].

@@ -26,8 +26,8 @@ impl Handling<'_> {
     /// to its sender and there is no room for that now.
     ///
     /// # Errors
-    /// The handler fails; a message comes back and there is no handler 0; the sender wrote what no
-    /// correct sender does.
+    /// The handler fails; a message is returned and there is no handler 0; the sender wrote invalid
+    /// data.
     pub(crate) fn handle(
         &mut self,
         message: &ArrivedMessage<'_>,

@@ -1,4 +1,4 @@
-//! A message on its way between endpoints: a request, a reply, or one that returns to its sender.
+//! A message between endpoints: a request, a reply, or a message returned to sender.
 
 use crate::error::{ErrorKind, Result};
 use clump_loggp::delay::Stamp;
@@ -205,7 +205,7 @@ impl<'a> OutgoingMessage<'a> {
         count(counters, (role, Flow::Sent, remote), self.kind, self.words, payload);
     }
 
-    /// Returns the traffic that it is.
+    /// Returns its kind of traffic.
     pub(crate) fn traffic(&self) -> Traffic {
         let (bytes, none) = (self.payload.len() as u64, Traffic::default());
         debug_assert!(self.kind != MessageKind::Short || bytes == 0, "words only");

@@ -109,8 +109,8 @@ impl Core {
         Ok(handled)
     }
 
-    /// Sends kept replies as far as there is room. Those that their requester will never take go to
-    /// handler 0 of this endpoint.
+    /// Sends kept replies as far as there is room. Those that their requester will never take are
+    /// passed to handler 0 of this endpoint.
     fn flush_replies(&mut self, requesters: &mut Requesters) {
         let HandlerContext { context, backlog, .. } = &mut self.handler_context;
         let Some(mut network) = context.network() else {

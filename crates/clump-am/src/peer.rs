@@ -36,7 +36,7 @@ pub(crate) struct MappedPeer {
 /// endpoints of the node match [`Route::Local`] alone, and so pay nothing for the difference.
 #[derive(Debug)]
 pub(crate) enum Route {
-    /// None: the name leads nowhere.
+    /// None: no endpoint has the name.
     Absent,
     /// To another endpoint of this node, or by a shared queue.
     Local(Path),

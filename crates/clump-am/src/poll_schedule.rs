@@ -18,7 +18,7 @@ pub(crate) struct PollSchedule {
     network_due: u32,
     /// Number of the next poll that does housekeeping.
     housekeeping_due: u32,
-    /// Number of the next poll that looks at the times between sends.
+    /// Number of the next poll that samples the times between sends.
     sample_due: u32,
     /// Idle polls of the program.
     pub(crate) idle_window: IdlePollWindow,
@@ -97,12 +97,12 @@ impl PollSchedule {
         due
     }
 
-    /// Returns true if the current poll looks at the times between sends.
+    /// Returns true if the current poll samples the times between sends.
     pub(crate) fn is_sample_due(&self) -> bool {
         has_come(self.sample_due, self.polls)
     }
 
-    /// Schedules a look at the times between sends in `polls` polls.
+    /// Schedules a sample of the times between sends in `polls` polls.
     pub(crate) fn sample_in(&mut self, polls: u32) {
         self.sample_due = self.polls.wrapping_add(polls);
         debug_assert!(!self.is_sample_due(), "due again in the same poll");

@@ -29,7 +29,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     message: &OutgoingMessage<'_>,
     progress: Progress,
 ) -> Result<()> {
-    // Shared with the loop below, which looks at it between two attempts.
+    // Shared with the loop below, which reads it between two attempts.
     let packed = Cell::new(progress);
     let is_begun = || packed.get() != Progress::default();
     let send_timeout = context.settings().send_timeout;

@@ -23,7 +23,7 @@ use clump_shm::slot::{Header, INLINE};
 
 impl Core {
     /// Sends a short message once, or reports that there is no room. The budget of the fast path:
-    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
+    /// five checks, the stores of one slot, one read of the receiver's state, two counters.
     #[inline(always)]
     pub(crate) fn attempt_short(
         &mut self,

@@ -77,7 +77,7 @@ impl HandlerContext {
             && self.emulation.as_ref().is_none_or(|knobs| !knobs.on && !knobs.is_waiting())
     }
 
-    /// Notes a message that is on its way to `to` since `sent_ns`, the time in its stamp.
+    /// Records a message in flight to `to` since `sent_ns`, the time in its stamp.
     pub(crate) fn note_traced_send(
         &self,
         to: Name,

@@ -40,7 +40,7 @@ impl Core {
     /// Returns true if everything sent was read or returned.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
-        // What the other side hides has left its lane, but was not handled.
+        // Messages that the other side hides have left their lane, but were not handled.
         let past = self.handler_context.emulation.as_ref().is_none_or(|knobs| knobs.is_past());
         let backlog = &self.handler_context.backlog;
         debug_assert!(

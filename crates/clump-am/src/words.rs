@@ -16,7 +16,7 @@ use std::borrow::Borrow;
 pub trait Word: Copy + 'static {
     /// Returns the value as a word.
     fn to_word(self) -> u64;
-    /// Returns the value that a word stands for.
+    /// Decodes a value from a word.
     fn from_word(word: u64) -> Self;
 }
 

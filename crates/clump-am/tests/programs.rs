@@ -292,7 +292,7 @@ impl World {
     /// Polls until everything in flight has arrived or been returned.
     fn drain(&self) {
         let open = || self.stations.iter().filter_map(|station| station.endpoint.as_ref());
-        // What one endpoint has sent may wait at another until it is due, and be answered then.
+        // Messages of one endpoint may wait at another until they are due, and be answered then.
         let mut quiet = 0;
         while quiet < 4 {
             let drained = open().all(|endpoint| endpoint.try_drain().unwrap());

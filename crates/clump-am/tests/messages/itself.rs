@@ -92,7 +92,7 @@ fn requests_to_itself_keep_their_order_among_all_kinds_and_are_counted() {
                     continue;
                 }
                 1 => own.ep.request_bulk(own.to, PING, &[7; 100], &words[..1]).unwrap(),
-                // What follows may not overtake it.
+                // Later messages may not overtake it.
                 2 | 5 => {
                     let attempt = own.ep.try_request(own.to, PING, &words[..2]).unwrap();
                     assert_eq!(attempt, SendAttempt::Sent);
