@@ -264,7 +264,7 @@ impl Lock {
         self.inner().context.rank()
     }
 
-    /// Returns what waits for this lock publish.
+    /// Returns the wait reason that waits for this lock publish.
     fn wait_reason(&self, holder: Option<u32>) -> WaitReason {
         WaitReason::Lock { segment: self.target.name(), offset: self.offset, holder }
     }

@@ -62,8 +62,8 @@ impl Rma {
 
     /// Opens one-sided operations for this thread whose waits are restricted to them: none of their
     /// calls runs a handler of the program, or of another layer, while it waits. For page faults,
-    /// and for code that runs inside a handler. What they wait for must come without such a
-    /// handler: see [`Endpoint::open_restricted`]. Takes one of the rank's endpoints.
+    /// and for code that runs inside a handler. Their answers must arrive without such a handler:
+    /// see [`Endpoint::open_restricted`]. Takes one of the rank's endpoints.
     ///
     /// # Errors
     /// Fails if all endpoints are open.

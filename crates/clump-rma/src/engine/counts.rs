@@ -1,4 +1,4 @@
-//! Counts of what an interface has executed.
+//! Counts of an interface's executed requests.
 
 /// Requests that an engine has executed since it was made.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 //! being forwarded.
 //!
 //! A request that is forwarded has no answer as a rule, and its sender does not expect a refusal
-//! for lack of room. It waits, and with it what its endpoint sent behind it: the endpoint gets no
-//! credit meanwhile, so what waits is bounded by what endpoints may have outstanding. What it waits
-//! for are answers of other interfaces, which forward nothing for it: they come, or their nodes are
-//! lost.
+//! for lack of room. It waits, and with it the later requests of its endpoint: the endpoint gets no
+//! credit meanwhile, so waiting requests are bounded by the endpoints' credit. It waits for answers
+//! of other interfaces, which forward nothing for it: they arrive, or their nodes are lost.
 
 use super::account::Kept;
 use super::pending_request::{FORWARD_ROOM, JointAsk, JointKey, MAX_ASKS, OwnAsk, ServiceState};
@@ -124,7 +123,7 @@ impl<M: Memory> Engine<M> {
         for one in joint.values_mut() {
             one.tickets.retain(|other| *other != ticket);
         }
-        // What was sent is answered, and counts until then.
+        // Sent requests are answered, and count until then.
         asks.retain(|_, own| !own.tickets.is_empty() || own.unsent.is_none());
         debug_assert!(asks.values().all(|own| !own.tickets.contains(&ticket)), "it is gone");
     }

@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::protocol::tell;
 use clump_shm::queue_lock::LockHead;
 
-/// Release of a lock: by which rank, with which word, and whether the lock went to the successor at
+/// Release of a lock: the rank, the word, and a mark if the lock was passed to the successor at
 /// once.
 #[derive(Debug, Clone, Copy)]
 struct Return {
@@ -323,7 +323,7 @@ impl<M: Memory> Engine<M> {
     }
 }
 
-/// Returns the claim of a wait, once there is one, and whether it stays.
+/// Returns the claim of a wait, once there is one, and true if it stays.
 fn place_of(wait: &Wait) -> Option<(At, bool)> {
     let WaitTarget::Lock { position: Some(position), stays } = wait.what else { return None };
     Some((At { segment: wait.segment, offset: wait.offset, position }, stays))

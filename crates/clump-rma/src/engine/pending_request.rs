@@ -11,7 +11,7 @@ pub(super) const MAX_LATER: u32 = 64;
 /// Most requests to other interfaces under way.
 pub(super) const MAX_ASKS: usize = 256;
 /// Requests to other interfaces that one request to forward may need. While fewer may be made, it
-/// waits, and what its endpoint sent behind it.
+/// waits, with the later requests of its endpoint.
 pub(super) const FORWARD_ROOM: usize = 128;
 
 /// A request that ends later.

@@ -1,4 +1,4 @@
-//! Destination of what an engine sends.
+//! Destination of an engine's answers, reports and requests.
 
 use clump_shm::name::Name;
 use clump_wire::SendResult;

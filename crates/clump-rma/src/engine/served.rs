@@ -359,7 +359,7 @@ impl<M: Memory> Engine<M> {
         );
     }
 
-    /// Takes in that watched words may have changed: those of the bits `changed`, as
+    /// Records that watched words may have changed: those of the bits `changed`, as
     /// [`clump_shm::rank::RankBlock::take_changed`] returns them.
     pub fn handle_changes(&mut self, changed: u64, out: &mut impl ReplySink) {
         self.service_state.watches.mark(changed);
@@ -367,7 +367,7 @@ impl<M: Memory> Engine<M> {
         self.release_moved(out);
     }
 
-    /// Returns true if what a request did may concern others.
+    /// Returns true if the effects of a request may concern others.
     #[inline]
     pub(super) fn concerns_others(&self) -> bool {
         let ServiceState { watches, lost, .. } = &self.service_state;

@@ -2,7 +2,7 @@
 //!
 //! A store to a page that the machine does not have ends a process by a signal. So memory of a
 //! region is allocated, chunk by chunk, by a call that can fail, before an interface touches it.
-//! What was committed once is known here, and costs a look at a bit.
+//! Memory that was committed once is recorded here: a check costs one bit test.
 
 use crate::error::Refusal;
 use clump_shm::export::SegmentName;

@@ -142,7 +142,7 @@ impl Target {
         }
         let first = self.inner.first_rank(self.node);
         debug_assert!(first <= self.name.rank(), "the lowest rank of the segment's node");
-        // What no segment holds is not sent.
+        // Data beyond any segment's end is not sent.
         let at = deposit_offset(self.name, first, offset, from.len() as u64);
         let at = at.ok_or_else(|| refused(self.name, offset, Refusal::OutOfBounds))?;
         // Deposits are made as they arrive, and so before requests that are held there.
