@@ -1,4 +1,4 @@
-//! Messages between interfaces on a network that is slower on purpose (docs/adr/0038).
+//! Messages between interfaces on an emulated slower network (docs/adr/0038).
 //!
 //! An interface is no processor of a program and handles no stamps: while the laboratory's knobs
 //! are turned it keeps messages to other interfaces until gap, latency and bytes have passed, and

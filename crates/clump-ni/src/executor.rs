@@ -1,4 +1,4 @@
-//! The executor of one-sided operations: an engine, and its way to the interface's stack.
+//! The executor of one-sided operations: an engine, and its connection to the interface's stack.
 
 use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
 use clump_net::{FlowId, Stack};
@@ -18,7 +18,7 @@ use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 /// Longest time until an unreported change is seen, in ns.
 const UNSEEN_NS: u64 = 100_000_000;
 
-/// Most ranks that one housekeeping looks at.
+/// Maximal number of ranks that one housekeeping checks.
 const LIVING_AT_ONCE: usize = 4096;
 
 /// The engine, and the name under which it sends answers and requests.
@@ -37,9 +37,9 @@ pub(crate) struct Executor {
     answers: Vec<OwnedMessage>,
     /// Flows to the interfaces of other nodes, by node, once they are open.
     flows: Vec<Option<FlowId>>,
-    /// Time at which all watched words were looked at, and the deaths known then.
+    /// Time at which all watched words were checked, and the deaths known then.
     looked: (u64, u64),
-    /// True if all watched words are to be looked at.
+    /// True if all watched words are to be checked.
     suspects: bool,
     /// Messages to other interfaces, while the network is slower on purpose.
     delayed: DelayedSends,
@@ -305,7 +305,7 @@ fn take_answer(engine: &mut Engine<NodeSegments>, arrival: &Message<'_>, out: &m
             };
             engine.handle_answer(word(0), answer, out);
         }
-        // A request that came back: its cookie is its third word.
+        // A returned request: its cookie is its third word.
         (FrameKind::Returned, _) if !Original::unpack(word(0)).reply => {
             engine.handle_answer(word(3), Err(Refusal::NodeLost), out);
         }
@@ -382,7 +382,7 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
             self.keep(to, kind, (handler, words), payload);
             return true;
         }
-        // Ranks hide their answers themselves.
+        // Answers to ranks are delayed by the receiving rank.
         if self.delayed.delays() && self.memory.all_interfaces().contains(&to.rank()) {
             return self.delay(SendTarget::Answer(to), handler, words, payload);
         }

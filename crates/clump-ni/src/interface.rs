@@ -22,8 +22,8 @@ use std::thread::JoinHandle;
 /// Longest time in ns for which an idle interface that is no proxy yields: a request to another
 /// interface is mostly answered within it.
 const LINGER_NS: u64 = 100_000;
-/// Time in ns without yields of one that is no proxy, after a rank has computed during one: what
-/// arrives meanwhile would wait for that rank's time slice, while a sleeper gets the processor.
+/// Time in ns without yields of one that is no proxy, after a rank has computed during one:
+/// arrivals would wait for that rank's time slice, while a sleeper gets the processor.
 const FORGONE_NS: u64 = 100_000_000;
 
 /// A running network interface; ends when dropped.

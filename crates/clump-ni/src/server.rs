@@ -304,7 +304,7 @@ impl<C: Clock> Server<C> {
         let announced = block.park().announce(self.memory.fence());
         let had_to_send = self.stack.wants_service();
         if self.delivery_queues.wants_room() {
-            // What was read before the announcement has made room; from now on its reader wakes
+            // Messages read before the announcement have made room; from now on their reader wakes
             // this interface.
             self.delivery_queues.request_room();
             self.delivery_queues
