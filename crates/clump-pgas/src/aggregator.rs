@@ -34,7 +34,7 @@ pub struct PgasOptions {
     pub memory_bytes: usize,
     /// Age at which a batch is sent, at the next update or poll.
     pub delay: Duration,
-    /// Nodes from which on updates go by way of another node, over a grid; 0: never.
+    /// Number of nodes from which on updates are forwarded by another node, over a grid; 0: never.
     pub grid_nodes: usize,
     /// True if proxies, where they run, combine the batches of their node's ranks.
     pub combines: bool,
@@ -112,7 +112,7 @@ impl Destination for Forwarder {
 #[derive(Debug)]
 pub(crate) struct PeerSegment {
     pub(crate) target: Target,
-    /// Interface that forwards updates of it; `None`: they go straight to its node.
+    /// Interface that forwards updates of it; `None`: they are sent directly to its node.
     via: Option<Rc<Forwarder>>,
     open: OpenSlots,
     me: Weak<Self>,
@@ -146,7 +146,7 @@ impl PeerSegment {
         self.target.name()
     }
 
-    /// Returns the interface that forwards updates of a word; `None` if they go straight.
+    /// Returns the interface that forwards updates of a word; `None` if they are sent directly.
     #[inline(always)]
     pub(crate) fn forwarder(&self, kind: BatchKind, offset: u64) -> Option<&Forwarder> {
         // Offsets beyond the reach of an index are sent directly.
@@ -164,9 +164,9 @@ type ForwardedBatches = RefCell<Collector<Forwarder, SpreadUpdate>>;
 pub(crate) struct Aggregator {
     straight: StraightBatches,
     forwarded: ForwardedBatches,
-    /// `None`: no updates go by way of another node.
+    /// `None`: no updates are forwarded by another node.
     grid: Option<NodeGrid>,
-    /// True if other updates go by the proxy of this node.
+    /// True if other updates are forwarded by the proxy of this node.
     combines: bool,
     /// Forwarders by node, once they are used.
     forwarders: Vec<OnceCell<Rc<Forwarder>>>,
@@ -286,7 +286,7 @@ impl Aggregator {
         update: U,
         send: impl Fn(&ClosedBatch<D, U>) -> Result<()>,
     ) -> Result<()> {
-        // Whatever is sent here may run a handler that adds updates, too.
+        // A send here may run a handler that adds updates, too.
         loop {
             let obstacle = batches.borrow_mut().obstacle(dest, kind, base);
             let Some(slot) = obstacle else { break };

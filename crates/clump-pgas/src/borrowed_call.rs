@@ -7,7 +7,7 @@ use crate::remote_fn::RemoteFn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Borrowed form of the arguments `A`: it travels as they do, so the caller need not own them.
+/// Borrowed form of the arguments `A`: it has the same encoding, so the caller need not own them.
 pub trait BorrowedForm<A>: Serialize {}
 
 impl BorrowedForm<String> for str {}

@@ -39,7 +39,7 @@ impl CallAnswers {
         }
     }
 
-    /// Returns true if a call's answer has not come.
+    /// Returns true if a call's answer has not arrived.
     pub(crate) fn is_awaited(&self, cookie: u64) -> bool {
         self.answers.borrow().get(&cookie) == Some(&Answer::Awaited)
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Buffers that are kept for the next batches.
 const SPARE: usize = 8;
 
-/// Bounds of what waits.
+/// Bounds of waiting calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutboxBounds {
     /// Bytes of a batch, at most; of one call, if that is longer.
@@ -130,7 +130,7 @@ impl CallOutbox {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes the memory of a batch that was sent back.
+    /// Takes back the memory of a batch that was sent.
     pub(crate) fn keep(&mut self, mut bytes: Vec<u8>) {
         if self.spare.len() < SPARE {
             bytes.clear();

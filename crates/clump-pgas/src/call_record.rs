@@ -1,4 +1,4 @@
-//! Remote calls and their answers on the wire: records in a row, many in one message.
+//! Encoding of remote calls and their answers: contiguous records, many in one message.
 
 use crate::error::{ErrorKind, Result};
 

@@ -1,4 +1,4 @@
-//! The endpoint of a thread's remote calls, with what waits to be sent and answered.
+//! The endpoint of a thread's remote calls, with calls that wait to be sent or answered.
 
 use crate::aggregator::counter_of;
 use crate::call_answers::{Answer, CallAnswers};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// Tag of the endpoints of remote calls.
 const TAG: u64 = 0x7ca1_1000;
-/// Calls between two looks at the clock.
+/// Calls between two readings of the clock.
 const CLOCK_EVERY: u32 = 16;
 
 /// An endpoint of remote calls, with the calls that it collects.
@@ -137,7 +137,7 @@ impl CallSender {
         self.pgas.poll()
     }
 
-    /// Waits until the answer of a call at `rank` has come.
+    /// Waits until the answer of a call at `rank` has arrived.
     pub(crate) fn wait_for(&self, rank: usize, cookie: u64) -> Result<()> {
         let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let answered = || !self.answers.is_awaited(cookie);
@@ -159,7 +159,7 @@ impl CallSender {
             self.table.note_sent();
             return self.send_alone(rank, call);
         }
-        // What is sent here may run handlers that call, too.
+        // A send here may run handlers that call, too.
         loop {
             let obstacle = self.outbox.borrow_mut().obstacle(rank, length);
             let Some(obstacle) = obstacle else { break };
@@ -207,7 +207,7 @@ impl CallSender {
         Ok(sent?)
     }
 
-    /// Sends what handlers could not queue.
+    /// Sends messages that handlers could not queue.
     ///
     /// # Errors
     /// Fails with the first error; all have been tried.

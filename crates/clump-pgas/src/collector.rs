@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Updates between two looks at the clock.
+/// Updates between two readings of the clock.
 const CLOCK_EVERY: u32 = 16;
 /// Number of no batch.
 const NONE: u32 = u32::MAX;
@@ -42,7 +42,7 @@ pub enum SendCause {
     Full,
     /// Age.
     Old,
-    /// Another needs its room.
+    /// Room for another.
     Displaced,
     /// The rank is about to wait.
     Flushed,
@@ -58,7 +58,7 @@ impl Default for OpenSlots {
     }
 }
 
-/// Destination of batches, which remembers those that are open.
+/// Destination of batches, which holds the open ones.
 pub trait Destination: Sized {
     /// Returns its open batches.
     fn slots(&self) -> &OpenSlots;

@@ -11,8 +11,8 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + 'static> Element for T {}
 /// Number type that has remote atomics: all integers of up to 64 bits, `f32` and `f64`.
 ///
 /// The interface of a node executes those of 4 and 8 bytes. Those of narrower types are
-/// compare-and-swaps from here, repeated until one succeeds; they are atomic with respect to all
-/// others.
+/// compare-and-swaps by the caller, repeated until one succeeds; they are atomic with respect to
+/// all others.
 pub trait AtomicElement: Element + PartialEq + private::Sealed {}
 
 /// Integer type, which also has bitwise atomics.

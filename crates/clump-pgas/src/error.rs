@@ -8,7 +8,7 @@ use clump_rma::SegmentName;
 pub struct Error(Box<ErrorKind>);
 
 impl Error {
-    /// Returns what went wrong.
+    /// Returns the kind of error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }

@@ -1,7 +1,7 @@
 //! Execution of the calls of one message, in its handler.
 //!
 //! Calls that functions send meanwhile, and results, are collected, too: for each rank in one
-//! message, which leaves when the handler returns.
+//! message, which is sent when the handler returns.
 
 use crate::call_record::{CallRecord, CallRecords, HEAD};
 use crate::error::{ErrorKind, Result};
@@ -61,7 +61,7 @@ pub(crate) fn execute(
     for record in CallRecords::of(&bytes) {
         let record = match record {
             Ok(record) => record,
-            // What the records before it have sent leaves all the same.
+            // Messages of the records before it are sent all the same.
             Err(error) => {
                 failure.get_or_insert(error.to_string());
                 break;
@@ -121,7 +121,7 @@ impl ExecutedBatch<'_> {
         Ok(self.token.borrow_mut().defer_bulk(dest, handler, Some(&of.bytes), ())?)
     }
 
-    /// Queues a message as [`ExecutedBatch::try_defer`] does, or leaves it to what polls next.
+    /// Queues a message as [`ExecutedBatch::try_defer`] does, or leaves it to the next poll.
     fn defer(&self, handler: Handler, of: OutgoingRecords) {
         if self.try_defer(handler, &of).is_err() {
             self.table.keep_unsent((of.rank, handler, of.bytes));

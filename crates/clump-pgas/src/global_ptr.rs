@@ -57,7 +57,7 @@ impl<T> GlobalPtr<T> {
         GlobalPtr::new(self.segment, self.offset, self.end)
     }
 
-    /// Returns three words that stand for it in messages.
+    /// Encodes it as three words of a message.
     pub fn to_words(self) -> [u64; 3] {
         [self.segment.to_bits(), self.offset, self.end]
     }

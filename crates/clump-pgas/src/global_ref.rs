@@ -242,7 +242,7 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
         max, fetch_max, Max, "make the element the larger of itself and `operand`";
     }
 
-    /// Begins to write the element; gives what it was before.
+    /// Begins to write the element; returns the previous value.
     ///
     /// # Errors
     /// Fails if it does not exist.
@@ -250,7 +250,7 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
         self.fetch(AtomicOp::Swap, value)
     }
 
-    /// Writes `new` if the element has the bits of `old`. Returns what it was before.
+    /// Writes `new` if the element has the bits of `old`. Returns the previous value.
     ///
     /// # Errors
     /// Fails if it does not exist, or is refused, or if its node or a rank is lost.
@@ -284,8 +284,8 @@ impl<'a, T: AtomicElement> GlobalRef<'a, T> {
         Ok(Pending { inner, state })
     }
 
-    /// Replaces the element by what `change` makes of it, unless that is `None`. Returns the
-    /// element before that.
+    /// Replaces the element by the result of `change`, unless that is `None`. Returns the previous
+    /// value.
     fn change(&self, change: impl Fn(T) -> Option<T>) -> Result<T> {
         let target = &self.peer()?.target;
         let swap = || {

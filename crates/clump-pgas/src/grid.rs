@@ -1,5 +1,5 @@
-//! The grid that batches travel over: nodes in rows and columns, a batch by its sender's row first,
-//! and then by its destination's column.
+//! The grid over which batches are routed: nodes in rows and columns, a batch along its sender's
+//! row first, and then along its destination's column.
 
 /// Arrangement of a job's nodes in rows of equal length; the last may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,8 @@ impl NodeGrid {
         Self { nodes, columns: columns.max(1) }
     }
 
-    /// Returns the node by way of which updates go from one node to another; `None` if they share a
-    /// row or a column, and go straight.
+    /// Returns the node that forwards updates from one node to another; `None` if they share a row
+    /// or a column, and updates are sent directly.
     pub fn middle(&self, from: u32, to: u32) -> Option<u32> {
         let place = |node: u32| (node / self.columns, node % self.columns);
         let ((row, column), (to_row, to_column)) = (place(from), place(to));
@@ -50,7 +50,7 @@ mod tests {
                     first.insert(middle.unwrap_or(to));
                     if let Some(middle) = middle {
                         assert!(middle < nodes && middle != from && middle != to);
-                        // The second step is straight.
+                        // The second step is direct.
                         assert_eq!(grid.middle(middle, to), None, "{nodes}: {from} {to}");
                         assert_eq!(grid.middle(from, middle), None, "{nodes}: {from} {to}");
                     }

@@ -1,11 +1,12 @@
 //! Exchange of boundaries between neighbours, counted by sender.
 //!
 //! A count of stored bytes does not identify their sender: of two neighbours one may be a round
-//! ahead, and its bytes stand for those of the other. And a neighbour that is ahead overwrites what
-//! this rank still reads. So each neighbour has two places at this rank, each with a word for the
-//! round that it holds. Places take turns: a neighbour writes into one again two rounds later,
-//! which it begins after it has this rank's boundary of the round between. One word for both would
-//! not do: between nodes, a signal of the next round may overtake the boundary of this one.
+//! ahead, and its bytes are counted for those of the other. And a neighbour that is ahead
+//! overwrites what this rank still reads. So each neighbour has two places at this rank, each with
+//! a word for the round that it holds. Places take turns: a neighbour writes into one again two
+//! rounds later, which it begins after it has this rank's boundary of the round between. One word
+//! for both would not do: between nodes, a signal of the next round may overtake the boundary of
+//! this one.
 
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,14 +21,14 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct HaloNeighbour {
     /// The rank that it is; this one, too, where a grid is closed.
     pub rank: usize,
-    /// The position, among the neighbours of that rank, of this rank on this side: what is given
-    /// here arrives there.
+    /// The position, among the neighbours of that rank, of this rank on this side: data given here
+    /// arrives there.
     pub entry: usize,
     /// Elements that each gives the other in a round.
     pub len: usize,
 }
 
-/// Offsets of what a neighbour has in a rank's memory: two words for rounds, and a place for each.
+/// Offsets of a neighbour's parts of a rank's memory: two words for rounds, and a place for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Places {
     words: [u64; 2],
@@ -99,7 +100,7 @@ impl Pgas {
         if let Some(rank) = all.iter().position(|given| given.first() == Some(&0)) {
             return Err(ErrorKind::RankFailed { rank }.into());
         }
-        // All ranks look at all neighbours, so that all fail, or none.
+        // All ranks check all neighbours, so that all fail, or none.
         if let Some(rank) = (0..all.len()).find(|&rank| !agrees(&all, rank)) {
             return Err(ErrorKind::DifferentHalos { rank }.into());
         }
@@ -129,7 +130,7 @@ fn entries(given: &[u64]) -> impl Iterator<Item = [u64; 3]> + '_ {
     given.get(1..).unwrap_or_default().chunks_exact(3).map(|it| [it[0], it[1], it[2]])
 }
 
-/// Returns true if the neighbours of a rank say the same as it does.
+/// Returns true if the neighbours of a rank agree with it.
 fn agrees(all: &[Vec<u64>], rank: usize) -> bool {
     let given = all.get(rank).map_or(&[][..], Vec::as_slice);
     entries(given).enumerate().all(|(at, [other, entry, bytes])| {

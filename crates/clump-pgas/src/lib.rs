@@ -29,8 +29,8 @@
 //! 2. An update is in one open batch, or was sent, exactly once.
 //! 3. Open batches are bounded in number and size, and old ones are sent before new ones are begun.
 //! 4. No batch is open while the rank waits for another.
-//! 5. The count of stored bytes follows the stores that it counts, at every node, by the way that
-//!    they went.
+//! 5. The count of stored bytes follows the stores that it counts, to every node, by the same
+//!    route.
 #![forbid(unsafe_code)]
 
 mod aggregator;

@@ -1,4 +1,4 @@
-//! Elements of an array at this rank: loads and stores, without a look at the layout.
+//! Elements of an array at this rank: loads and stores, without layout arithmetic.
 
 use crate::aggregator::PeerSegment;
 use crate::element::{Element, to_word};

@@ -83,7 +83,8 @@ impl<T: Element> GlobalMutex<T> {
         self.home
     }
 
-    /// Waits for the lock. What its last holder began before it gave the lock back has happened.
+    /// Waits for the lock. Operations that its last holder began before the release have been
+    /// executed.
     ///
     /// # Errors
     /// Fails if a rank died with the lock, or its home is lost; if a rank is lost, and survivors do

@@ -243,8 +243,9 @@ impl Inner {
         (0..).map_while(next).flatten().try_for_each(|it| act(&*it))
     }
 
-    /// Sends what was collected, and runs `wait`. What handlers begin meanwhile is not collected,
-    /// since nothing would send it. An error of sending is reported behind the wait.
+    /// Sends collected operations, and runs `wait`. Operations that handlers begin meanwhile are
+    /// not collected, since nothing would send them. An error of sending is reported behind the
+    /// wait.
     pub(crate) fn wait<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
         self.waiting(|| {
             let sent = self.flush();
