@@ -17,7 +17,7 @@ pub enum Consistency {
     Causal,
 }
 
-/// Way of write notices.
+/// Transport of write notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoticeTransfer {
     /// A release sends them to all nodes.
@@ -35,7 +35,7 @@ pub enum FetchRule {
     Retry,
 }
 
-/// Way of diffs to a home.
+/// Transport of diffs to a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiffTransfer {
     /// One message for each run of changed bytes, as the direct diffs of paper 003 (section 2).
@@ -72,7 +72,7 @@ pub struct Config {
     pub placement: Placement,
     /// Guarantee beyond release consistency.
     pub consistency: Consistency,
-    /// Way of write notices.
+    /// Transport of write notices.
     pub notices: NoticeTransfer,
     /// Answer of a home that is behind.
     pub fetch: FetchRule,

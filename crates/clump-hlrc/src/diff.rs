@@ -14,7 +14,7 @@ pub struct Diff {
 /// First number of a diff whose runs are a mask; of others it is even.
 const MASK: u32 = 1;
 
-/// Bytes that one word of marks stands for.
+/// Number of bytes that one word of marks covers.
 const MARKED: usize = u64::BITS as usize;
 
 /// Returns a bit for each of eight bytes that is not 0, the first byte's lowest.
@@ -229,8 +229,8 @@ impl Diff {
     }
 }
 
-/// Brings `page` up to date with what its home sent: it takes the bytes in which `fetched` differs
-/// from its twin. What local ranks wrote stays, and the twin becomes `fetched`.
+/// Updates `page` from its home: it takes the bytes in which `fetched` differs from its twin. Bytes
+/// that local ranks wrote stay, and the twin becomes `fetched`.
 ///
 /// `fetched` must contain every local write that has been compared with the twin already, or those
 /// would be undone: [`crate::NodeState`] requests such a version.

@@ -1,4 +1,4 @@
-//! Pages at their home: their versions, and diffs and requests that come too early.
+//! Pages at their home: their versions, and diffs and requests that arrive too early.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ impl<P> HomePage<P> {
         debug_assert_eq!(self.version.get(node), interval);
     }
 
-    /// Takes a diff, or a part of one. Parts are stored as they come; the page has the interval
+    /// Takes a diff, or a part of one. Parts are stored as they arrive; the page has the interval
     /// once all of them are.
     pub fn handle_diff(&mut self, header: DiffHeader, diff: PageDiff<P>) -> Deposit<P> {
         let (writer, known) = (header.writer, self.version.get(header.writer));
@@ -93,7 +93,7 @@ impl<P> HomePage<P> {
         Deposit::Apply(diff.payload)
     }
 
-    /// Takes a parked diff whose turn has come.
+    /// Takes a parked diff whose turn it is.
     pub fn take_ready(&mut self) -> Option<(DiffHeader, PageDiff<P>)> {
         let version = &self.version;
         let ready = |(header, diff): &(DiffHeader, PageDiff<P>)| {

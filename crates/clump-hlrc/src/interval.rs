@@ -1,4 +1,4 @@
-//! Intervals: what a node wrote between two of its releases, as write notices.
+//! Intervals: the writes of a node between two of its releases, as write notices.
 
 use crate::varint::{ByteReader, DecodeError, push_u32};
 

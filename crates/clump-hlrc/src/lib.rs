@@ -10,7 +10,7 @@
 //! by a node, contained in bytes), [`Interval`] (write notices), [`Diff`].
 //!
 //! # Invariants
-//! 1. No clock, socket, thread or random source; the bytes of pages are never looked at here.
+//! 1. No clock, socket, thread or random source; the bytes of pages are never read here.
 //! 2. A rank may use a page only if the bytes at its node contain every interval whose notice it
 //!    has applied.
 //! 3. Notices of an interval are applied after all earlier ones of its node are known, and before

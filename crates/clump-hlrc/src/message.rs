@@ -75,16 +75,16 @@ pub enum NodeMessage<P> {
         /// Bytes of the page.
         payload: P,
     },
-    /// Question to the directory of a page that gets its home by the first write.
+    /// Request to the directory of a page that gets its home by the first write.
     AskHome {
-        /// Page in question.
+        /// The page.
         page: u32,
         /// True if the sender becomes the home unless there is one.
         claim: bool,
     },
     /// Answer of the directory.
     HomeIs {
-        /// Page in question.
+        /// The page.
         page: u32,
         /// Home of the page, or none if it was never written.
         home: Option<u16>,
@@ -110,7 +110,7 @@ pub enum NodeMessage<P> {
         /// Number of the grant that is to end.
         grant: u32,
     },
-    /// Token that comes back; `again` stands for a request behind it.
+    /// Returned token; `again` replaces a request behind it.
     ReturnLock {
         /// Lock returned.
         lock: u64,

@@ -227,7 +227,7 @@ impl NodeMessage<Vec<u8>> {
     }
 
     /// Reads a message that [`NodeMessage::encode`] wrote, of a job with these limits. Bytes of
-    /// pages are not looked at.
+    /// pages are not checked.
     ///
     /// # Errors
     /// Fails if the bytes are no such message, or there are more of them.

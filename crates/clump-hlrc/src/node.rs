@@ -50,7 +50,7 @@ enum Pending<P> {
     },
 }
 
-/// Question to the directory, and the ranks that wait for its answer.
+/// Lookup in the directory, and the ranks that wait for its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct HomeLookup {
     waiters: Vec<(u16, PageAccess)>,
@@ -61,15 +61,15 @@ struct HomeLookup {
 struct Handover {
     /// Pages whose new home has not fetched them yet.
     outgoing: BTreeSet<u32>,
-    /// Pages that have not come yet.
+    /// Pages that have not arrived yet.
     incoming: BTreeSet<u32>,
     /// The barrier, and the ranks that continue behind it.
     barrier: u64,
     ranks: Vec<u16>,
 }
 
-/// Home-based lazy release consistency at one node. `P` holds bytes of pages; the state never looks
-/// at them.
+/// Home-based lazy release consistency at one node. `P` holds bytes of pages; the state never reads
+/// them.
 ///
 /// Call an event, then carry out what [`NodeState::poll_action`] gives, in order, before the next
 /// event.

@@ -28,7 +28,7 @@ impl<P> NodeState<P> {
     }
 
     /// Handles a rank that arrives at a barrier of `members` ranks of the job. The last of a node
-    /// speaks for all of them if the barrier is one of all ranks.
+    /// sends the arrival for all of them if the barrier is one of all ranks.
     pub fn arrive(&mut self, rank: u16, barrier: u64, members: u32) {
         let everybody = self.all_ranks();
         debug_assert!((1..=everybody).contains(&members), "members are ranks");

@@ -39,7 +39,7 @@ impl<P> NodeState<P> {
         }
     }
 
-    /// Stores a diff, and what waited for it.
+    /// Stores a diff, and those that waited for it.
     pub(super) fn deposit(&mut self, header: DiffHeader, diff: PageDiff<P>) {
         let page = diff.of.page;
         let mut next = Some((header, diff));
@@ -104,7 +104,7 @@ impl<P> NodeState<P> {
         self.end_handover();
     }
 
-    /// Answers requests and continues ranks that a home page has become good enough for.
+    /// Answers requests and continues ranks once a home page contains their required intervals.
     pub(super) fn serve(&mut self, page: u32) {
         while let Some(to) = self.homes.get_mut(&page).and_then(HomePage::take_fetch) {
             self.send_page(to, page);
@@ -174,7 +174,7 @@ impl<P> NodeState<P> {
         self.end_handover();
     }
 
-    /// Handles messages that came before this node was what they are for.
+    /// Handles messages that arrived before this node was the home.
     pub(super) fn retry_early(&mut self) {
         let count = self.early.len();
         for (from, message) in std::mem::take(&mut self.early) {

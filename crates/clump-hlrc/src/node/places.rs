@@ -73,8 +73,8 @@ impl<P> NodeState<P> {
         true
     }
 
-    /// Takes a rule of another node. It agrees with what is known, or one of both is wrong: then
-    /// what is known stays.
+    /// Takes a rule of another node. It agrees with the stored rule, or one of both is wrong: then
+    /// the stored rule stays.
     pub(super) fn on_place(&mut self, from: u16, first: u32, pages: u32, rule: RangeRule) {
         self.place(first, pages, rule.into());
         debug_assert_ne!(from, self.config.node, "the other node has the rule");

@@ -1,4 +1,4 @@
-//! Releases: what a rank wrote becomes an interval of its node.
+//! Releases: the writes of a rank become an interval of its node.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ impl<P> NodeState<P> {
         self.ranks[usize::from(rank)].note_written(page);
     }
 
-    /// Publishes what a rank has written, and continues it: a fence, or a release of something that
-    /// is not this crate's.
+    /// Publishes the writes of a rank, and continues it: a fence, or a release of an object outside
+    /// this crate.
     pub fn fence(&mut self, rank: u16) {
         debug_assert!(rank < self.config.ranks, "the rank exists");
         self.end_section(rank);
@@ -26,8 +26,8 @@ impl<P> NodeState<P> {
         self.drain_loopback();
     }
 
-    /// Ends what a rank writes without an acquire in between. Its pages are to be published before
-    /// another node may see them.
+    /// Ends the section of a rank's writes without an acquire in between. Its pages are to be
+    /// published before another node may see them.
     pub(super) fn end_section(&mut self, rank: u16) {
         let view = &mut self.ranks[usize::from(rank)];
         for page in view.take_written() {
@@ -40,7 +40,7 @@ impl<P> NodeState<P> {
         debug_assert!(self.unpublished.iter().all(|&page| page < self.config.pages));
     }
 
-    /// Notes what a rank has written so far as to be published, and lets it go on writing: the
+    /// Marks the writes of a rank so far as to be published, and lets it continue writing: the
     /// pages stay among those of its next release.
     pub(super) fn copy_section(&mut self, rank: u16) {
         let written = self.ranks[usize::from(rank)].written();
