@@ -42,8 +42,7 @@ pub(crate) struct InterfaceEnvironment<'a> {
     pub(crate) channel: clump_proto::Config,
     /// Costs of steps; `None` where time does not matter.
     pub(crate) costs: Option<Costs>,
-    /// Time for which an interface that finds nothing keeps polling before it acknowledges and
-    /// sleeps.
+    /// Time for which an idle interface keeps polling before it acknowledges and sleeps.
     pub(crate) spin: Time,
 }
 
@@ -59,7 +58,7 @@ pub(crate) struct SimInterface {
     announced: Option<SleepAnnouncement>,
     idle_since: Option<Time>,
     switch: SharedSwitch,
-    /// True if work lay there while it slept, and nothing woke it.
+    /// True if work was there while it slept, and no doorbell woke it.
     pub(crate) overslept: bool,
 }
 
@@ -136,8 +135,7 @@ impl SimInterface {
             let nap = self.server.before_sleep();
             self.ends() + nap.as_nanos() as Time
         };
-        // A real interface that spins needs no doorbell; here the alarm is how it learns that there
-        // is work.
+        // A real interface that spins needs no doorbell; here the alarm reports that there is work.
         self.announced = self.server.announce();
         if self.announced.is_some() { due } else { self.ends().max(now + least) }
     }

@@ -173,7 +173,7 @@ impl Kernel {
         }
     }
 
-    /// Ends an actor: it never acts again, and what is sent to its seat vanishes.
+    /// Ends an actor: it never acts again, and datagrams to its seat are dropped.
     pub(crate) fn retire(&mut self, actor: u32) {
         self.turns[actor as usize] = None;
         self.switch.lock().attach(actor, false);
@@ -270,7 +270,7 @@ impl Kernel {
         (self.events, self.digest)
     }
 
-    /// Returns the time, and what the network has done.
+    /// Returns the time, and the network's counts.
     pub(crate) fn network(&self) -> (Time, NetCounts) {
         let switch = self.switch.lock();
         (switch.now, switch.counts)

@@ -2,10 +2,10 @@
 //! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
 //! network.
 //!
-//! Layer 8: no crate depends on it. A seed decides everything ([`ClusterPlan`], for example): the
-//! ranks, what programs send, and what the network does to it. A run is one thread and one queue of
-//! events, so a seed determines it fully: a failure is repeated with `cargo run --release -p
-//! clump-sim --bin soak -- --seed N --seeds 1 --trace`.
+//! Layer 8: no crate depends on it. A seed determines everything ([`ClusterPlan`], for example):
+//! the ranks, the messages of programs, and the faults of the network. A run is one thread and one
+//! queue of events, so a seed determines it fully: a failure is repeated with `cargo run --release
+//! -p clump-sim --bin soak -- --seed N --seeds 1 --trace`.
 //!
 //! A run begins with a period of faults. Then everything heals, and every message must be handled
 //! or returned; then all ranks close. An oracle without access to packets checks every message as
@@ -24,7 +24,7 @@
 //! 1. Two runs of one seed are the same, on every machine.
 //! 2. Ranks do what `clump-am` and the backstop (progress thread) of `clump-net` do; nothing here
 //!    reaches into a stack.
-//! 3. Once healed, everything is settled within a minute of virtual time.
+//! 3. Once healed, all messages are handled or returned within a minute of virtual time.
 //!
 //! ```
 //! let outcome = clump_sim::run(clump_sim::ClusterPlan::new(1), false).unwrap();

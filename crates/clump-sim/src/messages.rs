@@ -21,7 +21,7 @@ use crate::summary::{RunFailure, RunSummary};
 /// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///
 /// # Errors
-/// Fails if the oracle found a violation, or if the run never settles.
+/// Fails if the oracle found a violation, or if the run never ends.
 pub fn run(plan: ClusterPlan, trace: bool) -> Result<RunSummary, Box<RunFailure>> {
     let seed = plan.base.seed;
     let mut world = world::Cluster::new(plan, trace)

@@ -1,4 +1,4 @@
-//! Behaviour common to actors of all worlds: polling, computing, standing still; the work of the
+//! Behaviour common to actors of all worlds: polling, computing, being stopped; the work of the
 //! progress thread.
 
 use super::plan::MILLISECOND;

@@ -36,7 +36,7 @@ pub enum PlannedFault {
     Renew { rank: u32, endpoint: u32 },
     /// All faults end; nothing new is begun from now on.
     Heal,
-    /// Everything must be settled; ranks close.
+    /// Every message must be handled or returned by now; ranks close.
     Finish,
 }
 

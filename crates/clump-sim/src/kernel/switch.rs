@@ -38,9 +38,9 @@ pub struct LinkFaults {
     pub corrupt: u32,
     /// Chance of arriving again long after.
     pub stale: u32,
-    /// Longest datagram that gets through; longer ones vanish.
+    /// Longest datagram that is delivered; longer ones are dropped.
     pub mtu: usize,
-    /// True if nothing gets through.
+    /// True if all datagrams are dropped.
     pub cut: bool,
 }
 
@@ -114,7 +114,7 @@ pub(super) enum SwitchEvent {
     Step(u32),
 }
 
-/// Counts of what the network did.
+/// Counts of the network's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct NetCounts {
@@ -145,7 +145,7 @@ pub(crate) struct Switch {
     packets: Vec<Packet>,
     free: Vec<u32>,
     random: Random,
-    /// Length above which datagrams vanish, whatever the link.
+    /// Length above which datagrams are dropped, on any link.
     most: usize,
     pub(crate) counts: NetCounts,
 }
@@ -237,7 +237,7 @@ impl Switch {
         &self.seats[seat as usize].port
     }
 
-    /// Keeps datagrams for a seat from now on, or lets them vanish.
+    /// Keeps datagrams for a seat from now on, or drops them.
     pub(crate) fn attach(&mut self, seat: u32, attached: bool) {
         let seat = &mut self.seats[seat as usize];
         seat.attached = attached;

@@ -201,8 +201,8 @@ impl Endpoint {
         ledger::lock(environment.ledger).expect_refusal(sending.id);
     }
 
-    /// Sends what there is room for, and handles what waited for that. Returns the number of
-    /// messages sent and handled.
+    /// Sends messages as far as there is room, and handles those that waited for that. Returns the
+    /// number of messages sent and handled.
     pub(crate) fn send(&mut self, environment: &mut EndpointEnvironment<'_>) -> usize {
         self.flush_replies(environment);
         let mut sent = 0;
@@ -265,15 +265,15 @@ impl Endpoint {
         self.requesters.flush(&mut environment.outlet(), refused);
     }
 
-    /// Reports to all other endpoints what was consumed of theirs, before this one closes: later,
-    /// credit requests would get no answer.
+    /// Reports consumption to all other endpoints before this one closes: later, credit requests
+    /// would get no answer.
     pub(crate) fn report_all(&mut self, stack: &mut Stack, at: Time, credit: u64) {
         debug_assert!(!self.is_stuck(), "an endpoint that owes a reply may not close");
         self.requesters.close(&mut SimOutlet { stack, now: at, credit });
     }
 }
 
-/// The way of a simulated endpoint's replies: its rank's stack.
+/// Transport of a simulated endpoint's replies: its rank's stack.
 struct SimOutlet<'a> {
     stack: &'a mut Stack,
     now: Time,

@@ -291,7 +291,7 @@ impl Ledger {
     }
 
     /// Returns the first request of an endpoint whose fate is unknown: `None` once all its flows
-    /// are settled.
+    /// are finished.
     pub(crate) fn unresolved(&self, name: u64) -> Option<&LedgerMessage> {
         self.messages.iter().find(|message| {
             let open = !message.handled && !message.returned && !message.excused;

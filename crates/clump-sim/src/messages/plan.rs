@@ -1,4 +1,4 @@
-//! Everything that a seed decides before time begins: the ranks, the network, the programs'
+//! Everything that a seed determines before time begins: the ranks, the network, the programs'
 //! workload, and the faults with their times.
 
 use crate::kernel::{

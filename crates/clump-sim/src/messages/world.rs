@@ -13,8 +13,8 @@ use clump_net::Batch;
 use clump_net::seal::{JobKey, KeyError};
 use clump_wire::Reason;
 
-/// Once healed, everything must be settled within this time, and then all ranks must end within the
-/// same.
+/// Once healed, all messages must be handled or returned within this time, and then all ranks must
+/// end within the same.
 const LIMIT: Time = 60 * SECOND;
 /// Number of events after which a run counts as endless.
 const MAX_EVENTS: u64 = 3_000_000;
@@ -242,7 +242,7 @@ impl Cluster {
         Some(format!("for {} s after healing {what}: {lives:?}", LIMIT / SECOND))
     }
 
-    /// Lets ranks leave once everything is settled. Returns true when all have left.
+    /// Lets ranks leave once all messages are handled or returned. Returns true when all have left.
     fn is_over(&mut self, now: Time) -> bool {
         if self.kernel.healed_at().is_none() {
             return false;
