@@ -102,7 +102,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
 /// Areas of findings that concern jobs.
 const OF_JOBS: [&str; 4] = ["cores and clock", "memory", "limits", "between nodes"];
 
-/// Returns a line for each finding about jobs that is not well.
+/// Returns a line for each finding about jobs that is not ok.
 fn lacks(found: &facts::Facts) -> String {
     let concerns = |finding: &&Finding| {
         finding.verdict != Verdict::Ok && (finding.essential || OF_JOBS.contains(&finding.area))
@@ -198,7 +198,7 @@ fn paragraph(page: &mut String, head: &str, text: &str) {
     }
 }
 
-/// Returns the last line: whether clump can run here, and how well.
+/// Returns the last line: if clump can run here, and how well.
 fn verdict(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let (degraded, missing) = (count(Verdict::Degraded), count(Verdict::Missing));

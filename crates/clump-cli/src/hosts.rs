@@ -1,5 +1,5 @@
 //! Machines of a job, as its user names them: a list, or a file in Open MPI's or MPICH's notation.
-//! Strict: whatever is not understood is an error that names the line.
+//! Strict: anything else is an error that names the line.
 //!
 //! ```text
 //! --hosts a:8,b:8        eight ranks each; `a` alone: one

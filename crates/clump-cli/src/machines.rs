@@ -131,7 +131,7 @@ pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
-/// Divides a command into words: quotes and backslashes keep what stands in them, and nothing is
+/// Divides a command into words: quotes and backslashes keep their contents, and nothing is
 /// replaced.
 pub(crate) fn words(text: &str) -> Result<Words, String> {
     let mut all = Vec::new();

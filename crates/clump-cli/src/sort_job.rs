@@ -1,4 +1,4 @@
-//! The job of `clump app sort`: what its launcher does before the ranks start and after they end.
+//! The job of `clump app sort`: the launcher's work before the ranks start and after they end.
 
 use crate::job::{own_job, run_own};
 use crate::layout::Layout;

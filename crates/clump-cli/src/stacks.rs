@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Longest time for a process: a debugger reads the symbols of all its libraries.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// Most bytes that are read of what a debugger prints.
+/// Most bytes that are read of a debugger's output.
 const MAX_BYTES: u64 = 4 << 20;
 /// Most functions of a stack.
 const MAX_DEPTH: usize = 24;
@@ -41,7 +41,7 @@ impl Debugger {
         find("eu-stack").map(Self::EuStack).or_else(|| find("gdb").map(Self::Gdb))
     }
 
-    /// Returns the stacks of the threads of a process, which stands still meanwhile.
+    /// Returns the stacks of the threads of a process, which is stopped meanwhile.
     ///
     /// # Errors
     /// The reason in a line.
@@ -81,7 +81,7 @@ impl Debugger {
             }
             Self::Gdb(program) => {
                 let mut command = Command::new(program);
-                // Nothing of what a program's files bring along is executed.
+                // No scripts that come with a program's files are executed.
                 command.args(["-nx", "-q", "-batch", "-iex", "set auto-load off"]);
                 command.args(["-iex", "set debuginfod enabled off", "-p", &pid]);
                 command.args([

@@ -25,7 +25,7 @@ pub struct StatsArgs {
     /// collectives, and where each thread is
     #[arg(long = "where")]
     pub waits: bool,
-    /// With --where: most ranks whose stacks a debugger (eu-stack or gdb) reads; each stands still
+    /// With --where: most ranks whose stacks a debugger (eu-stack or gdb) reads; each is stopped
     /// meanwhile
     #[arg(long, value_name = "N", default_value = "8", requires = "waits")]
     pub stacks: u32,

@@ -27,7 +27,7 @@ const BELOW: &str = "\x1b[J";
 const SIZE: (usize, usize) = (80, 24);
 /// Columns of a view that is no screen.
 const WIDTH: usize = 100;
-/// Longest time between looks whether the user ends the view.
+/// Longest time between checks if the user ends the view.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Options of `clump top`.
@@ -147,8 +147,7 @@ fn show(
         if args.once || has_ended(nodes) {
             return Ok(true);
         }
-        // Ranks of a killed job say nothing of their end: it is over when no process has a part
-        // in it.
+        // Ranks of a killed job report no end: it is over when no process has a part in it.
         part = part.filter(|&pid| has_part(pid, job)).or_else(|| part_of(job));
         if part.is_none() {
             return Ok(true);

@@ -8,9 +8,9 @@ use serde::Serialize;
 pub enum Verdict {
     /// Sufficient for clump.
     Ok,
-    /// There, but slower or smaller than clump needs it.
+    /// Present, but slower or smaller than clump needs it.
     Degraded,
-    /// Not there.
+    /// Missing.
     Missing,
 }
 

@@ -122,7 +122,7 @@ fn mtu_of(interface: &str) -> String {
     text.map_or(String::new(), |mtu| format!(", MTU {}", mtu.trim()))
 }
 
-/// Measures the way between two ranks; all ranks call it.
+/// Measures the path between two ranks; all ranks call it.
 fn pair(cl: &Clump, names: &[String], one: usize, two: usize) -> Result<String> {
     let own = cl.rank();
     let color = (own == one || own == two).then_some(1);

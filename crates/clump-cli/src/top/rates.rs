@@ -1,9 +1,9 @@
-//! Rates of a running job between two looks at its counters. Pure.
+//! Rates of a running job between two readings of its counters. Pure.
 
 use clump_trace::{Counter, Monitor, Snapshot};
 use serde::Serialize;
 
-/// A look at a job.
+/// One reading of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct JobLook {
     /// Time of it, in ns of the machine's clock.
@@ -18,12 +18,12 @@ pub(crate) struct JobLook {
     pub(crate) stacks: Vec<Monitor>,
 }
 
-/// One rank between two looks; rates are by the second.
+/// One rank between two readings; rates are by the second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct RankRates {
     pub(crate) rank: u32,
     pub(crate) node: u32,
-    /// Activity at the second look.
+    /// Activity at the second reading.
     pub(crate) doing: String,
     /// Duration of it, in ms; 0 where unknown.
     pub(crate) for_ms: u64,
@@ -35,7 +35,7 @@ pub(crate) struct RankRates {
     pub(crate) handled: f64,
     /// Times a sender found no room, within the node or to other nodes.
     pub(crate) stalls: f64,
-    /// Those of them to other nodes: the window or the credits were used up.
+    /// Number of these to other nodes: the window or the credits were used up.
     pub(crate) window: f64,
     /// Reports of consumed requests, which give other nodes their credits back.
     pub(crate) credits: f64,
@@ -52,10 +52,10 @@ pub(crate) struct RankRates {
     pub(crate) barrier_percent: f64,
 }
 
-/// A job between two looks.
+/// A job between two readings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct JobRates {
-    /// Time between the looks, in ms.
+    /// Time between the readings, in ms.
     pub(crate) over_ms: f64,
     /// Every rank.
     pub(crate) ranks: Vec<RankRates>,
@@ -114,7 +114,7 @@ fn head(columns: usize) -> String {
     row(columns, COLUMNS.iter().map(|(name, ..)| (*name).to_owned()), "doing")
 }
 
-/// Returns a line with what fits of these numbers, and what comes last.
+/// Returns a line with as many of these numbers as fit, and the last text.
 fn row(columns: usize, numbers: impl Iterator<Item = String>, last: &str) -> String {
     let shown = COLUMNS.iter().zip(numbers).filter(|((.., always), _)| *always || columns >= WIDE);
     let numbers: Vec<_> =
@@ -123,7 +123,7 @@ fn row(columns: usize, numbers: impl Iterator<Item = String>, last: &str) -> Str
 }
 
 impl JobRates {
-    /// Returns the rates between two looks at the same job.
+    /// Returns the rates between two readings of the same job.
     pub(crate) fn between(before: &JobLook, after: &JobLook) -> Self {
         let ns = after.at_ns.saturating_sub(before.at_ns).max(1);
         let ranks = after.ranks.iter().zip(&after.counters).enumerate();
