@@ -31,8 +31,8 @@ pub enum EventKind {
     Lock = 12,
     /// The rank has the lock, or the flag is set.
     LockEnd = 13,
-    /// A batch of operations is closed; what carries it follows. `peer`: its slot in the rank;
-    /// `value`: the operations in it.
+    /// A batch of operations is closed; its message follows. `peer`: its slot in the rank; `value`:
+    /// the operations in it.
     Batch = 14,
     /// A request to the interface of node `peer` that has no answer. `value`: bytes of its payload.
     Post = 15,

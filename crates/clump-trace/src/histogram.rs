@@ -55,7 +55,7 @@ impl Histogram {
         self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
-    /// Returns the counts with the shortest time that each stands for, in ns.
+    /// Returns the counts, each with its shortest time, in ns.
     pub fn cells(&self) -> impl Iterator<Item = (u64, u64)> {
         self.counts.iter().take(CELLS).enumerate().map(|(at, &count)| (1 << at, count))
     }

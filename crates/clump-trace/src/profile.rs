@@ -1,4 +1,5 @@
-//! The profile of a run: what every program leaves behind, in a file that the laboratory reads.
+//! The profile of a run: the record of a program's communication, in a file that the laboratory
+//! reads.
 
 use crate::histogram::Histogram;
 use crate::monitor::Monitor;

@@ -84,7 +84,7 @@ impl Snapshot {
         self.of_one_path(false)
     }
 
-    /// Returns a copy in which the messages between nodes stand in the place of those within nodes.
+    /// Returns a copy in which the messages between nodes replace those within nodes.
     #[must_use]
     pub fn between_nodes(&self) -> Self {
         self.of_one_path(true)

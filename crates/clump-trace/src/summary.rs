@@ -61,9 +61,9 @@ pub struct AggregationSummary {
     pub operations_per_rank: f64,
     /// Operations of a batch, on average.
     pub operations_per_batch: f64,
-    /// Batches sent because they were full, old, in the way of others, and before a wait.
+    /// Batches sent because they were full, old, displaced by others, and before a wait.
     pub batches: [u64; 4],
-    /// Operations that went by way of another node, as a fraction of all.
+    /// Operations that were forwarded by another node, as a fraction of all.
     #[serde(default)]
     pub forwarded: f64,
 }
@@ -121,7 +121,7 @@ pub struct NetworkSummary {
     /// Packets sent by each address, where nodes have several.
     #[serde(default)]
     pub by_path: Vec<u64>,
-    /// Times that a path was left because nothing arrived by it, and times that one was taken back.
+    /// Times that a path was taken out of use because nothing arrived by it, and put back into use.
     #[serde(default)]
     pub paths_out_and_back: (u64, u64),
 }

@@ -1,4 +1,4 @@
-//! Files of traces: their layout, and what can be wrong with them.
+//! Files of traces: their layout and faults.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
