@@ -194,7 +194,7 @@ mod tests {
         for skew in [0, 5_000_000_000, u64::MAX - 3_000_000_000] {
             let mut clock = ArrivalClock::default();
             let sent = |at: u64| Stamp::new(at.wrapping_add(skew), 0, 1);
-            // The path takes 1 us; the second message is looked at 500 us late.
+            // The path takes 1 us; the second message is polled 500 us late.
             assert_eq!(clock.due_ns(sent(START), START + 1_008, 20_000, None), START + 21_008);
             let later = START + 100_000;
             let due = clock.due_ns(sent(later), later + 501_008, 20_000, None);

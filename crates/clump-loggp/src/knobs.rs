@@ -1,4 +1,4 @@
-//! The knobs of the laboratory: how much slower a network is to seem than it is.
+//! The knobs of the laboratory: parameters of an emulated slower network.
 //!
 //! A [`KnobTable`] has a row for each path and class of messages. It is written as text, as in
 //! `o=+5us,L=+20us,scope=net`, and kept as words in the memory of each node, so that all ranks of a
@@ -99,19 +99,19 @@ pub struct BaseParameters {
     pub big_g_ns_per_byte: Option<f64>,
 }
 
-/// A text that describes no table.
+/// An invalid text of a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
-    /// A word that means nothing.
+    /// An unknown word.
     #[error(
         "`{0}` is no knob; o, o_s, o_r, g, L, G, capacity, scope and class are, as in \
          o=+5us,scope=net"
     )]
     Unknown(String),
-    /// A capacity that is none.
+    /// An invalid capacity.
     #[error("`capacity={0}` is no number of requests from 1 to 65536")]
     Capacity(String),
-    /// A value that is none, or out of range.
+    /// An invalid value, or one out of range.
     #[error("`{0}` is no time from 0 to 10 s; write +5us, 200ns or 1ms (G: +1ns/B, up to 1ms/B)")]
     Value(String),
     /// An absolute value below what the path takes anyway, or with nothing to compare it with.

@@ -32,8 +32,8 @@ impl MethodRow {
 }
 
 impl Estimate {
-    /// Puts the methods beside each other. Rows that say *burst* are of messages that may share
-    /// packets; the others are of lone ones.
+    /// Puts the methods beside each other. *Burst* rows are of messages that may share packets; the
+    /// others are of lone ones.
     pub fn methods(&self, trains: &PrttEstimate) -> Vec<MethodRow> {
         let row = |name: &str, bursts, exchanges, trains| MethodRow {
             name: name.into(),

@@ -2,7 +2,7 @@
 //! computation, overheads, latency, gap and bytes. Pure; recorded times are arguments.
 //!
 //! Each rank is a list of [`Step`]s. The time of a step is the latest of the times on which it
-//! depends. What a rank computed takes as long as it took; a message arrives when it was sent, and
+//! depends. A rank's computation takes as long as recorded; a message arrives when it was sent, and
 //! later by its path; a wait ends when the last message that was handled before its end has been.
 //! On a network that is no slower, the run takes as long as it was recorded. Each step's time is
 //! kept with the number of overheads, latencies, gaps and bytes on the longest path to it, so that
