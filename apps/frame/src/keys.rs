@@ -58,7 +58,7 @@ const GROUP: u64 = 2;
 /// The keys of an input. Each is a function of its index.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
-    /// Their distribution.
+    /// Distribution of the keys.
     pub kind: KeyKind,
     /// Number of keys.
     pub count: u64,

@@ -30,7 +30,7 @@ pub struct FileRange {
 pub enum Refill {
     /// The lane has records.
     Ready,
-    /// Nothing has arrived in the time allowed.
+    /// No arrival in the time allowed.
     Pending,
     /// The lane has been read to its end.
     End,

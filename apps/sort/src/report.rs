@@ -33,7 +33,7 @@ pub struct RankReport {
     pub records_in: u64,
     /// Sum of the CRC-32s of the records read.
     pub checksum_in: String,
-    /// Its output file.
+    /// Output file of the rank.
     pub part: PartReport,
     /// Seconds of opening, checking and sampling.
     pub sample_s: f64,

@@ -17,7 +17,7 @@ struct PushedValue {
     copy: u32,
 }
 
-/// One field, as one rank sees it.
+/// One rank's view of one field.
 #[derive(Debug)]
 struct FieldPart {
     /// Values of this rank's nodes, and behind them copies of other ranks' nodes.

@@ -11,7 +11,7 @@ use clump::pgas::Spread;
 pub enum OutgoingKeys<'k> {
     /// Each key is stored by itself.
     Single(&'k [u32], Vec<u32>, Manner),
-    /// Those of one owner are stored at once.
+    /// Keys of one owner are stored at once.
     Packed(Vec<Vec<u32>>),
 }
 

@@ -16,7 +16,7 @@ pub struct SpaceDivision {
     svm: Svm,
     /// Most bodies of a part.
     crowd: usize,
-    /// Of each rank, its bodies in each octant of the cells that are divided.
+    /// Number of bodies of each rank in each octant of the cells that are divided.
     counts: SharedMatrix<u64>,
     /// All bodies, part by part.
     order: SharedArray<u64>,
