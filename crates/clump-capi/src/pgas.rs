@@ -123,7 +123,7 @@ pub extern "C" fn clump_pgas_open(cl: *mut clump_t) -> *mut clump_pgas {
     })
 }
 
-/// Closes the global address space. What it has collected is sent with the next operation of its
+/// Closes the global address space. Collected operations are sent with the next operation of its
 /// arrays, which stay open: call ::clump_pgas_sync before. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pgas_close(gas: *mut clump_pgas) -> c_int {

@@ -116,8 +116,8 @@ impl Places {
 }
 
 /// Does `op` (a ::clump_atomic: not load or store) to the number of `type` (::clump_type) at `at`,
-/// with `operand`. What the number was before is written to `old`; if that is null, the operation
-/// is only begun, collected with others for the same node where it is of 8 or 4 bytes, and
+/// with `operand`. The previous number is written to `old`; if that is null, the operation is only
+/// begun, collected with others for the same node where it is of 8 or 4 bytes, and
 /// ::clump_pgas_sync waits for it (a swap and ::CLUMP_COMPARE_SWAP are waited for). `other` is what
 /// ::CLUMP_COMPARE_SWAP compares with, else null. Typed forms: ::clump_pgas_add_u64 and its like.
 ///

@@ -41,8 +41,8 @@ fn first_byte(array: &SpreadHandle, index: usize) -> Result<usize> {
     Ok(index * array.element)
 }
 
-/// Begins to write elements of an array: element `indexes[i]` becomes value `i` of `values`. What
-/// is written to other nodes is collected as by ::clump_pgas_put. ::clump_pgas_sync waits for it.
+/// Begins to write elements of an array: element `indexes[i]` becomes value `i` of `values`. Writes
+/// to other nodes are collected as by ::clump_pgas_put. ::clump_pgas_sync waits for it.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (an index beyond the end, null): then some have been begun; others
 /// as ::clump_pgas_put.

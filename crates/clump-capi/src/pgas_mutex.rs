@@ -74,8 +74,8 @@ pub extern "C" fn clump_mutex_free(mutex: *mut clump_mutex) -> c_int {
     close::<MutexHandle>(mutex.cast_const().cast())
 }
 
-/// Waits for the lock, and writes its word to `word`, if that is not null. What its last holder
-/// began before it gave the lock back has happened.
+/// Waits for the lock, and writes its word to `word`, if that is not null. Operations that its last
+/// holder began before the release have been executed.
 ///
 /// Errors: ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_HOLDER_DIED, ::CLUMP_ERR_NODE_LOST,
 /// ::CLUMP_ERR_RANK_DIED.

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn svm_lock_init(lock: *mut svm_lock) -> c_int {
     })
 }
 
-/// Waits for a lock, and takes it. What was written under it before is seen.
+/// Waits for a lock, and takes it. Earlier writes under it are visible.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (not initialised, or this rank has it), ::CLUMP_ERR_RANK_DIED.
 ///
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn svm_flag_set(flag: *const svm_flag, value: u64) -> c_in
     with("svm_flag_set", flag, |svm, flag| svm.raise(numbered(flag.id)?, value).map_err(fault))
 }
 
-/// Waits until a flag is at least `value`. What the ranks that set it had written is seen.
+/// Waits until a flag is at least `value`. Writes of the ranks that set it are visible.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (not initialised), ::CLUMP_ERR_RANK_DIED.
 ///

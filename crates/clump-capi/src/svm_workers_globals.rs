@@ -243,7 +243,7 @@ impl ProgramGlobals {
         let mut stored = Found::default();
         let mut contents = vec![0; PAGE];
         for number in 0..copy.pages.len() {
-            // What cannot be taken has been an error before.
+            // A part that cannot be taken has been reported before.
             let Ok(part) = self.due(copy, number, &mut contents) else { continue };
             stored.compare(&part, contents.get(..part.len()).unwrap_or_default());
         }

@@ -130,7 +130,7 @@ pub unsafe extern "C" fn __wrap_pthread_barrier_wait(barrier: *mut c::pthread_ba
         Ok((last, round + 1))
     });
     with_heap("pthread_barrier_wait", |svm| {
-        // What the others have written is seen behind the lock, and handed on by the flag.
+        // Writes of the others are visible behind the lock, and passed on by the flag.
         let waited = match last {
             true => svm.raise(object.rounds, round),
             false => svm.await_raised(object.rounds, round),

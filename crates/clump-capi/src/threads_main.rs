@@ -142,7 +142,7 @@ pub unsafe extern "C" fn __wrap_main(
         IS_SERVER.set(true);
         threads::serve();
         if !ENDING.load(Ordering::Acquire) {
-            // What the program has registered for its end runs here.
+            // Functions that the program has registered for its end run here.
             blocked.set();
             // Another rank has ended the program.
             // SAFETY: ends the process as the C library does.
@@ -198,7 +198,7 @@ unsafe extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
 /// Ends this rank's part in the job; threads of the program that still wait for something end with
 /// the process.
 fn leave_job() {
-    // What fails here has failed before: there is no job any more.
+    // A failure here has been reported before: there is no job any more.
     let _ = with(current(), |job| {
         job.runtime.leave_at_exit();
         Ok(())

@@ -1,6 +1,6 @@
 //! Mappings of a program whose threads share memory between ranks: they are allocations of the
-//! shared heap, into which files are read. What would need one memory of several machines and the
-//! file is refused, by name.
+//! shared heap, into which files are read. Calls that would need one memory of several machines and
+//! the file are refused, by name.
 
 use crate::svm::heap;
 use crate::svm_sync::fault;

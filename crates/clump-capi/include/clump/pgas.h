@@ -139,7 +139,7 @@ extern "C" {
 struct clump_pgas *clump_pgas_open(clump_t *cl);
 
 /**
- * Closes the global address space. What it has collected is sent with the next operation of its
+ * Closes the global address space. Collected operations are sent with the next operation of its
  * arrays, which stay open: call ::clump_pgas_sync before. Null does nothing.
  */
 int clump_pgas_close(struct clump_pgas *gas);
@@ -355,8 +355,8 @@ int clump_pgas_get_strided(struct clump_pgas *gas,
                            size_t bytes);
 
 /**
- * Begins to write elements of an array: element `indexes[i]` becomes value `i` of `values`. What
- * is written to other nodes is collected as by ::clump_pgas_put. ::clump_pgas_sync waits for it.
+ * Begins to write elements of an array: element `indexes[i]` becomes value `i` of `values`. Writes
+ * to other nodes are collected as by ::clump_pgas_put. ::clump_pgas_sync waits for it.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (an index beyond the end, null): then some have been begun; others
  * as ::clump_pgas_put.
@@ -399,8 +399,8 @@ int clump_spread_scatter_add(struct clump_spread *spread,
 
 /**
  * Does `op` (a ::clump_atomic: not load or store) to the number of `type` (::clump_type) at `at`,
- * with `operand`. What the number was before is written to `old`; if that is null, the operation
- * is only begun, collected with others for the same node where it is of 8 or 4 bytes, and
+ * with `operand`. The previous number is written to `old`; if that is null, the operation is only
+ * begun, collected with others for the same node where it is of 8 or 4 bytes, and
  * ::clump_pgas_sync waits for it (a swap and ::CLUMP_COMPARE_SWAP are waited for). `other` is what
  * ::CLUMP_COMPARE_SWAP compares with, else null. Typed forms: ::clump_pgas_add_u64 and its like.
  *
@@ -474,8 +474,8 @@ struct clump_mutex *clump_mutex_alloc(struct clump_pgas *gas, uint64_t word);
 int clump_mutex_free(struct clump_mutex *mutex);
 
 /**
- * Waits for the lock, and writes its word to `word`, if that is not null. What its last holder
- * began before it gave the lock back has happened.
+ * Waits for the lock, and writes its word to `word`, if that is not null. Operations that its last
+ * holder began before the release have been executed.
  *
  * Errors: ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_HOLDER_DIED, ::CLUMP_ERR_NODE_LOST,
  * ::CLUMP_ERR_RANK_DIED.

@@ -245,7 +245,7 @@ int svm_times(const clump_t *cl, struct svm_breakdown *out);
 int svm_lock_init(struct svm_lock *lock);
 
 /**
- * Waits for a lock, and takes it. What was written under it before is seen.
+ * Waits for a lock, and takes it. Earlier writes under it are visible.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (not initialised, or this rank has it), ::CLUMP_ERR_RANK_DIED.
  *
@@ -286,7 +286,7 @@ int svm_flag_init(struct svm_flag *flag);
 int svm_flag_set(const struct svm_flag *flag, uint64_t value);
 
 /**
- * Waits until a flag is at least `value`. What the ranks that set it had written is seen.
+ * Waits until a flag is at least `value`. Writes of the ranks that set it are visible.
  *
  * Errors: ::CLUMP_ERR_ARGUMENT (not initialised), ::CLUMP_ERR_RANK_DIED.
  *
