@@ -1,7 +1,7 @@
 //! Collectives of a team that its ranks do not agree about, kept until they are over at this rank.
 //!
-//! A rank that has begun a later collective asks for none before. So what is kept does not grow with
-//! failures: one entry for each collective under way, and for each that others have begun.
+//! A rank that has begun a later collective asks for none before. So what is kept does not grow
+//! with failures: one entry for each collective under way, and for each that others have begun.
 
 use std::collections::BTreeMap;
 
