@@ -147,8 +147,9 @@ struct Agent {
     killing: bool,
     finished: bool,
     launcher_lost: bool,
-    /// True while the user has suspended the job.
+    /// True while the user has suspended the job, and the time at which that began.
     suspended: bool,
+    suspended_at_ns: u64,
 }
 
 impl Agent {

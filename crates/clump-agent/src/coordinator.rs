@@ -164,9 +164,11 @@ impl Coordinator {
         }
     }
 
-    /// Records that the launcher was stopped for so long: the limit for the start is later.
+    /// Records that the launcher was stopped for so long: the limits for the start, and for ranks
+    /// that run on, are later.
     pub fn handle_resumed(&mut self, stopped_ns: u64) {
         self.start_by_ns = self.start_by_ns.map(|at| at.saturating_add(stopped_ns));
+        self.rules.handle_resumed(stopped_ns);
     }
 
     /// Ends the job: a node has not got ready in time.

@@ -220,6 +220,11 @@ impl JobCoordinator {
         AgentLoss::Running(lost)
     }
 
+    /// Records that the user had suspended the job for so long ([`RankSupervisor::handle_resumed`]).
+    pub fn handle_resumed(&mut self, suspended_ns: u64) {
+        self.watch.handle_resumed(suspended_ns);
+    }
+
     /// Ends the job for the user; the second time, at once.
     pub fn handle_interrupt(&mut self, signal: u8, now_ns: u64) {
         self.watch.handle_interrupt(signal, now_ns);

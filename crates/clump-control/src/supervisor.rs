@@ -227,6 +227,15 @@ impl RankSupervisor {
         }
     }
 
+    /// Records that the user had suspended the job for so long: ranks that have to end in time did
+    /// not run meanwhile.
+    pub fn handle_resumed(&mut self, suspended_ns: u64) {
+        let before = self.last_clean_end;
+        self.last_clean_end = before.map(|end| end.saturating_add(suspended_ns));
+        debug_assert!(self.last_clean_end >= before, "time goes on");
+        self.check_invariants();
+    }
+
     /// Ends the job for the user, or after the loss of the launcher.
     pub fn handle_interrupt(&mut self, signal: u8, now_ns: u64) {
         debug_assert_ne!(signal, 0, "signals begin at 1");

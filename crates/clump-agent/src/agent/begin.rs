@@ -43,6 +43,7 @@ impl Agent {
             finished: false,
             launcher_lost: false,
             suspended: false,
+            suspended_at_ns: 0,
         }
     }
 }

@@ -76,7 +76,7 @@ impl Agent {
     /// Stops the ranks of the node, and expects nothing of a launcher that stops too.
     pub(super) fn suspend(&mut self) -> Result<()> {
         if !self.killing {
-            self.suspended = true;
+            (self.suspended, self.suspended_at_ns) = (true, clock::now_ns());
             self.signal_ranks(signal::STOP);
         }
         Ok(self.outputs.say(&self.poller, &Frame::Suspended)?)
@@ -92,6 +92,9 @@ impl Agent {
             life.on_heard(now_ns);
         }
         self.silence.on_resumed(now_ns);
+        if let Some(watch) = &mut self.watch {
+            watch.handle_resumed(now_ns.saturating_sub(self.suspended_at_ns));
+        }
         self.signal_ranks(signal::CONTINUE);
     }
 }

@@ -243,6 +243,13 @@ fn running_on_alone_is_noticed_once_and_bounded_on_request() {
     w.handle_ended(0, Exit(0), Finalized(7), 1000 * MS);
     assert_eq!(next(&mut w), (3000, vec![death(1, DeathManner::Lingered)]));
     assert_eq!(next(&mut w), (3250, vec![SupervisorAction::Kill]));
+
+    let mut w = RankSupervisor::new(2, OnDeath::End, Some(2000));
+    w.handle_joined(0, 0);
+    w.handle_joined(1, 0);
+    w.handle_ended(0, Exit(0), Finalized(7), 1000 * MS);
+    w.handle_resumed(40_000 * MS);
+    assert_eq!(next(&mut w), (43_000, vec![death(1, DeathManner::Lingered)]), "it was suspended");
 }
 
 #[test]
