@@ -220,9 +220,12 @@ impl JobCoordinator {
         AgentLoss::Running(lost)
     }
 
-    /// Records that the user had suspended the job for so long ([`RankSupervisor::handle_resumed`]).
+    /// Records that the user had suspended the job for so long: see
+    /// [`RankSupervisor::handle_resumed`].
     pub fn handle_resumed(&mut self, suspended_ns: u64) {
+        let before = self.watch.next_deadline_ns();
         self.watch.handle_resumed(suspended_ns);
+        debug_assert!(self.watch.next_deadline_ns() >= before, "no deadline is nearer than it was");
     }
 
     /// Ends the job for the user; the second time, at once.
