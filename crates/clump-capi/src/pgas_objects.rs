@@ -5,6 +5,7 @@ use clump::pgas::DistName;
 use clump_ffi::border::{guard, guard_pointer};
 use clump_ffi::fault::{Fault, Result, null, range};
 use clump_ffi::status::clump_status as S;
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Makes this rank's object known to functions, under a number that all ranks get. Collective: all
@@ -22,13 +23,20 @@ pub unsafe extern "C" fn clump_calls_object(
     object: *mut c_void,
 ) -> c_int {
     guard(|| {
-        if r#type.is_null() || object.is_null() {
-            return Err(null("an object or its type"));
-        }
-        // SAFETY: the caller's; not null.
-        let of_type = unsafe { CStr::from_ptr(r#type) }.to_string_lossy();
+        let is_missing = r#type.is_null() || object.is_null();
+        let of_type = match is_missing {
+            // No text has a zero byte: the others find that this rank differs.
+            true => Cow::Borrowed("\0"),
+            // SAFETY: the caller's; not null.
+            false => unsafe { CStr::from_ptr(r#type) }.to_string_lossy(),
+        };
         with(calls, |handle| {
-            let made = handle.calls.dist_raw(&of_type, ObjectAddress(object))?;
+            let made = handle.calls.dist_raw(&of_type, ObjectAddress(object));
+            if is_missing {
+                let took_part = made.as_ref().err().is_none_or(|why| why.took_part());
+                return Err(null("an object or its type").having_taken_part(took_part));
+            }
+            let made = made?;
             let id = made.name().id();
             let too_many = |_| Fault::new(S::CLUMP_ERR_LIMIT, "too many objects were made");
             let number = c_int::try_from(id).map_err(too_many)?;

@@ -31,7 +31,7 @@ impl Error {
     /// took part in it.
     pub fn took_part(&self) -> bool {
         match self.kind() {
-            ErrorKind::TookPart(_) => true,
+            ErrorKind::TookPart(_) | ErrorKind::DifferentFunctions { .. } => true,
             ErrorKind::Messages(error) => error.took_part(),
             _ => false,
         }

@@ -33,10 +33,19 @@ impl Svm {
     /// # Errors
     /// Fails as [`Svm::alloc`] does.
     pub fn array<T: Plain>(&self, len: usize, home: Home) -> Result<SharedArray<T>> {
-        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        let first = self.alloc(bytes, home)?.cast::<T>();
-        debug_assert!(first.is_aligned(), "pages are aligned for any type");
-        Ok(SharedArray { svm: self.clone(), first, len, element: PhantomData })
+        let first = self.alloc(bytes_of::<T>(len), home)?;
+        Ok(SharedArray::over(self, first, len))
+    }
+
+    /// Allocates an array of `len` elements as [`Svm::array`] does, also one that is larger than
+    /// the machine's memory: for arrays of which only a part is touched. On one node the kernel
+    /// ends a rank that touches more than there is. A collective: all ranks pass the same.
+    ///
+    /// # Errors
+    /// Fails as [`Svm::alloc_sparse`] does.
+    pub fn sparse_array<T: Plain>(&self, len: usize, home: Home) -> Result<SharedArray<T>> {
+        let first = self.alloc_sparse(bytes_of::<T>(len), home)?;
+        Ok(SharedArray::over(self, first, len))
     }
 
     /// Allocates a matrix of `rows` rows of `columns` elements, one row behind the other. A
@@ -53,6 +62,11 @@ impl Svm {
         let elements = self.array(rows.saturating_mul(columns), home)?;
         Ok(SharedMatrix { elements, rows, columns })
     }
+}
+
+/// Returns the bytes of `len` elements.
+fn bytes_of<T>(len: usize) -> u64 {
+    (len as u64).saturating_mul(size_of::<T>() as u64)
 }
 
 impl Svm {
@@ -73,6 +87,13 @@ impl Svm {
 }
 
 impl<T: Plain> SharedArray<T> {
+    /// Returns the array of `len` elements that was allocated at `first`.
+    fn over(svm: &Svm, first: NonNull<u8>, len: usize) -> Self {
+        let first = first.cast::<T>();
+        debug_assert!(first.is_aligned(), "pages are aligned for any type");
+        Self { svm: svm.clone(), first, len, element: PhantomData }
+    }
+
     /// Returns the number of elements.
     #[inline]
     pub fn len(&self) -> usize {

@@ -191,9 +191,12 @@ impl Svm {
         self.alloc_after(|| self.check_memory(bytes), bytes, home)
     }
 
-    /// Allocates as [`Svm::alloc`] does, whatever memory the machine has: for what is used in
-    /// parts.
-    fn alloc_sparse(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
+    /// Allocates as [`Svm::alloc`] does, whatever memory the machine has: for what is touched in
+    /// part only. On one node the kernel ends a rank that touches more than there is.
+    ///
+    /// # Errors
+    /// As [`Svm::alloc`], but for a lack of memory.
+    pub fn alloc_sparse(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
         self.alloc_after(|| Ok(()), bytes, home)
     }
 
@@ -208,8 +211,23 @@ impl Svm {
         const FAILED: u64 = 1 << 63;
         let inner = &*self.inner;
         let first = self.allocated_pages();
-        let examined = if self.rank() == 0 { examine() } else { Ok(()) };
-        let placed = examined.and_then(|()| self.place_next(first, bytes, home));
+        let place = || -> Result<u64> {
+            if self.rank() == 0 {
+                examine()?;
+            }
+            self.check_home(home)?;
+            let pages = bytes.max(1).div_ceil(PAGE as u64);
+            if pages > inner.heap_bytes / PAGE as u64 - first {
+                let (heap, left) = (inner.heap_bytes, self.bytes_left());
+                return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
+            }
+            if let Coherence::Interface(domain, _) = &inner.coherence {
+                let [rule, node] = home.pack();
+                domain.call(op::PLACE, [first, pages, rule, node])?;
+            }
+            Ok(pages)
+        };
+        let placed = place();
         let (failed, pages) = placed.as_ref().map_or((FAILED, 0), |&pages| (0, pages));
         // No rank uses a page before all nodes know its home. Pages that some have placed are not
         // placed again, so all go on behind them.
@@ -219,25 +237,9 @@ impl Svm {
         match all {
             all if all & FAILED != 0 => Err(ErrorKind::OtherRankFailed.into()),
             all if all != first + pages => Err(ErrorKind::Different.into()),
-            // SAFETY: within the heap, as `place_next` has checked.
+            // SAFETY: within the heap, as was just checked.
             _ => Ok(unsafe { inner.base.add(first as usize * PAGE) }),
         }
-    }
-
-    /// Tells this rank's node of the homes of `bytes` bytes from page `first` on; returns their
-    /// pages.
-    fn place_next(&self, first: u64, bytes: u64, home: Home) -> Result<u64> {
-        self.check_home(home)?;
-        let pages = bytes.max(1).div_ceil(PAGE as u64);
-        if pages > self.inner.heap_bytes / PAGE as u64 - first {
-            let (heap, left) = (self.inner.heap_bytes, self.bytes_left());
-            return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
-        }
-        if let Coherence::Interface(domain, _) = &self.inner.coherence {
-            let [rule, node] = home.pack();
-            domain.call(op::PLACE, [first, pages, rule, node])?;
-        }
-        Ok(pages)
     }
 
     /// Examines, where ranks touch memory without asking, if the machine has `bytes` more: the

@@ -156,6 +156,15 @@ static void objects(void) {
         FAILS(CLUMP_ERR_ARGUMENT, clump_future_wait(future, &got, sizeof got));
     }
     FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, NULL, &first));
+    EXPECT(clump_error_took_part() == 1);
+    for (int wrong = 0; wrong < nranks; wrong++) {
+        /* What one rank gets wrong fails at all, and the next is the next one of all. */
+        FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, rank == wrong ? NULL : "counter", &first));
+        EXPECT(clump_error_took_part() == 1);
+        const int next = clump_calls_object(calls, "counter", &second);
+        EXPECT(next >= 0);
+        OK(clump_calls_object_free(calls, next));
+    }
     FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, "counter", NULL));
     NULLS(CLUMP_ERR_ARGUMENT, clump_call_object(NULL, one));
     if (nranks > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_calls_object(calls, rank == 0 ? "one" : "other", &first));

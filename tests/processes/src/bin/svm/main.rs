@@ -297,7 +297,7 @@ fn full() -> Result<()> {
     let cl = clump::init()?;
     let svm = cl.svm_with(&SvmOptions { heap_bytes: 96 << 30, ..SvmOptions::default() })?;
     // Reserved, and not touched: it costs nothing.
-    let most = svm.array::<u8>(95 << 30, Home::Block)?;
+    let most = svm.sparse_array::<u8>(95 << 30, Home::Block)?;
     most.set((95 << 30) - 1 - cl.rank(), 7);
     let refused = svm.array::<u8>(2 << 30, Home::Block).map(drop);
     let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
