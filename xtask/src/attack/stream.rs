@@ -26,7 +26,7 @@ pub enum Input {
     PipeHeld,
     /// A closed descriptor.
     Closed,
-    /// A terminal with text.
+    /// A terminal at which a line was typed, and the end of the input.
     Terminal,
     /// A terminal whose other side has hung up.
     TerminalGone,
@@ -182,7 +182,8 @@ impl Input {
             Self::Closed => Opened::default(),
             Self::Terminal => {
                 let (other, own) = terminal()?;
-                File::from(other.try_clone()?).write_all(b"a line\n")?;
+                // The end of the input, too: the first rank reads what is typed.
+                File::from(other.try_clone()?).write_all(b"a line\n\x04")?;
                 Opened { held: Some(other), ..Opened::only(own) }
             }
             Self::TerminalGone => Opened::only(terminal()?.1),
