@@ -383,6 +383,18 @@ pub fn exit_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Has a function called when this process ends by `exit`, also within a signal handler.
+///
+/// # Errors
+/// Fails if memory has run out.
+pub fn at_exit(run: extern "C" fn()) -> Result<()> {
+    // SAFETY: the function lives as long as the library that has it, with which it is forgotten.
+    match unsafe { libc::atexit(run) } {
+        0 => Ok(()),
+        _ => Err(OsError::new("atexit", Errno::NOMEM)),
+    }
+}
+
 /// Returns this process's number.
 pub fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()

@@ -11,6 +11,7 @@ use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, UNSERVED, checked};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch_log::FetchNote;
+use crate::handler_watch::HandlerWatch;
 use crate::kept_locks::KeptState;
 use crate::mailbox::{Call, MAX_STEPS, MAYBE_WRITTEN, RightsStep, op, result};
 use crate::own_fetch::{self, OwnFetch};
@@ -22,7 +23,7 @@ use clump_hlrc::PageAccess;
 use clump_os::access_fault::{self, AccessFault};
 use clump_os::error::Errno;
 use clump_os::map::{Mapping, PAGE, Rights};
-use clump_os::sync::{AtomicBool, AtomicPtr, Ordering};
+use clump_os::sync::{AtomicPtr, Ordering};
 use clump_os::{OsError, clock, console, process};
 use clump_rma::SegmentName;
 use clump_shm::supply::MachineSupply;
@@ -51,8 +52,7 @@ pub(crate) struct Domain {
     /// that the interface takes for published, and a thread that releases tells of all that it has
     /// written, whichever thread found it.
     publishing: HandlerLock,
-    /// True once it was said that the program handles faults itself.
-    said_replaced: AtomicBool,
+    handler_watch: &'static HandlerWatch,
     pub(crate) sums: Sums,
     pub(crate) opened_ns: u64,
 }
@@ -74,6 +74,7 @@ impl Domain {
         let (changing, publishing) = (HandlerLock::default(), HandlerLock::default());
         let (sums, supply) = (Sums::of(&context), MachineSupply::new(context.node().ranks()));
         let opened_ns = clock::now_ns();
+        let handler_watch = HandlerWatch::begin(context.rank(), engine.serves_bus())?;
         let domain = Self {
             context,
             view,
@@ -85,7 +86,7 @@ impl Domain {
             rights,
             changing,
             publishing,
-            said_replaced: AtomicBool::new(false),
+            handler_watch,
             sums,
             opened_ns,
         };
@@ -225,26 +226,12 @@ impl Domain {
         })
     }
 
-    /// Says, once, that faults no longer arrive here, if the program has installed a handler.
-    fn check_handler(&self) {
-        let bus = self.engine.serves_bus();
-        if access_fault::is_replaced(bus) && !self.said_replaced.swap(true, Ordering::Relaxed) {
-            let signal = if bus { "SIGBUS" } else { "SIGSEGV" };
-            console::err(&format!(
-                "clump: rank {}: the program has installed a handler of {signal} after it opened \
-                 the shared heap, and takes the faults by which pages are fetched: install it \
-                 before, and clump hands on to it what does not concern the heap",
-                self.context.rank()
-            ));
-        }
-    }
-
     fn call_with(
         &self,
         told: (Call, &[RightsStep]),
         publication: Option<Publication<'_>>,
     ) -> Result<()> {
-        self.check_handler();
+        self.handler_watch.check();
         let is_barrier = told.0.op == op::BARRIER;
         let done = self.caller.call(told, publication, |step| self.change(step));
         if let (Ok(waited_ns), true) = (&done, is_barrier) {

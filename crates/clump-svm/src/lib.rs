@@ -38,6 +38,7 @@ mod dynamic_part;
 mod error;
 mod fetch_log;
 mod fragments;
+mod handler_watch;
 mod heap_service;
 mod heap_view;
 mod held_lease;

@@ -232,6 +232,9 @@ fn handlers_in_the_way_of_shared_memory_are_named() {
     let late = job(&["late"]).finish();
     let says = "the program has installed a handler of SIGSEGV after it opened the shared heap";
     assert_eq!(late.err.matches(says).count(), 2, "each rank says it once: {}", late.err);
+    let silent = job(&["silent"]).finish();
+    assert_eq!(silent.code, 9, "{}", silent.err);
+    assert!(silent.err.contains(says), "said at the end: {}", silent.err);
     let within = job(&["within"]).finish();
     assert_eq!(within.code, 1, "{}", within.err);
     let says = "a signal handler used the shared heap while the thread that it interrupted";

@@ -31,6 +31,21 @@ static void late(clump_t *cl) {
     OK(svm_fence(cl));
 }
 
+static void on_fault_exit(int number) {
+    (void)number;
+    exit(9);
+}
+
+/* The program takes a fault before its next call. */
+static void silent(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_fault_exit;
+    EXPECT(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
+    for (next = 0; next < PAGES; next++) pages[4096 * next]++;
+    EXPECT(0);
+}
+
 /* Sooner or later the handler comes while its thread has a lock that the fault needs. */
 static void within(clump_t *cl) {
     const struct itimerval each = {{0, 300}, {0, 300}};
@@ -54,6 +69,7 @@ int main(int argc, char **argv) {
     EXPECT(pages != NULL);
     OK(svm_barrier(cl));
     if (argc > 1 && strcmp(argv[1], "late") == 0) late(cl);
+    if (argc > 1 && strcmp(argv[1], "silent") == 0) silent();
     if (argc > 1 && strcmp(argv[1], "within") == 0) within(cl);
     OK(svm_barrier(cl));
     OK(clump_finalize(cl));
