@@ -40,6 +40,7 @@ impl HandlerWatch {
                  before, and clump hands on to it what does not concern the heap",
                 self.rank
             ));
+            debug_assert!(self.is_reported.load(Ordering::Relaxed), "it is reported once");
         }
     }
 }

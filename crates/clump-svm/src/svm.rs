@@ -232,6 +232,7 @@ impl Svm {
         // No rank uses a page before all nodes know its home. Pages that some have placed are not
         // placed again, so all go on behind them.
         let all = inner.team.all_reduce(failed | (first + pages), Max)?;
+        debug_assert!(all & !FAILED >= first, "pages that are allocated stay so");
         inner.next_page.store(all & !FAILED, Ordering::Relaxed);
         placed.map_err(Error::having_taken_part)?;
         match all {
