@@ -135,7 +135,10 @@ impl Mailbox {
     /// that are still `open`. Nothing asks any more; contributions to them that still come are
     /// dropped.
     pub(crate) fn forget_disagreements(&mut self, team: u64, seq: u64, open: Vec<u64>) {
-        let Some(known) = self.disagreements.get_mut(&team) else { return };
+        let Some(known) = self.disagreements.get_mut(&team) else {
+            clump_bug::bug!("the team has disagreements");
+            return;
+        };
         known.advance(seq, open);
         self.parts.retain(|part, _| part.team != team || !known.is_over(part.seq));
         debug_assert!(!known.is_over(seq), "this rank has just come to it");

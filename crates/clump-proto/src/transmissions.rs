@@ -104,7 +104,10 @@ impl<U> Transmissions<U> {
         let (small, large) = (before, grown.len());
         let place = |index: usize| masked(unit_at(index, first, small), large);
         for unit in first..end {
-            let Some(entry) = self.get_mut(masked(unit, small)) else { break };
+            let Some(entry) = self.get_mut(masked(unit, small)) else {
+                clump_bug::bug!("the mask keeps the index inside");
+                break;
+            };
             let mut entry = std::mem::replace(entry, UnitInFlight::NONE);
             entry.links.relocate(place);
             if let Some(place) = grown.get_mut(masked(unit, large)) {
