@@ -81,7 +81,8 @@ const OWN_FAILURE: u8 = 125;
 /// Fails if an agent cannot be started or the output folder cannot be written. Anything that
 /// happens to the job after that is an outcome, not an error.
 pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
-    let config = Config::load()?;
+    let options: Vec<_> = spec.settings.iter().map(|(name, text)| (&name[..], &text[..])).collect();
+    let config = Config::load_with(&options)?;
     for line in clump_boot::unknown_variables() {
         console::err(&format!("clump: warning: {line}"));
     }

@@ -44,7 +44,8 @@ pub struct JobSpec {
     pub remote: RemoteStart,
     /// Variables that ranks get, whatever the environment of their agent.
     pub variables: Vec<(OsString, OsString)>,
-    /// The launcher's settings that are not at their defaults, by name.
+    /// Settings by name: those that options of the command chose; agents get all of the launcher's
+    /// that are not at their defaults.
     pub settings: Vec<(String, String)>,
     /// Protection of packets between nodes.
     #[serde(with = "by_name")]

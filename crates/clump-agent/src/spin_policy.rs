@@ -56,14 +56,14 @@ impl SpinPolicy {
 
     /// Returns the policy for this machine; the configuration's values prevail.
     pub fn effective(config: &Config, ranks: usize, cores: usize) -> Self {
-        if config.spin_ns != 0 && config.yield_ns != 0 {
-            return Self { spin_ns: config.spin_ns, yield_ns: config.yield_ns };
+        if config.lab.spin_ns != 0 && config.lab.yield_ns != 0 {
+            return Self { spin_ns: config.lab.spin_ns, yield_ns: config.lab.yield_ns };
         }
         let measured = Self::suited(ranks, cores, WaitCosts::measure());
         let or = |set: u64, measured: u64| if set == 0 { measured } else { set };
         Self {
-            spin_ns: or(config.spin_ns, measured.spin_ns),
-            yield_ns: or(config.yield_ns, measured.yield_ns),
+            spin_ns: or(config.lab.spin_ns, measured.spin_ns),
+            yield_ns: or(config.lab.yield_ns, measured.yield_ns),
         }
     }
 }
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn the_user_decides() {
-        let config = Config::load_with(&[("spin_ns", "7"), ("yield_ns", "9")]).unwrap();
+        let config = Config::load_with(&[("lab", "spin=7ns,yield=9ns")]).unwrap();
         assert_eq!(SpinPolicy::effective(&config, 1, 1), SpinPolicy { spin_ns: 7, yield_ns: 9 });
-        let config = Config::load_with(&[("spin_ns", "7")]).unwrap();
+        let config = Config::load_with(&[("lab", "spin=7ns")]).unwrap();
         assert_eq!(SpinPolicy::effective(&config, 1, 1).spin_ns, 7);
     }
 }

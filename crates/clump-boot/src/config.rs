@@ -2,17 +2,12 @@
 //! `clump doctor --config`. Order of precedence: code, environment, file, default.
 #![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
 
-use crate::dispatch::Dispatch;
+use crate::choices::{NetBulk, NetDriver, SvmProtocol, SvmShare};
+use crate::former_name::new_form;
 pub use crate::key::Key;
-use crate::net_bulk::NetBulk;
-use crate::net_driver::NetDriver;
-use crate::svm_consistency::SvmConsistency;
-use crate::svm_diffs::SvmDiffs;
-use crate::svm_faults::SvmFaults;
-use crate::svm_fetch::SvmFetch;
-use crate::svm_notices::SvmNotices;
-use crate::svm_protocol::SvmProtocol;
-use crate::svm_share::SvmShare;
+use crate::key_table::key_table;
+use crate::lab::Lab;
+use crate::net_faults::NetFaults;
 use crate::{Error, Result};
 use clump_os::printable::printable;
 use clump_os::text_file;
@@ -41,101 +36,20 @@ pub enum Source {
     Code,
 }
 
-trait Setting: Copy {
-    const CHOICES: &'static [&'static str] = &[];
-    fn from_number(number: u64) -> Self;
-    fn number(self) -> u64;
-}
-
-impl Setting for u64 {
-    fn from_number(number: u64) -> Self {
-        number
+key_table! {
+    /// The effective configuration of this process.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Config {
+        /// Faults that the network injects.
+        pub net_faults: NetFaults,
+        /// Parameters that only studies set.
+        pub lab: Lab,
+        sources: Vec<Source>,
+        texts: [(String, Source); TEXT_KEYS.len()],
     }
-    fn number(self) -> u64 {
-        self
-    }
-}
+    /// Every setting that is a number or a choice.
+    pub static KEYS of None;
 
-impl Setting for bool {
-    fn from_number(number: u64) -> Self {
-        number != 0
-    }
-    fn number(self) -> u64 {
-        u64::from(self)
-    }
-}
-
-macro_rules! choices {
-    ($($kind:ty),+ $(,)?) => {$(
-        impl Setting for $kind {
-            const CHOICES: &'static [&'static str] = &Self::NAMES;
-            fn from_number(number: u64) -> Self {
-                let at = usize::try_from(number).ok();
-                at.and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
-            }
-            fn number(self) -> u64 {
-                self as u64
-            }
-        }
-    )+};
-}
-
-choices!(
-    Dispatch,
-    NetBulk,
-    NetDriver,
-    SvmConsistency,
-    SvmDiffs,
-    SvmFaults,
-    SvmFetch,
-    SvmNotices,
-    SvmProtocol,
-    SvmShare,
-);
-
-macro_rules! settings {
-    ($($name:ident: $kind:ty = $default:literal in $least:literal..=$most:literal, $unit:literal, $variable:literal, $doc:literal;)+) => {
-        /// The effective configuration of this process.
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct Config {
-            $(#[doc = $doc] pub $name: $kind,)+
-            sources: Vec<Source>,
-            texts: [(String, Source); TEXT_KEYS.len()],
-        }
-
-        /// Every setting there is.
-        pub static KEYS: &[Key] = &[$(Key {
-            name: stringify!($name), variable: $variable, default: $default,
-            least: $least, most: $most, unit: $unit, doc: $doc,
-            choices: <$kind as Setting>::CHOICES,
-        }),+];
-
-        impl Config {
-            fn of(
-                numbers: &[u64],
-                sources: Vec<Source>,
-                texts: [(String, Source); TEXT_KEYS.len()],
-            ) -> Self {
-                let mut next = numbers.iter().copied();
-                Self {
-                    $($name: <$kind>::from_number(next.next().unwrap_or($default)),)+
-                    sources,
-                    texts,
-                }
-            }
-
-            fn numbers(&self) -> Vec<u64> {
-                vec![$(self.$name.number()),+]
-            }
-        }
-    };
-}
-
-settings! {
-    spin_ns: u64 = 0 in 0..=1_000_000_000, "ns", "CLUMP_SPIN_NS",
-        "How long a waiting rank spins before it yields; 0: measured at the start of the job.";
-    yield_ns: u64 = 0 in 0..=1_000_000_000, "ns", "CLUMP_YIELD_NS",
-        "How long a waiting rank yields before it sleeps; 0: measured at the start of the job.";
     lanes: u64 = 1024 in 0..=1024, "", "CLUMP_LANES",
         "Most lanes that a rank claims; 0 sends everything through the shared queues.";
     stats: bool = 0 in 0..=1, "bool", "CLUMP_STATS",
@@ -156,89 +70,53 @@ settings! {
         "What carries long payloads between nodes: datagrams, or streams beside them from 32 KiB on; auto: from 128 KiB on where packets are short.";
     net_proxies: u64 = 0 in 0..=16, "", "CLUMP_NET_PROXIES",
         "Threads of each node's agent that drive the network for its ranks; 0: ranks do it themselves.";
-    net_dispatch: Dispatch = 0 in 0..=2, "", "CLUMP_NET_DISPATCH",
-        "Which proxy a message takes: always the same, one after the other, or the least loaded.";
-    net_poll_min: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_MIN",
-        "Shared-memory polls per network poll when busy.";
-    net_poll_max: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MAX",
-        "The same when nothing came by the network lately.";
-    net_window: u64 = 0 in 0..=1_073_741_824, "B", "CLUMP_NET_WINDOW",
-        "Bytes under way to each peer on another node, for the laboratory; 0: found by congestion control.";
-    net_control_first: bool = 1 in 0..=1, "bool", "CLUMP_NET_CONTROL_FIRST",
-        "Whether small messages go ahead of data that waits; 0 to compare.";
-    net_loss_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_LOSS_PPM",
-        "Packets that each rank throws away as they arrive, for tests.";
-    net_duplicate_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_DUPLICATE_PPM",
-        "Packets that each rank sends twice, for tests.";
-    net_reorder_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_REORDER_PPM",
-        "Packets that each rank holds back until others have gone past, for tests.";
-    net_corrupt_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_CORRUPT_PPM",
-        "Packets that each rank damages before sending them, for tests.";
-    net_delay_ns: u64 = 0 in 0..=10_000_000_000, "ns", "CLUMP_NET_DELAY_NS",
-        "How long each rank holds back every packet, for tests.";
     conn_silence_ms: u64 = 5000 in 100..=3_600_000, "ms", "CLUMP_CONN_SILENCE_MS",
         "How long nothing may be heard of the other side of a connection between jobs before it has ended.";
     pgas_aggregate: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_AGGREGATE",
         "Whether small operations of the global address space on other nodes are collected; 0: each is sent by itself.";
-    pgas_batch: u64 = 1365 in 1..=1365, "", "CLUMP_PGAS_BATCH",
-        "Operations after which a batch of those is sent.";
-    pgas_delay_us: u64 = 1000 in 0..=60_000_000, "us", "CLUMP_PGAS_DELAY_US",
-        "Age at which a batch is sent, at the next operation or poll.";
     pgas_memory: u64 = 16_777_216 in 12..=1_099_511_627_776, "B", "CLUMP_PGAS_MEMORY",
         "Bytes of all open batches of a thread together.";
-    pgas_grid: u64 = 64 in 0..=4_294_967_295, "", "CLUMP_PGAS_GRID",
-        "Nodes from which on batches travel over a grid of nodes, by way of another; 0: never.";
-    pgas_combine: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_COMBINE",
-        "Whether proxies combine the batches of their node's ranks, by destination node.";
-    svm_faults: SvmFaults = 0 in 0..=4, "", "CLUMP_SVM_FAULTS",
-        "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
     svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
-    svm_diffs: SvmDiffs = 2 in 0..=2, "", "CLUMP_SVM_DIFFS",
-        "What shares a message on its way to the home of pages: the bytes of a run, of a page, or of all pages of a home.";
-    svm_consistency: SvmConsistency = 1 in 0..=1, "", "CLUMP_SVM_CONSISTENCY",
-        "What a rank sees of data that was published without a lock: nothing is said (plain), or what a fault shows leads to what its writer had seen (fetch).";
-    svm_notices: SvmNotices = 0 in 0..=2, "", "CLUMP_SVM_NOTICES",
-        "Way of write notices: releases send them to all nodes (push), or acquires ask for them (pull); auto: as the step of CLUMP_SVM.";
-    svm_fetch: SvmFetch = 0 in 0..=2, "", "CLUMP_SVM_FETCH",
-        "Answer of a home that is behind: once it is not (wait), or at once, so that the requester asks again (retry); auto: as the step of CLUMP_SVM.";
     svm_share: SvmShare = 2 in 0..=2, "", "CLUMP_SVM_SHARE",
         "Memory that the threads of programs for pthreads share: what they ask clump for (heap), the program's globals, too (globals), or these and what it allocates by malloc (malloc).";
-    svm_move_after: u64 = 0 in 0..=255, "", "CLUMP_SVM_MOVE_AFTER",
-        "Periods between barriers after which a page moves to its sole writer; 0: as the program says.";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",
         "Events that a rank's trace has room for, of 16 bytes each; later ones are counted only.";
-    net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
-        "Seed of the injected faults.";
 }
 
 /// Settings that are texts; empty by default.
-pub static TEXT_KEYS: [Key; 4] = [
-    text_key(
+pub static TEXT_KEYS: [Key; 6] = [
+    Key::text(
         "emu",
         "CLUMP_EMU",
         "How much slower the network is to seem, as in o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net.",
     ),
-    text_key(
+    Key::text(
         "lab_machine",
         "CLUMP_LAB_MACHINE",
         "The file of this machine's parameters, which clump lab calibrate writes; by default in the user's state folder.",
     ),
-    text_key(
+    Key::text(
         "agent",
         "CLUMP_AGENT",
         "The clump that agents of ranks started by others run; by default beside the program, else in PATH.",
     ),
-    text_key(
+    Key::text(
         "trace",
         "CLUMP_TRACE",
         "The folder into which each rank writes a trace of its messages, waits and barriers; none if empty.",
     ),
+    Key::text(
+        "net_faults",
+        crate::net_faults::VARIABLE,
+        "Faults of packets between nodes, for tests, as in loss=1%,duplicate=20000ppm,reorder=5%,corrupt=100ppm,delay=5ms,seed=7.",
+    ),
+    Key::text(
+        "lab",
+        crate::lab::VARIABLE,
+        "What only studies set, as clump run --lab: KEY=VALUE with commas between, of the keys that clump doctor --config --lab lists.",
+    ),
 ];
-
-const fn text_key(name: &'static str, variable: &'static str, doc: &'static str) -> Key {
-    Key { name, variable, default: 0, least: 0, most: 0, unit: "text", choices: &[], doc }
-}
 
 /// One effective setting, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,7 +133,8 @@ impl Default for Config {
     fn default() -> Self {
         let numbers: Vec<u64> = KEYS.iter().map(|key| key.default).collect();
         let texts = std::array::from_fn(|_| (String::new(), Source::Default));
-        Self::of(&numbers, vec![Source::Default; KEYS.len()], texts)
+        let sources = vec![Source::Default; KEYS.len()];
+        Self::of(&numbers, NetFaults::default(), Lab::default(), sources, texts)
     }
 }
 
@@ -280,17 +159,17 @@ impl Config {
         Self::layered(code, variable, file.as_ref().map(|(path, table)| (path.as_str(), table)))
     }
 
-    /// Returns the variables by which processes on other machines find the same configuration,
-    /// without its file: all of this process's environment whose names begin with `CLUMP_`, and
-    /// those of settings from the file.
+    /// Returns the variables by which other processes find the same configuration, without its
+    /// file and options: all of this process's environment whose names begin with `CLUMP_`, and
+    /// those of settings from the file or from options.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let ours = |(name, _): &(OsString, OsString)| {
             name.as_encoded_bytes().starts_with(PREFIX) && name != FILE_VARIABLE
         };
-        let of_file = |entry: &ConfigEntry| entry.source == Source::File;
-        let of_file = self.entries().into_iter().filter(of_file);
-        let of_file = of_file.map(|entry| (entry.key.variable.into(), entry.value.into()));
-        std::env::vars_os().filter(ours).chain(of_file).collect()
+        let other = |entry: &ConfigEntry| [Source::File, Source::Code].contains(&entry.source);
+        let others = self.entries().into_iter().filter(other);
+        let others = others.map(|entry| (entry.key.variable.into(), entry.value.into()));
+        std::env::vars_os().filter(ours).chain(others).collect()
     }
 
     /// Returns the settings that are not at their defaults, by name.
@@ -315,27 +194,33 @@ impl Config {
         file: Option<(&str, &toml::Table)>,
     ) -> Result<Self> {
         refuse_strangers(code, file)?;
+        let given = |key: &Key| given(key, code, &environment, file);
         let mut numbers = Vec::with_capacity(KEYS.len());
         let mut sources = Vec::with_capacity(KEYS.len());
         for key in KEYS {
-            let (number, source) = resolve(key, code, &environment, file)?;
-            numbers.push(number);
-            sources.push(source);
+            let first = given(key).into_iter().next();
+            sources.push(first.as_ref().map_or(Source::Default, |value| value.source));
+            numbers.push(match first {
+                Some(value) => key.parse(|| value.origin, &value.text)?,
+                None => key.default,
+            });
         }
-        let text = |key: &Key| {
-            let of_code = code.iter().rev().find(|(name, _)| *name == key.name);
-            let of_file = || file.and_then(|(_, table)| table.get(key.name)?.as_str());
-            if let Some((_, value)) = of_code {
-                ((*value).to_owned(), Source::Code)
-            } else if let Some(value) = environment(key.variable) {
-                (value, Source::Environment)
-            } else if let Some(value) = of_file() {
-                (value.to_owned(), Source::File)
-            } else {
-                (String::new(), Source::Default)
-            }
-        };
-        Ok(Self::of(&numbers, sources, TEXT_KEYS.each_ref().map(text)))
+        let mut texts = TEXT_KEYS.each_ref().map(|key| {
+            let first = given(key).into_iter().next();
+            first.map_or((String::new(), Source::Default), |value| (value.text, value.source))
+        });
+        // Each key of a list has its own precedence, as a setting has.
+        let [.., faults, lab] = &TEXT_KEYS;
+        let (mut net_faults, mut of_lab) = (NetFaults::default(), Lab::default());
+        for value in given(faults).iter().rev() {
+            net_faults = net_faults.read(&value.origin, &value.text)?;
+        }
+        for value in given(lab).iter().rev() {
+            of_lab = of_lab.read(&value.origin, &value.text)?;
+        }
+        let [.., (faults, _), (lab, _)] = &mut texts;
+        (*faults, *lab) = (net_faults.written(), of_lab.written());
+        Ok(Self::of(&numbers, net_faults, of_lab, sources, texts))
     }
 
     /// Returns how much slower the network is to seem, as text.
@@ -416,35 +301,48 @@ impl fmt::Display for Source {
     }
 }
 
-fn resolve(
+/// A value of a setting at one of the places where it can stand.
+struct Given {
+    text: String,
+    source: Source,
+    /// Description of the place, for messages.
+    origin: String,
+}
+
+/// Returns the values of a setting, the one that prevails first.
+fn given(
     key: &Key,
     code: &[(&str, &str)],
     environment: impl Fn(&str) -> Option<String>,
     file: Option<(&str, &toml::Table)>,
-) -> Result<(u64, Source)> {
-    if let Some((_, value)) = code.iter().rev().find(|(name, _)| *name == key.name) {
-        return Ok((key.parse(|| format!("the setting {}", key.name), value)?, Source::Code));
-    }
-    if let Some(value) = environment(key.variable) {
-        let number = key.parse(|| format!("the variable {}", key.variable), &value)?;
-        return Ok((number, Source::Environment));
-    }
-    if let Some((path, table)) = file
-        && let Some(value) = table.get(key.name)
-    {
+) -> Vec<Given> {
+    let of_code = code.iter().rev().find(|(name, _)| *name == key.name);
+    let of_code = of_code.map(|(_, text)| Given {
+        text: (*text).to_owned(),
+        source: Source::Code,
+        origin: format!("the setting {}", key.name),
+    });
+    let of_environment = environment(key.variable).map(|text| Given {
+        text,
+        source: Source::Environment,
+        origin: format!("the variable {}", key.variable),
+    });
+    let of_file = file.and_then(|(path, table)| {
+        let value = table.get(key.name)?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        return Ok((key.parse(|| format!("`{}` in {path}", key.name), &text)?, Source::File));
-    }
-    Ok((key.default, Source::Default))
+        Some(Given { text, source: Source::File, origin: format!("`{}` in {path}", key.name) })
+    });
+    [of_code, of_environment, of_file].into_iter().flatten().collect()
 }
 
 /// Rejects unknown keys: a misspelt key would silently do nothing.
 fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -> Result<()> {
     let known = |name: &str| KEYS.iter().chain(&TEXT_KEYS).any(|key| key.name == name);
+    let names = || KEYS.iter().chain(&TEXT_KEYS).map(|key| key.name).collect::<Vec<_>>().join(", ");
     let bad = |origin: String, name: &str| Error::BadValue {
         origin,
         value: name.into(),
-        expected: format!("one of {}", KEYS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")),
+        expected: new_form(name).unwrap_or_else(|| format!("one of {}", names())),
     };
     if let Some((name, _)) = code.iter().find(|(name, _)| !known(name)) {
         return Err(bad("the name of a setting".into(), name));

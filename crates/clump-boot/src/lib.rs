@@ -22,35 +22,28 @@
 #![forbid(unsafe_code)]
 
 pub mod boot;
+mod choices;
 pub mod config;
-mod dispatch;
 mod error;
+mod former_name;
 mod key;
+mod key_list;
+mod key_table;
+mod lab;
 pub mod machine;
 mod nearest;
-mod net_bulk;
-mod net_driver;
-mod svm_consistency;
-mod svm_diffs;
-mod svm_faults;
-mod svm_fetch;
-mod svm_notices;
-mod svm_protocol;
-mod svm_share;
+mod net_faults;
+mod setting_value;
 mod unknown_variables;
 
 pub use boot::{Boot, join};
+pub use choices::{
+    Dispatch, NetBulk, NetDriver, SvmConsistency, SvmDiffs, SvmFaults, SvmFetch, SvmNotices,
+    SvmProtocol, SvmShare,
+};
 pub use config::Config;
-pub use dispatch::Dispatch;
 pub use error::{Error, Result};
+pub use lab::{LAB_KEYS, Lab};
 pub use nearest::nearest;
-pub use net_bulk::NetBulk;
-pub use net_driver::NetDriver;
-pub use svm_consistency::SvmConsistency;
-pub use svm_diffs::SvmDiffs;
-pub use svm_faults::SvmFaults;
-pub use svm_fetch::SvmFetch;
-pub use svm_notices::SvmNotices;
-pub use svm_protocol::SvmProtocol;
-pub use svm_share::SvmShare;
+pub use net_faults::{NET_FAULT_KEYS, NetFaults};
 pub use unknown_variables::unknown_variables;

@@ -56,12 +56,12 @@ mod tests {
 
     #[test]
     fn the_nearest_of_similar_names_is_found() {
-        let known = ["ranks", "nodes", "net_loss_ppm", "label", "linger"];
+        let known = ["ranks", "nodes", "net_loss_rate", "label", "linger"];
         for (word, name) in [
             ("rank", Some("ranks")),
             ("ndoes", Some("nodes")),
-            ("net_loss", Some("net_loss_ppm")),
-            ("nte_los_ppm", Some("net_loss_ppm")),
+            ("net_loss", Some("net_loss_rate")),
+            ("nte_los_rate", Some("net_loss_rate")),
             ("labels", Some("label")),
             ("colour", None),
         ] {

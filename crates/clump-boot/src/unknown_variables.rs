@@ -2,6 +2,7 @@
 
 use crate::boot::VARIABLES;
 use crate::config::{FILE_VARIABLE, KEYS, PREFIX, TEXT_KEYS};
+use crate::former_name::new_form;
 use crate::nearest::nearest;
 use clump_os::printable::printable;
 use std::ffi::OsString;
@@ -36,7 +37,11 @@ fn unknown(names: impl Iterator<Item = OsString>) -> Vec<String> {
             shown.get(PREFIX.len()..).unwrap_or_default(),
             known.iter().copied().filter_map(bare),
         );
-        let meant = meant.map_or(String::new(), |meant| format!("; did you mean CLUMP_{meant}?"));
+        let meant = match (new_form(shown.get(PREFIX.len()..).unwrap_or_default()), meant) {
+            (Some(form), _) => format!("; it became {form}"),
+            (None, Some(meant)) => format!("; did you mean CLUMP_{meant}?"),
+            (None, None) => String::new(),
+        };
         format!("the variable {shown} is no setting, and is ignored{meant}")
     };
     unknown.into_iter().map(sentence).collect()
@@ -47,12 +52,14 @@ mod tests {
     use super::unknown;
 
     #[test]
-    fn unknown_variables_are_named_with_the_nearest_setting() {
+    fn unknown_variables_are_named_with_their_new_form_or_the_nearest_setting() {
         let names = [
-            "CLUMP_NET_LOS_PPM",
+            "CLUMP_NET_FAULT",
+            "CLUMP_NET_LOSS_PPM",
+            "CLUMP_PGAS_DELAY_US",
             "CLUMP_RANK",
             "CLUMP_SVM",
-            "CLUMP_SPIN",
+            "CLUMP_SVM_MOVE_AFTER",
             "CLUMP_TEST_MARK",
             "CLUMP_COLOURS",
             "CLUMPS",
@@ -63,10 +70,14 @@ mod tests {
             found,
             [
                 "the variable CLUMP_COLOURS is no setting, and is ignored",
-                "the variable CLUMP_NET_LOS_PPM is no setting, and is ignored; did you mean \
-                 CLUMP_NET_LOSS_PPM?",
-                "the variable CLUMP_SPIN is no setting, and is ignored; did you mean \
-                 CLUMP_SPIN_NS?",
+                "the variable CLUMP_NET_FAULT is no setting, and is ignored; did you mean \
+                 CLUMP_NET_FAULTS?",
+                "the variable CLUMP_NET_LOSS_PPM is no setting, and is ignored; it became \
+                 CLUMP_NET_FAULTS=loss=..",
+                "the variable CLUMP_PGAS_DELAY_US is no setting, and is ignored; it became \
+                 clump run --lab pgas.delay=.. (CLUMP_LAB=pgas.delay=..)",
+                "the variable CLUMP_SVM_MOVE_AFTER is no setting, and is ignored; it became \
+                 clump run --lab svm.move-after=.. (CLUMP_LAB=svm.move-after=..)",
             ]
         );
     }

@@ -17,6 +17,7 @@ mod tests;
 use crate::hosts::Hosts;
 use crate::machines::{Machines, Words, interface, ports, words};
 use anyhow::Result;
+use clump_boot::Lab;
 use clump_os::console;
 use clump_os::printable::{printable_json, printable_lines};
 use finding::{Finding, Verdict};
@@ -34,6 +35,10 @@ pub struct DoctorArgs {
     /// Print the effective configuration instead: every setting, its value, and its origin
     #[arg(long)]
     pub config: bool,
+    /// With --config: the parameters that only studies change (`clump run --lab`), with their
+    /// defaults and what they mean
+    #[arg(long, requires = "config")]
+    pub lab: bool,
     /// Examine these machines instead, and the network between them
     #[arg(long, value_name = "A,B", conflicts_with_all = ["json", "config"])]
     pub hosts: Option<Hosts>,
@@ -80,7 +85,7 @@ impl DoctorArgs {
 /// read.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     if args.config {
-        return configuration(args.json);
+        return configuration(args);
     }
     if !args.as_rank.is_empty() {
         return machines::as_rank(&args.as_rank, lacks);
@@ -113,9 +118,11 @@ fn lacks(found: &facts::Facts) -> String {
     checks::all(found).iter().filter(concerns).map(line).collect()
 }
 
-fn configuration(as_json: bool) -> Result<ExitCode> {
+fn configuration(args: &DoctorArgs) -> Result<ExitCode> {
     let config = clump_boot::Config::load()?;
-    let text = if as_json {
+    let text = if args.lab {
+        lab_parameters(&config.lab, args.json)?
+    } else if args.json {
         let entries = config.entries();
         let rows = entries.iter().map(|entry| {
             serde_json::json!({
@@ -133,6 +140,29 @@ fn configuration(as_json: bool) -> Result<ExitCode> {
     };
     console::out(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the parameters of studies.
+fn lab_parameters(lab: &Lab, as_json: bool) -> Result<String> {
+    if as_json {
+        let rows = lab.entries().map(|(key, value)| {
+            serde_json::json!({
+                "name": key.name,
+                "value": value,
+                "default": key.default_text(),
+                "expected": key.expected(),
+                "doc": key.doc,
+            })
+        });
+        return Ok(serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n");
+    }
+    let mut page = String::new();
+    for (key, value) in lab.entries() {
+        let _ = writeln!(page, "{}={value}", key.name);
+        let (default, expected) = (key.default_text(), key.expected());
+        paragraph(&mut page, "", &format!("{} Default: {default}; {expected}.", key.doc));
+    }
+    Ok(page)
 }
 
 /// Returns true if clump can run here at all.

@@ -3,7 +3,7 @@
 use crate::machines::Machines;
 use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
-use clump_boot::NetDriver;
+use clump_boot::{Lab, NetDriver};
 use clump_lab::wrong_command::WrongCommand;
 use clump_loggp::KnobTable;
 use clump_wire::Security;
@@ -65,6 +65,10 @@ pub struct Layout {
     /// them [default: the value of CLUMP_EMU, else as fast as it is]
     #[arg(long, value_name = "o=+5us,L=+20us,...", value_parser = knobs)]
     pub emu: Option<KnobTable>,
+    /// Parameters that only studies change, before those of CLUMP_LAB; `clump doctor --config
+    /// --lab` lists them
+    #[arg(long, value_name = "KEY=VALUE,...", value_parser = lab_keys)]
+    pub lab: Option<String>,
     /// Machines of the job.
     #[command(flatten)]
     pub machines: Machines,
@@ -78,6 +82,12 @@ fn knobs(text: &str) -> Result<KnobTable, String> {
         clump_boot::Error::BadKnobs { why, .. } => why.to_string(),
         other => other.to_string(),
     })
+}
+
+/// Reads parameters of studies from the command line.
+fn lab_keys(text: &str) -> Result<String, String> {
+    let read = Lab::default().read("--lab", text);
+    read.map(|_| text.to_owned()).map_err(|why| why.to_string())
 }
 
 /// Addresses of a node, in order.
@@ -167,6 +177,7 @@ impl Layout {
             addresses: None,
             machines: Machines::default(),
             emu: None,
+            lab: None,
         }
     }
 
@@ -199,6 +210,7 @@ impl Layout {
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.cables = self.cables;
         spec.knobs = self.emu;
+        spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));
         let addresses = self.addresses.iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();
         let here = spec.machines.is_empty();

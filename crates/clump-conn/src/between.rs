@@ -18,7 +18,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// Reads the settings: `CLUMP_CONN_SILENCE_MS`, and `CLUMP_NET_LOSS_PPM` and its like.
+    /// Reads the settings: `CLUMP_CONN_SILENCE_MS` and `CLUMP_NET_FAULTS`.
     ///
     /// # Errors
     /// A setting outside of its range.

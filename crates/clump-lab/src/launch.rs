@@ -62,10 +62,18 @@ impl JobShape {
 /// # Errors
 /// Fails as [`own_program`] does.
 pub fn job(shape: JobShape, onlookers: usize) -> Result<Command> {
+    job_with(shape, onlookers, &[])
+}
+
+/// Returns the command as [`job`] does, with further options of `clump run`.
+///
+/// # Errors
+/// Fails as [`own_program`] does.
+pub fn job_with(shape: JobShape, onlookers: usize, options: &[&str]) -> Result<Command> {
     let program = own_program()?;
     let mut command = Command::new(&program);
     command.arg("run").args(shape.options(clump_os::topology::usable_cores(), onlookers));
-    command.arg("--").arg(program);
+    command.args(options).arg("--").arg(program);
     Ok(command)
 }
 

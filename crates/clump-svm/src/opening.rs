@@ -84,11 +84,11 @@ pub(crate) fn by_interface(
     let view = view(context, team, heap, (heap_bytes, options.globals))?;
     let engine = || -> Result<_> {
         let config = clump_boot::Config::load()?;
-        let engine = AccessEngine::open(&view, config.svm_faults, EngineLevel::MAX)?;
+        let engine = AccessEngine::open(&view, config.lab.svm_faults, EngineLevel::MAX)?;
         Ok((config, engine))
     };
     let (config, engine) = agreed(team, engine())?;
-    let (choice, step) = (config.svm_faults, config.svm);
+    let (choice, step) = (config.lab.svm_faults, config.svm);
     let level = team.all_reduce(engine.level(), Min)?;
     let engine = if engine.level() > level {
         // All ranks of a node find stores alike. What this one has opened ends first.

@@ -33,19 +33,19 @@ impl ProtocolSettings {
         let step = protocol_step::step(config.svm);
         Self {
             pages: u32::try_from(bytes / PAGE as u64).unwrap_or(u32::MAX),
-            fetch_consistency: config.svm_consistency == SvmConsistency::Fetch,
-            notices: match config.svm_notices {
+            fetch_consistency: config.lab.svm_consistency == SvmConsistency::Fetch,
+            notices: match config.lab.svm_notices {
                 SvmNotices::Auto => step.notices(),
                 SvmNotices::Push => NoticeTransfer::Push,
                 SvmNotices::Pull => NoticeTransfer::Pull,
             },
-            fetch: match config.svm_fetch {
+            fetch: match config.lab.svm_fetch {
                 SvmFetch::Auto => step.fetch(),
                 SvmFetch::Wait => FetchRule::WaitAtHome,
                 SvmFetch::Retry => FetchRule::Retry,
             },
-            diffs: TRANSFERS[config.svm_diffs as usize],
-            move_after: match u8::try_from(config.svm_move_after) {
+            diffs: TRANSFERS[config.lab.svm_diffs as usize],
+            move_after: match u8::try_from(config.lab.svm_move_after) {
                 Ok(chosen) if chosen > 0 => chosen,
                 _ => move_after,
             },
@@ -171,10 +171,10 @@ mod tests {
         assert_eq!((found.notices, found.fetch), (NoticeTransfer::Pull, FetchRule::WaitAtHome));
         assert_eq!((found.pages, found.move_after), (256, 4));
         assert_eq!((found.consistency(), found.diffs), (Consistency::Fetch, DiffTransfer::Home));
-        config.svm_notices = SvmNotices::Push;
-        config.svm_fetch = SvmFetch::Retry;
-        config.svm_move_after = 2;
-        config.svm_consistency = SvmConsistency::Plain;
+        config.lab.svm_notices = SvmNotices::Push;
+        config.lab.svm_fetch = SvmFetch::Retry;
+        config.lab.svm_move_after = 2;
+        config.lab.svm_consistency = SvmConsistency::Plain;
         let found = chosen(&config);
         assert_eq!((found.notices, found.fetch), (NoticeTransfer::Push, FetchRule::Retry));
         assert_eq!((found.move_after, found.consistency()), (2, Consistency::Plain));

@@ -40,29 +40,35 @@ impl NetworkTuning {
     pub fn configured(config: &clump_boot::Config) -> Self {
         // A window that is fixed by the laboratory is one of datagrams.
         let streams = match config.net_bulk {
-            _ if config.net_window != 0 => None,
+            _ if config.lab.net_window != 0 => None,
             NetBulk::Auto => Some(StreamUse::SHORT_PACKETS),
             NetBulk::Stream => Some(StreamUse::ALWAYS),
             NetBulk::Datagram => None,
         };
-        let window = (config.net_window != 0).then_some(config.net_window as usize);
-        Self { window, faults: faults(config), control_first: config.net_control_first, streams }
+        let window = (config.lab.net_window != 0).then_some(config.lab.net_window as usize);
+        Self {
+            window,
+            faults: faults(config),
+            control_first: config.lab.net_control_first,
+            streams,
+        }
     }
 }
 
 /// Returns the faults that the network is to inject, and their seed, if the settings ask for any.
 pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
     let chance = |ppm: u64| ppm as f64 / 1e6;
+    let faults = config.net_faults;
     let plan = FaultPlan {
         // Loss on arrival: a stream without any other fault goes out as it does without loss.
-        loss_on_arrival: chance(config.net_loss_ppm),
-        duplication: chance(config.net_duplicate_ppm),
-        reordering: chance(config.net_reorder_ppm),
-        corruption: chance(config.net_corrupt_ppm),
-        delay_ns: config.net_delay_ns,
+        loss_on_arrival: chance(faults.loss_ppm),
+        duplication: chance(faults.duplicate_ppm),
+        reordering: chance(faults.reorder_ppm),
+        corruption: chance(faults.corrupt_ppm),
+        delay_ns: faults.delay_ns,
         ..FaultPlan::default()
     };
-    (plan != FaultPlan::default()).then_some((plan, config.net_seed))
+    (plan != FaultPlan::default()).then_some((plan, faults.seed))
 }
 
 /// Resources that a rank needs to talk to other nodes.

@@ -104,7 +104,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
         let context = if node.proxies() == 0 {
             RankContext::new(&node, rank, settings)?
         } else {
-            RankContext::with_proxies(&node, rank, settings, config.net_dispatch)?
+            RankContext::with_proxies(&node, rank, settings, config.lab.net_dispatch)?
         };
         return Ok((context.traced(trace), Some(control), pgas));
     };
@@ -113,7 +113,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
         direct: net.direct,
         key: net.key,
         security: net.security,
-        polling: (small(config.net_poll_min), small(config.net_poll_max)),
+        polling: (small(config.lab.net_poll_min), small(config.lab.net_poll_max)),
         tuning: NetworkTuning::configured(&config),
     };
     let context = RankContext::with_network(&node, rank, settings, seat)?;
@@ -138,11 +138,11 @@ fn pgas_options(config: &Config) -> PgasOptions {
     let usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     PgasOptions {
         aggregates: config.pgas_aggregate,
-        batch_updates: usize(config.pgas_batch),
+        batch_updates: usize(config.lab.pgas_batch),
         memory_bytes: usize(config.pgas_memory),
-        delay: Duration::from_micros(config.pgas_delay_us),
-        grid_nodes: usize(config.pgas_grid),
-        combines: config.pgas_combine,
+        delay: Duration::from_nanos(config.lab.pgas_delay_ns),
+        grid_nodes: usize(config.lab.pgas_grid),
+        combines: config.lab.pgas_combine,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::printed::{Printed, Simple};
 use anyhow::{Context, Result, bail, ensure};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory};
-use clump_boot::config::{FILE_VARIABLE, KEYS, TEXT_KEYS};
+use clump_boot::config::{Config, FILE_VARIABLE, KEYS, TEXT_KEYS};
 use clump_cli::command::Cli;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,10 +38,12 @@ pub fn check(printed: &Printed) -> Result<()> {
 }
 
 fn program(simple: &Simple, in_sentence: bool) -> Result<()> {
-    for (name, _) in &simple.variables {
-        let known = KEYS.iter().chain(&TEXT_KEYS).any(|key| key.variable == *name);
+    for (name, value) in &simple.variables {
+        let key = KEYS.iter().chain(&TEXT_KEYS).find(|key| key.variable == *name);
         let ours = name.starts_with("CLUMP_") && !OTHER_VARIABLES.contains(&name.as_str());
-        ensure!(!ours || known, "no setting is called {name}");
+        ensure!(!ours || key.is_some(), "no setting is called {name}");
+        let set = key.map(|key| (key.name.to_owned(), value.clone()));
+        Config::of_settings(set.as_slice())?;
     }
     let (name, arguments) = simple.words.split_first().context("no program")?;
     let base = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);

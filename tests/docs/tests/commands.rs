@@ -32,7 +32,7 @@ fn wrong_command_lines_are_refused() {
     };
     for right in [
         "clump run -n 4 --nodes 2 ./prog --any",
-        "CLUMP_NET_LOSS_PPM=1 clump run ./prog",
+        "CLUMP_NET_FAULTS=loss=1% clump run ./prog",
         "cargo run --release -p clump-sim --bin soak -- --seeds 1",
         "clump run target/release/examples/ping",
         "mpirun -n 4 clump app sort -i a -o b",

@@ -7,13 +7,7 @@ use clump_test_tier::first_of;
 use std::path::Path;
 
 /// A network that loses, doubles, reorders and damages packets.
-const TROUBLE: [(&str, &str); 5] = [
-    ("CLUMP_NET_LOSS_PPM", "20000"),
-    ("CLUMP_NET_DUPLICATE_PPM", "20000"),
-    ("CLUMP_NET_REORDER_PPM", "50000"),
-    ("CLUMP_NET_CORRUPT_PPM", "5000"),
-    ("CLUMP_NET_SEED", "7"),
-];
+const TROUBLE: &str = "loss=2%,duplicate=2%,reorder=5%,corrupt=5000ppm,seed=7";
 
 fn right(job: Job) -> String {
     let done = job.finish();
@@ -24,7 +18,7 @@ fn right(job: Job) -> String {
 
 fn troubled(job: Job) -> Job {
     job.with(|command| {
-        command.envs(TROUBLE);
+        command.env("CLUMP_NET_FAULTS", TROUBLE);
     })
 }
 

@@ -168,10 +168,10 @@ fn payloads_in_shared_memory_that_is_elsewhere() {
         ("scan", "--security crc", "stream"),
         ("scan-own", "", "datagram"),
     ] {
-        let options = format!("-n 4 --nodes 2 {options}");
+        let options = format!("-n 4 --nodes 2 {options} --lab svm.faults={engine}");
         let rounds = [OsString::from(pick(2, 48).to_string())];
         let job = Job::of_program(&options, &program, rounds).with(|command| {
-            command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_NET_BULK", bulk);
+            command.env("CLUMP_NET_BULK", bulk);
         });
         let done = job.finish();
         if done.code != 0 && done.err.contains("userfaultfd") {
@@ -202,10 +202,8 @@ fn children_and_crashes_beside_shared_memory() {
     for engine in ["auto", "protect"] {
         let job = |words: &[&str]| {
             let words = words.iter().map(OsString::from);
-            let job = Job::of_program("-n 2 --nodes 2", &program, words);
-            job.with(|command| {
-                command.env("CLUMP_SVM_FAULTS", engine);
-            })
+            let options = format!("-n 2 --nodes 2 --lab svm.faults={engine}");
+            Job::of_program(&options, &program, words)
         };
         let done = job(&[]).finish();
         assert_eq!(done.code, 0, "{engine}: {}", done.err);
@@ -224,9 +222,7 @@ fn handlers_in_the_way_of_shared_memory_are_named() {
     let program = shop.build("tests/c/svm_handlers.c", Linked::Shared);
     let job = |words: &[&str]| {
         let words = words.iter().map(OsString::from);
-        Job::of_program("-n 2 --nodes 2", &program, words).with(|command| {
-            command.env("CLUMP_SVM_FAULTS", "protect");
-        })
+        Job::of_program("-n 2 --nodes 2 --lab svm.faults=protect", &program, words)
     };
     job(&[]).finish().expect_clean();
     let late = job(&["late"]).finish();

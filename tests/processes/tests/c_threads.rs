@@ -10,14 +10,14 @@ use std::process::Command;
 
 /// Ways to find accesses to pages, and steps of the protocol.
 const SETTINGS: [(&str, &str); 8] = [
-    ("CLUMP_SVM_FAULTS", "auto"),
-    ("CLUMP_SVM_FAULTS", "scan-own"),
-    ("CLUMP_SVM_FAULTS", "userfault"),
-    ("CLUMP_SVM_FAULTS", "protect"),
+    ("CLUMP_LAB", "svm.faults=auto"),
+    ("CLUMP_LAB", "svm.faults=scan-own"),
+    ("CLUMP_LAB", "svm.faults=userfault"),
+    ("CLUMP_LAB", "svm.faults=protect"),
     ("CLUMP_SVM", "base"),
     ("CLUMP_SVM", "rf"),
-    ("CLUMP_SVM_CONSISTENCY", "plain"),
-    ("CLUMP_SVM_DIFFS", "runs"),
+    ("CLUMP_LAB", "svm.consistency=plain"),
+    ("CLUMP_LAB", "svm.diffs=runs"),
 ];
 
 /// Compiles a program for the ranks of a job, as `clump-cc --clump-threads` does.

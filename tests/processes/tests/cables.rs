@@ -150,8 +150,8 @@ fn what_no_driver_carries_is_sent_again_once() {
         let options =
             format!("-n 4 --nodes 2 --netns --json --driver {driver} --security {security}");
         let job = Job::of(&options, "talk 200").with(|command| {
-            command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_DUPLICATE_PPM", "20000");
-            command.env("CLUMP_NET_CORRUPT_PPM", "5000").env("CLUMP_NET_REORDER_PPM", "20000");
+            let faults = "loss=2%,duplicate=2%,corrupt=5000ppm,reorder=2%";
+            command.env("CLUMP_NET_FAULTS", faults);
         });
         let ended = job.finish();
         assert_eq!((ended.code, ended.driver()), (0, driver.to_owned()), "{}", ended.err);

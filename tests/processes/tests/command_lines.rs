@@ -6,12 +6,12 @@ use clump_process_tests::{Folder, Job, program};
 #[test]
 fn a_variable_that_is_no_setting_is_named_once() {
     let job = Job::of("-n 3 --nodes 2", "barrier 1").with(|command| {
-        command.env("CLUMP_NET_LOS_PPM", "1000").env("CLUMP_SPIN_NS", "1000");
+        command.env("CLUMP_NET_FALTS", "loss=1%").env("CLUMP_LANES", "7");
     });
     let ended = job.finish();
     assert_eq!(ended.code, 0, "{}", ended.err);
-    let due = "clump: warning: the variable CLUMP_NET_LOS_PPM is no setting, and is ignored; did \
-               you mean CLUMP_NET_LOSS_PPM?\n";
+    let due = "clump: warning: the variable CLUMP_NET_FALTS is no setting, and is ignored; did \
+               you mean CLUMP_NET_FAULTS?\n";
     assert_eq!(ended.err, due);
 }
 

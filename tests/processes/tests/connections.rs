@@ -19,13 +19,13 @@ fn served(folder: &Folder) -> Running {
 
 #[test]
 fn a_service_counts_for_clients_of_other_jobs_also_over_a_bad_network() {
-    for loss in ["0", "30000"] {
+    for faults in ["", "loss=3%"] {
         let folder = Folder::new();
         let file = folder.path().join("token");
         let service = |options: &str, words: &[&str]| {
             let words = words.iter().map(OsString::from);
             let job = Job::of_program(options, program("service"), words);
-            job.with(|command| _ = command.env("CLUMP_NET_LOSS_PPM", loss))
+            job.with(|command| _ = command.env("CLUMP_NET_FAULTS", faults))
         };
         let path = file.display().to_string();
         // Plants a file of another process, which could read what is written there.

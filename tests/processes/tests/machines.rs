@@ -42,8 +42,9 @@ fn ranks_get_chosen_variables_all_of_clumps_and_the_folder_of_the_launcher() {
 fn settings_of_the_launcher_hold_on_all_machines() {
     let far = FakeShell::new();
     let file = far.folder().join("settings.toml");
-    std::fs::write(&file, "spin_ns = 4321\n").unwrap();
-    let job = far.job_of("--hosts a:1,b:1 --json", &["sh", "-c", "echo [$CLUMP_SPIN_NS]"]);
+    std::fs::write(&file, "lab = 'spin=4321ns'\n").unwrap();
+    let options = "--hosts a:1,b:1 --json --lab yield=55us";
+    let job = far.job_of(options, &["sh", "-c", "echo [$CLUMP_LAB]"]);
     let ended = job
         .with(|command| {
             command.env("CLUMP_CONFIG", &file);
@@ -51,7 +52,9 @@ fn settings_of_the_launcher_hold_on_all_machines() {
         .finish();
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert_eq!(ended.json()["config"]["spin_ns"], "4321");
-    assert_eq!(ended.out.matches("[4321]").count(), 2, "{}", ended.out);
+    assert_eq!(ended.json()["config"]["yield_ns"], "55000");
+    let given = ended.out.matches("[spin=4321ns,yield=55000ns]").count();
+    assert_eq!(given, 2, "{}", ended.out);
 }
 
 #[test]

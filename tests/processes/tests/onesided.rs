@@ -19,8 +19,7 @@ fn ranks_that_never_call_are_served() {
 #[test]
 fn ranks_that_never_call_are_served_over_a_network_that_loses_packets() {
     let job = onesided("-n 3 --nodes 3", "deaf").with(|command| {
-        command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_DUPLICATE_PPM", "20000");
-        command.env("CLUMP_NET_REORDER_PPM", "50000");
+        command.env("CLUMP_NET_FAULTS", "loss=2%,duplicate=2%,reorder=5%");
     });
     let ended = job.finish();
     ended.expect_clean();

@@ -16,10 +16,7 @@ const SHAPES: [(&str, &str); 4] = [
 ];
 
 fn job((options, dispatch): (&str, &str), program: &str) -> Job {
-    let dispatch = dispatch.to_owned();
-    Job::of(options, program).with(move |command| {
-        command.env("CLUMP_NET_DISPATCH", dispatch);
-    })
+    Job::of(&format!("{options} --lab net.dispatch={dispatch}"), program)
 }
 
 #[test]
@@ -45,10 +42,11 @@ fn a_sort_over_a_network_that_loses_is_right() {
     Job::command(&format!("app gensort 200000 {records}")).finish().expect_clean();
     for (proxies, dispatch) in [(1, "fixed"), (2, "round-robin")] {
         let sort = format!(
-            "app sort -n 4 --nodes 2 --ni proxy:{proxies} --force -i {records} -o {sorted}"
+            "app sort -n 4 --nodes 2 --ni proxy:{proxies} --lab net.dispatch={dispatch} --force \
+             -i {records} -o {sorted}"
         );
-        let troubled = Job::command(&sort).with(move |command| {
-            command.env("CLUMP_NET_LOSS_PPM", "10000").env("CLUMP_NET_DISPATCH", dispatch);
+        let troubled = Job::command(&sort).with(|command| {
+            command.env("CLUMP_NET_FAULTS", "loss=1%");
         });
         troubled.finish().expect_clean();
         let check = format!("app valsort {sorted} --input {records}");

@@ -12,7 +12,7 @@ fn peers_whose_packets_are_all_lost_are_named() {
         let folder = Folder::new();
         let errors = folder.path().join("errors");
         let job = Job::of(&format!("-n 2 --nodes 2 --ni {ni}"), "talk 5").with(|command| {
-            command.env("CLUMP_NET_LOSS_PPM", "1000000").env("CLUMP_NODE_TIMEOUT_MS", "600");
+            command.env("CLUMP_NET_FAULTS", "loss=100%").env("CLUMP_NODE_TIMEOUT_MS", "600");
             command.stderr(Stdio::from(File::create(&errors).unwrap()));
         });
         let job = job.start();

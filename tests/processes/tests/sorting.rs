@@ -5,12 +5,8 @@ use clump_process_tests::{Folder, Job, Running, signals, until};
 use clump_trace::{Counter, Profile};
 
 /// Faults of the network between nodes.
-const TROUBLED: [(&str, &str); 4] = [
-    ("CLUMP_NET_LOSS_PPM", "10000"),
-    ("CLUMP_NET_DUPLICATE_PPM", "20000"),
-    ("CLUMP_NET_REORDER_PPM", "200000"),
-    ("CLUMP_NET_SEED", "7"),
-];
+const TROUBLED: [(&str, &str); 1] =
+    [("CLUMP_NET_FAULTS", "loss=1%,duplicate=2%,reorder=20%,seed=7")];
 
 /// A folder with records to sort.
 struct Records(Folder);

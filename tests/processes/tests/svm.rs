@@ -19,10 +19,7 @@ pub const OPTIONAL_ENGINES: [&str; 3] = ["userfault", "scan", "scan-own"];
 
 /// Runs a job with a way of finding accesses; `None` where this machine does not permit it.
 pub fn with_engine(options: &str, words: &str, engine: &str) -> Option<Finished> {
-    let job = svm(options, words).with(|command| {
-        command.env("CLUMP_SVM_FAULTS", engine);
-    });
-    let ended = job.finish();
+    let ended = svm(&format!("{options} --lab svm.faults={engine}"), words).finish();
     if ended.code != 0 && ended.err.contains("userfaultfd") {
         println!(
             "SKIPPED: {engine}: {}; a kernel that permits userfaultfd would run it",
@@ -81,7 +78,7 @@ fn barriers_show_what_was_written_behind_any_number_without() {
         }
     }
     let job = svm("-n 4 --nodes 3", "periods 60").with(|command| {
-        command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_REORDER_PPM", "50000");
+        command.env("CLUMP_NET_FAULTS", "loss=2%,reorder=5%");
     });
     expect_said(&job.finish(), "every period was seen");
 }
@@ -105,10 +102,8 @@ fn random_programs_give_the_serial_result() {
         let options = options[seed % options.len()];
         let faults = ENGINES[seed / 2 % ENGINES.len()];
         let ni = if seed % 7 == 3 { " --ni proxy" } else { "" };
-        let job = svm(&format!("{options}{ni}"), &format!("random {seed} 12")).with(|command| {
-            command.env("CLUMP_SVM_FAULTS", faults);
-        });
-        let ended = job.finish();
+        let options = format!("{options}{ni} --lab svm.faults={faults}");
+        let ended = svm(&options, &format!("random {seed} 12")).finish();
         expect_said(&ended, &format!("seed {seed} gave the serial result"));
     }
 }
@@ -117,8 +112,7 @@ fn random_programs_give_the_serial_result() {
 fn random_programs_give_the_serial_result_over_a_network_that_loses_packets() {
     for seed in 100..pick(102, 112) {
         let job = svm("-n 4 --nodes 3", &format!("random {seed} 8")).with(|command| {
-            command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_DUPLICATE_PPM", "20000");
-            command.env("CLUMP_NET_REORDER_PPM", "50000");
+            command.env("CLUMP_NET_FAULTS", "loss=2%,duplicate=2%,reorder=5%");
         });
         expect_said(&job.finish(), &format!("seed {seed} gave the serial result"));
     }
@@ -161,12 +155,10 @@ fn random_programs_give_the_serial_result_on_every_step_of_the_ladder() {
             let options = ["-n 4 --nodes 2", "-n 3 --nodes 3", "-n 5 --nodes 4"];
             let options = options[(seed + number) % options.len()];
             let faults = ENGINES[(seed + number) % ENGINES.len()];
-            let job = svm(options, &format!("random {seed} 10")).with(|command| {
-                command.env("CLUMP_SVM_FAULTS", faults);
+            let options = format!("{options} --lab svm.faults={faults}");
+            let job = svm(&options, &format!("random {seed} 10")).with(|command| {
                 if seed % 2 == 0 {
-                    command
-                        .env("CLUMP_NET_LOSS_PPM", "10000")
-                        .env("CLUMP_NET_REORDER_PPM", "50000");
+                    command.env("CLUMP_NET_FAULTS", "loss=1%,reorder=5%");
                 }
             });
             expect_said(&on_step(step, job), &format!("seed {seed} gave the serial result"));
@@ -303,9 +295,7 @@ fn every_way_of_finding_accesses_gives_the_serial_result() {
 fn an_engine_that_does_not_exist_is_named() {
     let ended = with_engine("-n 2 --nodes 2", "count 1", "magic").expect("it is no skip");
     assert_ne!(ended.code, 0);
-    assert!(
-        ended.err.contains("CLUMP_SVM_FAULTS") && ended.err.contains("userfault, scan, scan-own")
-    );
+    assert!(ended.err.contains("svm.faults") && ended.err.contains("userfault, scan, scan-own"));
 }
 
 #[test]
@@ -343,10 +333,8 @@ fn waits_of_threads_are_shares_of_the_time_of_all_threads() {
 #[test]
 fn a_page_that_several_threads_read_is_fetched_once() {
     for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
-        let job = svm("-n 2 --nodes 2", "fetch-once").with(|command| {
-            command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM", "base");
-        });
-        let ended = job.finish();
+        let job = svm(&format!("-n 2 --nodes 2 --lab svm.faults={engine}"), "fetch-once");
+        let ended = on_step("base", job);
         if ended.code != 0 && ended.err.contains("userfaultfd") {
             println!("SKIPPED: {engine}; a kernel that permits userfaultfd would run it");
             continue;

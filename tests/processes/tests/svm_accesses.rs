@@ -19,10 +19,7 @@ fn a_rank_that_waits_for_a_page_of_a_node_that_dies_ends_and_says_so() {
     for engine in ENGINES {
         let folder = Folder::new();
         let words = format!("await-page {}", folder.path().display());
-        let job = svm("-n 3 --nodes 3", &words).with(|command| {
-            command.env("CLUMP_SVM_FAULTS", engine);
-        });
-        let running = job.start();
+        let running = svm(&format!("-n 3 --nodes 3 --lab svm.faults={engine}"), &words).start();
         running.await_ready(folder.path(), 0..3);
         let home = running.agents(3)[2];
         running.signal(home, signals::STOP);
@@ -106,10 +103,8 @@ fn a_fault_fetches_by_itself_but_not_inside_a_copy_of_the_stack() {
 fn a_pointer_without_a_lock_leads_to_its_data_where_faults_fetch_by_themselves() {
     for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
         for notices in ["push", "pull"] {
-            let job = svm("-n 2 --nodes 2", "pointer").with(|command| {
-                command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM_NOTICES", notices);
-            });
-            let ended = job.finish();
+            let parts = format!("svm.faults={engine},svm.notices={notices}");
+            let ended = svm(&format!("-n 2 --nodes 2 --lab {parts}"), "pointer").finish();
             ended.expect_clean();
             assert!(ended.out.contains("pointer 1 leads to 9"), "{engine}: {}", ended.out);
             let own = ended.out.lines().find_map(|line| line.strip_suffix(" own fetches"));
@@ -120,7 +115,7 @@ fn a_pointer_without_a_lock_leads_to_its_data_where_faults_fetch_by_themselves()
 
 #[test]
 fn the_interface_fetches_where_homes_wake_threads_or_pages_move() {
-    let chosen = [("CLUMP_SVM", "base"), ("CLUMP_SVM", "dw"), ("CLUMP_SVM_MOVE_AFTER", "1")];
+    let chosen = [("CLUMP_SVM", "base"), ("CLUMP_SVM", "dw"), ("CLUMP_LAB", "svm.move-after=1")];
     for (name, value) in chosen {
         let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
             command.env(name, value);
@@ -129,7 +124,7 @@ fn the_interface_fetches_where_homes_wake_threads_or_pages_move() {
     }
     let job = svm("-n 2 --nodes 2 --ni proxy", "own-fetches");
     assert_eq!(fetches(&job.finish())[0], 0, "the stack is the proxy's");
-    let others = [("CLUMP_SVM", "rf"), ("CLUMP_SVM", "dd"), ("CLUMP_SVM_CONSISTENCY", "plain")];
+    let others = [("CLUMP_SVM", "rf"), ("CLUMP_SVM", "dd"), ("CLUMP_LAB", "svm.consistency=plain")];
     for (name, value) in others {
         let job = svm("-n 2 --nodes 2", "own-fetches").with(|command| {
             command.env(name, value);

@@ -5,38 +5,28 @@ use clump_test_tier::pick;
 
 use crate::svm::{ENGINES, expect_said, svm};
 
-/// Settings of parts of the protocol, in combinations.
-const PARTS: [&[(&str, &str)]; 6] = [
-    &[("CLUMP_SVM_DIFFS", "runs")],
-    &[("CLUMP_SVM_DIFFS", "pages"), ("CLUMP_SVM_NOTICES", "pull")],
-    &[("CLUMP_SVM_CONSISTENCY", "plain")],
-    &[("CLUMP_SVM_MOVE_AFTER", "1"), ("CLUMP_SVM_FETCH", "retry")],
-    &[
-        ("CLUMP_SVM_CONSISTENCY", "plain"),
-        ("CLUMP_SVM_NOTICES", "pull"),
-        ("CLUMP_SVM_DIFFS", "runs"),
-    ],
-    &[
-        ("CLUMP_SVM", "base"),
-        ("CLUMP_SVM_NOTICES", "push"),
-        ("CLUMP_SVM_FETCH", "retry"),
-        ("CLUMP_SVM_MOVE_AFTER", "2"),
-    ],
+/// Steps of the ladder with parts of the protocol, in combinations.
+const PARTS: [(&str, &str); 6] = [
+    ("nil", "svm.diffs=runs"),
+    ("nil", "svm.diffs=pages,svm.notices=pull"),
+    ("nil", "svm.consistency=plain"),
+    ("nil", "svm.move-after=1,svm.fetch=retry"),
+    ("nil", "svm.consistency=plain,svm.notices=pull,svm.diffs=runs"),
+    ("base", "svm.notices=push,svm.fetch=retry,svm.move-after=2"),
 ];
 
 #[test]
 fn random_programs_give_the_serial_result_with_parts_of_the_protocol_chosen() {
-    for (number, parts) in PARTS.into_iter().enumerate() {
+    for (number, (step, parts)) in PARTS.into_iter().enumerate() {
         for seed in 500..pick(502, 520) {
             let options = ["-n 4 --nodes 2", "-n 3 --nodes 3", "-n 5 --nodes 4"];
             let options = options[(seed + number) % options.len()];
             let faults = ENGINES[(seed + number / 2) % ENGINES.len()];
-            let job = svm(options, &format!("random {seed} 10")).with(|command| {
-                command.envs(parts.iter().copied()).env("CLUMP_SVM_FAULTS", faults);
+            let options = format!("{options} --lab {parts},svm.faults={faults}");
+            let job = svm(&options, &format!("random {seed} 10")).with(|command| {
+                command.env("CLUMP_SVM", step);
                 if seed % 2 == 0 {
-                    command
-                        .env("CLUMP_NET_LOSS_PPM", "10000")
-                        .env("CLUMP_NET_REORDER_PPM", "50000");
+                    command.env("CLUMP_NET_FAULTS", "loss=1%,reorder=5%");
                 }
             });
             expect_said(&job.finish(), &format!("seed {seed} gave the serial result"));
@@ -48,9 +38,8 @@ fn random_programs_give_the_serial_result_with_parts_of_the_protocol_chosen() {
 fn a_fault_on_a_pointer_leads_to_what_was_published_before_it() {
     for engine in ENGINES {
         for notices in ["push", "pull"] {
-            let job = svm("-n 2 --nodes 2", "pointer").with(|command| {
-                command.env("CLUMP_SVM_FAULTS", engine).env("CLUMP_SVM_NOTICES", notices);
-            });
+            let parts = format!("svm.faults={engine},svm.notices={notices}");
+            let job = svm(&format!("-n 2 --nodes 2 --lab {parts}"), "pointer");
             expect_said(&job.finish(), "pointer 1 leads to 9");
         }
     }
@@ -59,11 +48,8 @@ fn a_fault_on_a_pointer_leads_to_what_was_published_before_it() {
 #[test]
 fn diffs_of_an_interval_share_messages_by_home() {
     let [runs, pages, home] = ["runs", "pages", "home"].map(|diffs| {
-        let words = "app radix-svm -n 2 --nodes 2 --keys 20000 --json";
-        let job = Job::command(words).with(|command| {
-            command.env("CLUMP_SVM_DIFFS", diffs);
-        });
-        let ended = job.finish();
+        let words = "app radix-svm -n 2 --nodes 2 --keys 20000 --json --lab svm.diffs=";
+        let ended = Job::command(&format!("{words}{diffs}")).finish();
         ended.expect_clean();
         assert_eq!(ended.json()["verified"], true, "{}", ended.out);
         ended.json()["counts"]["messages with diffs"].as_u64().unwrap()

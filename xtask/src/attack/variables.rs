@@ -12,7 +12,7 @@ const KNOWN: &[&str] = &[
     "CLUMP_LANES",
     "CLUMP_STATS",
     "CLUMP_NET_BULK",
-    "CLUMP_NET_LOSS_PPM",
+    "CLUMP_NET_FAULTS",
     "CLUMP_START_TIMEOUT_MS",
     "CLUMP_TRACE_EVENTS",
     "CLUMP_EMU",

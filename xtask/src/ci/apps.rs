@@ -23,14 +23,14 @@ pub struct SortRun {
     pub two_pass: bool,
     /// Nodes that the ranks are spread over.
     pub nodes: &'static str,
-    /// Packets between nodes that are dropped, of a million.
-    pub loss_ppm: &'static str,
+    /// Faults of the network between nodes.
+    pub net_faults: &'static str,
 }
 
 impl SortRun {
     /// Returns a sort on one node.
     pub const fn on_one_node(ranks: &'static str, memory: &'static str) -> Self {
-        Self { ranks, memory, skew: false, two_pass: true, nodes: "1", loss_ppm: "0" }
+        Self { ranks, memory, skew: false, two_pass: true, nodes: "1", net_faults: "" }
     }
 }
 
@@ -74,7 +74,7 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Optio
     }
     let words = ["app", "sort", "-n", sort.ranks, "--nodes", sort.nodes];
     let more = ["--memory", sort.memory, "--json", "--input", &records, "--output", &sorted];
-    let faults = [("CLUMP_NET_LOSS_PPM", sort.loss_ppm)];
+    let faults = [("CLUMP_NET_FAULTS", sort.net_faults)];
     let done = clump_with(site, &[&words[..], &more].concat(), &faults)?;
     if !done.success {
         return Ok(Some(format!("app sort: {}", done.why)));

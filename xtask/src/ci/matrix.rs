@@ -7,8 +7,8 @@ use super::tier::Tier;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Packets between nodes that are dropped, of a million.
-const LOSS_PPM: &str = "10000";
+/// Faults of the network between nodes.
+const NET_FAULTS: &str = "loss=1%";
 /// Settings of the shared virtual memory's protocol but the last, which all shapes run.
 const PROTOCOLS: [&str; 4] = ["base", "dw", "rf", "dd"];
 
@@ -51,7 +51,7 @@ pub struct AppRun {
     ranks: &'static str,
     nodes: &'static str,
     ni: &'static str,
-    /// Beside the loss.
+    /// Beside the faults.
     setting: Option<(&'static str, &'static str)>,
 }
 
@@ -130,7 +130,7 @@ pub fn applications(site: &Site) -> Result<StepOutcome> {
 fn failure(site: &Site, (app, words): (&str, &[&str]), run: AppRun) -> Result<Option<String>> {
     let AppRun { ranks, nodes, ni, setting } = run;
     let first = ["app", app, "-n", ranks, "--nodes", nodes, "--ni", ni, "--json"];
-    let settings: Vec<_> = setting.into_iter().chain([("CLUMP_NET_LOSS_PPM", LOSS_PPM)]).collect();
+    let settings: Vec<_> = setting.into_iter().chain([("CLUMP_NET_FAULTS", NET_FAULTS)]).collect();
     let ended = clump_with(site, &[&first, words].concat(), &settings)?;
     if !ended.success {
         return Ok(Some(ended.why));

@@ -8,8 +8,8 @@ use crate::command::{self, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Loss rate: one packet in a hundred is dropped.
-const LOSS_PPM: &str = "10000";
+/// Faults of the network: one packet in a hundred is dropped.
+const NET_FAULTS: &str = "loss=1%";
 /// Seeds, hours of network time, and seeds for clusters whose ranks use each other's memory and for
 /// those whose ranks share a heap: what every change has to pass, and what is done at night.
 const MERGE_AMOUNTS: [&str; 4] = ["300", "2", "150", "300"];
@@ -23,7 +23,8 @@ pub fn sorts(site: &Site) -> Result<StepOutcome> {
     for nodes in ["2", "4"] {
         let outcome = apps::in_folder(site, "nodes", |folder| {
             // Memory of the network counts too.
-            let sort = SortRun { nodes, loss_ppm: LOSS_PPM, ..SortRun::on_one_node("4", "48M") };
+            let sort =
+                SortRun { nodes, net_faults: NET_FAULTS, ..SortRun::on_one_node("4", "48M") };
             Ok(match apps::sort_and_validate(site, folder, &sort)? {
                 None => plain(true, ""),
                 Some(why) => plain(false, &format!("over {nodes} nodes: {why}")),
@@ -70,7 +71,8 @@ pub fn simulation(site: &Site) -> Result<StepOutcome> {
 pub fn logp(site: &Site) -> Result<StepOutcome> {
     for late_ns in ["0", "50000"] {
         let words = ["lab", "logp", "--scope", "net", "--security", "aead", "--quick", "--json"];
-        let ended = clump_with(site, &words, &[("CLUMP_NET_DELAY_NS", late_ns)])?;
+        let ended =
+            clump_with(site, &words, &[("CLUMP_NET_FAULTS", &format!("delay={late_ns}ns"))])?;
         if !ended.success {
             return Ok(plain(false, &ended.why));
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{LAB_KEYS, NET_FAULT_KEYS, SvmFaults};
 
 fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
     move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
@@ -8,25 +9,26 @@ fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String
 fn without_anything_the_defaults_hold() {
     let config = Config::layered(&[], |_| None, None).unwrap();
     assert_eq!(config, Config::default());
-    assert_eq!((config.spin_ns, config.lanes, config.stats), (0, 1024, false));
+    assert_eq!((config.send_timeout_ms, config.lanes, config.stats), (0, 1024, false));
     assert!(config.entries().iter().all(|e| e.source == Source::Default));
 }
 
 #[test]
 fn code_beats_environment_beats_file() {
-    let table: toml::Table = "spin_ns = 1\nyield_ns = 2\nlanes = 3\nstats = true".parse().unwrap();
-    let environment = environment(&[("CLUMP_SPIN_NS", "10"), ("CLUMP_YIELD_NS", "2_000")]);
+    let text = "lanes = 1\nstats = true\nsend_timeout_ms = 3\nnode_timeout_ms = 400";
+    let table: toml::Table = text.parse().unwrap();
+    let environment = environment(&[("CLUMP_LANES", "10"), ("CLUMP_SEND_TIMEOUT_MS", "2_000")]);
     let config =
-        Config::layered(&[("spin_ns", "100")], environment, Some(("c.toml", &table))).unwrap();
-    assert_eq!((config.spin_ns, config.yield_ns, config.lanes), (100, 2000, 3));
-    assert!(config.stats);
+        Config::layered(&[("lanes", "100")], environment, Some(("c.toml", &table))).unwrap();
+    let timeouts = (config.send_timeout_ms, config.node_timeout_ms);
+    assert_eq!((config.lanes, config.stats, timeouts), (100, true, (2000, 400)));
     let sources: Vec<Source> = config.entries().iter().map(|e| e.source).collect();
     use Source as S;
     let (decided, rest) = sources.split_at(4);
-    assert_eq!(decided, [S::Code, S::Environment, S::File, S::File]);
+    assert_eq!(decided, [S::Code, S::File, S::Environment, S::File]);
     assert!(rest.iter().all(|source| *source == S::Default));
     let shown = config.to_string();
-    assert!(shown.contains("spin_ns = 100 # ns, from the program"), "{shown}");
+    assert!(shown.contains("send_timeout_ms = 2000 # ms, from the environment"), "{shown}");
     assert!(shown.parse::<toml::Table>().is_ok(), "{shown}");
 }
 
@@ -46,10 +48,12 @@ fn bad_values_name_the_culprit_and_the_range() {
 
 #[test]
 fn a_misspelt_key_is_an_error() {
-    let table: toml::Table = "spin = 1".parse().unwrap();
+    let table: toml::Table = "lane = 1".parse().unwrap();
     let text = Config::layered(&[], |_| None, Some(("f.toml", &table))).unwrap_err().to_string();
-    assert!(text.contains("spin_ns"), "{text}");
-    assert!(Config::layered(&[("spin", "1")], |_| None, None).is_err());
+    assert!(text.contains("lanes, stats"), "{text}");
+    assert!(Config::layered(&[("lane", "1")], |_| None, None).is_err());
+    let former = Config::layered(&[("svm_faults", "scan")], |_| None, None).unwrap_err();
+    assert!(former.to_string().contains("--lab svm.faults=.."), "{former}");
 }
 
 #[test]
@@ -78,6 +82,34 @@ fn the_table_is_consistent() {
         assert!((key.least..=key.most).contains(&key.default), "{}", key.name);
         assert!(key.doc.ends_with('.'));
     }
+    for key in LAB_KEYS.iter().chain(NET_FAULT_KEYS) {
+        assert!((key.least..=key.most).contains(&key.default), "{}", key.name);
+        assert!(
+            key.doc.ends_with('.') && TEXT_KEYS.iter().any(|list| list.variable == key.variable)
+        );
+    }
+}
+
+#[test]
+fn each_key_of_a_list_comes_from_where_it_prevails() {
+    let text = "lab = 'svm.faults=scan,spin=1us,yield=2us'\nnet_faults = 'loss=1%'";
+    let table: toml::Table = text.parse().unwrap();
+    let environment = environment(&[("CLUMP_LAB", "spin=3us,yield=4us")]);
+    let code = [("lab", "yield=5us")];
+    let config = Config::layered(&code, environment, Some(("c.toml", &table))).unwrap();
+    let lab = config.lab;
+    assert_eq!((lab.svm_faults, lab.spin_ns, lab.yield_ns), (SvmFaults::Scan, 3_000, 5_000));
+    assert_eq!(config.net_faults.loss_ppm, 10_000);
+    // A process that gets the settings without their file has the same.
+    assert_eq!(Config::of_settings(&config.settings()).unwrap().lab, lab);
+    let shown = config.to_string();
+    assert!(
+        shown.contains("net_faults = \"loss=10000ppm\" # from the configuration file"),
+        "{shown}"
+    );
+    let bad = |n: &str| (n == "CLUMP_NET_FAULTS").then(|| "los=1%".into());
+    let why = Config::layered(&[], bad, None).unwrap_err().to_string();
+    assert!(why.contains("a key of the variable CLUMP_NET_FAULTS is `los`"), "{why}");
 }
 
 #[test]

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Variable that turns the knobs.
 const VARIABLE: &str = "CLUMP_EMU";
-/// Variable with the time that a waiting rank polls before it sleeps, and a time that none waits:
-/// to wake the other side would be part of a lone send.
-const ALWAYS_POLL: (&str, &str) = ("CLUMP_SPIN_NS", "1000000000");
+/// Option by which a waiting rank polls for longer than any waits before it sleeps: to wake the
+/// other side would be part of a lone send.
+const ALWAYS_POLL: [&str; 2] = ["--lab", "spin=1s"];
 
 /// Options of `clump lab calibrate`.
 #[derive(Debug, Clone, clap::Args)]
@@ -115,13 +115,11 @@ pub fn name(scope: Scope, security: Security) -> String {
 pub fn figures(scope: Scope, security: Security, text: &str) -> Result<PathFigures> {
     let nodes = if scope == Scope::Shm { 1 } else { 2 };
     let shape = JobShape { ranks: 2, nodes, security, netns: false };
-    let mut command = launch::job(shape, 0)?;
+    let options = if shape.ranks <= usable_cores() { &ALWAYS_POLL[..] } else { &[] };
+    let mut command = launch::job_with(shape, 0, options)?;
     let scope = if scope == Scope::Shm { "shm" } else { "net" };
     command.args(["lab", "calibrate", "--measure", "--scope", scope]);
     command.args(["--security", security.name()]).env(VARIABLE, text);
-    if shape.ranks <= usable_cores() {
-        command.env(ALWAYS_POLL.0, ALWAYS_POLL.1);
-    }
     let what = || format!("a job that measures {scope} with `{text}`");
     let printed = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&printed).with_context(what)
@@ -159,6 +157,6 @@ mod tests {
     #[test]
     fn the_setting_exists() {
         assert!(clump_boot::config::TEXT_KEYS.iter().any(|key| key.variable == VARIABLE));
-        assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == ALWAYS_POLL.0));
+        assert!(clump_boot::Lab::default().read("--lab", ALWAYS_POLL[1]).is_ok());
     }
 }

@@ -13,10 +13,8 @@ use clump_os::console;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
 
-/// Variable that makes ranks lose packets, of a million.
-const LOSS_VARIABLE: &str = "CLUMP_NET_LOSS_PPM";
-/// Variable that chooses the packets.
-const SEED_VARIABLE: &str = "CLUMP_NET_SEED";
+/// Variable that makes ranks lose packets.
+const VARIABLE: &str = "CLUMP_NET_FAULTS";
 
 /// Options of `clump lab loss`.
 #[derive(Debug, Clone, clap::Args)]
@@ -85,10 +83,15 @@ fn job<T: DeserializeOwned>(
     let value = workload.to_possible_value().context("every workload has a name")?;
     let mut command = launch::job(shape, 0)?;
     command.args(words(value.get_name(), args.security));
-    command.env(LOSS_VARIABLE, loss_ppm.to_string()).env(SEED_VARIABLE, seed.to_string());
+    command.env(VARIABLE, faults(loss_ppm, seed));
     let what = || format!("a job with {loss_ppm} packets lost of a million ({})", value.get_name());
     let text = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&text).with_context(what)
+}
+
+/// Returns the setting by which so many packets of a million are lost, chosen by a seed.
+fn faults(loss_ppm: u32, seed: u64) -> String {
+    format!("loss={loss_ppm}ppm,seed={seed}")
 }
 
 /// Returns the command line of the ranks.
@@ -112,11 +115,11 @@ mod tests {
         }
     }
 
-    /// The names are keys of the one table of settings; another name would be ignored silently.
+    /// The name is one of the table of settings; another one would be ignored silently.
     #[test]
-    fn the_settings_exist() {
-        for variable in [LOSS_VARIABLE, SEED_VARIABLE] {
-            assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == variable));
-        }
+    fn the_setting_exists() {
+        assert!(clump_boot::config::TEXT_KEYS.iter().any(|key| key.variable == VARIABLE));
+        let read = clump_boot::NetFaults::default().read(VARIABLE, &faults(10_000, 7)).unwrap();
+        assert_eq!((read.loss_ppm, read.seed), (10_000, 7));
     }
 }

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use clump_os::console;
 use clump_wire::Security;
 
-/// Variable that puts control ahead of data.
-const VARIABLE: &str = "CLUMP_NET_CONTROL_FIRST";
+/// Parameter that puts control ahead of data, with and without.
+const CONTROL_FIRST: [&str; 2] = ["net.control-first=false", "net.control-first=true"];
 
 /// Options of `clump lab urgent`.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,9 +68,8 @@ pub fn run(args: &UrgentArgs) -> Result<u8> {
 fn job(args: &UrgentArgs, workload: UrgentWorkload, ahead: bool) -> Result<UrgentJob> {
     let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
     let value = workload.to_possible_value().context("every workload has a name")?;
-    let mut command = launch::job(shape, 0)?;
+    let mut command = launch::job_with(shape, 0, &["--lab", CONTROL_FIRST[usize::from(ahead)]])?;
     command.args(words(value.get_name()));
-    command.env(VARIABLE, if ahead { "1" } else { "0" });
     let what = || format!("a job of `{}`", value.get_name());
     let text = process::run(&mut command).with_context(what)?;
     serde_json::from_str(&text).with_context(what)
@@ -97,9 +96,11 @@ mod tests {
         }
     }
 
-    /// The name is a key of the one table of settings; another name would be ignored silently.
     #[test]
-    fn the_setting_exists() {
-        assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == VARIABLE));
+    fn the_parameter_exists() {
+        for (text, ahead) in CONTROL_FIRST.into_iter().zip([false, true]) {
+            let lab = clump_boot::Lab::default().read("--lab", text).unwrap();
+            assert_eq!(lab.net_control_first, ahead);
+        }
     }
 }
