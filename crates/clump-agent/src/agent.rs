@@ -34,7 +34,7 @@ use crate::stream_watch::StreamWatch;
 use crate::waits::JobWaits;
 use clump_boot::boot::{self, SeatNews};
 use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
-use clump_ni::NetworkInterface;
+use clump_interface::NetworkInterface;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::oom::OomCounters;
 use clump_os::process::{ChildEvent, ChildEvents, Exit};

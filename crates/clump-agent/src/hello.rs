@@ -4,7 +4,7 @@
 //! program that is no agent of this build. Its form outlives versions: a mark, a length, a JSON
 //! object of which unknown members are ignored.
 
-use clump_ni::Services;
+use clump_interface::Services;
 use clump_os::{process, procfs};
 use clump_shm::geometry::{self, Geometry};
 use clump_shm::rank_map::RankMap;

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::spec::{AddressTable, AgentOffer, BoundAddress, BoundAddresses, NodePlan};
 use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};
-use clump_ni::NetworkInterface;
+use clump_interface::NetworkInterface;
 use clump_os::alarm::Alarm;
 use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;

@@ -5,7 +5,7 @@
 //! messages (`clump-am`): one endpoint carries all connections of a rank, over shared memory and
 //! the network alike. Between jobs each connection has a stack of its own (`clump-net`) beside the
 //! rank's. Ports lie in the memory of a node (`clump-shm`); ranks of other nodes ask its network
-//! interface (`clump-rma`).
+//! interface (`clump-interface`).
 //!
 //! Types to know: [`Listener`], [`Connection`], [`Port`], [`Order`], [`Received`], [`Token`] (the
 //! right to connect from another job), [`wait_any`], [`Error`].

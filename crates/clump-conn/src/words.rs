@@ -4,7 +4,7 @@
 //! Between jobs a connection has a stack of its own, and both are 0. Counts only grow, so
 //! reordering does no harm.
 
-/// Requests. Lower numbers belong to network interfaces ([`clump_rma::protocol`]).
+/// Requests. Lower numbers belong to network interfaces ([`clump_onesided::protocol`]).
 pub(crate) mod ask {
     /// `port from order`: answered by [`super::tell`].
     pub(crate) const CONNECT: u8 = 16;

@@ -7,8 +7,8 @@
 //!
 //! Main types: [`Rma`] (a thread's access), [`Segment`] (exported memory of this rank), [`Target`]
 //! (any rank's segment, to operate on), [`NodeRegion`] (memory of a node, which outlives ranks),
-//! [`Phase`] (gets that complete together); on the side of the agent [`engine::Engine`], which
-//! network interfaces (`clump-ni`) run.
+//! [`Phase`] (gets that complete together). What ranks and interfaces share is in `clump-onesided`,
+//! the interfaces are in `clump-interface`.
 //!
 //! # Ordering
 //! 1. Operations are unordered, except as follows.
@@ -24,45 +24,29 @@
 //!    any node. Aligned words of up to 8 bytes are never torn.
 //!
 //! # Invariants
-//! 1. Every word of a request is checked at the node that executes it; nothing outside currently
-//!    exported segments is read or written.
-//! 2. Memory that an interface keeps for a requester is bounded by the requester's credit.
-//! 3. Every request to an interface is executed or refused exactly once, and counted, or it is
-//!    known to be lost with its node.
-//! 4. A buffer that a get writes to is borrowed until the get has ended, successfully or not.
-//! 5. A claim on a lock is granted by its home, or by the rank of the claim before it once the home
-//!    has notified that rank. The releasing rank decides which; until its report reaches the home,
-//!    the home does not grant the claim.
+//! 1. Every request to an interface is known to be executed, refused, or lost with its node.
+//! 2. A buffer that a get writes to is borrowed until the get has ended, successfully or not.
 
-mod atomic;
 mod barrier;
-pub mod engine;
 mod error;
 mod lock;
-mod memory;
 mod node_region;
 mod phase;
-pub mod protocol;
 mod request_payload;
-mod requester;
 mod rma;
 mod segment;
-pub mod service;
-mod service_read;
+mod services;
 mod target;
 
+pub use clump_onesided::{AdvanceWord, AtomicOp, Comparison, Range, SpreadUpdate, Update, Word};
 pub use clump_shm::export::SegmentName;
 pub use clump_shm::region::Pages;
 
-pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use barrier::Barrier;
 pub use error::{Error, ErrorKind, Refusal, Result};
-pub use lock::{Flag, FlagWords, Guard, Lock, LockTurn, TurnStatus};
-pub use memory::{Memory, MemorySupply, NodeSegments, Shortage};
+pub use lock::{Flag, Guard, Lock};
 pub use node_region::{NodeRegion, RegionOptions, RegionView};
 pub use phase::{OpenPhase, Phase};
-pub use requester::{Completion, EncodedRequest, Requester, Successor};
 pub use rma::Rma;
 pub use segment::Segment;
-pub use service::{AdvanceWord, Range, SpreadUpdate, Update};
 pub use target::{Pending, Signal, Strides, Target};

@@ -2,19 +2,17 @@
 //! 003, 2).
 
 mod flag;
-mod turn;
 
-pub use flag::{Flag, FlagWords};
-pub use turn::{LockTurn, TurnStatus};
+pub use flag::Flag;
 
 use crate::error::{Refusal, Result, refused};
-use crate::protocol::{ask, how};
 use crate::request_payload::RequestPayload;
-use crate::requester::AnswerSink;
 use crate::rma::{Inner, Rma};
 use crate::segment::Segment;
 use crate::target::Target;
 use clump_am::WaitFor;
+use clump_onesided::protocol::{ask, how};
+use clump_onesided::{AnswerSink, LockTurn, TurnStatus};
 use clump_os::clock;
 use clump_shm::export::SegmentName;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
@@ -22,10 +20,6 @@ use clump_shm::rank::WaitReason;
 use clump_trace::Counter;
 use std::time::Duration;
 
-/// Offset in a flag of the number of its waiters.
-pub(crate) const WATCHERS: u64 = 8;
-/// Bytes of a flag that belong to it.
-pub(crate) const FLAG_BYTES: u64 = 16;
 /// Distance from one flag to the next: a cache line.
 const FLAG_STEP: u64 = 64;
 
@@ -140,6 +134,7 @@ impl Lock {
                 granted => granted,
             };
         }
+        debug_assert!(self.target.near.is_some(), "others ask the home");
         let lock = self.near()?;
         lock.pass_over_withdrawn(|rank| self.is_dead(rank));
         match lock.claim_free(rank) {
@@ -322,6 +317,7 @@ impl Drop for Guard<'_> {
         if clump_os::forked::is_child() {
             return;
         }
+        debug_assert_eq!(self.cookie == 0, self.lock.target.near.is_some(), "as it was acquired");
         // A home that is lost takes the lock with it.
         let _ = self.lock.release((self.position, self.word), self.cookie);
     }
@@ -387,6 +383,7 @@ pub(crate) struct Granted<'a> {
 
 impl WaitFor for Granted<'_> {
     fn done(&mut self) -> clump_am::Result<bool> {
+        debug_assert_ne!(self.cookie, 0, "a wait has an answer");
         if self.inner.has_ended(self.cookie) {
             return Ok(true);
         }

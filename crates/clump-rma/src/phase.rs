@@ -1,9 +1,9 @@
 //! Gets that complete together: the closing brace of a phase is their `sync`.
 
-use crate::atomic::Word;
 use crate::error::{ErrorKind, Result};
 use crate::rma::Rma;
 use crate::target::Target;
+use clump_onesided::Word;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -88,7 +88,7 @@ impl Rma {
         let phase = Phase { gets: &gets, scope: PhantomData, env: PhantomData };
         let result = run(&phase);
         while gets.end_first() {}
-        debug_assert!(gets.under_way.borrow().is_empty(), "invariant 4: all gets have ended");
+        debug_assert!(gets.under_way.borrow().is_empty(), "invariant 2: all gets have ended");
         let failed = gets.failed.take();
         result.and_then(|value| failed.map_or(Ok(value), Err))
     }
@@ -105,6 +105,7 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
             *to = target.get(offset)?;
             return Ok(());
         }
+        debug_assert!(size_of::<T>() <= 8, "a word is one fragment");
         self.gets.ask(target, offset, NonNull::from(to).cast(), size_of::<T>())
     }
 
@@ -136,6 +137,7 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
         if target.is_near() || indexes.len() != to.len() {
             return target.get_many(offset, indexes, to);
         }
+        debug_assert_eq!(indexes.len(), to.len(), "a place for each word");
         let places = to.chunks_mut(Target::WORDS_AT_ONCE);
         for (indexes, to) in indexes.chunks(Target::WORDS_AT_ONCE).zip(places) {
             let base = NonNull::from(&mut *to).cast();
@@ -175,7 +177,7 @@ impl OpenPhase {
         len: usize,
     ) -> Result<()> {
         if target.is_near() {
-            // SAFETY: invariant 4, by the caller's contract; the reference ends here.
+            // SAFETY: invariant 2, by the caller's contract; the reference ends here.
             let to = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), len) };
             return target.get_bytes(offset, to);
         }
@@ -188,13 +190,14 @@ impl OpenPhase {
     /// Fails with the first refusal, or if a node or rank is lost.
     pub fn end(&self) -> Result<()> {
         while self.0.end_first() {}
-        debug_assert!(self.0.under_way.borrow().is_empty(), "invariant 4: all gets have ended");
+        debug_assert!(self.0.under_way.borrow().is_empty(), "invariant 2: all gets have ended");
         self.0.failed.take().map_or(Ok(()), Err)
     }
 }
 
 impl Gets {
     fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
+        debug_assert!(!target.is_near(), "gets on this node end at once");
         for fragment in target.fragments(offset, (base, len)) {
             self.ask_once(target, || target.request_fragment(fragment))?;
         }

@@ -1,12 +1,10 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
-use crate::atomic::AtomicOp;
 use crate::error::{ErrorKind, Refusal, Result, refused};
-use crate::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use crate::request_payload::RequestPayload;
-use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
-use crate::service::{HALVES, SpreadUpdate, code, may_be_batched};
 use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
+use clump_onesided::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
+use clump_onesided::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -16,7 +14,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use zerocopy::IntoBytes;
 
 /// One-sided operations of one thread. Clones share the endpoint and all state.
 ///
@@ -106,6 +103,7 @@ impl Rma {
         self.inner.notice_losses();
         let nodes = 0..self.inner.context.node().nnodes();
         let asked: Vec<_> = nodes.clone().map(|node| self.inner.request_quiet(node)).collect();
+        debug_assert_eq!(asked.len(), nodes.len(), "each node is asked once");
         let mut result = Ok(());
         for asked in asked {
             let ended = asked.and_then(|cookie| match cookie {
@@ -124,63 +122,6 @@ impl Rma {
     /// itself, past their homes.
     pub fn locks_passed(&self) -> u64 {
         self.inner.passed.get()
-    }
-
-    /// Executes one operation without a result on words of segments of any nodes, by index from
-    /// their beginning. The interface of node `via` executes the updates of its own segments and
-    /// forwards the others, one request for each segment. Returns when all have been executed.
-    ///
-    /// # Errors
-    /// Fails with the first refusal; others may have been executed. [`Refusal::Overloaded`]: the
-    /// interface forwards too much for others at the moment. Fails if a node or a rank is lost, or
-    /// if `via` is this node, since a rank reaches all others by itself, or no node.
-    pub fn spread(&self, via: u32, op: AtomicOp, updates: &[SpreadUpdate]) -> Result<()> {
-        let memory = self.inner.context.node();
-        if via == memory.node() || via >= memory.nnodes() || !may_be_batched(op) {
-            return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
-        }
-        let mut result = Ok(());
-        for part in updates.chunks(SpreadUpdate::MOST) {
-            let words = |cookie| [0, 0, cookie, op as u64];
-            let load = RequestPayload::Bytes(part.as_bytes());
-            let sink = AnswerSink::Value;
-            let cookie = self.inner.begin(via, code::SPREAD, sink, words, load)?;
-            result = result.and(self.inner.await_one(cookie).map(drop));
-        }
-        result
-    }
-
-    /// Begins as [`Rma::spread`] does, without an answer, on words of eight bytes, or of four if
-    /// `halves`. [`Rma::quiet`] waits for all hops, and reports refusals; [`Rma::fence`] orders it
-    /// with other requests to the interface of `via`.
-    ///
-    /// # Errors
-    /// Fails for operations that are made for their results, if `via` is no node, or this one and
-    /// no proxies run, or if the node is lost.
-    pub fn begin_spread(
-        &self,
-        via: u32,
-        (op, halves): (AtomicOp, bool),
-        updates: &[SpreadUpdate],
-    ) -> Result<()> {
-        let memory = self.inner.context.node();
-        // A proxy combines what ranks of its node send; without proxies a rank reaches all others.
-        let here = via == memory.node() && memory.proxies() == 0;
-        if here || via >= memory.nnodes() || !may_be_batched(op) {
-            return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
-        }
-        let words = [0, 0, 0, op as u64 | if halves { HALVES } else { 0 }];
-        for part in updates.chunks(SpreadUpdate::MOST) {
-            let load = RequestPayload::Bytes(part.as_bytes());
-            let sent = self.inner.send(via, code::SPREAD, &words, load);
-            // Its segments are of other nodes: the one that is lost is named.
-            let lost = |error: &crate::Error| error.why() == Some(Refusal::NodeLost);
-            if sent.as_ref().is_err_and(lost) {
-                return Err(ErrorKind::NodeLost { node: via }.into());
-            }
-            sent?;
-        }
-        Ok(())
     }
 
     /// Handles answers that have arrived; every call that waits does so too, and handles messages
@@ -324,6 +265,7 @@ impl Inner {
         if rank >= node.interface_id(0) || node.death_of(rank).is_some() {
             return Ok(false);
         }
+        debug_assert_ne!(successor.cookie, 0, "a successor waits for an answer");
         let dest = self.route_to(successor.name)?;
         let granted =
             self.endpoint.try_request(dest, Handler(tell::GRANTED), &successor.grant(word))?;
@@ -340,6 +282,7 @@ impl Inner {
             None => {}
         }
         self.successors.borrow_mut().remove(&place);
+        debug_assert!(name.rank() < self.context.node().interface_id(0), "an endpoint of a rank");
         let dest = self.endpoint.map(&name, Tag(TAG))?;
         let before = self.successors.borrow_mut().insert(place, (name, dest));
         debug_assert!(before.is_none(), "the endpoint before it is not mapped any more");
@@ -355,7 +298,10 @@ impl Inner {
         words: impl FnOnce(u64) -> [u64; N],
         load: RequestPayload<'_>,
     ) -> Result<u64> {
-        let cookie = self.books.borrow_mut().enter(node, sink);
+        // SAFETY: invariant 2 of the crate: callers lend a buffer until they have taken the
+        // operation, or waited for it.
+        let cookie = unsafe { self.books.borrow_mut().begin_to(node, sink) };
+        debug_assert_ne!(cookie, 0, "an answer has a cookie");
         let words = words(cookie);
         debug_assert_eq!(words.get(2), Some(&cookie), "the answer carries the cookie");
         let sent = self.send(node, handler, &words, load);
@@ -406,10 +352,12 @@ impl Inner {
 
     /// Returns the failure of operations without an answer on a node since the last call.
     fn failure(&self, node: u32) -> Option<crate::Error> {
+        debug_assert!((node as usize) < self.dests.len(), "a node of the job");
         let mut books = self.books.borrow_mut();
         let Some((count, why, segment, offset)) = books.failure(node) else {
             return books.loss(node).then(|| ErrorKind::NodeLost { node }.into());
         };
+        debug_assert!(count > 0, "a failure is of an operation");
         let segment = SegmentName::from_bits(segment);
         Some(ErrorKind::RefusedBefore { count, segment, offset, why }.into())
     }
@@ -420,6 +368,7 @@ impl Inner {
         if node.job().deaths() == 0 {
             return;
         }
+        debug_assert_eq!(node.nnodes() as usize, self.dests.len(), "the nodes of the job");
         let lost = (0..node.nnodes()).filter(|&number| node.is_node_lost(number));
         lost.for_each(|number| self.books.borrow_mut().lose(number));
     }
@@ -431,6 +380,7 @@ impl Inner {
 
     /// Waits for the end of an operation that returns two words.
     pub(crate) fn await_pair(&self, cookie: u64) -> Result<(u64, u64)> {
+        debug_assert_ne!(cookie, 0, "an answer has a cookie");
         let waited = self.endpoint.block_on(&mut Ended { inner: self, cookie });
         let completion_of = self.books.borrow_mut().take(cookie);
         waited?;
@@ -449,6 +399,7 @@ impl Inner {
 
     /// Returns true if an operation has ended. Notices nodes that are lost.
     pub(crate) fn has_ended(&self, cookie: u64) -> bool {
+        debug_assert_ne!(cookie, 0, "an answer has a cookie");
         let mut books = self.books.borrow_mut();
         if books.completion(cookie) != Some(Completion::Waiting) {
             return true;

@@ -5,10 +5,10 @@ mod bulk;
 mod many;
 mod words;
 
-use crate::atomic::Word;
 use crate::error::{Refusal, Result, refused};
 use crate::rma::{Inner, Rma};
-use clump_os::sync::{AtomicU64, Ordering, fence};
+use clump_onesided::{Word, note_store};
+use clump_os::sync::AtomicU64;
 use clump_shm::cells::Cells;
 use clump_shm::export::{SegmentName, SegmentOwner};
 use clump_shm::rank::RankBlock;
@@ -172,10 +172,9 @@ impl Target {
             return;
         }
         let interface = memory.interface_id(memory.node());
-        // SYNC 20: pairs with look
-        fence(Ordering::SeqCst);
+        debug_assert!(!memory.is_local(interface), "interfaces are no ranks");
         if let Some(block) = memory.rank(interface)
-            && block.mark_changed(self.name, offset)
+            && note_store(&block, self.name, offset)
         {
             block.park().wake(memory.alarm(interface).map(|alarm| &**alarm));
         }

@@ -3,9 +3,9 @@
 use crate::kernel::{SharedSwitch, SimDriver, Time, address_of};
 use crate::time::{Costs, SeatClock};
 use anyhow::Context as _;
+use clump_interface::{Server, Services, SleepAnnouncement, Wiring};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Stack, StackConfig};
-use clump_ni::{Server, Services, SleepAnnouncement, Wiring};
 use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;
 use clump_shm::node::{NodeConfig, NodeMemory};

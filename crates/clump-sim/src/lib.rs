@@ -1,6 +1,6 @@
 //! A cluster in virtual time: real stacks (`clump-net`), channels (`clump-proto`), network
-//! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
-//! network.
+//! interfaces (`clump-interface`) and requesters of one-sided operations (`clump-onesided`) on a
+//! simulated network.
 //!
 //! Layer 8: no crate depends on it. A seed determines everything ([`ClusterPlan`], for example):
 //! the ranks, the messages of programs, and the faults of the network. A run is one thread and one

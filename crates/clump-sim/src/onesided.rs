@@ -1,6 +1,5 @@
-//! One-sided operations in virtual time: the real requesters ([`clump_rma::Requester`]), the real
-//! interfaces ([`clump_ni::Server`] with the engine of `clump-rma`) and the real memory of nodes,
-//! on simulated links.
+//! One-sided operations in virtual time: the real requesters ([`clump_onesided::Requester`]), the
+//! real interfaces ([`clump_interface::Server`]) and the real memory of nodes, on simulated links.
 //!
 //! Ranks drive stacks of their own, or hand messages to the proxies of their nodes, which are the
 //! real ones too.

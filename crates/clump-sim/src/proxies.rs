@@ -2,7 +2,7 @@
 //! time, queues, utilisation and the slowdown of programs by ranks and proxies per node, for each
 //! dispatch policy.
 //!
-//! Proxies are the real ones ([`clump_ni::Server`]: submission queue, channels, undelivered
+//! Proxies are the real ones ([`clump_interface::Server`]: submission queue, channels, undelivered
 //! messages, delivery queues, monitor), and so are the ranks' proxy clients (room, dispatch), their
 //! inboxes, and the lanes between them. Only the network and time are simulated: the cost of each
 //! step is a parameter ([`Costs`]), taken from measurements. A core for each rank and proxy is

@@ -2,7 +2,7 @@
 //! costs time is done.
 
 use crate::kernel::Time;
-use clump_ni::{Clock, Work};
+use clump_interface::{Clock, Work};
 use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 

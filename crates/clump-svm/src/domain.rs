@@ -25,7 +25,7 @@ use clump_os::error::Errno;
 use clump_os::map::{Mapping, PAGE, Rights};
 use clump_os::sync::{AtomicPtr, Ordering};
 use clump_os::{OsError, clock, console, process};
-use clump_rma::SegmentName;
+use clump_shm::export::SegmentName;
 use clump_shm::supply::MachineSupply;
 use std::io::Write;
 use std::ptr::null_mut;

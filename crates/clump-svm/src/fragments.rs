@@ -1,6 +1,6 @@
 //! Messages that are longer than one request between interfaces: cut, and put together again.
 
-use clump_rma::protocol::MAX_PIECE;
+use clump_onesided::protocol::MAX_PIECE;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

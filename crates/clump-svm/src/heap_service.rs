@@ -3,12 +3,12 @@
 use crate::fragments::{PartialMessages, cut};
 use crate::node_protocol::{NodePlace, NodeProtocol};
 use crate::protocol_thread::ProtocolThread;
-use clump_rma::Refusal;
-use clump_rma::protocol::MAX_PIECE;
-use clump_rma::service::{
-    FREE_CODE, Service, ServiceContext, ServiceId, ServiceMessage, ServiceOutcome, ServiceRequest,
-    Services, Ticket, Wakeup,
+use clump_interface::{
+    Service, ServiceContext, ServiceId, ServiceMessage, ServiceOutcome, ServiceRequest, Services,
+    Ticket, Wakeup,
 };
+use clump_onesided::Refusal;
+use clump_onesided::protocol::{FREE_CODE, MAX_PIECE};
 use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -17,7 +17,11 @@ const ADDRESS_STRIDE: usize = 1 << 40;
 const ADDRESSES: usize = 80;
 
 /// Maps a region of the node, made `bytes` bytes long.
-pub(crate) fn region(node: &NodeMemory, number: u8, bytes: u64) -> Result<clump_rma::SegmentName> {
+pub(crate) fn region(
+    node: &NodeMemory,
+    number: u8,
+    bytes: u64,
+) -> Result<clump_shm::export::SegmentName> {
     let name = node.open_region(number, bytes, Pages::Base)?;
     node.grow_region(number, bytes)?;
     Ok(name)
@@ -34,7 +38,7 @@ pub(crate) fn mapped(node: &NodeMemory, number: u8, bytes: u64) -> Result<Cells>
 pub(crate) fn view(
     context: &RankContext,
     team: &Team,
-    heap: clump_rma::SegmentName,
+    heap: clump_shm::export::SegmentName,
     (bytes, globals): (u64, Option<ProgramGlobals>),
 ) -> Result<Mapping> {
     let place = globals.map_or((0, 0), ProgramGlobals::place);

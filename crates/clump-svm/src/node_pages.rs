@@ -4,8 +4,9 @@
 use crate::mailbox::{HEAP_REGION, TWIN_REGION, result};
 use crate::node_regions::NodeRegions;
 use clump_hlrc::{ByteReader, Diff};
+use clump_onesided::Refusal;
 use clump_os::differing::mark_differing;
-use clump_rma::{Refusal, SegmentName};
+use clump_shm::export::SegmentName;
 use std::collections::HashMap;
 
 /// Bytes of a page.

@@ -24,8 +24,8 @@ use clump_hlrc::{
     Action, Config, MessageLimits, NodeMessage, NodeState, PageAccess, Placement, PlacementTable,
     RankWait, TwinTime, VectorTime,
 };
-use clump_rma::SegmentName;
 use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 

@@ -1,8 +1,9 @@
 //! The memory of a node, as those that run its protocol access it.
 
-use clump_rma::service::ServiceContext;
-use clump_rma::{Memory, NodeSegments, Refusal, SegmentName};
+use clump_interface::{Memory, NodeSegments, ServiceContext};
+use clump_onesided::Refusal;
 use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
 
 /// Access to the regions of a node.
 pub(crate) trait NodeRegions {

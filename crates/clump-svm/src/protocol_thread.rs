@@ -3,8 +3,8 @@
 
 use crate::node_protocol::NodeProtocol;
 use clump_hlrc::NodeMessage;
+use clump_interface::NodeSegments;
 use clump_os::{OsError, process, thread};
-use clump_rma::NodeSegments;
 use clump_shm::node::NodeMemory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

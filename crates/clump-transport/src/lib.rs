@@ -2,7 +2,7 @@
 //! node.
 //!
 //! Layer 3: endpoints (`clump-am`) send and poll through [`Network`], and do not know which
-//! transport it has; `clump-ni` drives stacks for the ranks of a node by the other side of
+//! transport it has; `clump-interface` drives stacks for the ranks of a node by the other side of
 //! [`ProxyClient`]. Below are the stacks of `clump-net` and the lanes of `clump-shm`.
 //!
 //! Types to know: [`Transport`] (the interface of a way of messages), [`Network`] (a rank's

@@ -5,7 +5,7 @@ use crate::hang;
 use crate::seat::{Seat, Shared};
 use crate::shape::Shape;
 use clump_am::RankContext;
-use clump_ni::{NetworkInterface, Services};
+use clump_interface::{NetworkInterface, Services};
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_shm::node::{NodeConfig, NodeMemory};

@@ -12,6 +12,7 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("clump-am", "payload views into bulk rings"),
     ("clump-trace", "counters in a mapped file"),
     ("clump-driver", "packet rings shared with the kernel"),
+    ("clump-onesided", "buffers of gets"),
     ("clump-rma", "remote memory"),
     ("clump-svm", "page faults"),
     ("clump-pgas", "global pointers"),

@@ -12,7 +12,7 @@ use crate::route::ConnectionRoute;
 use crate::wait::wait;
 use crate::words::{ask, refusal};
 use clump_am::{AsContext, Handler, Name, SendAttempt, Tag};
-use clump_rma::protocol::{self, interface_name};
+use clump_onesided::protocol::{self, interface_name};
 use std::sync::Arc;
 use std::time::Duration;
 

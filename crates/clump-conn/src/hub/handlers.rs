@@ -9,8 +9,8 @@ use crate::port::Order;
 use crate::queue::{PendingConnection, Queued};
 use crate::words::{ask, refusal, tell};
 use clump_am::{Handler, Name, Returned, SharedEndpoint, Token};
+use clump_onesided::protocol;
 use clump_os::clock;
-use clump_rma::protocol;
 use std::sync::Arc;
 
 pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) -> clump_am::Result<()> {

@@ -1,61 +1,15 @@
 //! Flags: words that any rank can set and wait for.
 
-use super::{FLAG_BYTES, FLAG_STEP, Granted, WATCHERS, nap};
-use crate::atomic::Comparison;
+use super::{FLAG_STEP, Granted, nap};
 use crate::error::{Refusal, Result, refused};
-use crate::protocol::ask;
 use crate::request_payload::RequestPayload;
-use crate::requester::AnswerSink;
 use crate::target::Target;
 use clump_am::WaitFor;
+use clump_onesided::protocol::ask;
+use clump_onesided::{AnswerSink, Comparison, FLAG_BYTES, FlagWords};
 use clump_os::clock;
-use clump_os::sync::{AtomicU64, Ordering};
-use clump_shm::cells::Cells;
 use clump_shm::rank::WaitReason;
 use std::time::Duration;
-
-/// The words of a flag of this node: its value, and its number of waiters.
-#[derive(Debug, Clone, Copy)]
-pub struct FlagWords<'a> {
-    word: &'a AtomicU64,
-    watchers: &'a AtomicU64,
-}
-
-impl<'a> FlagWords<'a> {
-    /// Returns the flag at `offset` of a segment; `None` when it is not inside, or not aligned.
-    pub fn over(cells: &'a Cells, offset: u64) -> Option<Self> {
-        let watchers = cells.word(offset.saturating_add(WATCHERS))?;
-        Some(Self { word: cells.word(offset)?, watchers })
-    }
-
-    /// Sets the flag, or adds to it. Returns true if there are waiters, and all ranks of the node
-    /// have to be woken.
-    pub fn change(self, value: u64, adds: bool) -> bool {
-        let (word, watchers) = (self.word.as_ptr().addr(), self.watchers.as_ptr().addr());
-        debug_assert_eq!(watchers - word, WATCHERS as usize, "both are words of one flag");
-        // SYNC 14: pairs with watch
-        match adds {
-            true => drop(self.word.fetch_add(value, Ordering::SeqCst)),
-            false => drop(self.word.swap(value, Ordering::SeqCst)),
-        }
-        self.watchers.load(Ordering::SeqCst) != 0
-    }
-
-    /// Adds a waiter.
-    pub fn watch(self) {
-        self.watchers.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Removes a waiter.
-    pub fn unwatch(self) {
-        self.watchers.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Returns its value, for a registered waiter.
-    pub fn get(self) -> u64 {
-        self.word.load(Ordering::SeqCst)
-    }
-}
 
 /// A word that any rank sets or adds to, and any rank waits for.
 #[derive(Debug)]
@@ -107,6 +61,7 @@ impl Flag {
     }
 
     fn set_near(&self, value: u64, adds: bool) -> Result<()> {
+        debug_assert!(self.target.near.is_some(), "flags of other nodes are set there");
         if self.near()?.change(value, adds) {
             // Waiters may be any ranks, on any node.
             self.target.inner.context.node().wake_all();

@@ -1,11 +1,10 @@
 //! Bulk operations on a segment: put and get, contiguous or strided, and put with a signal.
 
 use super::{Pending, Target};
-use crate::atomic::{AtomicOp, Word};
 use crate::error::{Refusal, Result, refused};
-use crate::protocol::{MAX_PIECE, ask, deposit_offset};
 use crate::request_payload::RequestPayload;
-use crate::requester::AnswerSink;
+use clump_onesided::protocol::{MAX_PIECE, ask, deposit_offset};
+use clump_onesided::{AnswerSink, AtomicOp, Word};
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use std::collections::VecDeque;
@@ -50,6 +49,7 @@ impl Target {
     #[inline]
     pub(super) fn reach(&self, offset: u64, bytes: u64) -> Result<Option<&Cells>> {
         let Some(near) = &self.near else { return Ok(None) };
+        debug_assert!(near.bytes.get() <= near.cells.bytes(), "what may be accessed is mapped");
         match near.reach(offset, bytes) {
             Some(cells) => Ok(Some(cells)),
             None => self.reach_grown(offset, bytes).map(Some),
@@ -83,7 +83,7 @@ impl Target {
             debug_assert!(written, "what may be accessed is mapped");
             return Ok(Pending::ready(&self.inner, 0));
         }
-        let cookie = self.inner.books.borrow_mut().enter(self.node, AnswerSink::Value);
+        let cookie = self.inner.books.borrow_mut().begin(self.node);
         let pending = Pending::waiting(&self.inner, cookie);
         self.put_far(offset, from, cookie, None)?;
         Ok(pending)
@@ -179,6 +179,7 @@ impl Target {
         offset: u64,
         (base, len): (NonNull<u8>, usize),
     ) -> impl Iterator<Item = GetFragment> + use<> {
+        debug_assert!(isize::try_from(len).is_ok(), "a slice");
         (0..len).step_by(MAX_PIECE).map(move |at| GetFragment {
             offset: offset.wrapping_add(at as u64),
             // SAFETY: `at` is less than `len`, which the buffer has.
@@ -302,9 +303,11 @@ impl GetFragments<'_> {
     }
 
     fn finish(&mut self) -> Result<()> {
+        debug_assert!(self.under_way.len() <= PIECES_AHEAD, "room is made before each request");
         while !self.under_way.is_empty() {
             self.end_first()?;
         }
+        debug_assert!(self.under_way.is_empty(), "all fragments have ended");
         Ok(())
     }
 

@@ -2,16 +2,13 @@
 //! another node. They are executed by services of the node's interface, or here if it is near.
 
 use super::Target;
-use crate::atomic::{AtomicOp, Comparison};
 use crate::error::{Refusal, Result, refused};
 use crate::lock::Granted;
-use crate::protocol::MAX_PIECE;
 use crate::request_payload::RequestPayload;
-use crate::requester::AnswerSink;
-use crate::service::{
-    AdvanceWord, HALVES, MAX_RANGES, Range, Update, code, execute_batch, execute_halves,
-    may_be_batched, read_many,
-};
+use clump_onesided::batch::{self, HALVES, may_be_batched, read_many};
+use clump_onesided::protocol::{MAX_PIECE, code};
+use clump_onesided::runs::{self, MAX_RANGES};
+use clump_onesided::{AdvanceWord, AnswerSink, AtomicOp, Comparison, Range, Update};
 use clump_os::clock;
 use clump_shm::rank::WaitReason;
 use std::ptr::NonNull;
@@ -49,7 +46,7 @@ impl Target {
         let count = last as usize + 1;
         let cells = self.reach(offset, count as u64 * 8)?;
         let words = cells.and_then(|cells| cells.words(offset, count));
-        let done = execute_batch(words.ok_or_else(|| no(Refusal::Misaligned))?, op, updates);
+        let done = batch::execute(words.ok_or_else(|| no(Refusal::Misaligned))?, op, updates);
         debug_assert!(done, "the highest index is inside");
         Ok(())
     }
@@ -73,8 +70,9 @@ impl Target {
             return Ok(());
         }
         let Some(last) = updates.iter().map(Update::index).max() else { return Ok(()) };
+        debug_assert!(self.near.is_some(), "others go to the node of the words");
         let cells = self.reach(offset, (u64::from(last) + 1) * 4)?;
-        let done = cells.is_some_and(|cells| execute_halves(cells, offset, op, updates));
+        let done = cells.is_some_and(|cells| batch::execute_halves(cells, offset, op, updates));
         if done { Ok(()) } else { Err(no(Refusal::Misaligned)) }
     }
 
@@ -172,6 +170,7 @@ impl Target {
             let (these, behind) = ranges.split_at(count);
             let (here, later) = rest.split_at_mut(bytes);
             (ranges, rest) = (behind, later);
+            debug_assert!(!these.is_empty(), "each request has a range");
             self.gather_once(these, here)?;
         }
         if rest.is_empty() { Ok(()) } else { Err(no(0, Refusal::OutOfBounds)) }
@@ -218,6 +217,7 @@ impl Target {
             let load = RequestPayload::Bytes(&load);
             return self.inner.send(self.node, code::APPLY, &words, load);
         }
+        debug_assert_eq!(data, size_of_val(&*ranges) + size_of_val(advances), "heads, then data");
         let ends = ranges.iter().map(|range| range.offset().checked_add(range.bytes()));
         let ends = ends.chain(advances.iter().map(|advance| advance.offset().checked_add(8)));
         let mut end = 0;
@@ -226,8 +226,7 @@ impl Target {
         }
         let cells = self.reach(0, end)?.ok_or_else(|| no(0, Refusal::NoSuchSegment))?;
         let data = load.get(data..).unwrap_or_default();
-        crate::service::execute_apply(&ranges, advances, data, |_, _| Ok(cells))
-            .map_err(|why| no(0, why))?;
+        runs::apply(&ranges, advances, data, |_, _| Ok(cells)).map_err(|why| no(0, why))?;
         self.wake();
         advances.iter().for_each(|advance| self.notify(advance.offset()));
         Ok(())
@@ -261,6 +260,7 @@ impl Target {
         let reason = WaitReason::Word { segment: self.name, offset, from: None };
         let mut wait = Granted { inner, cookie, until, cancelled: false, reason };
         let waited = inner.endpoint.block_on(&mut wait);
+        debug_assert!(until.is_some() || !wait.cancelled, "only waits with a limit are cancelled");
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
             inner.cancel(node, cookie)?;
         }

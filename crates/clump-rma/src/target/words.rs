@@ -1,14 +1,13 @@
 //! Word operations on a segment: put, get, atomic operations.
 
 use super::Target;
-use crate::atomic::{AtomicOp, Comparison, Word};
 use crate::error::{Refusal, Result, refused};
 use crate::lock::nap;
-use crate::protocol::atomic_handler;
 use crate::request_payload::RequestPayload;
-use crate::requester::AnswerSink;
 use crate::rma::Inner;
 use clump_am::WaitFor;
+use clump_onesided::protocol::atomic_handler;
+use clump_onesided::{AnswerSink, AtomicOp, Comparison, Given, Word};
 use clump_os::clock;
 use clump_shm::rank::WaitReason;
 use std::marker::PhantomData;
@@ -30,22 +29,6 @@ enum PendingState {
     Ready(u64),
     Waiting(u64),
     Taken,
-}
-
-/// Result type of an operation.
-pub trait Given: Sized {
-    #[doc(hidden)]
-    fn from_word(bits: u64) -> Self;
-}
-
-impl<T: Word> Given for T {
-    fn from_word(bits: u64) -> Self {
-        T::from_bits(bits)
-    }
-}
-
-impl Given for () {
-    fn from_word(_: u64) -> Self {}
 }
 
 impl<T: Given> Pending<T> {
@@ -216,6 +199,7 @@ impl Target {
             let value = self.atomic(offset, op, operand, other)?;
             return Ok(Pending::ready(&self.inner, value.to_bits()));
         }
+        debug_assert!(self.near.is_none(), "operations on this node end at once");
         let cookie = self.begin_atomic(offset, op, operand, other)?;
         Ok(Pending::waiting(&self.inner, cookie))
     }

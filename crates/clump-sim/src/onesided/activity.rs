@@ -2,7 +2,7 @@
 
 use super::model::SharedSum;
 use crate::kernel::Time;
-use clump_rma::LockTurn;
+use clump_onesided::LockTurn;
 
 /// The operation that follows a quiet: a long put, a check of what was put, or the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

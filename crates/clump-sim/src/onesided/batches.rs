@@ -2,9 +2,9 @@
 
 use super::plan::OneSidedPlan;
 use crate::kernel::Random;
+use clump_onesided::{SpreadUpdate, Update};
 use clump_pgas::NodeGrid;
 use clump_pgas::collector::{Collector, CollectorBounds, Destination, OpenSlots};
-use clump_rma::{SpreadUpdate, Update};
 use std::rc::{Rc, Weak};
 
 /// Most updates of one operation, and of a batch.

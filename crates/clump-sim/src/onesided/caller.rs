@@ -11,7 +11,7 @@ use crate::interface::InterfaceEnvironment;
 use crate::kernel::{BACKSTOP, BACKSTOP_IDLE, Mode, Random, Time};
 use crate::sleeper::Sleeper;
 use clump_net::Batch;
-use clump_rma::{Completion, Refusal, Requester};
+use clump_onesided::{Completion, Refusal, Requester};
 use clump_shm::node::NodeMemory;
 
 /// Longest sleep of a rank that waits for memory of its node (`clump-rma`).

@@ -8,9 +8,9 @@ use super::layout::{Layout, TICKETS};
 use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
 use crate::kernel::Time;
+use clump_onesided::protocol::code;
+use clump_onesided::{AtomicOp, SpreadUpdate, Update};
 use clump_pgas::collector::{BatchKind, ClosedBatch, SendCause};
-use clump_rma::service::code;
-use clump_rma::{AtomicOp, SpreadUpdate, Update};
 use zerocopy::IntoBytes;
 
 /// All updates here are additions to words of eight bytes.

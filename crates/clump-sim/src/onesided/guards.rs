@@ -6,8 +6,8 @@ use super::line::OperationPayload;
 use super::mailbox::wake;
 use super::model::SharedSum;
 use crate::kernel::Time;
-use clump_rma::protocol::{ask, how};
-use clump_rma::{Comparison, Completion, FlagWords, LockTurn, Refusal, TurnStatus};
+use clump_onesided::protocol::{ask, how};
+use clump_onesided::{Comparison, Completion, FlagWords, LockTurn, Refusal, TurnStatus};
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock};
 

@@ -1,8 +1,8 @@
 //! Layout of the segment that every rank exports.
 
 use clump_am::{RankContext, Region, Settings};
-use clump_rma::SegmentName;
 use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{QueueLock, lock_words};
 use std::sync::Arc;

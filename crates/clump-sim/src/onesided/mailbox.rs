@@ -1,7 +1,8 @@
 //! Wake-ups after local changes that ranks and requests wait for; mailbox messages as applies.
 
+use clump_onesided::{AdvanceWord, Range};
 use clump_os::sync::{Ordering, fence};
-use clump_rma::{AdvanceWord, Range, SegmentName};
+use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use zerocopy::IntoBytes;
 

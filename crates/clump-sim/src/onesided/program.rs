@@ -6,10 +6,9 @@ use super::layout::{Layout, PART, SLOT, TICKETS};
 use super::line::OperationPayload;
 use super::mailbox::{encode_mailbox_message, notify, wake};
 use super::model::{Model, SharedSum};
+use clump_onesided::protocol::{ask, atomic_handler, code, deposit_offset};
+use clump_onesided::{AtomicOp, Completion, FlagWords, Width};
 use clump_os::sync::Ordering;
-use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
-use clump_rma::service::code;
-use clump_rma::{AtomicOp, Completion, FlagWords, Width};
 
 /// A longer put is deposited as it arrives (`clump-rma`).
 const LONG_FROM: usize = 4 << 10;

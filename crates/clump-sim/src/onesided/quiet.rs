@@ -3,7 +3,7 @@
 use super::activity::{CallerActivity, Next};
 use super::caller::{Caller, CallerEnvironment};
 use super::line::{CallerLine, OperationPayload};
-use clump_rma::{Completion, Refusal};
+use clump_onesided::{Completion, Refusal};
 
 impl Caller {
     /// Begins a quiet of all nodes.
@@ -49,7 +49,7 @@ impl Caller {
                 around.model.on_quiet_of_all(self.rank, node);
             }
             if let Some((_, why, segment, _)) = self.requester.failure(node) {
-                let owner = clump_rma::SegmentName::from_bits(segment).rank();
+                let owner = clump_shm::export::SegmentName::from_bits(segment).rank();
                 if why == Refusal::HolderDied {
                     // A release of a lock that a rank passed on before it died, unreported.
                     around.model.on_holder_died(owner, self.rank);

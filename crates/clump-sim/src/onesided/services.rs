@@ -7,8 +7,8 @@ use super::layout::{Layout, TICKETS};
 use super::line::OperationPayload;
 use super::model::{Model, SharedSum};
 use crate::kernel::Time;
-use clump_rma::service::code;
-use clump_rma::{AtomicOp, Comparison, Completion, Range, SpreadUpdate, Update};
+use clump_onesided::protocol::code;
+use clump_onesided::{AtomicOp, Comparison, Completion, Range, SpreadUpdate, Update};
 use zerocopy::IntoBytes;
 
 /// Most updates of one request here.

@@ -12,8 +12,8 @@ use crate::kernel::{
 };
 use crate::summary::RunFailure;
 use anyhow::Context as _;
+use clump_interface::Services;
 use clump_net::Batch;
-use clump_ni::Services;
 use clump_shm::job::{Death, DeathCause};
 use clump_shm::node::{NodeConfig, NodeMemory};
 

@@ -10,8 +10,8 @@ use crate::kernel::{
     Kernel, KernelConfig, LinkFaults, PlannedFault, Port, Random, SECOND, Time, World, key_of, mix,
 };
 use anyhow::Context as _;
+use clump_interface::Services;
 use clump_net::Batch;
-use clump_ni::Services;
 use clump_shm::node::NodeConfig;
 use clump_trace::{Counter, Counters, Monitor, Snapshot};
 use clump_wire::Security;

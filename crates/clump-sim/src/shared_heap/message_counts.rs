@@ -1,7 +1,7 @@
 //! Counts of the protocol's messages, by a service around that of the heap.
 
 use clump_hlrc::{MessageLimits, NodeMessage};
-use clump_rma::service::{
+use clump_interface::{
     Service, ServiceContext, ServiceId, ServiceMessage, ServiceOutcome, ServiceRequest, Ticket,
     Wakeup,
 };

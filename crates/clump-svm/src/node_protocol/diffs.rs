@@ -4,7 +4,7 @@ use super::NodeProtocol;
 use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
 use clump_hlrc::{DiffHeader, WrittenPage};
-use clump_rma::protocol::MAX_PIECE;
+use clump_onesided::protocol::MAX_PIECE;
 
 /// Bytes of a message of diffs beside them and the times of nodes, at most.
 const HEADER: usize = 32;

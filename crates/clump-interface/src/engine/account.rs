@@ -1,0 +1,203 @@
+//! An engine's record of an endpoint that sends it requests.
+
+use super::request::{ReplySink, Request};
+use clump_onesided::Refusal;
+use clump_onesided::protocol::tell;
+use clump_proto::Consumption;
+use clump_shm::name::Name;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A request that could not be executed when it arrived.
+#[derive(Debug)]
+pub(super) struct Kept {
+    handler: u8,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+    deposited: u64,
+}
+
+impl Kept {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        Self {
+            handler: request.handler,
+            words: request.words.to_vec(),
+            payload: request.payload.to_vec(),
+            deposited: request.deposited,
+        }
+    }
+
+    pub(super) fn request(&self, from: Name) -> Request<'_> {
+        let Self { handler, words, payload, deposited } = self;
+        Request { from, handler: *handler, words, payload, deposited: *deposited }
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.words.len() * 8 + self.payload.len()
+    }
+}
+
+/// An answer that found no room.
+#[derive(Debug)]
+struct KeptAnswer {
+    handler: u8,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+}
+
+/// Requests, answers and counts of one requesting endpoint.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) name: Name,
+    /// Requests executed, refused ones included.
+    pub(super) executed: u64,
+    /// Number of refused requests without an answer, and the first of them since the last report.
+    pub(super) failed: u64,
+    pub(super) first_failure: Option<(Refusal, u64, u64)>,
+    /// Bytes of requests executed, and answers that found no room.
+    consumption: Consumption<KeptAnswer>,
+    /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
+    held: BTreeMap<(u64, u64), Kept>,
+    holds: u64,
+    /// Requests that arrived while answers waited, or behind one that cannot be forwarded now.
+    pub(super) later: VecDeque<Kept>,
+    /// True if the first of those cannot be forwarded now.
+    pub(super) delayed: bool,
+    /// Requests to services that end later.
+    pub(super) pending: u32,
+}
+
+impl Account {
+    pub(super) fn new(name: Name) -> Self {
+        Self {
+            name,
+            executed: 0,
+            failed: 0,
+            first_failure: None,
+            consumption: Consumption::default(),
+            held: BTreeMap::new(),
+            holds: 0,
+            later: VecDeque::new(),
+            delayed: false,
+            pending: 0,
+        }
+    }
+
+    /// Returns true if answers wait for room.
+    #[inline]
+    pub(super) fn is_stuck(&self) -> bool {
+        self.consumption.is_stuck()
+    }
+
+    /// Returns true if its requests are kept: answers wait for room, or the first cannot be
+    /// forwarded now.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_stuck() || self.delayed
+    }
+
+    /// Keeps a request that cannot be forwarded now, before those that came behind it.
+    pub(super) fn delay(&mut self, kept: Kept) {
+        debug_assert!(!self.delayed, "behind it nothing is executed");
+        self.later.push_front(kept);
+        self.delayed = true;
+        debug_assert!(self.is_blocked(), "what comes behind it is kept");
+    }
+
+    pub(super) fn hold(&mut self, after: u64, kept: Kept) {
+        debug_assert!(after > self.executed, "a request is held behind others only");
+        self.holds += 1;
+        self.held.insert((after, self.holds), kept);
+    }
+
+    /// Removes and returns a request whose predecessors have been executed, unless answers wait.
+    #[inline]
+    pub(super) fn next_held(&mut self) -> Option<Kept> {
+        if self.held.is_empty() || self.is_blocked() {
+            return None;
+        }
+        let first = self.held.first_entry()?;
+        debug_assert!(first.key().1 <= self.holds, "it was held before");
+        if first.key().0 <= self.executed { Some(first.remove()) } else { None }
+    }
+
+    /// Sends an answer, or keeps it until there is room.
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        out: &mut impl ReplySink,
+        handler: u8,
+        words: &[u64],
+        payload: &[u8],
+    ) {
+        debug_assert!((tell::VALUE..tell::NEXT).contains(&handler), "an answer");
+        debug_assert!(!words.is_empty(), "answers begin with the cookie");
+        if self.is_stuck() || !out.answer(self.name, handler, words, payload) {
+            let (words, payload) = (words.to_vec(), payload.to_vec());
+            self.consumption.keep(KeptAnswer { handler, words, payload });
+        }
+    }
+
+    /// Sends an optional message. Returns false when there is no room now.
+    pub(super) fn offer(&mut self, out: &mut impl ReplySink, handler: u8, words: &[u64]) -> bool {
+        debug_assert_eq!(handler, tell::NEXT, "all other messages are answers");
+        !self.is_stuck() && out.answer(self.name, handler, words, &[])
+    }
+
+    pub(super) fn send_deferred(&mut self, out: &mut impl ReplySink) {
+        let Self { name, consumption, .. } = self;
+        consumption.flush(|kept| out.answer(*name, kept.handler, &kept.words, &kept.payload));
+    }
+
+    /// Notes that a request with so many bytes of payload was executed, refused ones included.
+    #[inline]
+    pub(super) fn on_consumed(&mut self, payload: usize) {
+        self.consumption.on_consumed(payload);
+    }
+
+    /// Records that the endpoint requests a report at that total.
+    pub(super) fn on_asked(&mut self, total: u64) {
+        self.consumption.on_asked(Some(total));
+    }
+
+    /// Reports consumption to the endpoint, if that is due.
+    #[inline]
+    pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
+        if let Some(total) = self.consumption.poll_report(credit) {
+            out.report(self.name, total);
+        }
+    }
+
+    /// Returns true if a held request may be executed.
+    pub(super) fn is_due(&self) -> bool {
+        let first = self.held.first_key_value().map(|((after, _), _)| *after);
+        !self.is_blocked() && first.is_some_and(|after| after <= self.executed)
+    }
+
+    /// Checks the order of requests and answers, and the counts.
+    pub(super) fn check_invariants(&self, credit: u64) {
+        debug_assert!(self.later.is_empty() || self.is_blocked(), "nothing else delays a request");
+        debug_assert!(self.held.keys().all(|(_, number)| *number <= self.holds), "all were held");
+        debug_assert!(self.held.len() as u64 <= self.holds, "each was held once");
+        if cfg!(debug_assertions) {
+            self.consumption.check_invariants(Some(credit));
+        }
+        debug_assert!(self.first_failure.is_none() || self.failed > 0, "failures are counted");
+    }
+
+    /// Drops everything kept.
+    pub(super) fn clear(&mut self) {
+        self.held.clear();
+        self.later.clear();
+        self.delayed = false;
+        drop(self.consumption.take_kept());
+        debug_assert!(!self.is_blocked(), "nothing is kept any more");
+    }
+
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        let requests = self.held.values().chain(&self.later).map(Kept::bytes);
+        let answers = self.consumption.kept().map(|a| a.words.len() * 8 + a.payload.len());
+        requests.chain(answers).sum()
+    }
+}

@@ -1,0 +1,62 @@
+//! The service *gather*: several ranges of a segment, in one answer.
+
+use super::{Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup};
+use clump_onesided::protocol::{MAX_PIECE, code};
+use clump_onesided::{Range, Refusal};
+use zerocopy::FromBytes;
+
+/// Executor of gathers.
+pub(super) struct Gather;
+
+impl Gather {
+    fn run(
+        request: &ServiceRequest<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> Result<ServiceOutcome, Refusal> {
+        let ranges = <[Range]>::ref_from_bytes(request.payload).map_err(|_| Refusal::Unknown)?;
+        let (memory, bytes) = context.parts();
+        debug_assert!(bytes.is_empty(), "an answer begins empty");
+        for range in ranges {
+            let cells = memory.segment(request.segment, range.offset(), range.bytes())?;
+            let begin = bytes.len();
+            let end = (range.bytes() as usize).checked_add(begin).filter(|&end| end <= MAX_PIECE);
+            bytes.resize(end.ok_or(Refusal::Overloaded)?, 0);
+            let read = cells.read(range.offset(), bytes.get_mut(begin..).unwrap_or_default());
+            debug_assert!(read, "what may be accessed is mapped");
+        }
+        let whole: u64 = ranges.iter().map(Range::bytes).sum();
+        debug_assert_eq!(bytes.len() as u64, whole, "all ranges, one after the other");
+        Ok(ServiceOutcome::Bytes)
+    }
+}
+
+impl Service for Gather {
+    fn id(&self) -> ServiceId {
+        ServiceId { name: "gather", version: 1, first: code::GATHER, count: 1 }
+    }
+
+    fn handle(
+        &mut self,
+        request: &ServiceRequest<'_>,
+        context: &mut ServiceContext<'_>,
+    ) -> ServiceOutcome {
+        Self::run(request, context).unwrap_or_else(ServiceOutcome::Refused)
+    }
+
+    fn resume(&mut self, _: Ticket, _: Wakeup<'_>, _: &mut ServiceContext<'_>) -> ServiceOutcome {
+        clump_bug::bug!("a gather ends at once");
+        ServiceOutcome::Refused(Refusal::Unknown)
+    }
+
+    fn forget(&mut self, _: Ticket) {
+        clump_bug::bug!("nothing is kept of a gather");
+    }
+
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+
+    fn memory_bound(&self) -> usize {
+        usize::MAX
+    }
+}

@@ -1,0 +1,103 @@
+//! Ranges of a segment that are read together, or written together before words change.
+
+use crate::atomic::{AtomicOp, Word, execute};
+use crate::protocol::MAX_PIECE;
+use crate::refusal::Refusal;
+use clump_shm::cells::Cells;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Most ranges of one request.
+pub const MAX_RANGES: usize = MAX_PIECE / size_of::<Range>();
+
+/// Range of a segment.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Range {
+    offset: U64,
+    bytes: U64,
+}
+
+impl Range {
+    /// Creates the range of `bytes` bytes from `offset` on.
+    pub fn new(offset: u64, bytes: u64) -> Self {
+        Self { offset: U64::new(offset), bytes: U64::new(bytes) }
+    }
+
+    /// Returns its offset.
+    pub fn offset(&self) -> u64 {
+        self.offset.get()
+    }
+
+    /// Returns its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+}
+
+/// Change of a word, after all runs.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct AdvanceWord {
+    offset: U64,
+    value: U64,
+    adds: U64,
+}
+
+impl AdvanceWord {
+    /// Creates the change of the word at `offset` to `value`.
+    pub fn to(offset: u64, value: u64) -> Self {
+        Self { offset: U64::new(offset), value: U64::new(value), adds: U64::new(0) }
+    }
+
+    /// Creates the change of the word at `offset` by `value`.
+    pub fn by(offset: u64, value: u64) -> Self {
+        Self { adds: U64::new(1), ..Self::to(offset, value) }
+    }
+
+    /// Returns the offset of its word.
+    pub fn offset(&self) -> u64 {
+        self.offset.get()
+    }
+}
+
+/// Writes runs, whose bytes are contiguous in `data`, and then changes words. `reach` checks a
+/// range. Writes nothing if any is refused.
+///
+/// # Errors
+/// Fails with the reason if one is refused, or if bytes are left over or missing.
+pub fn apply<'a>(
+    runs: &[Range],
+    advances: &[AdvanceWord],
+    data: &[u8],
+    mut reach: impl FnMut(u64, u64) -> Result<&'a Cells, Refusal>,
+) -> Result<(), Refusal> {
+    let mut rest = data;
+    for run in runs {
+        reach(run.offset(), run.bytes())?;
+        let bytes = usize::try_from(run.bytes()).map_err(|_| Refusal::OutOfBounds)?;
+        rest = rest.get(bytes..).ok_or(Refusal::Unknown)?;
+    }
+    for advance in advances {
+        let cells = reach(advance.offset(), 8)?;
+        cells.word(advance.offset()).ok_or(Refusal::Misaligned)?;
+    }
+    if !rest.is_empty() {
+        return Err(Refusal::Unknown);
+    }
+    rest = data;
+    for run in runs {
+        let (bytes, behind) = rest.split_at(run.bytes() as usize);
+        let written = reach(run.offset(), run.bytes())?.write(run.offset(), bytes);
+        debug_assert!(written, "what may be accessed is mapped");
+        rest = behind;
+    }
+    debug_assert!(rest.is_empty(), "each byte belongs to a run");
+    for advance in advances {
+        let op = if advance.adds.get() == 0 { AtomicOp::Store } else { AtomicOp::Add };
+        let cells = reach(advance.offset(), 8)?;
+        let of_word = (op, u64::WIDTH);
+        execute(cells, advance.offset(), of_word, (advance.value.get(), 0));
+    }
+    Ok(())
+}
