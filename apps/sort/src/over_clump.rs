@@ -217,7 +217,7 @@ impl Exchange for ClumpRank {
         }
         if let Some(network) = self.endpoint.context().network() {
             let most = self.remote * PEER_BYTES;
-            self.endpoint.poll_until(|| network.memory_bytes() <= most)?;
+            self.endpoint.poll_until(|| network.snapshot().memory_bytes <= most)?;
         }
         self.endpoint
             .request_bulk(self.peers[to], BATCH, batch, &[me as u64])

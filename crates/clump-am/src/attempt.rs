@@ -264,5 +264,5 @@ fn by_flow(
     let route = FrameRoute { from: from.to_bits(), to: to.to_bits(), tag };
     let head = (message.kind.frame(), message.handler.0);
     let message = Message::request(head, route, (message.words, message.payload));
-    network.request(flow, &message, progress)
+    network.send(flow, &message, progress)
 }

@@ -134,7 +134,7 @@ impl Core {
         let network = self.handler_context.context.network();
         debug_assert!(network.is_some(), "a job of several nodes has a network");
         network.map_or(Route::Absent, |network| {
-            Route::Remote(network.open_flow(from, name.to_bits(), name.rank(), ordered))
+            Route::Remote(network.open_flow(from, name.to_bits(), ordered))
         })
     }
 

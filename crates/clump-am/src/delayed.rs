@@ -16,6 +16,7 @@ use clump_loggp::KnobScope;
 use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
+use clump_transport::Urgency;
 use clump_wire::Reason;
 use clump_wire::{Message, OwnedMessage};
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Core {
         if handled > 0
             && let Some(network) = self.handler_context.context.network()
         {
-            network.flush();
+            network.flush(Urgency::Gathered);
         }
         failure.map_or(Ok(handled), Err)
     }

@@ -14,7 +14,6 @@ use clump_shm::backoff::PollBackoff;
 use clump_shm::rank::WaitReason;
 use clump_shm::waiter::WaitStep;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
-use clump_transport::Network;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -96,7 +95,7 @@ impl WaitFor for Arrival {
 /// Polling finds an error.
 #[cold]
 pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
-    let heard = context.network().map_or(0, Network::packets_heard);
+    let heard = context.network().map_or(0, |network| network.packets_heard());
     let activity = mine.activity().wrapping_add(heard).wrapping_add(activity_of_bundle());
     let next = BACKOFF.with_borrow_mut(|backoff| {
         if only_polled {

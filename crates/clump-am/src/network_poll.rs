@@ -14,7 +14,7 @@ use crate::spare_batch;
 use clump_net::Words;
 use clump_shm::name::Name;
 use clump_trace::{Counter, Role};
-use clump_transport::{Arrival, Requesters};
+use clump_transport::{Arrival, Requesters, Urgency};
 use clump_wire::{Message, Reason};
 
 impl Core {
@@ -78,7 +78,7 @@ impl Core {
         if !batch.is_empty()
             && let Some(network) = self.handler_context.context.network()
         {
-            network.flush();
+            network.flush(Urgency::Gathered);
         }
         spare_batch::put(batch);
         match failure {
@@ -207,7 +207,7 @@ impl Core {
         for flow in self.translation.flows() {
             drained &= !network.request_consumption_report(flow);
         }
-        network.service();
+        network.flush(Urgency::Due);
         drained
     }
 
@@ -219,10 +219,8 @@ impl Core {
             return;
         };
         let name = self.handler_context.name;
-        network.return_queued(remote.later.into());
         remote.requesters.close(&mut network);
-        network.close_endpoint(name.index(), name.to_bits());
-        network.service();
+        network.close_endpoint(name.to_bits(), remote.later.into());
         network.set_segment(name, None);
     }
 }

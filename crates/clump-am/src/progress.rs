@@ -14,7 +14,7 @@ use clump_os::thread_value;
 use clump_shm::rank::{Published, RankState};
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters, EventKind};
-use clump_transport::Network;
+use clump_transport::Urgency;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -261,14 +261,14 @@ pub fn block_on(
     if let Some(network) = network {
         context.check_process()?;
         // A rank that has just sent something is likely to wait for the reply.
-        if network.flush() {
+        if network.flush(Urgency::Gathered).is_some() {
             mine.force_network_poll();
         }
     }
     let alone = !mine.polls_bundle() || bundle_size() <= usize::from(mine.in_bundle());
     let mut published: Option<Published<'_>> = None;
     let mut yields = 0;
-    let mut heard = network.map_or(0, Network::packets_heard);
+    let mut heard = network.map_or(0, |network| network.packets_heard());
     let mut kept = what.keeps_failures().then(KeptFailures::default);
     let result = loop {
         let handled = if alone { mine.poll_once() } else { poll_all(mine, kept.as_mut()) };
@@ -295,7 +295,8 @@ pub fn block_on(
             WaitStep::Sleep => true,
         };
         if next == WaitStep::Sleep {
-            let before = std::mem::replace(&mut heard, network.map_or(0, Network::packets_heard));
+            let before =
+                std::mem::replace(&mut heard, network.map_or(0, |network| network.packets_heard()));
             let soon = mine.due_in().is_some_and(|due| due < TOO_SHORT);
             if heard != before || soon {
                 // Fragments or acknowledgements are arriving: sleeping would mean an immediate
@@ -478,7 +479,7 @@ pub(crate) fn sleep(
         debug_assert!(nap <= most, "a message that is due shortens a sleep");
         let woken = match (context.network(), context.node().alarm(context.rank())) {
             (Some(network), Some(alarm)) => {
-                let due = network.before_sleep();
+                let due = network.flush(Urgency::Sleep);
                 let nap = due.map_or(nap, |due| nap.min(due));
                 debug_assert!(due.is_none_or(|due| nap <= due), "the network is polled in time");
                 let socket = network.readiness();

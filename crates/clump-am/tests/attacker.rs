@@ -143,7 +143,7 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
     .unwrap();
     let peer = Name::new(1 - context.rank(), 0, 1);
     let dest = ready(&ep, peer);
-    let before = context.network().unwrap().memory_bytes();
+    let before = context.network().unwrap().snapshot().memory_bytes;
     for i in 0..ROUNDS {
         ep.request(dest, Handler(1), &[i, !i]).unwrap();
         ep.poll_until(|| answered.get() == i + 1).unwrap();
@@ -152,7 +152,7 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
     // While the attack continues, no memory grows.
     ep.poll_until(|| sent.load(Acquire) >= packets()).unwrap();
     ep.drain().unwrap();
-    let after = context.network().unwrap().memory_bytes();
+    let after = context.network().unwrap().snapshot().memory_bytes;
     assert!(after <= before + (64 << 10), "from {before} to {after} bytes");
     drop(ep);
     context.close_network();

@@ -72,7 +72,7 @@ fn what_is_packed_in_part_is_packed_whole_though_handlers_fail() {
                 let to = ep.map(&Name::new(0, 0, 1), TAG).unwrap();
                 (0..FAILURES).for_each(|i| ep.request(to, FAILS, &[i]).unwrap());
                 // Once they are acknowledged, rank 0 has them.
-                while b.network().unwrap().memory_bytes() > 0 {
+                while b.network().unwrap().snapshot().memory_bytes > 0 {
                     ep.poll().unwrap();
                     clump_os::clock::yield_now();
                 }

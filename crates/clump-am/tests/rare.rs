@@ -55,7 +55,7 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             let to = ep.map(&Name::new(0, 0, 1), TAG).unwrap();
             for sent in 1..=REQUESTS {
                 ep.request(to, COUNT, &[sent]).unwrap();
-                while sends.network().unwrap().memory_bytes() > 0 {
+                while sends.network().unwrap().snapshot().memory_bytes > 0 {
                     ep.poll().unwrap();
                     clump_os::clock::yield_now();
                 }

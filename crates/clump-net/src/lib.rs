@@ -4,8 +4,8 @@
 //! units of a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
 //!
 //! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the
-//! driver), [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (a stack's
-//! access to endpoints), [`Batch`] (messages handed over), [`seal`] (keys).
+//! driver), [`EndpointTable`] (a stack's access to endpoints), [`Batch`] (messages handed over),
+//! [`seal`] (keys).
 //!
 //! # Invariants
 //! 1. A message is handed over exactly once, or returned with a reason, whatever the network does;
@@ -16,11 +16,9 @@
 //! 3. Memory is bounded: messages waiting to be sent, by a limit per peer; messages waiting to be
 //!    handled, by the credit of each sender.
 //! 4. No call blocks, and only messages to a peer wait for that peer to poll.
-//! 5. The lock of an interface is never held while a handler runs.
 #![forbid(unsafe_code)]
 
 mod arena;
-mod backstop;
 mod batch;
 mod bulk_sender;
 mod close_handshake;
@@ -49,7 +47,6 @@ mod transmitter;
 mod unacked_records;
 mod unit_fragments;
 
-pub use backstop::{Backstop, TimedStack, Times};
 pub use batch::{Batch, Words};
 pub use endpoint_table::EndpointTable;
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};

@@ -22,8 +22,8 @@
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.
-//! 2. Ranks do what `clump-am` and the backstop (progress thread) of `clump-net` do; nothing here
-//!    reaches into a stack.
+//! 2. Ranks do what `clump-am` and the backstop (progress thread) of `clump-transport` do; nothing
+//!    here reaches into a stack.
 //! 3. Once healed, all messages are handled or returned within a minute of virtual time.
 //!
 //! ```

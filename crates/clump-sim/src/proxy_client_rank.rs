@@ -8,7 +8,7 @@ use clump_shm::lane::Peek;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::slot::INLINE;
-use clump_transport::{Accept, Dispatch, Forward, ProxyClient, Spill};
+use clump_transport::{Accept, Dispatch, Forward, ProxyClient, Spill, Transport};
 use clump_wire::OwnedMessage;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! [`ProxyClient`]. Below are the stacks of `clump-net` and the lanes of `clump-shm`.
 //!
 //! Types to know: [`Transport`] (the interface of a way of messages), [`Network`] (a rank's
-//! transport and its endpoints), [`NetworkResources`] (what a stack is built from), [`Forward`] (a
+//! transport, and its endpoints), [`NetworkResources`] (what a stack is built from), [`Forward`] (a
 //! message as ranks and proxies hand it to each other).
 //!
 //! # Invariants
@@ -15,18 +15,20 @@
 //! 2. A child by `fork` of a rank sends nothing.
 //! 3. Nothing that a rank of this node writes is trusted by a proxy: at worst it sends nonsense in
 //!    that rank's name, and keeps a bounded amount for it.
+//! 4. The lock of a stack is never held while a handler runs.
 #![forbid(unsafe_code)]
 
 mod credit;
 mod error;
+mod locked_stack;
 mod network;
-mod own_stack;
 mod peers;
 mod proxy;
 mod registry;
 mod report;
 mod requesters;
 mod resources;
+mod timing;
 mod transport;
 
 pub use clump_boot::Dispatch;
@@ -44,4 +46,4 @@ pub use registry::fits;
 pub use report::{count_stack, note_narrowed, note_receive_failure, note_unanswered};
 pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters};
 pub use resources::{NetworkResources, NetworkTuning, faults};
-pub use transport::{Accept, Transport};
+pub use transport::{Accept, ReplyRoom, Snapshot, Transport, Urgency};

@@ -1,7 +1,8 @@
 //! Counters of a stack, and findings for its agent, copied to where observers read them.
 
+use crate::timing::Times;
 use clump_driver::PathCounts;
-use clump_net::{Stack, Times};
+use clump_net::Stack;
 use clump_shm::rank::RankBlock;
 use clump_trace::{Counter, Counters, Gauge, Gauges, Stage};
 
@@ -17,6 +18,7 @@ pub(crate) fn count_times(gauges: Gauges<'_>, times: Times, round_trips: &[u64])
         }
     }
     gauges.set(Gauge::Busy, times.busy);
+    debug_assert!(round_trips.iter().all(|&srtt| srtt > 0), "unknown ones are left out");
     for srtt in round_trips {
         gauges.time(Stage::Wire, false, srtt / 2);
     }

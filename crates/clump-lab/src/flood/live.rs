@@ -57,7 +57,10 @@ fn knowledge(cl: &Clump) -> Result<(Claim, std::net::SocketAddr)> {
     let [mine, theirs] = [place(0), place(target)];
     let (mine, theirs) = (mine.context("no address")?, theirs.context("no address")?);
     let network = cl.context().network().context("no network: start it with --nodes 2")?;
-    let job = network.job_tag().context("proxies have the network: start it with --ni direct")?;
+    let job = network
+        .snapshot()
+        .job_tag
+        .context("proxies have the network: start it with --ni direct")?;
     let claim = Claim { source: (0, mine.epoch), target: (target, theirs.epoch), job };
     Ok((claim, theirs.address))
 }

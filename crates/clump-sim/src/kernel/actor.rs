@@ -4,7 +4,7 @@
 use super::plan::MILLISECOND;
 use super::switch::Time;
 
-/// Polling interval of the backstop while something is in flight (`clump_net::SimInterface`).
+/// Polling interval of the backstop while something is in flight (`clump-transport`).
 pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
 /// Polling interval of the backstop otherwise.
 pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;

@@ -175,7 +175,7 @@ impl Rank {
         }
     }
 
-    /// Does what the backstop of `clump_net::SimInterface` does.
+    /// Does what the backstop of a locked stack (`clump-transport`) does.
     fn run_backstop(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };

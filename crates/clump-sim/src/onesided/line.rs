@@ -9,8 +9,8 @@ use clump_onesided::protocol::{TAG, interface_name, tell};
 use clump_onesided::{EncodedRequest, Requester, Successor};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_transport::{Dispatch, gone_peers};
-use clump_wire::frame::{FrameKind, Route};
+use clump_transport::{Dispatch, Transport, Urgency, gone_peers};
+use clump_wire::frame::{FrameKind, Route, stack_of};
 use clump_wire::{Message, Original, Reason, SendResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -114,7 +114,11 @@ impl CallerLine {
                     stack.lose(peer, why);
                 }
             }
-            LineTransport::Proxies(client_rank) => client_rank.client.housekeeping(),
+            LineTransport::Proxies(client_rank) => {
+                if let Some(block) = self.memory.rank(stack_of(self.me)) {
+                    client_rank.client.housekeeping(&self.memory, &block);
+                }
+            }
         }
     }
 
@@ -122,11 +126,11 @@ impl CallerLine {
     pub(crate) fn service(&mut self, at: Time, busy: bool) {
         match &mut self.way {
             LineTransport::Own(stack) => stack.service(at, busy),
-            LineTransport::Proxies(client_rank) => drop(client_rank.client.flush()),
+            LineTransport::Proxies(client_rank) => drop(client_rank.client.flush(Urgency::Due)),
         }
     }
 
-    /// Does what the backstop (`clump_net::SimInterface`) does while the rank computes. Returns
+    /// Does what the backstop of a locked stack does while the rank computes. Returns
     /// true if nothing was left to do, and `None` where proxies carry messages: those need no
     /// backstop.
     pub(crate) fn run_backstop(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
@@ -148,7 +152,8 @@ impl CallerLine {
             }
             LineTransport::Proxies(client_rank) => {
                 client_rank.arm_notifications();
-                let full = client_rank.client.request_room() || !self.outbox.is_empty();
+                let kept = client_rank.client.flush(Urgency::Sleep).is_some();
+                let full = kept || !self.outbox.is_empty();
                 full.then_some(at + NAP_FOR_ROOM)
             }
         }
@@ -184,9 +189,8 @@ impl CallerLine {
     pub(crate) fn send(&mut self, at: Time, requester: &mut Requester) -> usize {
         let mut sent = 0;
         while let Some(posted) = self.outbox.front_mut() {
-            let peer = self.memory.interface_id(posted.node);
             let to = interface_name(&self.memory, posted.node).to_bits();
-            match self.way.attempt(at, (self.me, to, peer), posted) {
+            match self.way.attempt(at, (self.me, to), posted) {
                 SendResult::Full => break,
                 SendResult::Sent => sent += 1,
                 SendResult::Refused(_) => {
@@ -202,15 +206,10 @@ impl CallerLine {
     /// Grants a lock to its successor. Returns false if there is no room now, and within a node,
     /// whose ranks' endpoints cannot reach each other here.
     pub(crate) fn grant(&mut self, at: Time, successor: &Successor, word: u64) -> bool {
-        let rank = successor.name.rank();
-        if self.memory.is_local(rank) {
+        if self.memory.is_local(successor.name.rank()) {
             return false;
         }
-        let peer = match &self.way {
-            LineTransport::Own(_) => rank,
-            LineTransport::Proxies(_) => self.memory.interface_id(self.memory.node_of(rank)),
-        };
-        let flow = self.way.open_flow((self.me, successor.name.to_bits(), peer));
+        let flow = self.way.open_flow((self.me, successor.name.to_bits()));
         let words = successor.grant(word);
         let handler = tell::GRANTED;
         let route = Route { from: self.me, to: successor.name.to_bits(), tag: TAG };
@@ -317,14 +316,14 @@ fn own_words(long: bool, words: &[u64]) -> &[u64] {
 }
 
 impl LineTransport {
-    fn open_flow(&mut self, (from, to, peer): (u64, u64, u32)) -> FlowId {
+    fn open_flow(&mut self, (from, to): (u64, u64)) -> FlowId {
         match self {
-            Self::Own(stack) => stack.open_flow(from, to, peer, false),
-            Self::Proxies(client_rank) => client_rank.client.open_flow(from, to, peer, false),
+            Self::Own(stack) => stack.open_flow(from, to, stack_of(to), false),
+            Self::Proxies(client_rank) => client_rank.client.open_flow(from, to, false),
         }
     }
 
-    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> SendResult {
+    fn attempt(&mut self, at: Time, ends: (u64, u64), posted: &mut Posted) -> SendResult {
         let flow = self.open_flow(ends);
         let Posted { encoded, load, progress, .. } = posted;
         let handler = encoded.handler;
@@ -354,7 +353,7 @@ impl LineTransport {
                 stack.request_long(|| at, flow, message, progress)
             }
             Self::Own(stack) => stack.request(|| at, flow, message),
-            Self::Proxies(client_rank) => client_rank.client.request(flow, message, progress),
+            Self::Proxies(client_rank) => client_rank.client.send(flow, message, progress),
         }
     }
 }

@@ -8,8 +8,10 @@ use crate::sleeper::Sleeper;
 use clump_net::{FlowId, Progress};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_transport::{Arrival, ProxyClient, ReplyOutlet, Requesters, Transport, credit_bytes};
-use clump_wire::frame::{FrameKind, Route, stack_of};
+use clump_transport::{
+    Arrival, ProxyClient, ReplyOutlet, ReplyRoom, Requesters, Transport, Urgency, credit_bytes,
+};
+use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, SendResult};
 use std::collections::VecDeque;
 
@@ -101,7 +103,7 @@ impl Station {
         }
         self.client_rank.set_time(now);
         self.sleeper.wake();
-        self.client_rank.client.flush();
+        self.client_rank.client.flush(Urgency::Due);
         let handled = self.poll(now, setting, tally)?;
         let mut full = !self.send_answers(now, tally);
         while let Some(due) = self.next_at
@@ -178,12 +180,12 @@ impl Station {
         let bytes = if self.random.one_in(2) { setting.payload } else { setting.other_payload };
         let name = Name::new(to, 0, 1).to_bits();
         let me = self.client_rank.name.to_bits();
-        let flow: FlowId = self.client_rank.client.open_flow(me, name, to, false);
+        let flow: FlowId = self.client_rank.client.open_flow(me, name, false);
         let kind = if bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
         let (route, payload) = (Route { from: me, to: name, tag: TAG }, vec![0; bytes]);
         let request = Message::request((kind, handler), route, (&words, &payload));
-        let pushed = self.client_rank.client.request(flow, &request, &mut Progress::default());
+        let pushed = self.client_rank.client.send(flow, &request, &mut Progress::default());
         if pushed != SendResult::Sent {
             tally.refused += 1;
             return false;
@@ -221,7 +223,7 @@ impl Station {
             let (from, to) = (self.client_rank.name.to_bits(), answer.to);
             let (words, payload) = (&[now][..], &vec![0; answer.bytes][..]);
             let reply = Message::answer((kind, ANSWER), (from, to), (words, payload));
-            let pushed = self.client_rank.client.reply(Name::from_bits(to).rank(), &reply);
+            let pushed = self.client_rank.client.reply(&reply, ReplyRoom::Limited);
             if pushed != SendResult::Sent {
                 return false;
             }
@@ -240,15 +242,16 @@ struct ClientOutlet<'a> {
 
 impl ReplyOutlet for ClientOutlet<'_> {
     fn reply(&mut self, reply: &Message<'_>) -> SendResult {
-        self.client.reply(stack_of(reply.route.to), reply)
+        self.client.reply(reply, ReplyRoom::Limited)
     }
 
     fn reply_anyway(&mut self, reply: &Message<'_>) {
-        self.client.reply_anyway(reply);
+        let _ = self.client.reply(reply, ReplyRoom::Unlimited);
     }
 
     fn report(&mut self, from: u64, to: u64, total: u64) {
-        Transport::report(self.client, stack_of(to), from, to, total);
+        let words = &[total];
+        self.reply_anyway(&Message::answer((FrameKind::Credit, 0), (from, to), (words, &[])));
     }
 
     fn credit(&self) -> u64 {

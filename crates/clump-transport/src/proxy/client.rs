@@ -32,8 +32,8 @@ pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
 /// share.
 pub type ProxyClientClock = Box<dyn Fn() -> u64 + Send>;
 
-/// A rank's lanes to its node's proxies. [`crate::Network`] has one for a rank; a simulation
-/// has one of its own, with its own time.
+/// A rank's lanes to its node's proxies: its [`crate::Transport`] to other nodes. A simulation has
+/// one of its own, with its own time.
 #[derive(Debug)]
 pub struct ProxyClient {
     inner: Mutex<Inner>,
@@ -70,7 +70,7 @@ struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "portal of rank {} to {} proxies", self.rank, self.ways.len())
+        write!(f, "proxy client of rank {} to {} proxies", self.rank, self.ways.len())
     }
 }
 
@@ -122,29 +122,6 @@ impl ProxyClient {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Opens the flow between two endpoints, or returns the one that is open.
-    pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
-        let mut inner = self.inner();
-        debug_assert_eq!(Name::from_bits(from).rank(), inner.rank, "a rank opens its own flows");
-        inner.watch(peer);
-        inner.flows.open(from, to, peer, ordered)
-    }
-
-    /// Sends a request over the flow between its endpoints; of a long one as much as there is room
-    /// for, which `progress` tells.
-    #[inline]
-    pub fn request(
-        &self,
-        flow: FlowId,
-        message: &Message<'_>,
-        progress: &mut Progress,
-    ) -> SendResult {
-        match message.kind {
-            FrameKind::Long => self.request_long(flow, message, progress),
-            _ => self.request_whole(flow, message),
-        }
     }
 
     /// Sends a short or medium request.
@@ -218,32 +195,6 @@ impl ProxyClient {
         }
     }
 
-    /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
-    pub fn reply(&self, peer: u32, reply: &Message<'_>) -> SendResult {
-        let mut inner = self.inner();
-        if let Some(refusal) = inner.gone.get(&peer) {
-            return SendResult::Refused(*refusal);
-        }
-        if !inner.flush() {
-            return SendResult::Full;
-        }
-        inner.answer(reply);
-        SendResult::Sent
-    }
-
-    /// Sends a reply, and stores it if there is no room. For messages whose number is bounded by
-    /// the requests of peers.
-    pub fn reply_anyway(&self, reply: &Message<'_>) {
-        let mut inner = self.inner();
-        inner.flush();
-        inner.answer(reply);
-    }
-
-    /// Sends stored messages. Returns false if some are left.
-    pub fn flush(&self) -> bool {
-        self.inner().flush()
-    }
-
     /// Begins the close handshake with all proxies: they tell when everything has arrived.
     pub fn begin_close(&self) {
         let mut inner = self.inner();
@@ -256,24 +207,6 @@ impl ProxyClient {
             inner.keep(way, &Forward { message, ordered: false, number: 0 });
         }
         debug_assert!(inner.kept.len() >= inner.ways.len(), "each proxy is told");
-    }
-
-    /// Asks a proxy that had no room to wake this rank once it has; returns true while messages are
-    /// stored for it. For a rank that has announced itself asleep.
-    pub fn request_room(&self) -> bool {
-        let mut inner = self.inner();
-        let kept = !inner.flush();
-        debug_assert!(!kept || inner.full_way.is_some(), "what is stored waits for a proxy");
-        let full = inner.full_way.and_then(|way| inner.ways.get_mut(way));
-        if let Some(path) = full {
-            path.request_credit(CreditRequest::Room);
-        }
-        kept
-    }
-
-    /// Checks which ranks of other nodes have died or finalized.
-    pub fn housekeeping(&self) {
-        self.inner().housekeeping();
     }
 
     /// Checks the account of stored messages, paths and ranks, which holds between two calls.
@@ -418,6 +351,14 @@ impl Inner {
         }
         debug_assert_eq!(self.kept_bytes, 0, "nothing is stored any more");
         true
+    }
+
+    /// Requests that the proxy that had no room last, if any, wakes this rank once it has.
+    fn request_room(&self) {
+        debug_assert!(self.kept.is_empty() || self.full_way.is_some(), "it waits for a proxy");
+        if let Some(path) = self.full_way.and_then(|way| self.ways.get(way)) {
+            path.request_credit(CreditRequest::Room);
+        }
     }
 
     /// Sends a reply, and stores the fragments that find no room.

@@ -1,26 +1,11 @@
 //! The account of bytes that endpoints of other nodes have not consumed. Arrivals change it, and
 //! ranks that are gone.
 
-use super::{Inner, ProxyClient};
+use super::Inner;
 use crate::peers;
-use crate::transport::Accept;
-use clump_wire::OwnedMessage;
-use clump_wire::frame::FrameKind;
 
 /// Interval between two checks of flows to a rank that is gone.
 const ASK_AGAIN_NS: u64 = 2_000_000;
-
-impl ProxyClient {
-    /// Updates the account of flows with an arrived message; tells what the endpoint is to do with
-    /// it.
-    pub fn accept(&self, queued: &OwnedMessage) -> Accept {
-        let first = queued.words.first().copied().unwrap_or(0);
-        let (head, payload) = (queued.message().head(), queued.payload.len());
-        self.inner().flows.on_arrival(&head, first, payload);
-        // A report without a flow is of an endpoint that has closed.
-        if queued.kind == FrameKind::Credit { Accept::Done } else { Accept::Handle }
-    }
-}
 
 impl Inner {
     /// Checks the account of stored messages, of paths, and of ranks that are watched or gone.

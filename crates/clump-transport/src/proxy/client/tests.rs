@@ -1,7 +1,7 @@
 //! Tests of a proxy client with proxies that only read their lanes.
 
 use super::*;
-use crate::transport::Accept;
+use crate::transport::{Accept, ReplyRoom, Transport, Urgency};
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
 use clump_shm::node::NodeConfig;
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     fn flow(&self, to: u32) -> FlowId {
-        self.client.open_flow(Self::me(), Name::new(to, 0, 1).to_bits(), to, false)
+        self.client.open_flow(Self::me(), Name::new(to, 0, 1).to_bits(), false)
     }
 
     fn count(&mut self, pushed: SendResult, (messages, bytes): Counts) {
@@ -116,7 +116,7 @@ impl Bench {
         let route = self.client.inner().flows.get(flow).unwrap().route(0);
         let body = (&[0, bytes as u64][..], &payload[..]);
         let request = Message::request((FrameKind::Long, 1), route, body);
-        let pushed = self.client.request(flow, &request, &mut progress);
+        let pushed = self.client.send(flow, &request, &mut progress);
         let went = progress.done - before.done;
         let first = before.message.is_none() && progress.message.is_some() && went == 0;
         let most = self.memory.geometry().max_medium();
@@ -132,7 +132,7 @@ impl Bench {
                 let (flow, payload) = (self.flow(to), vec![1; bytes]);
                 let route = self.client.inner().flows.get(flow).unwrap().route(0);
                 let request = Message::request((FrameKind::Medium, 1), route, (&[5], &payload));
-                let pushed = self.client.request(flow, &request, &mut Progress::default());
+                let pushed = self.client.send(flow, &request, &mut Progress::default());
                 self.count(pushed, (1, bytes));
             }
             Step::Long { to, bytes } => {
@@ -145,13 +145,10 @@ impl Bench {
                 let name = Name::new(to, 0, 1).to_bits();
                 let names = (Self::me(), name);
                 let reply = Message::answer((FrameKind::Medium, 1), names, (words, payload));
-                if refusable {
-                    let pushed = self.client.reply(to, &reply);
-                    self.count(pushed, (1, bytes));
-                } else {
-                    self.client.reply_anyway(&reply);
-                    self.count(SendResult::Sent, (1, bytes));
-                }
+                let room = if refusable { ReplyRoom::Limited } else { ReplyRoom::Unlimited };
+                let pushed = self.client.reply(&reply, room);
+                assert!(refusable || pushed == SendResult::Sent);
+                self.count(pushed, (1, bytes));
             }
             Step::Credit { to, total } => {
                 let from = Name::new(to, 0, 1).to_bits();
@@ -163,9 +160,10 @@ impl Bench {
             Step::Take { which, most } => return self.take(which, most),
             Step::Leave { rank } => {
                 self.memory.peer(rank).unwrap().mirror_state(RankState::Finalized);
-                self.client.housekeeping();
+                let block = self.memory.rank(0).unwrap();
+                self.client.housekeeping(&self.memory, &block);
             }
-            Step::Sleep => drop(self.client.request_room()),
+            Step::Sleep => drop(self.client.flush(Urgency::Sleep)),
         }
         (0, 0)
     }
@@ -191,12 +189,12 @@ proptest! {
         bench.client.begin_close();
         bench.handed_over.0 += PROXIES as usize;
         for _ in 0..10_000 {
-            bench.client.flush();
+            bench.client.flush(Urgency::Due);
             bench.client.check_invariants();
             let now = [0, 1].map(|which| bench.take(which, usize::MAX));
             now.iter().for_each(|now| add(&mut taken, *now));
             asked += 1;
-            if now == [(0, 0); 2] && bench.client.flush() {
+            if now == [(0, 0); 2] && bench.client.flush(Urgency::Due).is_none() {
                 break;
             }
         }

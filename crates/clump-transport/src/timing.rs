@@ -6,22 +6,21 @@
 //! Gaps between timed messages are random: programs repeat themselves, and a sample in step with
 //! them always times the same (RFC 2330, 11.1).
 
-use crate::outbox::PackedEnd;
-use crate::stack::Stack;
+use clump_net::{PackedEnd, Stack};
 use clump_proto::Nanos;
 use clump_trace::{SMALL, Sampler, Timed};
 use std::collections::VecDeque;
 
 /// Messages per timed message, on average.
-pub const EVERY: u32 = 64;
+const EVERY: u32 = 64;
 /// Turns per timed turn, on average.
-pub const TURNS: u32 = 8;
+const TURNS: u32 = 8;
 /// Timed messages that may wait for their packet. Further ones are not timed.
 const MAX_PENDING: usize = 64;
 
 /// Times derived from the sample; of small messages and of large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
+pub(crate) struct Times {
     /// From the first refusal for want of room, if there was one, until the message was accepted. A
     /// message that finds room does not wait.
     pub source: [Timed; 2],
@@ -45,7 +44,7 @@ struct Pending {
 
 /// The sample of a stack's times. Used under the lock of the stack.
 #[derive(Debug)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     sampler: Sampler,
     /// Messages until one is timed; 0: the next one is due, for that or because one was refused.
     until: u32,
@@ -66,7 +65,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut timing = Self {
             sampler: Sampler::new(seed),
             until: 0,
@@ -88,26 +87,26 @@ impl Timing {
         timing
     }
 
-    pub(super) fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         self.times
     }
 
     /// Returns true if the result of the next message has to be passed to [`Timing::on_pushed`].
     #[inline]
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.until == 0
     }
 
     /// Counts an accepted message that is not due.
     #[inline]
-    pub(super) fn on_taken(&mut self) {
+    pub(crate) fn on_taken(&mut self) {
         debug_assert!(self.until > 0, "one that is due is recorded");
         self.until = self.until.wrapping_sub(1);
     }
 
     /// Notes that a message found no room; the next one accepted has waited since then.
     #[cold]
-    pub(super) fn on_refused(&mut self, now: Nanos) {
+    pub(crate) fn on_refused(&mut self, now: Nanos) {
         if self.refused.is_none() {
             (self.refused, self.before) = (Some(now), self.until);
             self.until = 0;
@@ -118,7 +117,7 @@ impl Timing {
     /// Records a message that was due and was accepted: offered at `began`, and done by the stack
     /// at `now`. `peer` is its target, `bytes` the length of its payload.
     #[cold]
-    pub(super) fn on_pushed(
+    pub(crate) fn on_pushed(
         &mut self,
         stack: &Stack,
         (began, now): (Nanos, Nanos),
@@ -156,13 +155,13 @@ impl Timing {
 
     /// Returns true if timed messages wait for their packet.
     #[inline]
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Records the packets that the stack has sent until `now`.
     #[cold]
-    pub(super) fn on_sent(&mut self, stack: &Stack, now: Nanos) {
+    pub(crate) fn on_sent(&mut self, stack: &Stack, now: Nanos) {
         let Self { pending, times, .. } = self;
         pending.retain(|one| {
             let sent = stack.has_sent_before(one.peer, one.end);
@@ -175,7 +174,7 @@ impl Timing {
 
     /// Returns which of the messages about to be handled is to be timed, if any.
     #[inline]
-    pub(super) fn arrival(&mut self, count: usize) -> Option<usize> {
+    pub(crate) fn arrival(&mut self, count: usize) -> Option<usize> {
         let at = self.until_arrival as usize;
         if at >= count {
             self.until_arrival -= count as u32;
@@ -188,13 +187,13 @@ impl Timing {
     }
 
     /// Records the time that a message waited for its handler.
-    pub(super) fn on_delivery(&mut self, bytes: usize, waited: Nanos) {
+    pub(crate) fn on_delivery(&mut self, bytes: usize, waited: Nanos) {
         self.times.delivery[usize::from(bytes > SMALL)].add(waited);
     }
 
     /// Returns true if the turn that begins is timed.
     #[inline]
-    pub(super) fn is_turn_due(&mut self) -> bool {
+    pub(crate) fn is_turn_due(&mut self) -> bool {
         debug_assert!(self.until_turn < self.turn_gap, "the last that was due was recorded");
         let due = self.until_turn == 0;
         self.until_turn = self.until_turn.wrapping_sub(1);
@@ -203,7 +202,7 @@ impl Timing {
 
     /// Records a turn that was due; `time` is its duration if it found something to do.
     #[cold]
-    pub(super) fn on_turn(&mut self, time: Option<Nanos>) {
+    pub(crate) fn on_turn(&mut self, time: Option<Nanos>) {
         self.times.busy += time.unwrap_or(0) * Nanos::from(self.turn_gap);
         self.turn_gap = self.sampler.gap(TURNS);
         self.until_turn = self.turn_gap - 1;
