@@ -19,7 +19,7 @@ mod spread;
 mod when;
 
 pub use catalogue::Services;
-pub(crate) use context::{JointPart, ServiceEffects};
+pub(crate) use context::{Asked, JointPart, ServiceEffects};
 pub use context::{ServiceContext, Ticket};
 
 use clump_onesided::Refusal;

@@ -52,8 +52,8 @@ pub(super) struct Account {
     /// Requests executed, refused ones included.
     pub(super) executed: u64,
     /// Number of refused requests without an answer, and the first of them since the last report.
-    pub(super) failed: u64,
-    pub(super) first_failure: Option<(Refusal, u64, u64)>,
+    failed: u64,
+    first_failure: Option<(Refusal, u64, u64)>,
     /// Bytes of requests executed, and answers that found no room.
     consumption: Consumption<KeptAnswer>,
     /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
@@ -62,7 +62,7 @@ pub(super) struct Account {
     /// Requests that arrived while answers waited, or behind one that cannot be forwarded now.
     pub(super) later: VecDeque<Kept>,
     /// True if the first of those cannot be forwarded now.
-    pub(super) delayed: bool,
+    delayed: bool,
     /// Requests to services that end later.
     pub(super) pending: u32,
 }
@@ -96,6 +96,37 @@ impl Account {
         self.is_stuck() || self.delayed
     }
 
+    /// Records a refusal that the next quiet reports.
+    pub(super) fn fail(&mut self, refused: (Refusal, u64, u64)) {
+        self.failed += 1;
+        self.first_failure.get_or_insert(refused);
+    }
+
+    /// Returns true if refusals have not been reported.
+    pub(super) fn has_failed(&self) -> bool {
+        self.first_failure.is_some()
+    }
+
+    /// Returns the words of a quiet answer behind its cookie, and forgets the first refusal.
+    pub(super) fn take_progress(&mut self) -> [u64; 5] {
+        debug_assert!(self.first_failure.is_none() || self.failed > 0, "failures are counted");
+        let first = self.first_failure.take();
+        let (why, segment, offset) = first.unwrap_or((Refusal::Unknown, 0, 0));
+        [self.executed, self.failed, why as u64, segment, offset]
+    }
+
+    /// Returns the next request that arrived behind others, unless it has to wait.
+    pub(super) fn next_later(&mut self) -> Option<Kept> {
+        debug_assert!(!self.delayed || !self.later.is_empty(), "the first of them is delayed");
+        if self.is_blocked() { None } else { self.later.pop_front() }
+    }
+
+    /// Lets its requests go on: the first can be forwarded now.
+    pub(super) fn end_delay(&mut self) {
+        debug_assert!(!self.delayed || !self.later.is_empty(), "the first of them is delayed");
+        self.delayed = false;
+    }
+
     /// Keeps a request that cannot be forwarded now, before those that came behind it.
     pub(super) fn delay(&mut self, kept: Kept) {
         debug_assert!(!self.delayed, "behind it nothing is executed");
@@ -125,7 +156,7 @@ impl Account {
     #[inline]
     pub(super) fn answer(
         &mut self,
-        out: &mut impl ReplySink,
+        out: &mut (impl ReplySink + ?Sized),
         handler: u8,
         words: &[u64],
         payload: &[u8],
@@ -139,12 +170,17 @@ impl Account {
     }
 
     /// Sends an optional message. Returns false when there is no room now.
-    pub(super) fn offer(&mut self, out: &mut impl ReplySink, handler: u8, words: &[u64]) -> bool {
+    pub(super) fn offer(
+        &mut self,
+        out: &mut (impl ReplySink + ?Sized),
+        handler: u8,
+        words: &[u64],
+    ) -> bool {
         debug_assert_eq!(handler, tell::NEXT, "all other messages are answers");
         !self.is_stuck() && out.answer(self.name, handler, words, &[])
     }
 
-    pub(super) fn send_deferred(&mut self, out: &mut impl ReplySink) {
+    pub(super) fn send_deferred(&mut self, out: &mut (impl ReplySink + ?Sized)) {
         let Self { name, consumption, .. } = self;
         consumption.flush(|kept| out.answer(*name, kept.handler, &kept.words, &kept.payload));
     }
@@ -162,7 +198,7 @@ impl Account {
 
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
-    pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
+    pub(super) fn report(&mut self, credit: u64, out: &mut (impl ReplySink + ?Sized)) {
         if let Some(total) = self.consumption.poll_report(credit) {
             out.report(self.name, total);
         }

@@ -56,13 +56,15 @@ pub(super) struct ClaimAccount {
 }
 
 impl ClaimAccount {
+    pub(super) fn new(account: usize, from: Name, cookie: u64) -> Self {
+        Self { account, from, cookie, state: ClaimState::Ours, gone: false }
+    }
+
     /// Returns true if the claim before it decides about it.
     pub(super) fn is_promised(&self) -> bool {
         matches!(self.state, ClaimState::Promised | ClaimState::Early(..))
     }
-}
 
-impl ClaimAccount {
     /// Returns the claim with the word of its lock, if it is orphaned.
     pub(super) fn orphaned(&mut self) -> Option<(&mut Self, u64)> {
         let ClaimState::Orphaned(word) = self.state else { return None };

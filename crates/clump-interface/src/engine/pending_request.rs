@@ -1,18 +1,13 @@
-//! Requests to services that end later, with the words they watch and the requests they made.
+//! A request to a service that ends later, and its answer.
 
-use super::watches::Watches;
-use crate::service::{ServiceEffects, ServiceMessage, Services, Ticket};
+use super::execution_context::ExecutionContext;
+use crate::service::ServiceOutcome;
+use clump_onesided::protocol::tell;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use std::collections::{BTreeMap, HashMap};
 
 /// Most requests of an endpoint that end later, at one time.
 pub(super) const MAX_LATER: u32 = 64;
-/// Most requests to other interfaces under way.
-pub(super) const MAX_ASKS: usize = 256;
-/// Requests to other interfaces that one request to forward may need. While fewer may be made, it
-/// waits, with the later requests of its endpoint.
-pub(super) const FORWARD_ROOM: usize = 128;
 
 /// A request that ends later.
 #[derive(Debug, Clone, Copy)]
@@ -28,44 +23,23 @@ pub(super) struct PendingRequest {
     pub(super) limited: bool,
 }
 
-/// A request to another interface.
-#[derive(Debug)]
-pub(super) struct OwnAsk {
-    /// Requests that it was made for, without those that have ended.
-    pub(super) tickets: Vec<Ticket>,
-    pub(super) node: u32,
-    /// The request, while it has found no room.
-    pub(super) unsent: Option<(u8, Vec<u64>, Vec<u8>)>,
-}
-
-/// A request to another interface that is being filled.
-#[derive(Debug, Default)]
-pub(super) struct JointAsk {
-    pub(super) tickets: Vec<Ticket>,
-    pub(super) payload: Vec<u8>,
-}
-
-/// Node, request number and kind of a [`JointAsk`].
-pub(super) type JointKey = (u32, u8, u64);
-
-/// Services of an engine, and the requests to them that end later.
-#[derive(Debug, Default)]
-pub(super) struct ServiceState {
-    pub(super) services: Services,
-    pub(super) tickets: Ticket,
-    pub(super) pending: BTreeMap<Ticket, PendingRequest>,
-    pub(super) watches: Watches,
-    pub(super) asks: HashMap<u64, OwnAsk>,
-    /// Requests that are sent when this turn ends.
-    pub(super) joint: BTreeMap<JointKey, JointAsk>,
-    pub(super) own_cookies: u64,
-    /// True if requests to other interfaces wait for room.
-    pub(super) unsent: bool,
-    /// Requests to interfaces that are lost.
-    pub(super) lost: Vec<u64>,
-    pub(super) effects: ServiceEffects,
-    /// True if a service has made a step since its messages were sent.
-    pub(super) stepped: bool,
-    /// Message that found no room.
-    pub(super) kept: Option<ServiceMessage>,
+impl PendingRequest {
+    /// Answers it once it has ended.
+    pub(super) fn answer(&self, outcome: ServiceOutcome, on: &mut ExecutionContext<'_>) {
+        let Self { account, cookie, place: (segment, offset), .. } = *self;
+        debug_assert_ne!(outcome, ServiceOutcome::Later, "it has ended");
+        debug_assert_eq!(on.accounts[account].name, self.from, "it ends with its endpoint");
+        match outcome {
+            ServiceOutcome::Refused(why) => on.refuse(account, (cookie, why), (segment, offset)),
+            ServiceOutcome::RefusedAt(why, segment) => {
+                on.refuse(account, (cookie, why), (segment, 0));
+            }
+            _ if cookie == 0 => {}
+            ServiceOutcome::Value(value) => on.answer(account, tell::VALUE, &[cookie, value]),
+            ServiceOutcome::Bytes => on.answer_bytes(account, cookie),
+            ServiceOutcome::Done | ServiceOutcome::Later => {
+                on.answer(account, tell::DONE, &[cookie]);
+            }
+        }
+    }
 }

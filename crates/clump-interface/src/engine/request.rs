@@ -1,5 +1,6 @@
 //! A request, as an engine gets it, the destination of what it sends, and its counts.
 
+use clump_onesided::protocol::{FIRST_CODE, LAST_CODE, code};
 use clump_shm::name::Name;
 use clump_wire::SendResult;
 
@@ -18,6 +19,20 @@ pub struct Request<'a> {
     pub deposited: u64,
 }
 
+impl Request<'_> {
+    /// Returns true if it is to a service.
+    #[inline]
+    pub(super) fn is_served(&self) -> bool {
+        (FIRST_CODE..=LAST_CODE).contains(&self.handler)
+    }
+
+    /// Returns true if it is forwarded in parts to other interfaces.
+    #[inline]
+    pub(super) fn is_forwarded(&self) -> bool {
+        self.handler == code::SPREAD
+    }
+}
+
 /// Destination of answers.
 pub trait ReplySink {
     /// Sends an answer. Returns false when there is no room now.
@@ -27,6 +42,21 @@ pub trait ReplySink {
     /// Sends a request of this interface to that of another node: its answer, or its return, is
     /// handed to the engine. Refused: the node is lost, or there is none of that number.
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult;
+}
+
+/// A destination without room, where requesters are gone.
+pub(super) struct NoSink;
+
+impl ReplySink for NoSink {
+    fn answer(&mut self, _: Name, _: u8, _: &[u64], _: &[u8]) -> bool {
+        false
+    }
+
+    fn report(&mut self, _: Name, _: u64) {}
+
+    fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> SendResult {
+        SendResult::Full
+    }
 }
 
 /// Requests that an engine has executed since it was made.

@@ -1,13 +1,13 @@
-//! A request that waits, and its lock.
+//! A request that waits for another rank: its condition, its claim on a lock, and its end.
 
-use crate::memory::Memory;
-use clump_onesided::{Comparison, FLAG_BYTES, FlagWords, Refusal};
+use super::claims::{At, ClaimAccount};
+use super::execution_context::ExecutionContext;
+use super::locks::Locks;
+use clump_onesided::protocol::tell;
+use clump_onesided::{Comparison, Refusal};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use clump_shm::queue_lock::{QueueLock, lock_words};
-
-/// Maximum number of waits of an endpoint at one time: it is one thread, which waits for one thing.
-pub(super) const MAX_WAITS: usize = 64;
+use clump_shm::queue_lock::Claim;
 
 /// Condition that a request waits for.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +32,100 @@ pub(super) struct Wait {
     pub(super) lined_up: bool,
 }
 
+/// State of a wait.
+enum WaitStatus {
+    NotYet,
+    Value(u64),
+    Granted(u64, u64),
+    Refused(Refusal),
+}
+
 impl Wait {
-    pub(super) fn has_claim(&self) -> bool {
-        matches!(self.what, WaitTarget::Lock { position: Some(_), .. })
+    /// Returns the place of its claim on a lock, once there is one, and true if it stays.
+    pub(super) fn claim(&self) -> Option<(At, bool)> {
+        let WaitTarget::Lock { position: Some(position), stays } = self.what else { return None };
+        Some((At { segment: self.segment, offset: self.offset, position }, stays))
+    }
+
+    /// Returns the record of its claim.
+    fn claim_account(&self) -> ClaimAccount {
+        ClaimAccount::new(self.account, self.from, self.cookie)
+    }
+
+    /// Records its claim in the queue, once it has a position.
+    pub(super) fn line_up(&mut self, locks: &mut Locks, on: &mut ExecutionContext<'_>) {
+        if let Some((at, stays)) = self.claim().filter(|_| !self.lined_up) {
+            self.lined_up = true;
+            locks.line_up(at, self.claim_account(), stays, on);
+        }
+        self.check_invariants();
+    }
+
+    /// Answers it if its condition holds, or never will. Returns true if it has ended.
+    pub(super) fn answer(&mut self, locks: &mut Locks, on: &mut ExecutionContext<'_>) -> bool {
+        let turn = self.turn(on).unwrap_or_else(WaitStatus::Refused);
+        let Self { account, cookie, segment, offset, .. } = *self;
+        debug_assert_eq!(on.accounts[account].name, self.from, "waits end with their endpoint");
+        match turn {
+            WaitStatus::NotYet => return false,
+            WaitStatus::Value(value) => {
+                on.answer(account, tell::VALUE, &[cookie, value]);
+                self.abandon(locks, on);
+            }
+            WaitStatus::Granted(position, word) => {
+                on.answer(account, tell::GRANTED, &[cookie, position, word]);
+                locks.grant(At { segment, offset, position }, self.claim_account());
+            }
+            WaitStatus::Refused(why) => {
+                let words = [cookie, why as u64, segment.to_bits(), offset];
+                on.answer(account, tell::FAILED, &words);
+                self.abandon(locks, on);
+            }
+        }
+        true
+    }
+
+    fn turn(&mut self, on: &mut ExecutionContext<'_>) -> Result<WaitStatus, Refusal> {
+        let Self { from, segment, offset, .. } = *self;
+        if let WaitTarget::Word(comparison, value) = self.what {
+            let word = on.flag(segment, offset)?.get();
+            return Ok(if comparison.holds(word, value) {
+                WaitStatus::Value(word)
+            } else {
+                WaitStatus::NotYet
+            });
+        }
+        debug_assert!(!self.lined_up || self.claim().is_some(), "what is recorded has a claim");
+        let lock = on.lock(segment, offset)?;
+        if let WaitTarget::Lock { position: place @ None, .. } = &mut self.what
+            && let Claim::At(position) = lock.claim(from.rank())
+        {
+            *place = Some(position);
+        }
+        if let Some((at, _)) = self.claim() {
+            if let Some(word) = lock.enter(at.position, from.rank()) {
+                return Ok(WaitStatus::Granted(at.position, word));
+            }
+            // Claims before it may have been given up, or be of ranks that died.
+            on.pass_on(segment, offset);
+        }
+        match on.why_taken(segment, offset) {
+            Refusal::LockBusy => Ok(WaitStatus::NotYet),
+            why => Err(why),
+        }
+    }
+
+    /// Gives up its claim or watch.
+    pub(super) fn abandon(&self, locks: &mut Locks, on: &mut ExecutionContext<'_>) {
+        match (self.what, self.claim()) {
+            (WaitTarget::Word(..), _) => {
+                if let Ok(flag) = on.flag(self.segment, self.offset) {
+                    flag.unwatch();
+                }
+            }
+            (_, Some((at, _))) => locks.withdraw(at, self.from.rank(), on),
+            (_, None) => debug_assert!(!self.lined_up, "what is recorded has a claim"),
+        }
     }
 
     /// Checks that a claim is recorded once it has a position.
@@ -46,27 +137,4 @@ impl Wait {
             WaitTarget::Word(..) => debug_assert!(self.lined_up, "a watch needs no record"),
         }
     }
-}
-
-/// Returns the flag at a place of a segment.
-pub(super) fn flag_words<M: Memory>(
-    memory: &mut M,
-    segment: SegmentName,
-    offset: u64,
-) -> Result<FlagWords<'_>, Refusal> {
-    let cells = memory.segment(segment, offset, FLAG_BYTES)?;
-    debug_assert!(cells.holds(offset, FLAG_BYTES), "what may be accessed is mapped");
-    FlagWords::over(cells, offset).ok_or(Refusal::Misaligned)
-}
-
-/// Returns the lock at a place of a segment.
-pub(super) fn queue_lock<M: Memory>(
-    memory: &mut M,
-    ranks: u32,
-    segment: SegmentName,
-    offset: u64,
-) -> Result<QueueLock<'_>, Refusal> {
-    let count = lock_words(ranks as usize);
-    let cells = memory.segment(segment, offset, count as u64 * 8)?;
-    cells.words(offset, count).and_then(QueueLock::over).ok_or(Refusal::Misaligned)
 }

@@ -82,6 +82,12 @@ impl Services {
         self.by_code.get(place).copied().flatten().map(usize::from)
     }
 
+    /// Returns true if a service keeps as much as it may, and is given no more requests.
+    pub(crate) fn is_full(&self, which: usize) -> bool {
+        let service = self.list.get(which);
+        service.is_none_or(|service| service.memory_bytes() >= service.memory_bound())
+    }
+
     /// Returns names and versions, in order of request numbers: `batch:1 gather:1`.
     pub fn text(&self) -> String {
         let mut all: Vec<_> = self.list.iter().map(|service| service.id()).collect();

@@ -197,7 +197,7 @@ impl World {
             let early = |place: &super::super::claims::ClaimAccount| {
                 matches!(place.state, ClaimState::Early(..))
             };
-            self.seen.early += u32::from(!self.engine.places.find(early).is_empty());
+            self.seen.early += u32::from(!self.engine.locks.claims.find(early).is_empty());
             return;
         };
         let rank = &mut ranks[to.rank() as usize - 1];
@@ -345,7 +345,7 @@ impl World {
             let name = self.ranks[at].name;
             self.queued.retain(|queued| queued.from != Some(name) || queued.to.is_some());
             self.engine.forget(number);
-            self.seen.copies += u32::from(self.engine.orphans);
+            self.seen.copies += u32::from(self.engine.locks.orphans);
             self.ranks[at].doing = Doing::Gone { dead, known, forgotten: true };
         }
     }
@@ -410,8 +410,8 @@ impl World {
         let doing: Vec<_> = self.ranks.iter().map(|rank| rank.doing).collect();
         let claims: Vec<_> = self.lock().claims().collect();
         let Self { local, local_has, queued, .. } = &self;
-        let Engine { places, waits, .. } = &self.engine;
-        let home = format!("{local:?} {local_has:?} {claims:?} {waits:?} {places:?}");
+        let Engine { locks, waits, .. } = &self.engine;
+        let home = format!("{local:?} {local_has:?} {claims:?} {waits:?} {locks:?}");
         panic!("somebody waits for ever: {doing:?} {queued:?} {home}");
     }
 
@@ -428,10 +428,10 @@ impl World {
             assert!(!self.broken, "a rank died with the lock, and it is free");
         }
         assert_eq!(
-            self.engine.places.len(),
+            self.engine.locks.claims.len(),
             0,
             "claims without a holder: {:?}",
-            self.engine.places
+            self.engine.locks.claims
         );
     }
 }
