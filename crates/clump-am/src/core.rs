@@ -1,50 +1,42 @@
-//! The state of an endpoint: its sending and its receiving part.
+//! The state of an endpoint, cut by what owns it: its sending part, its receiving part on its node,
+//! the part that other nodes reach, and what handlers reach.
 
 use crate::context::RankContext;
+use crate::due_messages;
 use crate::error::Result;
 use crate::exported_segment::ExportedSegment;
-use crate::handler::HandlerTable;
 use crate::handler_context::{Backlog, HandlerContext};
-use crate::peer::{Dest, MappedPeer, Route, Tag};
+use crate::message::OutgoingMessage;
+use crate::peer::{Dest, Tag};
 use crate::poll_schedule::PollSchedule;
+use crate::receiver::Receiver;
 use crate::region::Region;
-use crate::remote::Remote;
-use crate::reply_queue::ReplyQueue;
-use crate::returned::OnReturned;
-use crate::send_sampler::SendSampler;
-use crate::translation_table::TranslationTable;
+use crate::remote_side::RemoteSide;
+use crate::sender::{SendAttempt, Sender};
+use crate::wait_for::TOO_SHORT;
+use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
-use clump_shm::path::Path;
 use clump_shm::segment::Segment;
-use clump_trace::Counter;
-use std::collections::HashMap;
+use clump_shm::traffic::Traffic;
+use clump_trace::{Counter, Flow, Role, Size};
+use clump_transport::Urgency;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An endpoint.
+#[derive(Debug)]
 pub struct Core {
-    pub(crate) inbox: Inbox<ReplyQueue>,
-    pub(crate) table: HandlerTable,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    /// The part that other nodes reach, if there are any.
+    pub(crate) remote: Option<Box<RemoteSide>>,
     pub(crate) handler_context: HandlerContext,
-    pub(crate) on_returned: Option<OnReturned>,
-    pub(crate) translation: TranslationTable,
-    /// Reply paths of senders without a lane.
-    pub(crate) reply_queues: HashMap<Name, ReplyQueue>,
-    /// State of the network, if there is one.
-    pub(crate) remote: Option<Box<Remote>>,
     pub(crate) schedule: PollSchedule,
-    pub(crate) send_sampler: SendSampler,
     /// True if calls that block on this endpoint poll no other one, and other calls not this one.
     pub(crate) restricted: bool,
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (name, destinations) = (self.inbox.name(), self.translation.len());
-        write!(f, "{name}, {destinations} destinations, {:?}", self.table)
-    }
 }
 
 impl Core {
@@ -52,12 +44,12 @@ impl Core {
         context.check_process()?;
         let opening = context.opening();
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
-        let network = context.network();
+        let (network, name) = (context.network(), inbox.name());
+        debug_assert!(usize::from(name.index()) < ENDPOINTS, "an index of the table");
         if let Some(network) = network {
-            network.enter(inbox.name(), inbox.block().clone());
+            network.enter(name, inbox.block().clone());
         }
         drop(opening);
-        let remote = network.map(|network| Box::new(Remote::new(network, inbox.name())));
         let handler_context = HandlerContext {
             context: context.clone(),
             block: inbox.block().clone(),
@@ -65,23 +57,18 @@ impl Core {
             backlog: Backlog::default(),
             segment: ExportedSegment::default(),
             max_medium: context.node().geometry().max_medium(),
-            name: inbox.name(),
+            name,
             emulates: context.trace().is_some(),
             emulation: None,
         };
-        debug_assert!(handler_context.name.rank() == context.rank(), "another rank's endpoint");
-        debug_assert!(handler_context.name.generation() != 0, "no sender could map it");
-        let name = inbox.name();
+        debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
+        debug_assert!(name.generation() != 0, "no sender could map it");
         let mut core = Self {
-            inbox,
-            table: HandlerTable::new(),
+            sender: Sender::new(name),
+            receiver: Receiver::new(inbox),
+            remote: network.map(|network| Box::new(RemoteSide::new(network, name))),
             handler_context,
-            on_returned: None,
-            translation: TranslationTable::default(),
-            reply_queues: HashMap::new(),
-            remote,
             schedule: PollSchedule::default(),
-            send_sampler: SendSampler::new(name.to_bits() ^ clock::cycles()),
             restricted: false,
         };
         // After it was opened: a change from now on rings its doorbell.
@@ -91,61 +78,23 @@ impl Core {
 
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
-        self.handler_context.context.check_process()?;
-        let node = self.handler_context.context.node();
-        // The network interfaces of nodes are numbered after the ranks.
-        let known = name.generation() != 0
-            && name.rank() < node.interface_id(node.nnodes())
-            && usize::from(name.index()) < ENDPOINTS;
-        let (route, reply_lane) = match known {
-            false => (Route::Absent, None),
-            true if node.is_local(name.rank()) => self.route_within(name)?,
-            true => (self.route_between(name, ordered), None),
-        };
-        debug_assert!(known || matches!(route, Route::Absent), "a route to nowhere");
-        let peer = MappedPeer::new(name, tag, route, reply_lane);
-        let dest = self.translation.insert(peer, &self.handler_context.backlog);
-        let mapped = self.translation.get(dest).map(|peer| (peer.name, peer.tag));
-        debug_assert_eq!(mapped, Some((name, tag.0)), "the entry of another endpoint");
-        Ok(dest)
+        let inbox = &mut self.receiver.inbox;
+        self.sender.map(&self.handler_context, inbox, (name, tag, ordered))
     }
 
-    /// Creates the route to an endpoint of this node; also returns the lane that takes its replies.
-    fn route_within(&mut self, name: Name) -> Result<(Route, Option<usize>)> {
-        let HandlerContext { context, name: me, .. } = &self.handler_context;
-        let lanes = context.settings().lanes;
-        let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
-        let mut path = Path::for_requests(context.node(), *me, name, reply_lane)?;
-        path.divert(self.handler_context.emulates());
-        let has_lane = path.has_lane();
-        debug_assert!(reply_lane.is_some() || !has_lane, "a lane without one for its replies");
-        if has_lane {
-            self.handler_context.counters().bump(Counter::LaneClaims);
-        }
-        debug_assert!(name.generation() != 0, "no endpoint has generation 0");
-        let own = name == self.handler_context.name && has_lane;
-        Ok((if own { Route::Own(path) } else { Route::Local(path) }, reply_lane))
-    }
-
-    /// Creates the route to an endpoint of another node.
-    fn route_between(&self, name: Name, ordered: bool) -> Route {
-        debug_assert!(!self.handler_context.context.node().is_local(name.rank()), "of this node");
-        let from = self.handler_context.name.to_bits();
-        let network = self.handler_context.context.network();
-        debug_assert!(network.is_some(), "a job of several nodes has a network");
-        network.map_or(Route::Absent, |network| {
-            Route::Remote(network.open_flow(from, name.to_bits(), ordered))
-        })
-    }
-
-    /// Removes `dest` from the table. Messages already sent are still delivered or returned.
-    pub(crate) fn unmap(&mut self, dest: Dest) -> Result<()> {
-        let flow = self.translation.remove(dest)?;
-        debug_assert!(flow.is_none() || self.remote.is_some(), "a flow without a network");
-        if let (Some(flow), Some(remote)) = (flow, &mut self.remote) {
-            remote.old_flows.push(flow);
-        }
-        Ok(())
+    /// Sends a message once, or reports that there is no room ([`Sender::send`]).
+    ///
+    /// # Errors
+    /// As for [`Sender::send`].
+    #[inline(never)]
+    pub(crate) fn attempt(
+        &mut self,
+        dest: Dest,
+        message: &OutgoingMessage<'_>,
+        progress: &mut Progress,
+    ) -> Result<SendAttempt> {
+        let Self { sender, handler_context, schedule, .. } = self;
+        sender.send((handler_context, schedule), dest, message, progress)
     }
 
     /// Exports `bytes` bytes of zeroed memory for deposits.
@@ -172,24 +121,142 @@ impl Core {
         self.handler_context.counters().get(Counter::HandlerRuns)
     }
 
+    /// Returns a number that grows with all that the program does with this endpoint besides idle
+    /// polls: messages sent and handled.
+    pub(crate) fn activity(&self) -> u64 {
+        let counters = self.handler_context.counters();
+        let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
+            let counter = Counter::messages(Role::Request, size, Flow::Sent);
+            counters.get(counter).wrapping_add(counters.get(counter.over_network()))
+        });
+        sent.into_iter().fold(self.handled(), u64::wrapping_add)
+    }
+
+    /// Reads the laboratory's settings, if they have changed, and diverts the ways of short
+    /// messages or ends that.
+    #[cold]
+    pub(crate) fn refresh_knobs(&mut self) {
+        let Self { handler_context, sender, receiver, .. } = self;
+        if !handler_context.refresh_knobs() {
+            return;
+        }
+        let on = handler_context.emulates();
+        sender.translation.divert(on);
+        for queue in receiver.reply_queues() {
+            queue.path.divert(on);
+        }
+        debug_assert_eq!(handler_context.emulates(), on, "it is what it was");
+        debug_assert!(handler_context.emulation.is_some(), "its state was read");
+    }
+
+    /// Returns the time until the first delayed message is due.
+    pub(crate) fn due_in(&self) -> Option<Duration> {
+        let due_ns = self.handler_context.emulation.as_ref()?.first_due_ns()?;
+        debug_assert!(self.handler_context.backlog.busy, "polls look for what is due");
+        Some(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns())))
+    }
+
+    /// Returns true if anything waits to be handled; called after the announcement of a sleep.
+    pub(crate) fn anything_waiting(&mut self) -> bool {
+        let index = self.handler_context.name.index();
+        let queued = self.handler_context.context.network().is_some_and(|n| n.has_queued(index));
+        let soon = self.due_in().is_some_and(|due| due < TOO_SHORT);
+        debug_assert!(!soon || self.handler_context.backlog.busy, "no poll handles what is due");
+        // Always evaluated: only this finds a message that a sender stored in a lane before
+        // notification was armed.
+        self.receiver.inbox.anything_waiting() || queued || soon
+    }
+
+    /// Returns true if everything sent was read or returned.
+    pub(crate) fn is_drained(&mut self) -> bool {
+        let remotely = self.is_drained_remotely();
+        // Messages that the other side hides have left their lane, but were not handled.
+        let past = self.handler_context.emulation.as_ref().is_none_or(|knobs| knobs.is_past());
+        let backlog = &self.handler_context.backlog;
+        debug_assert!(
+            backlog.busy || backlog.deferred.is_empty(),
+            "no poll sends what is deferred"
+        );
+        remotely && past && !backlog.busy && self.sender.translation.is_drained()
+    }
+
+    /// Returns true if everything sent to other nodes was consumed or returned; requests reports
+    /// from the other peers.
+    fn is_drained_remotely(&mut self) -> bool {
+        let Self { sender, receiver, remote, handler_context, .. } = self;
+        let Some(network) = handler_context.context.network() else { return true };
+        debug_assert!(remote.is_some(), "a network without a state");
+        let holding = receiver.inbox.is_holding();
+        let idle = remote.as_ref().is_none_or(|remote| remote.is_idle(holding));
+        let queued = network.has_queued(handler_context.name.index());
+        let drained = sender.translation.is_drained_remotely(network);
+        network.flush(Urgency::Due);
+        idle && !queued && drained
+    }
+
+    /// Requests room for deferred requests and stored replies.
+    pub(crate) fn request_room_for_backlog(&mut self) {
+        let backlog = &self.handler_context.backlog;
+        backlog.check_invariants();
+        if let Some(first) = backlog.deferred.front() {
+            debug_assert!(backlog.busy, "no poll sends what room is made for");
+            self.sender.translation.request_room(first.dest);
+        }
+        if backlog.stuck_queues != 0 {
+            self.receiver.request_room();
+        }
+    }
+
+    /// Checks relations that hold between calls; release builds check none.
+    pub(crate) fn check_invariants(&mut self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Self { sender, receiver, remote, handler_context, schedule, .. } = self;
+        handler_context.backlog.check_invariants();
+        schedule.check_invariants();
+        sender.translation.check_invariants(handler_context.name);
+        debug_assert!(
+            remote.is_some() == handler_context.context.network().is_some(),
+            "an endpoint has a network state if its rank has a network"
+        );
+        receiver.check_invariants(handler_context.name, handler_context.backlog.stuck_queues);
+        if let Some(remote) = remote {
+            remote.check_invariants(handler_context.backlog.stuck_remote);
+        }
+    }
+
+    /// Publishes what was sent by lanes and shared queues since the last call.
+    pub(crate) fn publish_traffic(&mut self) {
+        let Self { sender, receiver, handler_context, .. } = self;
+        let traffic = &handler_context.traffic;
+        let replies = receiver.reply_queues().map(|queue| &mut queue.path);
+        for path in sender.translation.paths_mut().chain(replies) {
+            traffic.add(path.to().rank(), path.take_traffic());
+            debug_assert_eq!(path.take_traffic(), Traffic::default(), "counted twice");
+        }
+    }
+
     /// Closes the endpoint: nothing is read any more; messages it did not read are returned to
     /// their senders.
     pub(crate) fn close(&mut self) {
         debug_assert!(!clump_os::forked::is_child(), "a child closes its parent's endpoint");
         self.check_invariants();
         self.schedule.count(self.handler_context.counters());
-        self.return_delayed();
-        self.send_stashed();
+        let remote = self.remote.as_deref_mut();
+        due_messages::return_all(&mut self.receiver, remote, &mut self.handler_context);
+        self.receiver.send_stashed(&mut self.handler_context);
         self.publish_traffic();
         // Before the endpoint is closed: a lane of a closed sender may get another owner at once.
-        self.translation.close();
-        for queue in self.inbox.lanes().filter_map(|lane| lane.reply_queue.as_ref()) {
-            queue.path.abandon();
+        self.sender.translation.close();
+        self.receiver.close();
+        let HandlerContext { context, name, segment, .. } = &mut self.handler_context;
+        if let Some((remote, network)) = self.remote.take().zip(context.network()) {
+            remote.close(network, *name);
         }
-        self.inbox.close();
-        self.close_remotely();
-        self.handler_context.segment.close();
-        debug_assert!(self.remote.is_none() && self.handler_context.segment.get().is_none());
+        debug_assert!(self.remote.is_none(), "nothing of other nodes is handled any more");
+        segment.close();
+        debug_assert!(segment.get().is_none(), "its memory is given back");
     }
 }
 

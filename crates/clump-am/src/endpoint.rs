@@ -68,7 +68,7 @@ impl Endpoint<SingleThread> {
     pub fn open(rank: &impl AsContext, tag: Tag) -> Result<Self> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
-        let name = core.inbox.name();
+        let name = core.receiver.inbox.name();
         let core = Rc::new(RefCell::new(core));
         enroll(&core);
         debug_assert!(core.in_bundle(), "other calls of this thread poll it");
@@ -90,7 +90,7 @@ impl Endpoint<SingleThread> {
         let context = rank.context().clone();
         let mut core = Core::open(&context, tag)?;
         core.restricted = true;
-        let name = core.inbox.name();
+        let name = core.receiver.inbox.name();
         let hold = SingleThread(Rc::new(RefCell::new(core)));
         debug_assert!(!hold.cell().in_bundle(), "other calls would poll it");
         Ok(Self { context, name, hold, events: Default::default() })
@@ -103,7 +103,7 @@ impl Endpoint<SingleThread> {
     pub fn open_shared(rank: &impl AsContext, tag: Tag) -> Result<SharedEndpoint> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
-        let name = core.inbox.name();
+        let name = core.receiver.inbox.name();
         let hold = MultiThread(Arc::new(SharedCore::new(core)));
         debug_assert!(!hold.cell().in_bundle(), "an endpoint of all threads is in no bundle");
         Ok(Endpoint { context, name, hold, events: Default::default() })
@@ -168,7 +168,7 @@ impl<H: Ownership> Endpoint<H> {
     /// # Errors
     /// The table has no such destination; inside one of the endpoint's handlers.
     pub fn unmap(&self, dest: Dest) -> Result<()> {
-        self.hold.core()?.unmap(dest)
+        self.hold.core()?.sender.translation.remove(dest)
     }
 
     /// Returns the largest payload of a medium message on this node, in bytes.
@@ -321,8 +321,8 @@ impl<H: Ownership> Endpoint<H> {
     /// Inside one of the endpoint's handlers.
     pub fn hold(&self) -> Result<()> {
         let mut core = self.hold.core()?;
-        core.inbox.hold();
-        debug_assert!(core.inbox.is_holding(), "requests are still handled");
+        core.receiver.inbox.hold();
+        debug_assert!(core.receiver.inbox.is_holding(), "requests are still handled");
         Ok(())
     }
 
@@ -332,8 +332,8 @@ impl<H: Ownership> Endpoint<H> {
     /// Inside one of the endpoint's handlers.
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
-        core.inbox.release();
-        debug_assert!(!core.inbox.is_holding(), "requests are handled again");
+        core.receiver.inbox.release();
+        debug_assert!(!core.receiver.inbox.is_holding(), "requests are handled again");
         core.schedule.network_next();
         Ok(())
     }

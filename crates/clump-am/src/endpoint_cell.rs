@@ -5,7 +5,6 @@
 //! cells. A cell lives as long as its owner likes; a caller that uses one whose endpoint has left
 //! gets an error.
 
-use crate::attempt::SendAttempt;
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::endpoint::Ownership;
@@ -18,6 +17,7 @@ use crate::peer::{Dest, Tag};
 use crate::progress::{Guarded, Pollable};
 use crate::returned::Returned;
 use crate::send::send_slowly;
+use crate::sender::SendAttempt;
 use crate::thread_number::this_thread;
 use crate::token::Token;
 use clump_net::Progress;
@@ -89,7 +89,7 @@ impl EndpointCell {
     /// The rank has as many endpoints as it may; the cell holds one; another thread owns the cell.
     pub fn open(&self, context: &Arc<RankContext>) -> Result<Name> {
         let core = Core::open(context, nobodys_tag()?)?;
-        let name = core.inbox.name();
+        let name = core.receiver.inbox.name();
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
         let space = self.enter_any(true)?;
         // SAFETY: invariant 1; the borrow ends with this statement.
@@ -358,7 +358,7 @@ impl<'a> BorrowedEndpoint<'a> {
     /// # Errors
     /// The table has no such destination.
     pub fn unmap(&mut self, dest: Dest) -> Result<()> {
-        self.core.unmap(dest)
+        self.core.sender.translation.remove(dest)
     }
 
     /// Returns true if a deferred request is addressed to `dest`, which is not to be unmapped
@@ -392,12 +392,12 @@ impl<'a> BorrowedEndpoint<'a> {
         handler: Handler,
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
     ) -> Result<()> {
-        self.core.table.set(handler, run)
+        self.core.receiver.handlers.table.set(handler, run)
     }
 
     /// Sets handler 0, for returned messages.
     pub fn on_returned(&mut self, run: impl FnMut(&Returned) + Send + 'static) {
-        self.core.on_returned = Some(Box::new(run));
+        self.core.receiver.handlers.on_returned = Some(Box::new(run));
     }
 
     /// Exports memory for deposits: `bytes` of it, which later calls let grow up to `reserved`.

@@ -5,62 +5,15 @@
 //! described in [`clump_shm::backoff`].
 
 use crate::context::RankContext;
-use crate::core::Core;
 use crate::error::Result;
-use crate::poll::Caller;
 use crate::progress::{Pollable, activity_of_bundle, sleep};
 use crate::wait_for::WaitFor;
 use clump_shm::backoff::PollBackoff;
 use clump_shm::rank::WaitReason;
 use clump_shm::waiter::WaitStep;
-use clump_trace::{Counter, Counters, Flow, Role, Size};
+use clump_trace::{Counter, Counters};
 use std::cell::RefCell;
 use std::time::Duration;
-
-impl Core {
-    /// Performs the first part of a poll of the program: returns how many messages were handled,
-    /// and true if [`Core::end_poll`] has to follow.
-    #[inline(always)]
-    pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
-        let (handled, rare) = self.poll_lanes()?;
-        if !rare {
-            debug_assert!(!self.handler_context.backlog.has_work(), "no poll does it");
-            self.schedule.note_handled(handled);
-        }
-        Ok((handled, rare))
-    }
-
-    /// Performs the rest of a poll that has more to do than check lanes. Returns how many messages
-    /// were handled in all, and true if a series of idle polls has become long enough to consider
-    /// yielding.
-    #[cold]
-    pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
-        let handled = handled + self.poll_rare(Caller::Program)?;
-        debug_assert!(
-            !self.schedule.is_idle_window_due(),
-            "the window ends with every poll from now on"
-        );
-        self.schedule.note_handled(handled);
-        Ok((handled, handled == 0 && self.schedule.idle_window.take_due()))
-    }
-
-    /// Returns a number that grows with all that the program does with this endpoint besides idle
-    /// polls: messages sent and handled.
-    pub(crate) fn activity(&self) -> u64 {
-        let counters = self.handler_context.counters();
-        let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
-            let counter = Counter::messages(Role::Request, size, Flow::Sent);
-            counters.get(counter).wrapping_add(counters.get(counter.over_network()))
-        });
-        sent.into_iter().fold(self.handled(), u64::wrapping_add)
-    }
-
-    /// Returns true if the program only polled during the window of idle polls that has just ended.
-    pub(crate) fn has_only_polled(&mut self) -> bool {
-        let (poll, activity) = (self.schedule.polls, self.activity());
-        self.schedule.idle_window.has_only_polled(poll, activity)
-    }
-}
 
 thread_local! {
     static BACKOFF: RefCell<PollBackoff> = RefCell::default();

@@ -14,14 +14,24 @@ use crate::returned_counter::counter_of;
 use clump_trace::{Counter, Counters, Role};
 use clump_wire::{Original, Reason};
 
-/// The parts of an endpoint that handle messages.
-pub(crate) struct Handling<'a> {
-    pub(crate) table: &'a mut HandlerTable,
-    pub(crate) handler_context: &'a mut HandlerContext,
-    pub(crate) on_returned: &'a mut Option<OnReturned>,
+/// The handlers of an endpoint.
+pub(crate) struct Handlers {
+    pub(crate) table: HandlerTable,
+    /// Handler 0.
+    pub(crate) on_returned: Option<OnReturned>,
 }
 
-impl Handling<'_> {
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.table)
+    }
+}
+
+impl Handlers {
+    pub(crate) fn new() -> Self {
+        Self { table: HandlerTable::new(), on_returned: None }
+    }
+
     /// Handles a message. Returns false if it has to stay in its slot, because it is to be returned
     /// to its sender and there is no room for that now.
     ///
@@ -30,16 +40,16 @@ impl Handling<'_> {
     /// data.
     pub(crate) fn handle(
         &mut self,
+        handler_context: &mut HandlerContext,
         message: &ArrivedMessage<'_>,
         mut back: ReplyTo<'_>,
     ) -> Result<bool> {
         if message.kind == MessageKind::Returned {
-            return self.take_returned(message).map(|()| true);
+            return self.take_returned(handler_context, message).map(|()| true);
         }
         debug_assert!(message.request || !matches!(back, ReplyTo::Local(_) | ReplyTo::Remote(_)));
         let words = message.arguments()?;
         debug_assert!(words.len() <= MAX_CARRIED, "arguments() checks it");
-        let Self { table, handler_context, .. } = self;
         message.count_received(handler_context.counters());
         let deposited;
         let payload = match message.deposit() {
@@ -59,7 +69,7 @@ impl Handling<'_> {
             message.kind != MessageKind::Long || payload.offset().is_some(),
             "a deposit that its handler cannot find"
         );
-        let failure = match table.find(message.handler) {
+        let failure = match self.table.find(message.handler) {
             Some(handler) => {
                 handler.run(message.from, back.reborrow(), handler_context, words, payload)
             }
@@ -73,9 +83,13 @@ impl Handling<'_> {
 
     /// Takes a message of this endpoint that its target returned.
     #[cold]
-    fn take_returned(&mut self, message: &ArrivedMessage<'_>) -> Result<()> {
+    fn take_returned(
+        &mut self,
+        handler_context: &HandlerContext,
+        message: &ArrivedMessage<'_>,
+    ) -> Result<()> {
         debug_assert!(message.kind == MessageKind::Returned, "its handler takes it");
-        self.handler_context.counters().bump(Counter::HandlerRuns);
+        handler_context.counters().bump(Counter::HandlerRuns);
         let first = message.words.split_first().filter(|_| message.remote || !message.request);
         let Some((&first, words)) = first else { return Err(message.corrupt()) };
         let original = Original::unpack(first);
@@ -91,30 +105,32 @@ impl Handling<'_> {
         let handler = Handler(original.handler);
         let original = OutgoingMessage { kind, handler, words, payload: &bytes }.unstamped();
         debug_assert!(original.words.len() < message.words.len(), "what it was comes first");
-        let rank = self.handler_context.context.rank();
+        let rank = handler_context.context.rank();
         let returned = Returned::of(rank, message.from, (role, reason), &original);
-        hand_over(self.on_returned, self.handler_context.counters(), &returned)
+        self.run_returned(handler_context.counters(), &returned)
     }
-}
 
-/// Gives a returned message to handler 0.
-///
-/// # Errors
-/// There is no handler 0.
-pub(crate) fn hand_over(
-    on_returned: &mut Option<OnReturned>,
-    counters: Counters<'_>,
-    returned: &Returned,
-) -> Result<()> {
-    counters.bump(counter_of(returned.reason));
-    match on_returned {
-        Some(run) => {
-            run(returned);
-            Ok(())
+    /// Gives the returned messages that wait to handler 0.
+    ///
+    /// # Errors
+    /// There is no handler 0.
+    pub(crate) fn deliver_returned(&mut self, handler_context: &mut HandlerContext) -> Result<()> {
+        while let Some(returned) = handler_context.backlog.returned.pop_front() {
+            handler_context.counters().bump(Counter::HandlerRuns);
+            self.run_returned(handler_context.counters(), &returned)?;
         }
-        None => {
+        debug_assert!(handler_context.backlog.returned.is_empty());
+        Ok(())
+    }
+
+    fn run_returned(&mut self, counters: Counters<'_>, returned: &Returned) -> Result<()> {
+        debug_assert!(returned.words.len() <= MAX_CARRIED, "more words than it was sent with");
+        counters.bump(counter_of(returned.reason));
+        let Some(run) = &mut self.on_returned else {
             let (dest, reason) = (returned.dest, returned.reason);
-            Err(ErrorKind::Unclaimed { dest, reason }.into())
-        }
+            return Err(ErrorKind::Unclaimed { dest, reason }.into());
+        };
+        run(returned);
+        Ok(())
     }
 }

@@ -94,17 +94,18 @@ impl MappedPeer {
         let (unchecked, released, hot_at) = (false, false, 0);
         Self { name, tag: tag.0, route, hot_at, reply_lane, unchecked, released }
     }
+}
 
-    /// Returns the reason for which the destination admits nothing of this endpoint.
-    #[cold]
-    pub(crate) fn reason_for_refusal(&self, context: &RankContext) -> Reason {
-        debug_assert!(self.route.flow().is_none(), "the network gives its reason for refusals");
-        let dead = context.node().death_of(self.name.rank()).is_some();
-        match self.route.path().map_or(Openness::Absent, Path::openness) {
-            _ if dead => Reason::PeerLost,
-            Openness::Open => Reason::BadTag,
-            Openness::Closed => Reason::EndpointGone,
-            Openness::Awaited | Openness::WasOpen | Openness::Absent => Reason::NoSuchEndpoint,
-        }
+/// Returns the reason for which the endpoint `to` admits nothing; `path` leads there, if there is
+/// one.
+#[cold]
+pub(crate) fn reason_for_refusal(path: Option<&Path>, to: Name, context: &RankContext) -> Reason {
+    debug_assert!(path.is_none_or(|path| path.to() == to), "another's path");
+    let dead = context.node().death_of(to.rank()).is_some();
+    match path.map_or(Openness::Absent, Path::openness) {
+        _ if dead => Reason::PeerLost,
+        Openness::Open => Reason::BadTag,
+        Openness::Closed => Reason::EndpointGone,
+        Openness::Awaited | Openness::WasOpen | Openness::Absent => Reason::NoSuchEndpoint,
     }
 }

@@ -1,9 +1,13 @@
 //! Polls of an endpoint: lanes at each, everything else when it is due.
 
 use crate::core::Core;
+use crate::due_messages;
 use crate::error::Result;
+use crate::receiver::Receiver;
+use crate::sender::SendAttempt;
+use clump_net::Progress;
 use clump_os::clock;
-use clump_trace::{Counter, histogram};
+use clump_trace::Counter;
 
 /// Sends between two polls of the network, for a program that only sends.
 const NETWORK_EVERY: u32 = 64;
@@ -79,25 +83,25 @@ impl Core {
         }
         let mut handled = 0;
         // Handlers cannot change the list of hot lanes.
-        let lanes = self.inbox.hot.len();
+        let Self { receiver, remote, handler_context, schedule, .. } = self;
+        let lanes = receiver.inbox.hot.len();
         for at in 0..lanes {
-            if self.inbox.hot[at].receiver.has_message() {
-                handled += self.take(at)?;
+            if receiver.inbox.hot[at].receiver.has_message() {
+                handled += receiver.take(at, handler_context, remote, schedule)?;
             }
         }
-        debug_assert_eq!(self.inbox.hot.len(), lanes, "a handler changed the lanes");
-        let rare = self.inbox.anything_pending()
-            | self.handler_context.backlog.busy
-            | self.schedule.is_due();
+        debug_assert_eq!(receiver.inbox.hot.len(), lanes, "a handler changed the lanes");
+        let rare =
+            receiver.inbox.anything_pending() | handler_context.backlog.busy | schedule.is_due();
         Ok((handled, rare))
     }
 
     #[cold]
     fn process_doorbells(&mut self) -> Result<()> {
-        let disarmed = self.inbox.process_doorbells()?;
+        let disarmed = self.receiver.inbox.process_doorbells()?;
         self.refresh_knobs();
         self.handler_context.counters().add(Counter::LanesPolled, u64::from(disarmed));
-        if std::mem::take(&mut self.inbox.queued) {
+        if std::mem::take(&mut self.receiver.inbox.queued) {
             // Another thread polled the network, and left something for this endpoint.
             self.schedule.network_now();
         }
@@ -107,7 +111,11 @@ impl Core {
     /// Handles shared queues, deferred work, and whatever is due periodically.
     #[cold]
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
-        let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
+        let mut handled = 0;
+        let Self { receiver, remote, handler_context, schedule, .. } = &mut *self;
+        if receiver.inbox.anything_pending() {
+            handled += receiver.drain_queues(handler_context, remote, schedule)?;
+        }
         if self.handler_context.backlog.busy
             && caller != Caller::Send
             && let Some(error) = self.handler_context.backlog.failures.next()
@@ -122,7 +130,9 @@ impl Core {
         debug_assert!(self.handler_context.backlog.busy || !self.handler_context.backlog.delayed);
         if self.handler_context.backlog.busy {
             if self.handler_context.backlog.delayed {
-                handled += self.handle_due()?;
+                let Self { receiver, remote, handler_context, schedule, .. } = &mut *self;
+                let remote = remote.as_deref_mut();
+                handled += due_messages::handle_due(receiver, remote, handler_context, schedule)?;
             }
             self.run_deferred()?;
         }
@@ -142,12 +152,7 @@ impl Core {
             self.housekeeping()?;
         }
         if self.schedule.is_sample_due() {
-            let (sent, after_send) = (self.handler_context.sent(), caller == Caller::Send);
-            let (polls, time) = self.send_sampler.on_due(sent, after_send, clock::now_ns);
-            if let Some(ns) = time {
-                histogram::record(self.handler_context.block.send_intervals(), ns);
-            }
-            debug_assert!(polls > 0, "each poll would be sampled");
+            let polls = self.sender.sample(&self.handler_context, caller == Caller::Send);
             self.schedule.sample_in(polls);
         }
         if self.schedule.is_idle_window_due() {
@@ -155,18 +160,138 @@ impl Core {
             self.schedule.idle_window.on_due(poll, caller == Caller::Program);
             debug_assert!(!self.schedule.is_idle_window_due(), "each poll would consider yielding");
         }
-        if self.remote.is_some() && self.schedule.is_network_due() {
-            let found = self.poll_network();
-            match (caller, &self.remote) {
-                _ if found.is_err() => {}
-                (Caller::Send, _) => self.schedule.network_not_before(NETWORK_EVERY),
-                (Caller::Wait, Some(remote)) => {
-                    self.schedule.network_not_before(remote.polling.interval_in_wait());
-                }
-                _ => {}
+        let Self { receiver, remote, handler_context, schedule, .. } = self;
+        if let Some(remote) = remote
+            && schedule.is_network_due()
+        {
+            // After a failure the next poll continues.
+            schedule.network_in(1);
+            let Receiver { inbox, handlers, .. } = receiver;
+            let (count, found) = remote.poll((handlers, inbox.is_holding()), handler_context)?;
+            debug_assert!(found || count == 0, "messages came, and nothing was found");
+            schedule.network_in(remote.polling.on_poll(found));
+            match caller {
+                Caller::Send => schedule.network_not_before(NETWORK_EVERY),
+                Caller::Wait => schedule.network_not_before(remote.polling.interval_in_wait()),
+                Caller::Program => {}
             }
-            handled += found?;
+            handled += count;
         }
         Ok(handled)
+    }
+
+    /// Does the work that handlers left behind, as far as there is room.
+    #[cold]
+    fn run_deferred(&mut self) -> Result<()> {
+        self.receiver.flush_reply_queues(&mut self.handler_context);
+        let (deferred, mut sent) = (self.handler_context.backlog.deferred.len(), 0);
+        while sent < deferred && self.send_deferred()? {
+            sent += 1;
+        }
+        let left = self.handler_context.backlog.deferred.len();
+        debug_assert_eq!(sent + left, deferred, "a deferred request is lost or sent twice");
+        self.receiver.handlers.deliver_returned(&mut self.handler_context)?;
+        let backlog = &mut self.handler_context.backlog;
+        debug_assert!(backlog.returned.is_empty(), "a returned message was not delivered");
+        backlog.busy = backlog.has_work();
+        backlog.check_invariants();
+        Ok(())
+    }
+
+    /// Sends the oldest deferred request; false when there is no room for it.
+    fn send_deferred(&mut self) -> Result<bool> {
+        let Some(mut first) = self.handler_context.backlog.deferred.pop_front() else {
+            return Ok(false);
+        };
+        let message = first.message.outgoing();
+        debug_assert!(first.since == 0 || first.since <= clock::now_ns(), "from the future");
+        if self.attempt(first.dest, &message, &mut first.progress)? == SendAttempt::Sent {
+            return Ok(true);
+        }
+        let now = clock::now_ns();
+        if first.since == 0 {
+            first.since = now;
+        }
+        let waited = u128::from(now - first.since);
+        let send_timeout = self.handler_context.context.settings().send_timeout;
+        let is_begun = first.progress != Progress::default();
+        debug_assert!(!is_begun || first.message.is_long(), "only long ones are sent in parts");
+        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun {
+            self.sender.give_up(&mut self.handler_context, first.dest, &message)?;
+            return Ok(true);
+        }
+        self.handler_context.backlog.deferred.push_front(first);
+        Ok(false)
+    }
+
+    /// Does everything that a poll does not: called periodically, and while waiting.
+    #[cold]
+    pub(crate) fn housekeeping(&mut self) -> Result<()> {
+        self.handler_context.context.check_process()?;
+        self.check_invariants();
+        self.schedule.count(self.handler_context.counters());
+        self.refresh_knobs();
+        let inbox = &mut self.receiver.inbox;
+        let armed = u64::from(inbox.tick());
+        self.handler_context.counters().add(Counter::LanesArmed, armed);
+        inbox.give_back_all();
+        let woken: u32 = inbox.lanes().map(|lane| lane.receiver.take_wakes()).sum();
+        self.handler_context.counters().add(Counter::CreditWakes, u64::from(woken));
+        if let Some(network) = self.handler_context.context.network() {
+            network.housekeeping(
+                self.handler_context.context.node(),
+                self.handler_context.context.block(),
+            );
+        }
+        self.publish_traffic();
+        self.sender.translation.return_unread(&mut self.handler_context);
+        self.receiver.return_unread(&mut self.handler_context);
+        let inbox = &mut self.receiver.inbox;
+        self.sender.translation.finish_retiring(inbox)?;
+        // Replies that are not read yet may still have to be sent, or returned.
+        inbox.free_retired(|queue| {
+            let done = !queue.is_stuck() && queue.path.is_drained();
+            if done {
+                queue.path.conclude();
+            }
+            done
+        });
+        debug_assert!(
+            self.handler_context.backlog.busy || !self.handler_context.backlog.has_work(),
+            "no poll will do what is left to do"
+        );
+        if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
+    }
+
+    /// Performs the first part of a poll of the program: returns how many messages were handled,
+    /// and true if [`Core::end_poll`] has to follow.
+    #[inline(always)]
+    pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
+        let (handled, rare) = self.poll_lanes()?;
+        if !rare {
+            debug_assert!(!self.handler_context.backlog.has_work(), "no poll does it");
+            self.schedule.note_handled(handled);
+        }
+        Ok((handled, rare))
+    }
+
+    /// Performs the rest of a poll that has more to do than check lanes. Returns how many messages
+    /// were handled in all, and true if a series of idle polls has become long enough to consider
+    /// yielding.
+    #[cold]
+    pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
+        let handled = handled + self.poll_rare(Caller::Program)?;
+        debug_assert!(
+            !self.schedule.is_idle_window_due(),
+            "the window ends with every poll from now on"
+        );
+        self.schedule.note_handled(handled);
+        Ok((handled, handled == 0 && self.schedule.idle_window.take_due()))
+    }
+
+    /// Returns true if the program only polled during the window of idle polls that has just ended.
+    pub(crate) fn has_only_polled(&mut self) -> bool {
+        let (poll, activity) = (self.schedule.polls, self.activity());
+        self.schedule.idle_window.has_only_polled(poll, activity)
     }
 }

@@ -9,7 +9,7 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept_failures::{KeptFailures, may_be_kept, note_kept, note_searched};
-use crate::wait_for::WaitFor;
+use crate::wait_for::{TOO_SHORT, WaitFor};
 use clump_os::thread_value;
 use clump_shm::rank::{Published, RankState};
 use clump_shm::waiter::{WaitStep, Waiter};
@@ -21,9 +21,6 @@ use std::time::Duration;
 
 /// Longest sleep while waiting for room that only the timers of the rank's own stack may announce.
 pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
-
-/// Time until a delayed message is due that is too short to sleep: timers wake late by as much.
-pub(crate) const TOO_SHORT: Duration = Duration::from_micros(150);
 
 /// Yields between two checks for deaths and other housekeeping.
 const HOUSEKEEPING_YIELDS: u64 = 16;
@@ -105,7 +102,7 @@ impl Pollable for RefCell<Core> {
 
     fn arm_notifications(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
-            core.inbox.arm_all_notifications();
+            core.receiver.inbox.arm_all_notifications();
         }
     }
 

@@ -1,6 +1,5 @@
 //! Sending without room: polls and waits until the message is sent or returned.
 
-use crate::attempt::SendAttempt;
 use crate::context::RankContext;
 use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
@@ -8,6 +7,7 @@ use crate::failures::Failures;
 use crate::message::{MessageKind, OutgoingMessage};
 use crate::peer::Dest;
 use crate::progress::{NAP_FOR_ROOM, Pollable, block_on};
+use crate::sender::SendAttempt;
 use crate::wait_for::{NAP, Room};
 use clump_net::Progress;
 use clump_os::clock;
@@ -35,7 +35,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     let send_timeout = context.settings().send_timeout;
     let started = clock::now_ns();
     debug_assert!(message.kind != MessageKind::Returned, "no request");
-    let peer = hold.core()?.translation.rank_of(dest);
+    let peer = hold.core()?.sender.translation.rank_of(dest);
     let mut sent = false;
     let attempt = || {
         if sent {
@@ -43,10 +43,10 @@ pub(crate) fn send_slowly<H: Ownership>(
         }
         debug_assert!(!is_begun() || message.kind == MessageKind::Long, "parts of a short message");
         let waited = u128::from(clock::now_ns() - started);
-        let mut core = hold.core()?;
+        let core = &mut *hold.core()?;
         // A partly packed payload is on its way, and has to be sent whole.
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !is_begun() {
-            core.give_up(dest, message)?;
+            core.sender.give_up(&mut core.handler_context, dest, message)?;
             sent = true;
         } else {
             let mut progress = packed.get();
@@ -58,7 +58,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     };
     let ask = || {
         if let Ok(core) = hold.core() {
-            core.translation.request_room(dest);
+            core.sender.translation.request_room(dest);
         }
     };
     let reachable = context.node().is_local(peer) || context.network().is_some();
@@ -83,11 +83,11 @@ pub(crate) fn send_slowly<H: Ownership>(
         failures.keep(error);
     }
     debug_assert!(sent, "a wait for room ended before the message was sent");
-    let mut core = hold.core()?;
+    let core = &mut *hold.core()?;
     while let Some(error) = failures.next() {
         core.handler_context.keep_failure(error);
     }
-    if let Err(error) = core.deliver_returned() {
+    if let Err(error) = core.receiver.handlers.deliver_returned(&mut core.handler_context) {
         core.handler_context.keep_failure(error);
     }
     Ok(())

@@ -6,7 +6,6 @@
 //! is sent by the lane, as all others are, and handled in its turn.
 
 use crate::arrived_message::ArrivedMessage;
-use crate::attempt::SendAttempt;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::handler::HandlerTable;
@@ -16,6 +15,7 @@ use crate::message::{Handler, MAX_ARGUMENTS, MAX_CARRIED, OutgoingMessage};
 use crate::peer::{Dest, MappedPeer, Route};
 use crate::reply_queue::ReplyQueue;
 use crate::reply_to::ReplyTo;
+use crate::sender::SendAttempt;
 use clump_net::Progress;
 use clump_shm::inbox::InLane;
 use clump_shm::polled_lanes::PolledLanes;
@@ -31,19 +31,10 @@ impl Core {
         handler: Handler,
         words: &[u64],
     ) -> Result<SendAttempt> {
-        if words.len() <= INLINE
-            && handler.0 != 0
-            && let Some(peer) = self.translation.get_mut(dest)
-            && let Some(path) = peer.route.path_mut().filter(|path| path.admits(peer.tag))
-        {
-            peer.unchecked = true;
-            if path.push(Header::short(handler.0, words.len()), words).is_ok() {
-                debug_assert!(!self.handler_context.emulates(), "paths are diverted meanwhile");
-                self.handler_context.count_short_sent(words.len());
-                return Ok(SendAttempt::Sent);
-            }
+        match self.sender.push_short(&self.handler_context, dest, handler, words) {
+            true => Ok(SendAttempt::Sent),
+            false => self.attempt_rarely(dest, handler, words),
         }
-        self.attempt_rarely(dest, handler, words)
     }
 
     /// Sends a short request once, or reports that there is no room; and polls.
@@ -57,7 +48,7 @@ impl Core {
         let sent = 'sent: {
             if words.len() <= INLINE
                 && handler.0 != 0
-                && let Some(peer) = self.translation.get_mut(dest)
+                && let Some(peer) = self.sender.translation.get_mut(dest)
             {
                 if let Route::Local(path) = &mut peer.route {
                     if path.admits(peer.tag) {
@@ -69,8 +60,9 @@ impl Core {
                         }
                     }
                 } else {
-                    let Self { inbox, table, handler_context, .. } = self;
-                    match run_own(peer, &mut inbox.hot, table, handler_context, handler, words) {
+                    let Self { receiver, handler_context, .. } = self;
+                    let (hot, table) = (&mut receiver.inbox.hot, &mut receiver.handlers.table);
+                    match run_own(peer, hot, table, handler_context, handler, words) {
                         Ok(true) => break 'sent SendAttempt::Sent,
                         Ok(false) => {}
                         // Its handler ran, and failed: the request was sent.
@@ -101,7 +93,8 @@ impl Core {
         }
         debug_assert!(words.len() <= MAX_CARRIED, "a program gives fewer than a message carries");
         let message = OutgoingMessage::short(handler, words);
-        self.attempt_inlined(dest, &message, &mut Progress::default())
+        let Self { sender, handler_context, schedule, .. } = self;
+        sender.send((handler_context, schedule), dest, &message, &mut Progress::default())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::context::RankContext;
 use crate::emulation::Delayed;
 use crate::error::Result;
 use crate::handler_context::HandlerContext;
-use crate::handling::Handling;
+use crate::handling::Handlers;
 use crate::message::{MessageKind, OutgoingMessage, split_stamp};
 use crate::reply_to::ReplyTo;
 use crate::thread_number::this_track;
@@ -95,19 +95,20 @@ impl HandlerContext {
     }
 }
 
-impl Handling<'_> {
+impl Handlers {
     /// Handles a message of this node at once whose stamp serves the trace alone. `None`: it has
     /// no stamp, or may be delayed.
     ///
     /// # Errors
-    /// As [`Handling::handle`].
+    /// As [`Handlers::handle`].
     #[cold]
     pub(crate) fn handle_traced(
         &mut self,
+        handler_context: &mut HandlerContext,
         message: &ArrivedMessage<'_>,
         back: ReplyTo<'_>,
     ) -> Option<Result<bool>> {
-        if !self.handler_context.only_traces() {
+        if !handler_context.only_traces() {
             return None;
         }
         let (stamp, words) = split_stamp(message.kind, message.words)?;
@@ -117,9 +118,9 @@ impl Handling<'_> {
         let payload = message.payload.reborrow();
         let message = ArrivedMessage { handler: stamp.handler, words, payload, ..*message };
         debug_assert!(message.handler != 0, "its stamp named a handler");
-        let done = self.handle(&message, back);
+        let done = self.handle(handler_context, &message, back);
         if !matches!(done, Ok(false)) {
-            run.end(&self.handler_context.context);
+            run.end(&handler_context.context);
         }
         Some(done)
     }

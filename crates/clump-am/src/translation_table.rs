@@ -13,6 +13,7 @@ use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters, Role};
+use clump_transport::Network;
 use clump_wire::Reason;
 
 /// The table, and unmapped destinations whose target has not read everything yet.
@@ -20,6 +21,8 @@ use clump_wire::Reason;
 pub(crate) struct TranslationTable {
     entries: Vec<Option<MappedPeer>>,
     retiring: Vec<MappedPeer>,
+    /// Flows to unmapped destinations of other nodes on which something may be outstanding.
+    old_flows: Vec<FlowId>,
 }
 
 impl TranslationTable {
@@ -33,6 +36,15 @@ impl TranslationTable {
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, dest: Dest) -> Option<&mut MappedPeer> {
         self.entries.get_mut(dest.0 as usize).and_then(Option::as_mut)
+    }
+
+    /// Returns the destination at that index, to send to it.
+    ///
+    /// # Errors
+    /// The table has no such destination.
+    #[inline(always)]
+    pub(crate) fn find_mut(&mut self, dest: Dest) -> Result<&mut MappedPeer> {
+        self.get_mut(dest).ok_or_else(|| ErrorKind::NoSuchDestination(dest.0).into())
     }
 
     /// Returns the number of indices in use or free.
@@ -68,12 +80,11 @@ impl TranslationTable {
         Dest(free as u32)
     }
 
-    /// Takes a destination out of the table. Returns its flow, if it is of another node; else it is
-    /// kept until its target has read everything.
+    /// Takes a destination out of the table. It is kept until its target has read everything.
     ///
     /// # Errors
     /// The table has no such destination.
-    pub(crate) fn remove(&mut self, dest: Dest) -> Result<Option<FlowId>> {
+    pub(crate) fn remove(&mut self, dest: Dest) -> Result<()> {
         let entry = self.entries.get_mut(dest.0 as usize).and_then(Option::take);
         let Some(peer) = entry else {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
@@ -81,14 +92,15 @@ impl TranslationTable {
         debug_assert!(self.get(dest).is_none(), "destination {} is still mapped", dest.0);
         if let Some(flow) = peer.route.flow() {
             debug_assert!(peer.reply_lane.is_none(), "its lane for replies is never free again");
-            return Ok(Some(flow));
+            self.old_flows.push(flow);
+            return Ok(());
         }
         if let Some(path) = peer.route.path() {
             path.retire();
         }
         debug_assert!(!peer.released, "released before it was unmapped");
         self.retiring.push(peer);
-        Ok(None)
+        Ok(())
     }
 
     /// Checks relations that hold between calls; `me` is the endpoint that the table is of.
@@ -111,7 +123,7 @@ impl TranslationTable {
         debug_assert!(self.entries.iter().flatten().all(|peer| !peer.released), "mapped, released");
         debug_assert!(
             self.retiring.iter().all(|peer| peer.route.flow().is_none()),
-            "a flow of an unmapped destination is kept with the network's"
+            "a flow of an unmapped destination is kept with the old flows"
         );
     }
 
@@ -120,9 +132,16 @@ impl TranslationTable {
         self.get(dest).map_or(0, |peer| peer.name.rank())
     }
 
-    /// Returns the flows to mapped destinations of other nodes.
-    pub(crate) fn flows(&self) -> impl Iterator<Item = FlowId> {
-        self.entries.iter().flatten().filter_map(|peer| peer.route.flow())
+    /// Returns true if targets of other nodes have consumed everything; requests reports from the
+    /// others.
+    pub(crate) fn is_drained_remotely(&mut self, network: &Network) -> bool {
+        self.old_flows.retain(|&flow| network.request_consumption_report(flow));
+        let mut drained = self.old_flows.is_empty();
+        for flow in self.entries.iter().flatten().filter_map(|peer| peer.route.flow()) {
+            drained &= !network.request_consumption_report(flow);
+        }
+        debug_assert!(!drained || self.old_flows.is_empty(), "something is outstanding on a flow");
+        drained
     }
 
     /// Returns the paths to endpoints of this node, those of unmapped ones included.

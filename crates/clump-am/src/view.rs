@@ -55,7 +55,7 @@ pub struct LocalRoute {
 
 impl Core {
     fn local_route(&mut self, dest: Dest) -> Option<LocalRoute> {
-        let peer = self.translation.get_mut(dest)?;
+        let peer = self.sender.translation.get_mut(dest)?;
         let (door, state, tag) = peer.route.path_mut()?.inline_lane()?;
         debug_assert!(peer.route.flow().is_none(), "a lane to another node");
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
@@ -74,11 +74,11 @@ impl Endpoint {
         let cells = core.handler_context.block.counters();
         let cell = |counter| &raw const cells[counter as usize];
         let sent = [cell(Counter::RequestShortSent), cell(Counter::RequestShortSentBytes)];
-        let hot: *const PolledLanes<ReplyQueue> = &raw const core.inbox.hot;
+        let hot: *const PolledLanes<ReplyQueue> = &raw const core.receiver.inbox.hot;
         Ok(View {
-            bell: core.inbox.block().doorbell().summary(),
+            bell: core.receiver.inbox.block().doorbell().summary(),
             hot: hot.cast(),
-            pending: &raw const core.inbox.pending,
+            pending: &raw const core.receiver.inbox.pending,
             busy: &raw const core.handler_context.backlog.busy,
             schedule: (&raw mut core.schedule).cast(),
             sent,
@@ -92,7 +92,7 @@ impl Endpoint {
     /// Inside one of the endpoint's handlers.
     pub fn table_at(&self) -> Result<(usize, usize)> {
         let core = self.borrow()?;
-        Ok((core.translation.address(), core.translation.len()))
+        Ok((core.sender.translation.address(), core.sender.translation.len()))
     }
 
     /// Returns the lane to `dest`; `None` if it is not mapped, or if messages go there by other
@@ -114,7 +114,7 @@ impl Endpoint {
     pub fn after_push(&self, dest: Dest, ring: bool, poll: bool) -> Result<usize> {
         let mut core = self.borrow()?;
         if ring {
-            let path = core.translation.get(dest).and_then(|peer| peer.route.path());
+            let path = core.sender.translation.get(dest).and_then(|peer| peer.route.path());
             debug_assert!(path.is_some_and(Path::has_lane), "a push to {} without a lane", dest.0);
             if let Some(path) = path {
                 path.ring_doorbell();

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Longest sleep without a wake-up: the condition may be one that no message announces.
 pub(crate) const NAP: Duration = Duration::from_millis(10);
 
+/// Time until a delayed message is due that is too short to sleep: timers wake late by as much.
+pub(crate) const TOO_SHORT: Duration = Duration::from_micros(150);
+
 /// The event that a blocking call waits for.
 pub trait WaitFor {
     /// Returns true once it has happened. Called after every poll of the endpoints.

@@ -26,7 +26,7 @@ macro_rules! setters {
                 handler: Handler,
                 run: impl FnMut(Token<'_>, W) -> R $(+ $send)? + 'static,
             ) -> Result<()> {
-                self.hold.core()?.table.set(handler, typed(run))
+                self.hold.core()?.receiver.handlers.table.set(handler, typed(run))
             }
 
             /// Sets the handler of that number for messages with or without a payload, which is its
@@ -39,7 +39,7 @@ macro_rules! setters {
                 handler: Handler,
                 run: impl FnMut(Token<'_>, W, Payload<'_>) -> R $(+ $send)? + 'static,
             ) -> Result<()> {
-                self.hold.core()?.table.set(handler, typed_bulk(run))
+                self.hold.core()?.receiver.handlers.table.set(handler, typed_bulk(run))
             }
 
             /// Sets the handler of that number for messages of any number of words: it is called
@@ -52,7 +52,7 @@ macro_rules! setters {
                 handler: Handler,
                 run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R $(+ $send)? + 'static,
             ) -> Result<()> {
-                self.hold.core()?.table.set(handler, run)
+                self.hold.core()?.receiver.handlers.table.set(handler, run)
             }
 
             /// Sets handler 0, for returned messages.
@@ -60,7 +60,7 @@ macro_rules! setters {
             /// # Errors
             /// Inside one of the endpoint's handlers.
             pub fn on_returned(&self, run: impl FnMut(&Returned) $(+ $send)? + 'static) -> Result<()> {
-                self.hold.core()?.on_returned = Some(Box::new(run));
+                self.hold.core()?.receiver.handlers.on_returned = Some(Box::new(run));
                 Ok(())
             }
         }

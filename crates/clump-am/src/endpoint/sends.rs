@@ -4,13 +4,13 @@
 //! poll is another message's, and is kept for the next poll: a send that fails has sent nothing.
 
 use super::{Endpoint, Ownership};
-use crate::attempt::SendAttempt;
 use crate::error::{ErrorKind, Result};
 use crate::message::{
     Handler, LayerPayload, LongWords, MAX_ARGUMENTS, MessageKind, OutgoingMessage,
 };
 use crate::peer::Dest;
 use crate::send::send_slowly;
+use crate::sender::SendAttempt;
 use crate::words::Words;
 use clump_net::Progress;
 use std::borrow::Borrow;

@@ -159,7 +159,7 @@ impl Pollable for SharedCore {
 
     fn arm_notifications(&self) {
         if let Ok(mut core) = self.lock() {
-            core.inbox.arm_all_notifications();
+            core.receiver.inbox.arm_all_notifications();
             self.sleepers.fetch_add(1, Ordering::Relaxed);
             debug_assert!(self.has_sleepers(), "the handling thread wakes it");
         }

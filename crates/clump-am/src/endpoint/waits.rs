@@ -52,14 +52,14 @@ impl<H: Ownership> WaitFor for Drained<'_, H> {
         let backlog = &core.handler_context.backlog;
         debug_assert!(!drained || !backlog.has_work(), "requests are still to be sent");
         if !drained && !std::mem::replace(&mut self.asked, true) {
-            core.translation.request_drained();
+            core.sender.translation.request_drained();
         }
         Ok(drained)
     }
 
     fn announced(&mut self) {
         if let Ok(core) = self.hold.core() {
-            core.translation.request_drained();
+            core.sender.translation.request_drained();
         }
     }
 

@@ -39,7 +39,7 @@ impl Pollable for EndpointCell {
     }
 
     fn arm_notifications(&self) {
-        self.if_free(true, |core| core.inbox.arm_all_notifications());
+        self.if_free(true, |core| core.receiver.inbox.arm_all_notifications());
     }
 
     fn request_room(&self) {
