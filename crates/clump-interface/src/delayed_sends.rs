@@ -7,29 +7,11 @@
 use clump_loggp::delay::{Injection, MAX_HELD_NS};
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
 use clump_shm::job::JobBlock;
-use clump_shm::name::Name;
+use clump_wire::{Message, OwnedMessage};
 use std::collections::VecDeque;
 
 /// Messages that wait in an interface at most.
 const MAX_WAITING: usize = 1 << 12;
-
-/// A message to the interface of another node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DelayedSend {
-    pub(crate) to: SendTarget,
-    pub(crate) handler: u8,
-    pub(crate) words: Vec<u64>,
-    pub(crate) payload: Vec<u8>,
-}
-
-/// Target of a message between interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SendTarget {
-    /// A request to the interface of this node.
-    Request(u32),
-    /// An answer to this interface.
-    Answer(Name),
-}
 
 /// An interface's copy of the knobs, and the messages that it keeps until they are due.
 #[derive(Debug, Default)]
@@ -39,7 +21,7 @@ pub(crate) struct DelayedSends {
     /// Time at which the interface injects the next message.
     free_ns: u64,
     /// Messages with the times at which they are due, in the order in which they were sent.
-    waiting: VecDeque<(u64, DelayedSend)>,
+    waiting: VecDeque<(u64, OwnedMessage)>,
 }
 
 impl DelayedSends {
@@ -70,22 +52,23 @@ impl DelayedSends {
     }
 
     /// Keeps a message that is sent at `now_ns`. Returns false if too many wait.
-    pub(crate) fn keep(&mut self, now_ns: u64, send: DelayedSend) -> bool {
+    #[cold]
+    pub(crate) fn keep(&mut self, now_ns: u64, message: &Message<'_>) -> bool {
         debug_assert!(self.delays(), "it could be sent at once");
         if self.waiting.len() >= MAX_WAITING {
             return false;
         }
-        let plan = Injection::plan(&self.knobs, now_ns, self.free_ns, send.payload.len());
+        let plan = Injection::plan(&self.knobs, now_ns, self.free_ns, message.payload.len());
         self.free_ns = plan.free_ns.min(now_ns.saturating_add(MAX_HELD_NS));
         let due_ns = plan.end_ns.saturating_add(self.knobs.latency_ns);
         let last_ns = self.waiting.back().map_or(0, |&(due_ns, _)| due_ns);
-        self.waiting.push_back((due_ns.max(last_ns), send));
+        self.waiting.push_back((due_ns.max(last_ns), message.to_owned()));
         true
     }
 
     /// Returns the message that is due, if one is; it stays first until [`DelayedSends::pop`].
-    pub(crate) fn due(&self, now_ns: u64) -> Option<&DelayedSend> {
-        self.waiting.front().filter(|&&(due_ns, _)| due_ns <= now_ns).map(|(_, send)| send)
+    pub(crate) fn due(&self, now_ns: u64) -> Option<&OwnedMessage> {
+        self.waiting.front().filter(|&&(due_ns, _)| due_ns <= now_ns).map(|(_, message)| message)
     }
 
     /// Removes the first message: it was transmitted, or its target is lost.
@@ -103,10 +86,13 @@ impl DelayedSends {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_wire::frame::{FrameKind, Route};
 
-    fn send(number: u64, bytes: usize) -> DelayedSend {
-        let to = SendTarget::Request(1);
-        DelayedSend { to, handler: 1, words: vec![number], payload: vec![0; bytes] }
+    /// Keeps a message with this number and so many bytes.
+    fn keep(sends: &mut DelayedSends, now_ns: u64, number: u64, bytes: usize) -> bool {
+        let (route, payload) = (Route { from: 1, to: 2, tag: 3 }, vec![0; bytes]);
+        let content = (&[number][..], &payload[..]);
+        sends.keep(now_ns, &Message::request((FrameKind::Medium, 1), route, content))
     }
 
     fn slowed(text: &str) -> DelayedSends {
@@ -119,15 +105,15 @@ mod tests {
     #[test]
     fn messages_are_due_after_gap_latency_and_bytes_in_their_order() {
         let mut sends = slowed("g=10us,L=+50us,G=+1ns/B");
-        assert!(sends.keep(1_000, send(0, 0)) && sends.keep(1_000, send(1, 3_000)));
+        assert!(keep(&mut sends, 1_000, 0, 0) && keep(&mut sends, 1_000, 1, 3_000));
         assert_eq!(sends.next_due_ns(), Some(51_000));
         assert_eq!(sends.due(50_999), None);
-        assert_eq!(sends.due(51_000).map(|send| send.words[0]), Some(0));
+        assert_eq!(sends.due(51_000).map(|kept| kept.words[0]), Some(0));
         sends.pop();
         assert_eq!(sends.next_due_ns(), Some(1_000 + 10_000 + 3_000 + 50_000));
         sends.turn(4, Knobs::default());
         assert!(sends.delays(), "others wait before it");
-        assert!(sends.keep(20_000, send(2, 0)));
+        assert!(keep(&mut sends, 20_000, 2, 0));
         sends.pop();
         assert_eq!(sends.next_due_ns(), Some(64_000), "not before the one before it");
         sends.pop();
@@ -144,9 +130,9 @@ mod tests {
     #[test]
     fn a_bounded_number_waits() {
         let mut sends = slowed("L=+1us");
-        assert!((0..MAX_WAITING as u64).all(|number| sends.keep(0, send(number, 0))));
-        assert!(!sends.keep(0, send(0, 0)));
+        assert!((0..MAX_WAITING as u64).all(|number| keep(&mut sends, 0, number, 0)));
+        assert!(!keep(&mut sends, 0, 0, 0));
         sends.pop();
-        assert!(sends.keep(0, send(0, 0)));
+        assert!(keep(&mut sends, 0, 0, 0));
     }
 }

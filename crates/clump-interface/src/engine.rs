@@ -29,7 +29,6 @@ mod watches;
 
 use crate::memory::Memory;
 use crate::service::{ServiceOutcome, Services};
-use account::Kept;
 use accounts::Accounts;
 use calls::Calls;
 use claims::At;
@@ -38,11 +37,12 @@ use clump_onesided::Refusal;
 use clump_onesided::protocol::{ask, atomic_of, tell};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
+use clump_wire::Message;
 use execution_context::ExecutionContext;
 use locks::Locks;
 use operations::ExecutionResult;
-use request::NoSink;
-pub use request::{EngineCounts, ReplySink, Request};
+pub use request::{EngineCounts, ReplySink};
+use request::{NoSink, Request};
 use waits::Waits;
 
 /// Executor of one-sided operations on the memory of a node.
@@ -60,15 +60,15 @@ pub struct Engine<M> {
 }
 
 impl<M: Memory> Engine<M> {
-    /// Creates an engine over `memory` for a job of `ranks` ranks, whose endpoints may each have
-    /// `credit` bytes of requests unconsumed, with the services of this crate.
-    pub fn new(memory: M, ranks: u32, credit: u64) -> Self {
+    /// Creates the engine of that name over `memory` for a job of `ranks` ranks, whose endpoints
+    /// may each have `credit` bytes of requests unconsumed, with the services of this crate.
+    pub fn new(name: Name, memory: M, ranks: u32, credit: u64) -> Self {
         debug_assert!(ranks > 0, "a job has ranks");
         debug_assert!(credit > REQUEST_COST, "an endpoint may send a request");
         Self {
             memory,
             ranks,
-            accounts: Accounts::new(ranks, credit),
+            accounts: Accounts::new(name, ranks, credit),
             waits: Waits::default(),
             locks: Locks::default(),
             calls: Calls::default(),
@@ -132,10 +132,11 @@ impl<M: Memory> Engine<M> {
 
     /// Executes a request, or keeps it until it may be executed.
     #[inline]
-    pub fn handle_request(&mut self, request: &Request<'_>, out: &mut impl ReplySink) {
+    pub fn handle_request(&mut self, message: &Message<'_>, out: &mut impl ReplySink) {
+        let Some(request) = Request::of(message) else { return };
         let Some(at) = self.account(request.from) else { return };
-        if !self.accounts.keep_blocked(at, request) {
-            self.admit(at, request, out);
+        if !self.accounts.keep_blocked(at, &request) {
+            self.admit(at, &request, out);
             self.release_moved(out);
         }
     }
@@ -155,15 +156,10 @@ impl<M: Memory> Engine<M> {
         let account = &mut self.accounts[at];
         debug_assert!(!account.is_blocked(), "behind a kept answer nothing is executed");
         debug_assert_eq!(account.name, request.from, "a request is its account's");
-        if request.handler & ask::AFTER == 0 {
+        if account.executed >= request.after {
             self.run(at, request, out);
-        } else if let Some((&after, words)) = request.words.split_last() {
-            let bare = Request { handler: request.handler & !ask::AFTER, words, ..*request };
-            if account.executed >= after {
-                self.run(at, &bare, out);
-            } else {
-                account.hold(after, Kept::of(&bare));
-            }
+        } else {
+            account.hold(request.after, request.keep());
         }
         self.release(at, out);
     }
@@ -173,14 +169,19 @@ impl<M: Memory> Engine<M> {
     fn release(&mut self, at: usize, out: &mut impl ReplySink) {
         debug_assert!(at < self.accounts.len(), "accounts stay");
         while let Some(kept) = self.accounts[at].next_held() {
-            let from = self.accounts[at].name;
-            self.run(at, &kept.request(from), out);
+            let message = kept.message();
+            if let Some(request) = Request::of(&message) {
+                self.run(at, &request, out);
+            }
         }
         self.accounts.report(at, out);
     }
 
     fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
-        debug_assert_eq!(request.handler & ask::AFTER, 0, "a held request is executed without it");
+        debug_assert!(
+            request.after <= self.accounts[at].executed,
+            "what is before it was executed"
+        );
         debug_assert!(!self.accounts[at].is_blocked(), "behind a kept answer nothing is executed");
         if self.calls.delays(request, self.ranks) {
             return self.accounts.delay(at, request);
@@ -346,8 +347,10 @@ impl<M: Memory> Engine<M> {
                 self.accounts[at].end_delay();
             }
             while let Some(kept) = self.accounts[at].next_later() {
-                let from = self.accounts[at].name;
-                self.admit(at, &kept.request(from), out);
+                let message = kept.message();
+                if let Some(request) = Request::of(&message) {
+                    self.admit(at, &request, out);
+                }
             }
             // Held requests may have become due meanwhile.
             self.release(at, out);

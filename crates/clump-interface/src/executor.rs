@@ -1,7 +1,7 @@
 //! The executor of one-sided operations: an engine, and its connection to the interface's stack.
 
-use crate::delayed_sends::{DelayedSend, DelayedSends, SendTarget};
-use crate::engine::{Engine, EngineCounts, ReplySink, Request};
+use crate::delayed_sends::DelayedSends;
+use crate::engine::{Engine, EngineCounts, ReplySink};
 use crate::memory::NodeSegments;
 use crate::service::Services;
 use clump_net::{FlowId, Stack};
@@ -58,7 +58,7 @@ impl Executor {
         let proxies = memory.proxies() != 0;
         let senders = (0..ranks).filter(|&rank| proxies || !memory.is_local(rank));
         let living = senders.collect();
-        let engine = Engine::new(segments, ranks, credit_bytes(memory));
+        let engine = Engine::new(name, segments, ranks, credit_bytes(memory));
         let engine = engine.with_services(services, memory.all_interfaces().end);
         let (memory, flows) = (memory.clone(), vec![None; memory.nnodes() as usize]);
         let own = memory.rank(memory.interface_id(memory.node()));
@@ -133,24 +133,18 @@ impl Executor {
     fn send_due(&mut self, stack: &mut Stack, clock: &impl Clock, routes: &Routes) -> bool {
         let (engine, mut out) = self.over(stack, clock, routes);
         let mut sent = false;
-        while let Some(send) = out.delayed.due(clock.now_ns()).cloned() {
-            let DelayedSend { to, handler, words, payload } = send;
-            let status = match to {
-                SendTarget::Request(node) => out.transmit(node, handler, &words, &payload),
-                SendTarget::Answer(to) => {
-                    match out.transmit_answer(to, handler, &words, &payload) {
-                        true => SendResult::Sent,
-                        false => SendResult::Full,
-                    }
-                }
+        while let Some(kept) = out.delayed.due(clock.now_ns()).cloned() {
+            let status = match kept.reply {
+                true => out.transmit_answer(&kept.message()),
+                false => out.transmit(&kept.message()),
             };
             if status == SendResult::Full {
                 break;
             }
             out.delayed.pop();
             sent = true;
-            let cookie = words.get(2).copied().unwrap_or(0);
-            if matches!(status, SendResult::Refused(_)) && cookie != 0 {
+            let cookie = kept.words.get(2).copied().unwrap_or(0);
+            if matches!(status, SendResult::Refused(_)) && !kept.reply && cookie != 0 {
                 engine.handle_answer(cookie, Err(Refusal::NodeLost), &mut out);
             }
         }
@@ -273,22 +267,14 @@ pub(crate) fn take(
     arrival: &Message<'_>,
     out: &mut impl ReplySink,
 ) {
-    let from = Name::from_bits(arrival.route.from);
-    let all = arrival.words;
-    let (words, deposited) = match (arrival.kind, arrival.reply) {
-        (FrameKind::Ask, _) => {
-            return engine.handle_credit_request(from, all.first().copied().unwrap_or(0), out);
-        }
-        (FrameKind::Short | FrameKind::Medium, false) => (all, 0),
-        (FrameKind::Long, false) => match all {
-            [_, bytes, words @ ..] => (words, *bytes),
-            _ => return,
-        },
-        _ => return take_answer(engine, arrival, out),
-    };
-    let payload = if deposited == 0 { arrival.payload } else { &[] };
-    let request = Request { from, handler: arrival.handler, words, payload, deposited };
-    engine.handle_request(&request, out);
+    if arrival.is_request() {
+        engine.handle_request(arrival, out);
+    } else if arrival.kind == FrameKind::Ask {
+        let total = arrival.words.first().copied().unwrap_or(0);
+        engine.handle_credit_request(Name::from_bits(arrival.route.from), total, out);
+    } else {
+        take_answer(engine, arrival, out);
+    }
 }
 
 /// Hands the answer to a request of this interface to the engine, or its return.
@@ -328,86 +314,68 @@ pub(crate) struct Outlet<'a, C> {
 }
 
 impl<C: Clock> Outlet<'_, C> {
-    /// Sends an answer to an endpoint of another node. Returns false if there is no room.
-    fn transmit_answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
-        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let names = (self.name.to_bits(), to.to_bits());
-        let answer = Message::answer((kind, handler), names, (words, payload));
-        let peer = self.routes.stack_of(names.1);
-        // A lost peer needs no answer.
-        self.stack.reply(|| self.clock.ticked_ns(), peer, &answer) != SendResult::Full
+    /// Sends an answer to an endpoint of another node.
+    fn transmit_answer(&mut self, answer: &Message<'_>) -> SendResult {
+        let peer = self.routes.stack_of(answer.route.to);
+        self.stack.reply(|| self.clock.ticked_ns(), peer, answer)
     }
 
     /// Sends a request to the interface of another node.
-    fn transmit(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {
-        let is_known = node < self.memory.nnodes() && node != self.memory.node();
-        let Some(place) = self.flows.get_mut(node as usize).filter(|_| is_known) else {
+    fn transmit(&mut self, request: &Message<'_>) -> SendResult {
+        let Route { from, to, .. } = request.route;
+        let node = self.memory.node_of_interface(Name::from_bits(to).rank());
+        let node = node.filter(|&node| !self.memory.is_node_lost(node));
+        let Some(place) = node.and_then(|node| self.flows.get_mut(node as usize)) else {
             return SendResult::Refused(Reason::PeerLost);
         };
-        if self.memory.is_node_lost(node) {
-            return SendResult::Refused(Reason::PeerLost);
-        }
-        let to = interface_name(self.memory, node).to_bits();
         let (stack, peer) = (&mut *self.stack, self.routes.stack_of(to));
-        let from = self.name.to_bits();
         let flow = *place.get_or_insert_with(|| stack.open_flow(from, to, peer, false));
-        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        let route = Route { from, to, tag: TAG };
-        let request = Message::request((kind, handler), route, (words, payload));
-        stack.request(|| self.clock.ticked_ns(), flow, &request)
-    }
-
-    /// Keeps a message until it is due. Returns false if too many wait.
-    #[cold]
-    fn delay(&mut self, to: SendTarget, handler: u8, words: &[u64], payload: &[u8]) -> bool {
-        let (words, payload) = (words.to_vec(), payload.to_vec());
-        self.delayed.keep(self.clock.now_ns(), DelayedSend { to, handler, words, payload })
-    }
-}
-
-impl<C> Outlet<'_, C> {
-    /// Keeps an answer to a rank of this node until the turn's end. Those that ranks owe an answer
-    /// are bounded by what ranks may have outstanding.
-    #[cold]
-    fn keep(&mut self, to: Name, kind: FrameKind, (handler, words): (u8, &[u64]), payload: &[u8]) {
-        let names = (self.name.to_bits(), to.to_bits());
-        let answer = Message::answer((kind, handler), names, (words, payload));
-        self.answers.push(answer.to_owned());
+        stack.request(|| self.clock.ticked_ns(), flow, request)
     }
 }
 
 impl<C: Clock> ReplySink for Outlet<'_, C> {
-    fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
-        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
-        if self.memory.is_local(to.rank()) {
-            self.keep(to, kind, (handler, words), payload);
+    fn answer(&mut self, answer: &Message<'_>) -> bool {
+        let to = Name::from_bits(answer.route.to).rank();
+        if self.memory.is_local(to) {
+            // Until the turn's end. What ranks are owed is bounded by what they may have
+            // outstanding.
+            self.answers.push(answer.to_owned());
             return true;
         }
         // Answers to ranks are delayed by the receiving rank.
-        if self.delayed.delays() && self.memory.all_interfaces().contains(&to.rank()) {
-            return self.delay(SendTarget::Answer(to), handler, words, payload);
+        if self.delayed.delays() && self.memory.all_interfaces().contains(&to) {
+            return self.delayed.keep(self.clock.now_ns(), answer);
         }
-        self.transmit_answer(to, handler, words, payload)
+        // A lost peer needs no answer.
+        self.transmit_answer(answer) != SendResult::Full
     }
 
     fn report(&mut self, to: Name, consumed: u64) {
-        if self.memory.is_local(to.rank()) {
-            return self.keep(to, FrameKind::Credit, (0, &[consumed]), &[]);
+        let (from, to, local) =
+            (self.name.to_bits(), to.to_bits(), self.memory.is_local(to.rank()));
+        if local {
+            let words = [consumed];
+            let report = Message::answer((FrameKind::Credit, 0), (from, to), (&words, &[]));
+            return self.answers.push(report.to_owned());
         }
-        let names = (self.name.to_bits(), to.to_bits());
-        let peer = self.routes.stack_of(to.to_bits());
-        self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);
+        let peer = self.routes.stack_of(to);
+        self.stack.report(|| self.clock.ticked_ns(), peer, from, to, consumed);
     }
 
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {
-        if !self.delayed.delays() {
-            return self.transmit(node, handler, words, payload);
-        }
         let is_known = node < self.memory.nnodes() && node != self.memory.node();
         if !is_known || self.memory.is_node_lost(node) {
             return SendResult::Refused(Reason::PeerLost);
         }
-        match self.delay(SendTarget::Request(node), handler, words, payload) {
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let to = interface_name(self.memory, node).to_bits();
+        let route = Route { from: self.name.to_bits(), to, tag: TAG };
+        let request = Message::request((kind, handler), route, (words, payload));
+        if !self.delayed.delays() {
+            return self.transmit(&request);
+        }
+        match self.delayed.keep(self.clock.now_ns(), &request) {
             true => SendResult::Sent,
             false => SendResult::Full,
         }

@@ -1,49 +1,13 @@
 //! An engine's record of an endpoint that sends it requests.
 
-use super::request::{ReplySink, Request};
+use super::request::ReplySink;
 use clump_onesided::Refusal;
 use clump_onesided::protocol::tell;
 use clump_proto::Consumption;
 use clump_shm::name::Name;
+use clump_wire::frame::FrameKind;
+use clump_wire::{Message, OwnedMessage};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A request that could not be executed when it arrived.
-#[derive(Debug)]
-pub(super) struct Kept {
-    handler: u8,
-    words: Vec<u64>,
-    payload: Vec<u8>,
-    deposited: u64,
-}
-
-impl Kept {
-    pub(super) fn of(request: &Request<'_>) -> Self {
-        Self {
-            handler: request.handler,
-            words: request.words.to_vec(),
-            payload: request.payload.to_vec(),
-            deposited: request.deposited,
-        }
-    }
-
-    pub(super) fn request(&self, from: Name) -> Request<'_> {
-        let Self { handler, words, payload, deposited } = self;
-        Request { from, handler: *handler, words, payload, deposited: *deposited }
-    }
-
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.words.len() * 8 + self.payload.len()
-    }
-}
-
-/// An answer that found no room.
-#[derive(Debug)]
-struct KeptAnswer {
-    handler: u8,
-    words: Vec<u64>,
-    payload: Vec<u8>,
-}
 
 /// Requests, answers and counts of one requesting endpoint.
 #[derive(Debug)]
@@ -55,12 +19,12 @@ pub(super) struct Account {
     failed: u64,
     first_failure: Option<(Refusal, u64, u64)>,
     /// Bytes of requests executed, and answers that found no room.
-    consumption: Consumption<KeptAnswer>,
+    consumption: Consumption<OwnedMessage>,
     /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
-    held: BTreeMap<(u64, u64), Kept>,
+    held: BTreeMap<(u64, u64), OwnedMessage>,
     holds: u64,
     /// Requests that arrived while answers waited, or behind one that cannot be forwarded now.
-    pub(super) later: VecDeque<Kept>,
+    pub(super) later: VecDeque<OwnedMessage>,
     /// True if the first of those cannot be forwarded now.
     delayed: bool,
     /// Requests to services that end later.
@@ -116,7 +80,7 @@ impl Account {
     }
 
     /// Returns the next request that arrived behind others, unless it has to wait.
-    pub(super) fn next_later(&mut self) -> Option<Kept> {
+    pub(super) fn next_later(&mut self) -> Option<OwnedMessage> {
         debug_assert!(!self.delayed || !self.later.is_empty(), "the first of them is delayed");
         if self.is_blocked() { None } else { self.later.pop_front() }
     }
@@ -128,14 +92,14 @@ impl Account {
     }
 
     /// Keeps a request that cannot be forwarded now, before those that came behind it.
-    pub(super) fn delay(&mut self, kept: Kept) {
+    pub(super) fn delay(&mut self, kept: OwnedMessage) {
         debug_assert!(!self.delayed, "behind it nothing is executed");
         self.later.push_front(kept);
         self.delayed = true;
         debug_assert!(self.is_blocked(), "what comes behind it is kept");
     }
 
-    pub(super) fn hold(&mut self, after: u64, kept: Kept) {
+    pub(super) fn hold(&mut self, after: u64, kept: OwnedMessage) {
         debug_assert!(after > self.executed, "a request is held behind others only");
         self.holds += 1;
         self.held.insert((after, self.holds), kept);
@@ -143,7 +107,7 @@ impl Account {
 
     /// Removes and returns a request whose predecessors have been executed, unless answers wait.
     #[inline]
-    pub(super) fn next_held(&mut self) -> Option<Kept> {
+    pub(super) fn next_held(&mut self) -> Option<OwnedMessage> {
         if self.held.is_empty() || self.is_blocked() {
             return None;
         }
@@ -152,37 +116,49 @@ impl Account {
         if first.key().0 <= self.executed { Some(first.remove()) } else { None }
     }
 
-    /// Sends an answer, or keeps it until there is room.
+    /// Returns an answer of the engine of that name to this endpoint.
+    #[inline]
+    fn message<'a>(
+        &self,
+        engine: Name,
+        (handler, words): (u8, &'a [u64]),
+        payload: &'a [u8],
+    ) -> Message<'a> {
+        debug_assert!(!words.is_empty(), "answers begin with the cookie");
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
+        let names = (engine.to_bits(), self.name.to_bits());
+        Message::answer((kind, handler), names, (words, payload))
+    }
+
+    /// Sends an answer of the engine of that name, or keeps it until there is room.
     #[inline]
     pub(super) fn answer(
         &mut self,
+        engine: Name,
         out: &mut (impl ReplySink + ?Sized),
-        handler: u8,
-        words: &[u64],
+        content: (u8, &[u64]),
         payload: &[u8],
     ) {
-        debug_assert!((tell::VALUE..tell::NEXT).contains(&handler), "an answer");
-        debug_assert!(!words.is_empty(), "answers begin with the cookie");
-        if self.is_stuck() || !out.answer(self.name, handler, words, payload) {
-            let (words, payload) = (words.to_vec(), payload.to_vec());
-            self.consumption.keep(KeptAnswer { handler, words, payload });
+        debug_assert!((tell::VALUE..tell::NEXT).contains(&content.0), "an answer");
+        let answer = self.message(engine, content, payload);
+        if self.is_stuck() || !out.answer(&answer) {
+            self.consumption.keep(answer.to_owned());
         }
     }
 
     /// Sends an optional message. Returns false when there is no room now.
     pub(super) fn offer(
-        &mut self,
-        out: &mut (impl ReplySink + ?Sized),
-        handler: u8,
-        words: &[u64],
+        &self,
+        engine: Name,
+        out: &mut dyn ReplySink,
+        (handler, words): (u8, &[u64]),
     ) -> bool {
         debug_assert_eq!(handler, tell::NEXT, "all other messages are answers");
-        !self.is_stuck() && out.answer(self.name, handler, words, &[])
+        !self.is_stuck() && out.answer(&self.message(engine, (handler, words), &[]))
     }
 
-    pub(super) fn send_deferred(&mut self, out: &mut (impl ReplySink + ?Sized)) {
-        let Self { name, consumption, .. } = self;
-        consumption.flush(|kept| out.answer(*name, kept.handler, &kept.words, &kept.payload));
+    pub(super) fn send_deferred(&mut self, out: &mut impl ReplySink) {
+        self.consumption.flush(|kept| out.answer(&kept.message()));
     }
 
     /// Notes that a request with so many bytes of payload was executed, refused ones included.
@@ -198,7 +174,7 @@ impl Account {
 
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
-    pub(super) fn report(&mut self, credit: u64, out: &mut (impl ReplySink + ?Sized)) {
+    pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
         if let Some(total) = self.consumption.poll_report(credit) {
             out.report(self.name, total);
         }
@@ -232,8 +208,8 @@ impl Account {
 
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
-        let requests = self.held.values().chain(&self.later).map(Kept::bytes);
-        let answers = self.consumption.kept().map(|a| a.words.len() * 8 + a.payload.len());
+        let requests = self.held.values().chain(&self.later).map(OwnedMessage::bytes);
+        let answers = self.consumption.kept().map(OwnedMessage::bytes);
         requests.chain(answers).sum()
     }
 }

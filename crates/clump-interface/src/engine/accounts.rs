@@ -1,6 +1,6 @@
 //! The accounts of all requesters of an engine: found by endpoint, answered, and released.
 
-use super::account::{Account, Kept};
+use super::account::Account;
 use super::request::{ReplySink, Request};
 use clump_onesided::Refusal;
 use clump_onesided::protocol::tell;
@@ -12,6 +12,8 @@ use std::ops::{Index, IndexMut};
 /// Accounts of requesters, and which of them can go on.
 #[derive(Debug)]
 pub(super) struct Accounts {
+    /// Name under which the engine answers.
+    engine: Name,
     /// Senders of requests: ranks, and behind them the interfaces of all nodes.
     senders: u32,
     credit: u64,
@@ -49,11 +51,12 @@ impl IndexMut<usize> for Accounts {
 }
 
 impl Accounts {
-    /// Creates accounts for endpoints of `senders` ranks and interfaces, which may each have
-    /// `credit` bytes of requests unconsumed.
-    pub(super) fn new(senders: u32, credit: u64) -> Self {
+    /// Creates accounts at the engine of that name for endpoints of `senders` ranks and interfaces,
+    /// which may each have `credit` bytes of requests unconsumed.
+    pub(super) fn new(engine: Name, senders: u32, credit: u64) -> Self {
         debug_assert!(senders > 0, "ranks send requests");
         Self {
+            engine,
             senders,
             credit,
             all: Vec::new(),
@@ -114,13 +117,19 @@ impl Accounts {
         &mut self,
         at: usize,
         out: &mut (impl ReplySink + ?Sized),
-        (handler, words): (u8, &[u64]),
+        content: (u8, &[u64]),
         payload: &[u8],
     ) {
         let account = &mut self.all[at];
-        account.answer(out, handler, words, payload);
+        account.answer(self.engine, out, content, payload);
         self.stuck |= account.is_stuck();
         debug_assert!(self.stuck || !self.all[at].is_stuck(), "kept answers are sent later");
+    }
+
+    /// Sends an optional message. Returns false when there is no room now.
+    pub(super) fn offer(&self, at: usize, out: &mut dyn ReplySink, content: (u8, &[u64])) -> bool {
+        debug_assert!(at < self.all.len(), "accounts stay");
+        self.all[at].offer(self.engine, out, content)
     }
 
     /// Reports a refusal: to its requester if it has an answer, else at the next quiet.
@@ -149,7 +158,7 @@ impl Accounts {
         debug_assert_eq!(account.name, request.from, "a request is its account's");
         if account.is_blocked() {
             debug_assert!(self.stuck, "kept answers are sent when there is room");
-            account.later.push_back(Kept::of(request));
+            account.later.push_back(request.keep());
             return true;
         }
         debug_assert!(account.later.is_empty(), "what arrived earlier is executed earlier");
@@ -160,7 +169,7 @@ impl Accounts {
     #[cold]
     pub(super) fn delay(&mut self, at: usize, request: &Request<'_>) {
         self.delayed += 1;
-        self.all[at].delay(Kept::of(request));
+        self.all[at].delay(request.keep());
         self.stuck = true;
         debug_assert!(self.all[at].is_blocked(), "what comes behind it is kept");
     }
@@ -196,7 +205,7 @@ impl Accounts {
 
     /// Reports consumption to an endpoint, if that is due.
     #[inline]
-    pub(super) fn report(&mut self, at: usize, out: &mut (impl ReplySink + ?Sized)) {
+    pub(super) fn report(&mut self, at: usize, out: &mut impl ReplySink) {
         let account = &mut self.all[at];
         account.report(self.credit, out);
         debug_assert!(!account.is_due(), "held requests are executed once they are due");

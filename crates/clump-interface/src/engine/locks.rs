@@ -199,10 +199,10 @@ impl Locks {
         if given_back || on.memory.dead().contains(&before.from.rank()) {
             return;
         }
-        let requester = &mut on.accounts[before.account];
-        debug_assert_eq!(requester.name, before.from, "the notified claim is its own");
+        let name = on.accounts[before.account].name;
+        debug_assert_eq!(name, before.from, "the notified claim is its own");
         let words = [before.cookie, from.to_bits(), cookie, at.position];
-        if requester.offer(on.out, tell::NEXT, &words)
+        if on.accounts.offer(before.account, on.out, (tell::NEXT, &words))
             && let Some(claim) = self.claims.get_mut(at)
         {
             claim.state = ClaimState::Promised;

@@ -6,22 +6,27 @@ mod services;
 mod waits;
 
 use super::execution_context::queue_lock;
-use super::{Engine, ReplySink, Request};
+use super::{Engine, ReplySink};
 use crate::memory::Memory;
 use clump_net::REQUEST_COST;
-use clump_onesided::protocol::{MAX_PIECE, ask, atomic_handler, how, tell};
+use clump_onesided::protocol::{MAX_PIECE, TAG, ask, atomic_handler, how, tell};
 use clump_onesided::{AtomicOp, LockTurn, Refusal, TurnStatus, Width};
 use clump_os::map::{Mapping, sealed_memory};
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use clump_wire::SendResult;
+use clump_wire::frame::{FrameKind, Route};
+use clump_wire::{Message, OwnedMessage, SendResult};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const SEGMENT: u64 = 4000;
 const RANKS: u32 = 4;
 const CREDIT: u64 = 1 << 16;
+/// Name of the engine: that of the first interface behind the ranks.
+fn engine_name() -> Name {
+    Name::new(RANKS, 0, 1)
+}
 
 /// Two adjacent segments of rank 0, and bytes around them that belong to no segment.
 struct Bench {
@@ -96,14 +101,16 @@ struct Wire {
 }
 
 impl ReplySink for Wire {
-    fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
+    fn answer(&mut self, answer: &Message<'_>) -> bool {
         if let Some(room) = &mut self.room {
             if *room == 0 {
                 return false;
             }
             *room -= 1;
         }
-        let (words, payload) = (words.to_vec(), payload.to_vec());
+        assert_eq!(answer.route.from, engine_name().to_bits());
+        let to = Name::from_bits(answer.route.to);
+        let OwnedMessage { handler, words, payload, .. } = answer.to_owned();
         self.answers.push(Answer { to, handler, words, payload });
         true
     }
@@ -122,7 +129,7 @@ impl ReplySink for Wire {
 }
 
 fn engine() -> Engine<Bench> {
-    Engine::new(Bench::new(), RANKS, CREDIT)
+    Engine::new(engine_name(), Bench::new(), RANKS, CREDIT)
 }
 
 fn own() -> u64 {
@@ -133,10 +140,37 @@ fn asker(rank: u32) -> Name {
     Name::new(rank, 3, 1)
 }
 
-fn send(engine: &mut Engine<Bench>, wire: &mut Wire, handler: u8, words: &[u64], payload: &[u8]) {
-    let from = asker(1);
-    engine.handle_request(&Request { from, handler, words, payload, deposited: 0 }, wire);
+/// Returns the message that carries a request; `deposited` bytes are in the segment already.
+fn request(
+    from: Name,
+    (handler, words): (u8, &[u64]),
+    payload: &[u8],
+    deposited: u64,
+) -> OwnedMessage {
+    let route = Route { from: from.to_bits(), to: engine_name().to_bits(), tag: TAG };
+    let long = [&[0, deposited], words].concat();
+    let (kind, words) = match (deposited, payload.is_empty()) {
+        (0, true) => (FrameKind::Short, words),
+        (0, false) => (FrameKind::Medium, words),
+        _ => (FrameKind::Long, &long[..]),
+    };
+    Message::request((kind, handler), route, (words, payload)).to_owned()
+}
+
+/// Has the engine execute a request of any endpoint.
+fn give(
+    engine: &mut Engine<Bench>,
+    wire: &mut Wire,
+    from: Name,
+    (handler, words): (u8, &[u64]),
+    payload: &[u8],
+) {
+    engine.handle_request(&request(from, (handler, words), payload, 0).message(), wire);
     engine.check_invariants();
+}
+
+fn send(engine: &mut Engine<Bench>, wire: &mut Wire, handler: u8, words: &[u64], payload: &[u8]) {
+    give(engine, wire, asker(1), (handler, words), payload);
 }
 
 fn add() -> u8 {
@@ -209,14 +243,7 @@ fn while_an_answer_waits_nothing_more_of_that_endpoint_is_executed() {
     assert_eq!(engine.memory.cells.word(0).unwrap().load(clump_os::sync::Ordering::SeqCst), 2);
     // Another endpoint is not delayed by that.
     wire.room = Some(1);
-    let other = Request {
-        from: asker(2),
-        handler: add(),
-        words: &[own(), 8, 9, 1],
-        payload: &[],
-        deposited: 0,
-    };
-    engine.handle_request(&other, &mut wire);
+    give(&mut engine, &mut wire, asker(2), (add(), &[own(), 8, 9, 1]), &[]);
     assert_eq!(wire.answers.last().unwrap().to, asker(2));
     wire.room = None;
     engine.handle_room(&mut wire);
@@ -269,13 +296,10 @@ fn consumption_is_reported_by_itself_and_when_asked() {
 fn an_endpoint_that_opens_anew_begins_anew_and_strangers_leave_nothing() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let mut ask = |from: Name, handler: u8, words: &[u64]| {
-        engine.handle_request(
-            &Request { from, handler, words, payload: &[], deposited: 0 },
-            &mut wire,
-        );
+        give(&mut engine, &mut wire, from, (handler, words), &[]);
         (engine.accounts.len(), engine.memory_bytes())
     };
-    assert_eq!(ask(Name::new(1, 3, 1), ask::QUIET | ask::AFTER, &[1, 9]), (1, 8));
+    assert_eq!(ask(Name::new(1, 3, 1), ask::QUIET | ask::AFTER, &[1, 9]), (1, 16));
     assert_eq!(ask(Name::new(1, 3, 2), add(), &[own(), 0, 1, 1]), (1, 0));
     assert_eq!(ask(Name::new(1, 3, 1), add(), &[own(), 0, 1, 1]), (1, 0));
     assert_eq!(ask(Name::new(RANKS, 3, 1), add(), &[own(), 0, 1, 1]), (1, 0));
@@ -287,9 +311,7 @@ fn an_endpoint_that_opens_anew_begins_anew_and_strangers_leave_nothing() {
 fn a_release_that_is_refused_late_is_no_failure_of_the_endpoint_that_opened_anew() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let mut ask = |engine: &mut Engine<Bench>, from: Name, handler: u8, words: &[u64]| {
-        let request = Request { from, handler, words, payload: &[], deposited: 0 };
-        engine.handle_request(&request, &mut wire);
-        engine.check_invariants();
+        give(engine, &mut wire, from, (handler, words), &[]);
         wire.answers.pop().map(|answer| answer.words)
     };
     // Rank 1 passes the lock to rank 2, which gives it back before the home has heard of it.
@@ -367,15 +389,14 @@ proptest! {
         let mut kept = VecDeque::new();
         for wild in &requests {
             let Wild { from, handler, words, payload: len, deposited } = wild;
-            let (from, handler, deposited) = (*from, *handler, *deposited);
-            let request = Request { from, handler, words, payload: &payload[..*len], deposited };
-            engine.handle_request(&request, &mut wire);
+            let request = request(*from, (*handler, words), &payload[..*len], *deposited);
+            engine.handle_request(&request.message(), &mut wire);
             engine.check_invariants();
             engine.handle_waits(&mut wire);
             engine.check_invariants();
             kept.push_back(engine.memory_bytes());
         }
-        let sent: usize = requests.iter().map(|r| r.words.len() * 8 + r.payload).sum();
+        let sent: usize = requests.iter().map(|r| (r.words.len() + 2) * 8 + r.payload).sum();
         // At most the requested bytes are kept, and one answer for each requester.
         let most = sent + RANKS as usize * (MAX_PIECE + 64);
         prop_assert!(kept.iter().all(|kept| *kept <= most));
@@ -390,8 +411,7 @@ proptest! {
             let words = [own(), 0, 0xdead_beef];
             let from = asker(rank);
             let handler = atomic_handler(AtomicOp::Load, Width::Word, true);
-            let last = Request { from, handler, words: &words, payload: &[], deposited: 0 };
-            engine.handle_request(&last, &mut wire);
+            give(&mut engine, &mut wire, from, (handler, &words), &[]);
             // Others may have waited for it.
             let mut late = wire.answers.drain(..);
             let served = late.any(|a| {

@@ -1,8 +1,8 @@
 //! Tests of requests that an engine forwards: split, joined, counted, delayed, refused in parts.
 
 use super::services::{by_other, told, wire, word};
-use super::{Bench, RANKS, Wire, engine, own, send};
-use crate::engine::{Engine, EngineCounts, Request};
+use super::{Bench, RANKS, Wire, engine, give, own, send};
+use crate::engine::{Engine, EngineCounts};
 use crate::service::Services;
 use clump_onesided::protocol::{ask, atomic_handler, code, tell};
 use clump_onesided::{AtomicOp, Refusal, SpreadUpdate, Width};
@@ -90,15 +90,8 @@ fn only_those_whose_segment_was_refused_are_told() {
         })
         .collect();
     let payload = shifted.concat();
-    let request = Request {
-        from: Name::new(RANKS + 1, 0, 1),
-        handler: code::DELIVER,
-        words: &words,
-        payload: &payload,
-        deposited: 0,
-    };
-    let mut answers = Wire::default();
-    other.handle_request(&request, &mut answers);
+    let (from, mut answers) = (Name::new(RANKS + 1, 0, 1), Wire::default());
+    give(&mut other, &mut answers, from, (code::DELIVER, &words), &payload);
     assert_eq!(word(&other, 32), 2, "what is not refused is executed");
     assert_eq!(other.memory.woken, [0]);
     let answer = &answers.answers[0];
@@ -181,9 +174,7 @@ fn what_an_interface_asks_is_not_forwarded_again() {
     engine = engine.with_services(Services::default(), RANKS + 4);
     let updates = [SpreadUpdate::new(SegmentName::new(2, 0, 1), 0, 1)];
     let (from, words) = (Name::new(RANKS + 1, 0, 1), [0, 0, 9, AtomicOp::Add as u64]);
-    let payload = updates.as_bytes();
-    let request = Request { from, handler: code::SPREAD, words: &words, payload, deposited: 0 };
-    engine.handle_request(&request, &mut wire);
+    give(&mut engine, &mut wire, from, (code::SPREAD, &words), updates.as_bytes());
     let why = Refusal::Overloaded as u64;
     assert_eq!(told(&mut wire), [(tell::FAILED, vec![9, why, 0, 0])]);
     assert!(wire.asked.is_empty());

@@ -1,9 +1,9 @@
 //! A lock of a home, a rank there, and three ranks elsewhere, whose messages arrive in any order:
 //! random schedules with deaths at every step, checked against the guarantees of a lock.
 
-use super::{Bench, own};
+use super::{Bench, engine_name, own, request};
 use crate::engine::claims::ClaimState;
-use crate::engine::{Engine, ReplySink, Request};
+use crate::engine::{Engine, ReplySink};
 use clump_onesided::protocol::{ask, atomic_handler, how, tell};
 use clump_onesided::{AtomicOp, Completion, LockTurn, Refusal, Requester, TurnStatus, Width};
 use clump_os::sync::Ordering;
@@ -11,7 +11,7 @@ use clump_shm::cells::Cells;
 use clump_shm::name::Name;
 use clump_shm::queue_lock::{LockHead, QueueLock, lock_words};
 use clump_test_tier::Sampler;
-use clump_wire::{Reason, SendResult};
+use clump_wire::{Message, Reason, SendResult};
 
 const RANKS: u32 = 4;
 /// Offset of the lock, and of the word that holders change.
@@ -35,15 +35,11 @@ struct Post<'a> {
 }
 
 impl ReplySink for Post<'_> {
-    fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
+    fn answer(&mut self, answer: &Message<'_>) -> bool {
         let room = self.sampler.below(12) > 0;
         if room {
-            self.queued.push(HomeMessage {
-                from: None,
-                to: Some(to),
-                handler,
-                words: words.to_vec(),
-            });
+            let (to, words) = (Some(Name::from_bits(answer.route.to)), answer.words.to_vec());
+            self.queued.push(HomeMessage { from: None, to, handler: answer.handler, words });
         }
         room
     }
@@ -131,7 +127,7 @@ impl World {
         let deaths = if sampler.below(2) == 0 { 0 } else { 1 + sampler.below(2) as u32 };
         let slow = sampler.below(u64::from(RANKS)) as u32;
         Self {
-            engine: Engine::new(bench, RANKS, 1 << 16),
+            engine: Engine::new(engine_name(), bench, RANKS, 1 << 16),
             cells,
             ranks: (1..RANKS).map(rank).collect(),
             local: None,
@@ -191,9 +187,8 @@ impl World {
         let Self { engine, queued: bag, sampler, ranks, .. } = self;
         let Some(to) = queued.to else {
             let (from, words) = (queued.from.unwrap(), &queued.words[..]);
-            let handler = queued.handler;
-            let request = Request { from, handler, words, payload: &[], deposited: 0 };
-            engine.handle_request(&request, &mut Post { queued: bag, sampler });
+            let request = request(from, (queued.handler, words), &[], 0);
+            engine.handle_request(&request.message(), &mut Post { queued: bag, sampler });
             let early = |place: &super::super::claims::ClaimAccount| {
                 matches!(place.state, ClaimState::Early(..))
             };

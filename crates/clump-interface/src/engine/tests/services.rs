@@ -1,8 +1,8 @@
 //! Tests of services at an engine: against a sequential model, without room, and with a service
 //! that requests too much or never answers.
 
-use super::{Bench, CREDIT, RANKS, SEGMENT, Wire, asker, engine, own, send};
-use crate::engine::{Engine, EngineCounts, Request};
+use super::{Bench, CREDIT, RANKS, SEGMENT, Wire, asker, engine, engine_name, give, own, send};
+use crate::engine::{Engine, EngineCounts};
 use crate::service::{
     Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Services, Ticket, Wakeup,
 };
@@ -38,9 +38,7 @@ pub(super) fn by_other(
     words: &[u64],
     load: &[u8],
 ) {
-    let request = Request { from: asker(2), handler, words, payload: load, deposited: 0 };
-    engine.handle_request(&request, wire);
-    engine.check_invariants();
+    give(engine, wire, asker(2), (handler, words), load);
 }
 
 fn when(engine: &mut Engine<Bench>, wire: &mut Wire, cookie: u64, offset: u64, value: u64) {
@@ -308,9 +306,7 @@ fn an_endpoint_waits_for_few_words_and_a_dead_rank_for_none() {
     // An endpoint that opens anew takes the place of the one before, and of its requests.
     when(&mut engine, &mut wire, 1, 64, 9);
     let from = Name::new(1, 3, 2);
-    let request = Request { from, handler: ask::QUIET, words: &[3], payload: &[], deposited: 0 };
-    engine.handle_request(&request, &mut wire);
-    engine.check_invariants();
+    give(&mut engine, &mut wire, from, (ask::QUIET, &[3]), &[]);
     assert!(!engine.has_watches());
 }
 
@@ -367,7 +363,8 @@ fn odd() -> (Engine<Bench>, Arc<AtomicU64>) {
     let kept = Arc::new(AtomicU64::new(0));
     let mut services = Services::default();
     services.add(Box::new(Odd(kept.clone()))).unwrap();
-    let engine = Engine::new(Bench::new(), RANKS, CREDIT).with_services(services, RANKS);
+    let engine =
+        Engine::new(engine_name(), Bench::new(), RANKS, CREDIT).with_services(services, RANKS);
     (engine, kept)
 }
 

@@ -1,6 +1,6 @@
 //! Tests of requests that wait for locks and flags.
 
-use super::{Engine, Request, Wire, asker, engine, own, send};
+use super::{Engine, Wire, asker, engine, give, own, send};
 use crate::engine::tests::{Bench, RANKS};
 use clump_onesided::protocol::{ask, tell};
 use clump_onesided::{Comparison, Refusal};
@@ -11,9 +11,7 @@ fn a_lock_granted_without_room_is_told_when_there_is() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     for (from, cookie) in [(1, 11), (2, 12)] {
         let words = [own(), 64, cookie, 0];
-        let (from, payload) = (asker(from), &[]);
-        let request = Request { from, handler: ask::LOCK, words: &words, payload, deposited: 0 };
-        engine.handle_request(&request, &mut wire);
+        give(&mut engine, &mut wire, asker(from), (ask::LOCK, &words), &[]);
     }
     send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5, 0], &[]);
     wire.room = Some(0);
@@ -29,9 +27,7 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let lock = |from: u32, cookie: u64| (asker(from), [own(), 64, cookie, 0]);
     for (from, words) in [lock(1, 11), lock(2, 12), lock(3, 13)] {
-        let request =
-            Request { from, handler: ask::LOCK, words: &words, payload: &[], deposited: 0 };
-        engine.handle_request(&request, &mut wire);
+        give(&mut engine, &mut wire, from, (ask::LOCK, &words), &[]);
     }
     assert_eq!(wire.answers.len(), 1);
     assert_eq!(wire.answers[0].words, [11, 0, 0]);
@@ -58,9 +54,7 @@ fn a_try_says_that_a_lock_is_taken_until_the_death_of_its_holder_is_known() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let mut ask = |engine: &mut Engine<Bench>, from: u32, tries: u64| {
         let words = [own(), 64, 10 + u64::from(from), tries];
-        let (from, payload) = (asker(from), &[]);
-        let request = Request { from, handler: ask::LOCK, words: &words, payload, deposited: 0 };
-        engine.handle_request(&request, &mut wire);
+        give(engine, &mut wire, asker(from), (ask::LOCK, &words), &[]);
         let told = wire.answers.pop().map(|answer| (answer.handler, answer.words[1]));
         told.unwrap_or((0, 0))
     };
