@@ -3,71 +3,12 @@
 use clump_shm::job::Death;
 use clump_shm::name::Name;
 
-/// An error, in one word of memory: results of the hot path stay in registers.
-pub struct Error(Box<Raised>);
+crate::layer_error!(Memory(clump_shm::Error));
 
-/// Kind of an error, and its relation to the collective that returns it.
-struct Raised {
-    kind: ErrorKind,
-    /// True if a collective returns it that counts for this rank, too.
-    took_part: bool,
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(&self.0.kind, f)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.0.kind)
-    }
-}
-
-impl std::fmt::Debug for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl Error {
-    /// Returns the kind of the error.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0.kind
-    }
-
-    /// Returns true if a collective returns the error and this rank took part in it: the collective
-    /// is over, and the next one of this rank is the next one of all. So it is with an error that
-    /// is not the collective's own (something that was begun before, or a handler, failed), with
-    /// one of this rank alone (its arguments, its memory; ranks that needed its contribution get an
-    /// error that names it), and where ranks do not agree about the collective. False: the
-    /// collective was refused before it began (a handler runs, in C a handle is none), or a rank
-    /// died or left.
-    pub fn took_part(&self) -> bool {
-        self.0.took_part || matches!(self.0.kind, ErrorKind::TookPart(_))
-    }
-
-    /// Returns the error as one of a collective that this rank took part in.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn having_taken_part(mut self) -> Self {
-        self.0.took_part = true;
-        self
-    }
-}
-
-impl From<ErrorKind> for Error {
-    #[cold]
-    fn from(kind: ErrorKind) -> Self {
-        Self(Box::new(Raised { kind, took_part: false }))
-    }
-}
-
-impl From<clump_shm::Error> for Error {
-    #[cold]
-    fn from(error: clump_shm::Error) -> Self {
-        ErrorKind::Memory(error).into()
+impl ErrorKind {
+    /// Returns true if every error of this kind is of a collective that this rank took part in.
+    fn took_part(&self) -> bool {
+        matches!(self, Self::TookPart(_))
     }
 }
 

@@ -48,6 +48,7 @@ mod handler_failure;
 mod handling;
 mod idle_poll_window;
 mod kept_failures;
+mod layer_error;
 mod message;
 mod payload;
 mod peer;

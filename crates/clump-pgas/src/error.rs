@@ -2,17 +2,9 @@
 
 use clump_rma::SegmentName;
 
-/// Error of this crate.
-#[derive(thiserror::Error)]
-#[error(transparent)]
-pub struct Error(Box<ErrorKind>);
+clump_am::layer_error!(OneSided(clump_rma::Error), Messages(clump_am::Error));
 
 impl Error {
-    /// Returns the kind of error.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0
-    }
-
     /// Returns true if a poll has this error of one message that it handled, or of something that
     /// was begun before: the next poll continues behind it.
     pub(crate) fn is_of_a_message(&self) -> bool {
@@ -26,42 +18,16 @@ impl Error {
             _ => true,
         }
     }
+}
 
-    /// Returns true if a collective reports an error that is not its own: it is over, and this rank
-    /// took part in it.
-    pub fn took_part(&self) -> bool {
-        match self.kind() {
-            ErrorKind::TookPart(_) | ErrorKind::DifferentFunctions { .. } => true,
-            ErrorKind::Messages(error) => error.took_part(),
+impl ErrorKind {
+    /// Returns true if every error of this kind is of a collective that this rank took part in.
+    fn took_part(&self) -> bool {
+        match self {
+            Self::TookPart(_) | Self::DifferentFunctions { .. } => true,
+            Self::Messages(error) => error.took_part(),
             _ => false,
         }
-    }
-}
-
-impl std::fmt::Debug for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<ErrorKind> for Error {
-    #[cold]
-    fn from(kind: ErrorKind) -> Self {
-        Self(Box::new(kind))
-    }
-}
-
-impl From<clump_rma::Error> for Error {
-    #[cold]
-    fn from(error: clump_rma::Error) -> Self {
-        ErrorKind::OneSided(error).into()
-    }
-}
-
-impl From<clump_am::Error> for Error {
-    #[cold]
-    fn from(error: clump_am::Error) -> Self {
-        ErrorKind::Messages(error).into()
     }
 }
 

@@ -3,21 +3,13 @@
 pub use clump_onesided::Refusal;
 use clump_shm::export::SegmentName;
 
-/// Error of this crate.
-#[derive(thiserror::Error)]
-#[error(transparent)]
-pub struct Error(Box<ErrorKind>);
+clump_am::layer_error!(Messages(clump_am::Error), Memory(clump_shm::Error));
 
 impl Error {
-    /// Returns what went wrong.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0
-    }
-
     /// Returns the reason why an operation on a segment was not executed, if this error is about
     /// one.
     pub fn why(&self) -> Option<Refusal> {
-        match *self.0 {
+        match *self.kind() {
             ErrorKind::Refused { why, .. } | ErrorKind::RefusedBefore { why, .. } => Some(why),
             ErrorKind::NodeLost { .. } => Some(Refusal::NodeLost),
             _ => None,
@@ -25,23 +17,10 @@ impl Error {
     }
 }
 
-impl std::fmt::Debug for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<ErrorKind> for Error {
-    #[cold]
-    fn from(kind: ErrorKind) -> Self {
-        Self(Box::new(kind))
-    }
-}
-
-impl From<clump_am::Error> for Error {
-    #[cold]
-    fn from(error: clump_am::Error) -> Self {
-        ErrorKind::Messages(error).into()
+impl ErrorKind {
+    /// Returns true if every error of this kind is of a collective that this rank took part in.
+    fn took_part(&self) -> bool {
+        matches!(self, Self::Messages(error) if error.took_part())
     }
 }
 
@@ -49,13 +28,6 @@ impl From<clump_am::ErrorKind> for Error {
     #[cold]
     fn from(kind: clump_am::ErrorKind) -> Self {
         clump_am::Error::from(kind).into()
-    }
-}
-
-impl From<clump_shm::Error> for Error {
-    #[cold]
-    fn from(error: clump_shm::Error) -> Self {
-        ErrorKind::Memory(error).into()
     }
 }
 

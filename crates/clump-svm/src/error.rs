@@ -2,85 +2,21 @@
 
 use clump_shm::job::Death;
 
-/// Error of this crate.
-pub struct Error {
-    kind: Box<ErrorKind>,
-    took_part: bool,
-}
+clump_am::layer_error!(
+    Messages(clump_am::Error),
+    Memory(clump_shm::Error),
+    System(clump_os::OsError),
+    Settings(clump_boot::Error),
+);
 
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(&self.kind, f)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&*self.kind)
-    }
-}
-
-impl Error {
-    /// Returns what went wrong.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.kind
-    }
-
-    /// Returns true if a collective returns the error and this rank took part in it
-    /// ([`clump_am::Error::took_part`]): its next collective is the next one of all.
-    pub fn took_part(&self) -> bool {
-        match &*self.kind {
-            ErrorKind::Messages(error) => self.took_part || error.took_part(),
-            ErrorKind::Different | ErrorKind::OtherRankFailed => true,
-            _ => self.took_part,
+impl ErrorKind {
+    /// Returns true if every error of this kind is of a collective that this rank took part in.
+    fn took_part(&self) -> bool {
+        match self {
+            Self::Messages(error) => error.took_part(),
+            Self::Different | Self::OtherRankFailed => true,
+            _ => false,
         }
-    }
-
-    /// Returns the error as one of a collective that this rank took part in.
-    pub(crate) fn having_taken_part(mut self) -> Self {
-        self.took_part = true;
-        self
-    }
-}
-
-impl std::fmt::Debug for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<ErrorKind> for Error {
-    #[cold]
-    fn from(kind: ErrorKind) -> Self {
-        Self { kind: Box::new(kind), took_part: false }
-    }
-}
-
-impl From<clump_am::Error> for Error {
-    #[cold]
-    fn from(error: clump_am::Error) -> Self {
-        ErrorKind::Messages(error).into()
-    }
-}
-
-impl From<clump_shm::Error> for Error {
-    #[cold]
-    fn from(error: clump_shm::Error) -> Self {
-        ErrorKind::Memory(error).into()
-    }
-}
-
-impl From<clump_os::OsError> for Error {
-    #[cold]
-    fn from(error: clump_os::OsError) -> Self {
-        ErrorKind::System(error).into()
-    }
-}
-
-impl From<clump_boot::Error> for Error {
-    #[cold]
-    fn from(error: clump_boot::Error) -> Self {
-        ErrorKind::Settings(error).into()
     }
 }
 
