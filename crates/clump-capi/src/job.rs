@@ -1,6 +1,7 @@
 //! The job, as a program sees it: joining, finalizing, ranks and nodes.
 
 use crate::abi;
+use crate::team_bytes::prepared;
 use clump_ffi::border::{guard, guard_pointer, to_int};
 use clump_ffi::fault::{Fault, null};
 use clump_ffi::job::{checked_rank, clump_t, join, leave, outside_handlers, with};
@@ -155,6 +156,27 @@ pub unsafe extern "C" fn clump_emulate(cl: *mut clump_t, knobs: *const c_char) -
         let text = unsafe { std::ffi::CStr::from_ptr(knobs) }.to_string_lossy();
         outside_handlers(cl, "clump_emulate", |job| {
             job.runtime.emulate(&text)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Gathers one word of each rank as ::clump_all_gather does, names of endpoints and segments for
+/// example.
+///
+/// # Safety
+/// `all` has space for a word of each rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_all_gather_u64(cl: *mut clump_t, mine: u64, all: *mut u64) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_all_gather_u64", |job| {
+            if all.is_null() {
+                let wrong = null("the place for what all ranks give");
+                return prepared(job.runtime.team(), Err(wrong));
+            }
+            let words = job.runtime.all_gather(mine)?;
+            // SAFETY: the caller has space for a word of each rank.
+            unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), all, words.len()) };
             Ok(0)
         })
     })

@@ -21,7 +21,8 @@
 use clump_am2 as _;
 
 pub mod abi;
-pub mod collective;
+mod collective_table;
+pub mod collectives;
 pub mod element;
 pub mod endpoint;
 pub mod flag;
@@ -39,7 +40,6 @@ pub mod pgas_many;
 pub mod pgas_mutex;
 pub mod pgas_objects;
 pub mod pgas_sync;
-pub mod reduction;
 pub mod rma;
 pub mod send;
 pub mod status;
@@ -51,9 +51,7 @@ pub mod svm_workers;
 mod svm_workers_globals;
 pub mod team;
 pub mod team_bytes;
-pub mod team_collective;
 pub mod team_elements;
-pub mod team_reduction;
 pub mod team_start;
 pub mod threads;
 mod threads_arguments;

@@ -146,3 +146,18 @@ pub extern "C" fn clump_team_nranks(team: *const clump_team) -> c_int {
 pub extern "C" fn clump_team_member(team: *const clump_team, rank: c_int) -> c_int {
     of_team(team, |team| Ok(team.member(root_of(team, rank)?) as usize))
 }
+
+/// Returns once all ranks of a team have called it; polls meanwhile. All ranks of a team make the
+/// same collective calls on it in the same order; calls on different teams have no order.
+///
+/// Errors: as ::clump_barrier, with the death of a rank of the team. Any thread; different threads
+/// may execute collectives of different teams at one time.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_team_barrier(team: *mut clump_team) -> c_int {
+    guard(|| {
+        in_team(team, "clump_team_barrier", |team| {
+            team.barrier()?;
+            Ok(0)
+        })
+    })
+}

@@ -1,10 +1,10 @@
-//! Collectives of a team in two phases: begun here, and waited for by ::clump_pending_wait.
+//! Beginnings of collectives of a team, which ::clump_pending_wait ends.
 
 use crate::element::{ReductionCall, clump_op, clump_type, dispatch};
 use crate::pending::{BegunCollective, PendingKind, begun, clump_pending};
-use crate::send::{bytes, room};
+use crate::send::room;
 use crate::team::{TeamHandle, clump_team, team_handle};
-use crate::team_bytes::{GivenParts, PartsSpace, Space, bytes_of_all, prepared, root_of};
+use crate::team_bytes::{Space, bytes_of_all, prepared, root_of};
 use crate::team_elements::{GivenElements, Reach};
 use clump::op::{Number, Op};
 use clump::{PendingCollective, Team};
@@ -29,279 +29,12 @@ pub extern "C" fn clump_team_barrier_start(team: *mut clump_team) -> *mut clump_
     })
 }
 
-/// Begins ::clump_team_broadcast. On the root `values` may be reused when this returns;
-/// ::clump_pending_wait writes them on all ranks: they must live until then.
-///
-/// # Safety
-/// `values` has `values_bytes` bytes until ::clump_pending_wait or ::clump_pending_drop has
-/// returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_broadcast_start(
-    team: *mut clump_team,
-    root: c_int,
-    values: *mut c_void,
-    values_bytes: usize,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_broadcast_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments = root_of(handle.team(), root).and_then(|root| unsafe {
-                let place = ResultPlace::new(values, values_bytes)?;
-                Ok((root, place, bytes(values, values_bytes)?))
-            });
-            let (root, place, given) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                Ok((team.start_broadcast(root, given)?, move |got: Vec<u8>| place.write(&got)))
-            })
-        })
-    })
-}
-
-/// Begins ::clump_team_all_reduce. `from` may be reused when this returns; ::clump_pending_wait
-/// writes `to`, which must live until then.
-///
-/// # Safety
-/// `from` has `count` elements; `to` has space for them until ::clump_pending_wait or
-/// ::clump_pending_drop has returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_all_reduce_start(
-    team: *mut clump_team,
-    from: *const c_void,
-    to: *mut c_void,
-    count: usize,
-    r#type: clump_type,
-    op: clump_op,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_all_reduce_start", |handle| {
-            // SAFETY: the caller's.
-            unsafe { reduce(handle, (from, to, count), (r#type, op), Reach::All) }
-        })
-    })
-}
-
-/// Begins ::clump_team_reduce. `from` may be reused when this returns; on the root
-/// ::clump_pending_wait writes `to`, which must live until then.
-///
-/// # Safety
-/// `from` has `count` elements; on the root `to` has space for them until ::clump_pending_wait or
-/// ::clump_pending_drop has returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_reduce_start(
-    team: *mut clump_team,
-    root: c_int,
-    from: *const c_void,
-    to: *mut c_void,
-    count: usize,
-    r#type: clump_type,
-    op: clump_op,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_reduce_start", |handle| {
-            let reach = Reach::Root(prepared(handle.team(), root_of(handle.team(), root))?);
-            // SAFETY: the caller's.
-            unsafe { reduce(handle, (from, to, count), (r#type, op), reach) }
-        })
-    })
-}
-
-/// Begins ::clump_team_scan. `from` may be reused when this returns; ::clump_pending_wait writes
-/// `to`, which must live until then.
-///
-/// # Safety
-/// As for ::clump_team_all_reduce_start.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_scan_start(
-    team: *mut clump_team,
-    from: *const c_void,
-    to: *mut c_void,
-    count: usize,
-    r#type: clump_type,
-    op: clump_op,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_scan_start", |handle| {
-            // SAFETY: the caller's.
-            unsafe { reduce(handle, (from, to, count), (r#type, op), Reach::Through) }
-        })
-    })
-}
-
-/// Begins ::clump_team_exclusive_scan. `from` may be reused when this returns; on ranks other than
-/// the first ::clump_pending_wait writes `to`, which must live until then.
-///
-/// # Safety
-/// As for ::clump_team_all_reduce_start.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_exclusive_scan_start(
-    team: *mut clump_team,
-    from: *const c_void,
-    to: *mut c_void,
-    count: usize,
-    r#type: clump_type,
-    op: clump_op,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_exclusive_scan_start", |handle| {
-            // SAFETY: the caller's.
-            unsafe { reduce(handle, (from, to, count), (r#type, op), Reach::Before) }
-        })
-    })
-}
-
-/// Begins ::clump_team_gather. `mine` may be reused when this returns; on the root
-/// ::clump_pending_wait writes `all`, which must live until then.
-///
-/// # Safety
-/// `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank until
-/// ::clump_pending_wait or ::clump_pending_drop has returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_gather_start(
-    team: *mut clump_team,
-    root: c_int,
-    mine: *const c_void,
-    mine_bytes: usize,
-    all: *mut c_void,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_gather_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments =
-                rooted(handle.team(), root, mine_bytes).and_then(|(root, count)| unsafe {
-                    Ok((root, ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?))
-                });
-            let (root, place, mine) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                let write = move |got: Option<Vec<u8>>| got.map_or(Ok(()), |got| place.write(&got));
-                Ok((team.start_gather(root, mine)?, write))
-            })
-        })
-    })
-}
-
-/// Begins ::clump_team_scatter. `all` may be reused when this returns; ::clump_pending_wait writes
-/// `mine`, which must live until then.
-///
-/// # Safety
-/// `mine` has space for `mine_bytes` bytes until ::clump_pending_wait or ::clump_pending_drop has
-/// returned; on the root `all` has as many bytes for each rank.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_scatter_start(
-    team: *mut clump_team,
-    root: c_int,
-    all: *const c_void,
-    mine: *mut c_void,
-    mine_bytes: usize,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_scatter_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments =
-                rooted(handle.team(), root, mine_bytes).and_then(|(root, count)| unsafe {
-                    Ok((root, ResultPlace::new(mine, mine_bytes)?, bytes(all, count)?))
-                });
-            let (root, place, all) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                let pending = team.start_scatter(root, all, mine_bytes)?;
-                Ok((pending, move |got: Vec<u8>| place.write(&got)))
-            })
-        })
-    })
-}
-
-/// Begins ::clump_team_all_gather. `mine` may be reused when this returns; ::clump_pending_wait
-/// writes `all`, which must live until then.
-///
-/// # Safety
-/// `mine` has `mine_bytes` bytes; `all` has space for as many of each rank until
-/// ::clump_pending_wait or ::clump_pending_drop has returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_all_gather_start(
-    team: *mut clump_team,
-    mine: *const c_void,
-    mine_bytes: usize,
-    all: *mut c_void,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_all_gather_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments = bytes_of_all(handle.team(), mine_bytes).and_then(|count| unsafe {
-                Ok((ResultPlace::new(all, count)?, bytes(mine, mine_bytes)?))
-            });
-            let (place, mine) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                Ok((team.start_all_gather_slice(mine)?, move |got: Vec<u8>| place.write(&got)))
-            })
-        })
-    })
-}
-
-/// Begins ::clump_team_all_to_all. `from` may be reused when this returns; ::clump_pending_wait
-/// writes `to`, which must live until then.
-///
-/// # Safety
-/// `from` has `each_bytes` bytes for each rank of the team; `to` has space for as many until
-/// ::clump_pending_wait or ::clump_pending_drop has returned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_all_to_all_start(
-    team: *mut clump_team,
-    from: *const c_void,
-    to: *mut c_void,
-    each_bytes: usize,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_all_to_all_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments = bytes_of_all(handle.team(), each_bytes).and_then(|count| unsafe {
-                Ok((ResultPlace::new(to, count)?, bytes(from, count)?))
-            });
-            let (place, from) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                Ok((team.start_all_to_all_slice(from)?, move |got: Vec<u8>| place.write(&got)))
-            })
-        })
-    })
-}
-
-/// Begins ::clump_team_all_to_all_v. `from` and `from_bytes` may be reused when this returns;
-/// ::clump_pending_wait writes `to` and `to_bytes`, which must live until then, and returns
-/// ::CLUMP_ERR_TOO_LONG if `to` has too little space.
-///
-/// # Safety
-/// `from_bytes` has a number for each rank, and `from` as many bytes as those say; until
-/// ::clump_pending_wait or ::clump_pending_drop has returned, `to_bytes` has space for a number for
-/// each rank, and `to` for `room` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_team_all_to_all_v_start(
-    team: *mut clump_team,
-    from: *const c_void,
-    from_bytes: *const usize,
-    to: *mut c_void,
-    room: usize,
-    to_bytes: *mut usize,
-) -> *mut clump_pending {
-    guard_pointer(|| {
-        team_handle(team, "clump_team_all_to_all_v_start", |handle| {
-            // SAFETY: the caller's.
-            let arguments = unsafe {
-                GivenParts::new(handle.team(), from, from_bytes)
-                    .and_then(|parts| Ok((parts, PartsSpace::new((to, room), to_bytes)?)))
-            };
-            let (parts, space) = prepared(handle.team(), arguments)?;
-            start(handle, |team| {
-                let pending = team.start_all_to_all_bytes(parts.all())?;
-                Ok((pending, move |got: Vec<Vec<u8>>| space.write(&got)))
-            })
-        })
-    })
-}
-
 /// Begins a reduction or a scan.
 ///
 /// # Safety
 /// `from` has `count` elements; `to` has space for them until the end of what is begun has been
 /// written, where this rank gets any.
-unsafe fn reduce(
+pub(crate) unsafe fn reduce(
     handle: &TeamHandle,
     (from, to, count): (*const c_void, *mut c_void, usize),
     kinds: (clump_type, clump_op),
@@ -314,14 +47,14 @@ unsafe fn reduce(
 }
 
 /// Returns the root, and the bytes of all ranks that it gives or gets; other ranks have none.
-fn rooted(team: &Team, root: c_int, each: usize) -> Result<(usize, usize)> {
+pub(crate) fn rooted(team: &Team, root: c_int, each: usize) -> Result<(usize, usize)> {
     let root = root_of(team, root)?;
     let count = if team.rank() == root { bytes_of_all(team, each)? } else { 0 };
     Ok((root, count))
 }
 
 /// Begins a collective; `begin` gives it, and what to do with its result.
-fn start<R: 'static, F: FnOnce(R) -> Result<()> + 'static>(
+pub(crate) fn start<R: 'static, F: FnOnce(R) -> Result<()> + 'static>(
     handle: &TeamHandle,
     begin: impl FnOnce(&'static Team) -> Result<(PendingCollective<'static, R>, F)>,
 ) -> Result<*mut clump_pending> {
@@ -359,19 +92,19 @@ impl<R, F: FnOnce(R) -> Result<()>> BegunCollective for Collective<R, F> {
 }
 
 /// The place for the result of a collective that has begun.
-struct ResultPlace(Space);
+pub(crate) struct ResultPlace(Space);
 
 impl ResultPlace {
     /// # Safety
     /// `to` is null, or has space for so many bytes, which nothing else uses when the result is
     /// written.
-    unsafe fn new(to: *mut c_void, bytes: usize) -> Result<Self> {
+    pub(crate) unsafe fn new(to: *mut c_void, bytes: usize) -> Result<Self> {
         // SAFETY: by the function's own.
         unsafe { room(to, bytes) }?;
         Ok(Self((to, bytes)))
     }
 
-    fn write(&self, got: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, got: &[u8]) -> Result<()> {
         let (to, bytes) = self.0;
         debug_assert_eq!(got.len(), bytes, "contributions of other lengths are errors");
         // SAFETY: by `new`.

@@ -22,6 +22,9 @@ pub struct Header {
     types: &'static [&'static str],
 }
 
+/// The source file with the table of collectives, whose functions cbindgen does not see.
+const TABLE: &str = "collectives.rs";
+
 /// All generated headers.
 pub const HEADERS: &[Header] = &[
     Header {
@@ -35,9 +38,8 @@ pub const HEADERS: &[Header] = &[
             "status.rs",
             "../../clump-ffi/src/job.rs",
             "job.rs",
-            "collective.rs",
             "element.rs",
-            "reduction.rs",
+            TABLE,
         ],
         last: &["clump/job_inline.h"],
         types: &["clump_status"],
@@ -65,7 +67,7 @@ pub const HEADERS: &[Header] = &[
         guard: "CLUMP_TEAM_H",
         about: "Teams: ranks that execute collectives together, at once or in two phases.",
         includes: &["clump/pending.h"],
-        sources: &["team.rs", "team_collective.rs", "team_reduction.rs", "team_start.rs"],
+        sources: &["team.rs", "team_start.rs", TABLE],
         last: &[],
         types: &[],
     },
@@ -147,12 +149,61 @@ impl Header {
         config.enumeration.rename_variants = cbindgen::RenameRule::None;
         config.export.include = self.types.iter().map(ToString::to_string).collect();
         let start = Builder::new().with_config(config);
-        let sources = self.sources.iter().map(|source| home().join("src").join(source));
-        let builder = sources.fold(start, Builder::with_src);
+        let table = self.sources.contains(&TABLE).then(|| self.declared());
+        let path = |source: &&str| match &table {
+            Some(table) if *source == TABLE => table.clone(),
+            _ => home().join("src").join(source),
+        };
+        let builder = self.sources.iter().map(path).fold(start, Builder::with_src);
         let mut text = Vec::new();
         builder.generate().expect("sources that cbindgen reads").write(&mut text);
+        if let Some(table) = table {
+            std::fs::remove_file(table).expect("the file written above");
+        }
         of_1990(&String::from_utf8(text).expect("sources in UTF-8"))
     }
+}
+
+impl Header {
+    /// Writes a file for cbindgen with the functions of the table of collectives that this header
+    /// declares. Returns its path.
+    fn declared(&self) -> PathBuf {
+        let of_teams = self.name == "clump/team.h";
+        let table = std::fs::read_to_string(home().join("src").join(TABLE)).expect("the table");
+        let (_, rows) = table.split_once("collectives! {\n").expect("its macro");
+        let rows = rows.trim_end().trim_end_matches('}').split("\n\n");
+        let text: String = rows.map(|row| declarations(row, of_teams)).collect();
+        let name = format!("clump-{}-{of_teams}.rs", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("a temporary file");
+        path
+    }
+}
+
+/// Returns the functions of a row of the table, without bodies: of teams, or of the job.
+fn declarations(row: &str, of_teams: bool) -> String {
+    let (names, rest) = row.split_once('(').expect("arguments");
+    let (arguments, rest) = rest.split_once("\n)\n").expect("the end of arguments");
+    let (doc, rest) = rest.split_once("|team|").expect("a body");
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
+    let function = |at: usize, doc: &str, first: &str, result: &str| {
+        let name = names[at];
+        format!(
+            "{doc}\n#[no_mangle]\npub extern \"C\" fn {name}({first}, {arguments}) -> {result} {{}}\n"
+        )
+    };
+    if !of_teams {
+        return function(0, doc, "cl: *mut clump_t", "c_int");
+    }
+    let of_job = names[0];
+    let of_team = format!(
+        "/// Executes ::{of_job} among the ranks of a team, by their numbers in it.\n///\n\
+         /// # Safety\n/// As for ::{of_job}."
+    );
+    let start: Vec<&str> = rest.lines().filter(|line| line.starts_with("///")).collect();
+    let team = "team: *mut clump_team";
+    function(1, &of_team, team, "c_int")
+        + &function(2, &start.join("\n"), team, "*mut clump_pending")
 }
 
 /// Adapts a header to compilers for C of 1990, which has neither `//` comments nor a comma after

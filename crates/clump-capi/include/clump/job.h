@@ -345,18 +345,6 @@ int clump_barrier(struct clump_t *cl);
 int clump_emulate(struct clump_t *cl, const char *knobs);
 
 /**
- * Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
- * for as many as there are ranks; `mine` may be this rank's place there. All ranks contribute
- * equally many.
- *
- * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
- *
- * # Safety
- * `mine` has `mine_bytes` bytes, `all` space for as many of each rank.
- */
-int clump_all_gather(struct clump_t *cl, const void *mine, size_t mine_bytes, void *all);
-
-/**
  * Gathers one word of each rank as ::clump_all_gather does, names of endpoints and segments for
  * example.
  *
@@ -387,6 +375,18 @@ int clump_broadcast(struct clump_t *cl, int root, void *values, size_t values_by
  * `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank.
  */
 int clump_gather(struct clump_t *cl, int root, const void *mine, size_t mine_bytes, void *all);
+
+/**
+ * Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
+ * for as many as there are ranks; `mine` may be this rank's place there. All ranks contribute
+ * equally many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes, `all` space for as many of each rank.
+ */
+int clump_all_gather(struct clump_t *cl, const void *mine, size_t mine_bytes, void *all);
 
 /**
  * Hands out what `root` gives: `mine_bytes` bytes for each rank, in rank order in `all`, which is

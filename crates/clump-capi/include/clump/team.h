@@ -75,112 +75,6 @@ int clump_team_member(const struct clump_team *team, int rank);
 int clump_team_barrier(struct clump_team *team);
 
 /**
- * Executes ::clump_broadcast among the ranks of a team; `root` is one of them.
- *
- * # Safety
- * As for ::clump_broadcast.
- */
-int clump_team_broadcast(struct clump_team *team, int root, void *values, size_t values_bytes);
-
-/**
- * Executes ::clump_gather among the ranks of a team; `root` is one of them.
- *
- * # Safety
- * As for ::clump_gather.
- */
-int clump_team_gather(struct clump_team *team, int root, const void *mine, size_t mine_bytes, void *all);
-
-/**
- * Executes ::clump_all_gather among the ranks of a team.
- *
- * # Safety
- * As for ::clump_all_gather.
- */
-int clump_team_all_gather(struct clump_team *team, const void *mine, size_t mine_bytes, void *all);
-
-/**
- * Executes ::clump_scatter among the ranks of a team; `root` is one of them.
- *
- * # Safety
- * As for ::clump_scatter.
- */
-int clump_team_scatter(struct clump_team *team, int root, const void *all, void *mine, size_t mine_bytes);
-
-/**
- * Executes ::clump_all_to_all among the ranks of a team.
- *
- * # Safety
- * As for ::clump_all_to_all.
- */
-int clump_team_all_to_all(struct clump_team *team, const void *from, void *to, size_t each_bytes);
-
-/**
- * Executes ::clump_all_to_all_v among the ranks of a team.
- *
- * # Safety
- * As for ::clump_all_to_all_v.
- */
-int clump_team_all_to_all_v(struct clump_team *team,
-                            const void *from,
-                            const size_t *from_bytes,
-                            void *to,
-                            size_t room,
-                            size_t *to_bytes);
-
-/**
- * Executes ::clump_all_reduce among the ranks of a team.
- *
- * # Safety
- * As for ::clump_all_reduce.
- */
-int clump_team_all_reduce(struct clump_team *team,
-                          const void *from,
-                          void *to,
-                          size_t count,
-                          clump_type type,
-                          clump_op op);
-
-/**
- * Executes ::clump_reduce among the ranks of a team; `root` is one of them.
- *
- * # Safety
- * As for ::clump_reduce.
- */
-int clump_team_reduce(struct clump_team *team,
-                      int root,
-                      const void *from,
-                      void *to,
-                      size_t count,
-                      clump_type type,
-                      clump_op op);
-
-/**
- * Executes ::clump_scan among the ranks of a team.
- *
- * # Safety
- * As for ::clump_scan.
- */
-int clump_team_scan(struct clump_team *team,
-                    const void *from,
-                    void *to,
-                    size_t count,
-                    clump_type type,
-                    clump_op op);
-
-/**
- * Executes ::clump_exclusive_scan among the ranks of a team.
- *
- * # Safety
- * As for ::clump_exclusive_scan.
- */
-int clump_team_exclusive_scan(struct clump_team *team,
-                              const void *from,
-                              void *to,
-                              size_t count,
-                              clump_type type,
-                              clump_op op);
-
-/**
  * Begins a barrier of a team: when ::clump_pending_wait returns, all ranks of the team have begun
  * it.
  *
@@ -191,6 +85,14 @@ int clump_team_exclusive_scan(struct clump_team *team,
  * One that is dropped (::clump_pending_drop) progresses as long as the team is open.
  */
 clump_pending *clump_team_barrier_start(struct clump_team *team);
+
+/**
+ * Executes ::clump_broadcast among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_broadcast.
+ */
+int clump_team_broadcast(struct clump_team *team, int root, void *values, size_t values_bytes);
 
 /**
  * Begins ::clump_team_broadcast. On the root `values` may be reused when this returns;
@@ -206,6 +108,135 @@ clump_pending *clump_team_broadcast_start(struct clump_team *team,
                                           size_t values_bytes);
 
 /**
+ * Executes ::clump_gather among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_gather.
+ */
+int clump_team_gather(struct clump_team *team, int root, const void *mine, size_t mine_bytes, void *all);
+
+/**
+ * Begins ::clump_team_gather. `mine` may be reused when this returns; on the root
+ * ::clump_pending_wait writes `all`, which must live until then.
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank until
+ * ::clump_pending_wait or ::clump_pending_drop has returned.
+ */
+clump_pending *clump_team_gather_start(struct clump_team *team,
+                                       int root,
+                                       const void *mine,
+                                       size_t mine_bytes,
+                                       void *all);
+
+/**
+ * Executes ::clump_all_gather among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_all_gather.
+ */
+int clump_team_all_gather(struct clump_team *team, const void *mine, size_t mine_bytes, void *all);
+
+/**
+ * Begins ::clump_team_all_gather. `mine` may be reused when this returns; ::clump_pending_wait
+ * writes `all`, which must live until then.
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes; `all` has space for as many of each rank until
+ * ::clump_pending_wait or ::clump_pending_drop has returned.
+ */
+clump_pending *clump_team_all_gather_start(struct clump_team *team,
+                                           const void *mine,
+                                           size_t mine_bytes,
+                                           void *all);
+
+/**
+ * Executes ::clump_scatter among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_scatter.
+ */
+int clump_team_scatter(struct clump_team *team, int root, const void *all, void *mine, size_t mine_bytes);
+
+/**
+ * Begins ::clump_team_scatter. `all` may be reused when this returns; ::clump_pending_wait writes
+ * `mine`, which must live until then.
+ *
+ * # Safety
+ * `mine` has space for `mine_bytes` bytes until ::clump_pending_wait or ::clump_pending_drop has
+ * returned; on the root `all` has as many bytes for each rank.
+ */
+clump_pending *clump_team_scatter_start(struct clump_team *team,
+                                        int root,
+                                        const void *all,
+                                        void *mine,
+                                        size_t mine_bytes);
+
+/**
+ * Executes ::clump_all_to_all among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_all_to_all.
+ */
+int clump_team_all_to_all(struct clump_team *team, const void *from, void *to, size_t each_bytes);
+
+/**
+ * Begins ::clump_team_all_to_all. `from` may be reused when this returns; ::clump_pending_wait
+ * writes `to`, which must live until then.
+ *
+ * # Safety
+ * `from` has `each_bytes` bytes for each rank of the team; `to` has space for as many until
+ * ::clump_pending_wait or ::clump_pending_drop has returned.
+ */
+clump_pending *clump_team_all_to_all_start(struct clump_team *team,
+                                           const void *from,
+                                           void *to,
+                                           size_t each_bytes);
+
+/**
+ * Executes ::clump_all_to_all_v among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_all_to_all_v.
+ */
+int clump_team_all_to_all_v(struct clump_team *team,
+                            const void *from,
+                            const size_t *from_bytes,
+                            void *to,
+                            size_t room,
+                            size_t *to_bytes);
+
+/**
+ * Begins ::clump_team_all_to_all_v. `from` and `from_bytes` may be reused when this returns;
+ * ::clump_pending_wait writes `to` and `to_bytes`, which must live until then, and returns
+ * ::CLUMP_ERR_TOO_LONG if `to` has too little space.
+ *
+ * # Safety
+ * `from_bytes` has a number for each rank, and `from` as many bytes as those say; until
+ * ::clump_pending_wait or ::clump_pending_drop has returned, `to_bytes` has space for a number for
+ * each rank, and `to` for `room` bytes.
+ */
+clump_pending *clump_team_all_to_all_v_start(struct clump_team *team,
+                                             const void *from,
+                                             const size_t *from_bytes,
+                                             void *to,
+                                             size_t room,
+                                             size_t *to_bytes);
+
+/**
+ * Executes ::clump_all_reduce among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_all_reduce.
+ */
+int clump_team_all_reduce(struct clump_team *team,
+                          const void *from,
+                          void *to,
+                          size_t count,
+                          clump_type type,
+                          clump_op op);
+
+/**
  * Begins ::clump_team_all_reduce. `from` may be reused when this returns; ::clump_pending_wait
  * writes `to`, which must live until then.
  *
@@ -219,6 +250,20 @@ clump_pending *clump_team_all_reduce_start(struct clump_team *team,
                                            size_t count,
                                            clump_type type,
                                            clump_op op);
+
+/**
+ * Executes ::clump_reduce among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_reduce.
+ */
+int clump_team_reduce(struct clump_team *team,
+                      int root,
+                      const void *from,
+                      void *to,
+                      size_t count,
+                      clump_type type,
+                      clump_op op);
 
 /**
  * Begins ::clump_team_reduce. `from` may be reused when this returns; on the root
@@ -237,6 +282,19 @@ clump_pending *clump_team_reduce_start(struct clump_team *team,
                                        clump_op op);
 
 /**
+ * Executes ::clump_scan among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_scan.
+ */
+int clump_team_scan(struct clump_team *team,
+                    const void *from,
+                    void *to,
+                    size_t count,
+                    clump_type type,
+                    clump_op op);
+
+/**
  * Begins ::clump_team_scan. `from` may be reused when this returns; ::clump_pending_wait writes
  * `to`, which must live until then.
  *
@@ -251,6 +309,19 @@ clump_pending *clump_team_scan_start(struct clump_team *team,
                                      clump_op op);
 
 /**
+ * Executes ::clump_exclusive_scan among the ranks of a team, by their numbers in it.
+ *
+ * # Safety
+ * As for ::clump_exclusive_scan.
+ */
+int clump_team_exclusive_scan(struct clump_team *team,
+                              const void *from,
+                              void *to,
+                              size_t count,
+                              clump_type type,
+                              clump_op op);
+
+/**
  * Begins ::clump_team_exclusive_scan. `from` may be reused when this returns; on ranks other than
  * the first ::clump_pending_wait writes `to`, which must live until then.
  *
@@ -263,77 +334,6 @@ clump_pending *clump_team_exclusive_scan_start(struct clump_team *team,
                                                size_t count,
                                                clump_type type,
                                                clump_op op);
-
-/**
- * Begins ::clump_team_gather. `mine` may be reused when this returns; on the root
- * ::clump_pending_wait writes `all`, which must live until then.
- *
- * # Safety
- * `mine` has `mine_bytes` bytes; on the root `all` has space for as many of each rank until
- * ::clump_pending_wait or ::clump_pending_drop has returned.
- */
-clump_pending *clump_team_gather_start(struct clump_team *team,
-                                       int root,
-                                       const void *mine,
-                                       size_t mine_bytes,
-                                       void *all);
-
-/**
- * Begins ::clump_team_scatter. `all` may be reused when this returns; ::clump_pending_wait writes
- * `mine`, which must live until then.
- *
- * # Safety
- * `mine` has space for `mine_bytes` bytes until ::clump_pending_wait or ::clump_pending_drop has
- * returned; on the root `all` has as many bytes for each rank.
- */
-clump_pending *clump_team_scatter_start(struct clump_team *team,
-                                        int root,
-                                        const void *all,
-                                        void *mine,
-                                        size_t mine_bytes);
-
-/**
- * Begins ::clump_team_all_gather. `mine` may be reused when this returns; ::clump_pending_wait
- * writes `all`, which must live until then.
- *
- * # Safety
- * `mine` has `mine_bytes` bytes; `all` has space for as many of each rank until
- * ::clump_pending_wait or ::clump_pending_drop has returned.
- */
-clump_pending *clump_team_all_gather_start(struct clump_team *team,
-                                           const void *mine,
-                                           size_t mine_bytes,
-                                           void *all);
-
-/**
- * Begins ::clump_team_all_to_all. `from` may be reused when this returns; ::clump_pending_wait
- * writes `to`, which must live until then.
- *
- * # Safety
- * `from` has `each_bytes` bytes for each rank of the team; `to` has space for as many until
- * ::clump_pending_wait or ::clump_pending_drop has returned.
- */
-clump_pending *clump_team_all_to_all_start(struct clump_team *team,
-                                           const void *from,
-                                           void *to,
-                                           size_t each_bytes);
-
-/**
- * Begins ::clump_team_all_to_all_v. `from` and `from_bytes` may be reused when this returns;
- * ::clump_pending_wait writes `to` and `to_bytes`, which must live until then, and returns
- * ::CLUMP_ERR_TOO_LONG if `to` has too little space.
- *
- * # Safety
- * `from_bytes` has a number for each rank, and `from` as many bytes as those say; until
- * ::clump_pending_wait or ::clump_pending_drop has returned, `to_bytes` has space for a number for
- * each rank, and `to` for `room` bytes.
- */
-clump_pending *clump_team_all_to_all_v_start(struct clump_team *team,
-                                             const void *from,
-                                             const size_t *from_bytes,
-                                             void *to,
-                                             size_t room,
-                                             size_t *to_bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */
