@@ -189,7 +189,7 @@ mod tests {
         assert!(edit.iter().all(|name| quick.contains(name) || merge.contains(name)));
         assert!(merge.iter().all(|name| night.contains(name)));
         assert!(merge.contains(&"tests") && !merge.contains(&"mutants"));
-        for name in ["attack", "mutants", "storms", "tsan"] {
+        for name in ["mutants", "storms", "tsan"] {
             assert!(night.contains(&name) && !edit.contains(&name), "{name}");
         }
         let default: Vec<_> = choose(&[]).unwrap().unwrap().iter().map(|s| s.name).collect();

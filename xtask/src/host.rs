@@ -8,7 +8,7 @@
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Returns the value of an environment variable.
 pub fn env(name: &str) -> Option<OsString> {
@@ -18,13 +18,6 @@ pub fn env(name: &str) -> Option<OsString> {
 /// Returns the current time, to measure from.
 pub fn now() -> Instant {
     Instant::now()
-}
-
-/// Returns a number that differs each time.
-pub fn seed() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Small enough to be typed again.
-    since.as_micros() as u64 % 1_000_000_000
 }
 
 /// Returns the number of processes that wanted to run in the last minute; 0 where it is not told.

@@ -5,7 +5,6 @@
 //! (environment, clock, paths), [`command`] the only one that starts programs.
 #![forbid(unsafe_code)]
 
-mod attack;
 mod bench;
 mod c_speed;
 mod callgrind;
@@ -29,8 +28,6 @@ usage: cargo xtask TASK
 
   ci [--tier edit|merge|night] [--list] [--only A,B] [--skip A,B]
                                           checks, with times; .ci/run calls those of a merge
-  attack [--list] [--seed N] [--seconds S] [--class A,B] [--jobs N] [--json] [--release]
-                                          jobs under random adverse conditions
   bench [--render] [--list] [--only A,B]  runs benchmarks, stores results, writes BENCHMARKS.md's tables from them
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
@@ -64,7 +61,6 @@ fn dispatch(args: &[String]) -> Result<bool> {
     let root = host::root()?;
     match (task.as_str(), rest) {
         ("ci", options) => ci::run(&root, options),
-        ("attack", options) => attack::run(&root, options),
         ("bench", options) => bench::run(&root, options),
         ("tidy", []) => tidy::run(&root, tidy::Ratchet::Compare),
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),

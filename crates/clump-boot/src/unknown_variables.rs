@@ -10,7 +10,7 @@ use std::ffi::OsString;
 /// Variables that other programs of clump read: the wrappers of compilers.
 const OF_WRAPPERS: [&str; 2] = ["CLUMP_CC", "CLUMP_CXX"];
 /// Beginnings of the names that tests and the tasks of this tree have.
-const FREE: [&[u8]; 3] = [b"CLUMP_TEST_", b"CLUMP_XTASK_", b"CLUMP_GOLDEN"];
+const FREE: [&[u8]; 2] = [b"CLUMP_TEST_", b"CLUMP_GOLDEN"];
 
 /// Returns a sentence about each variable of this process's environment that begins with `CLUMP_`
 /// and that nothing reads, by name.

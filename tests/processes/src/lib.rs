@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
 
+pub mod attack;
 pub mod c_programs;
 pub mod cables;
 pub mod checkers;

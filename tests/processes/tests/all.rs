@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
 mod applications;
+mod attack_verdicts;
 mod built_in;
 mod c_errors;
 mod c_job;

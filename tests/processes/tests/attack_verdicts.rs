@@ -1,14 +1,16 @@
 //! Tests that the supervisor and the judge find defects, and that drawing depends on the seed
 //! alone.
 
-use super::class::CLASSES;
-use super::event::{Event, What, When};
-use super::job::{Job, Promise};
-use super::place::AttackPlace;
-use super::sampler::Sampler;
-use super::stream::Output;
-use super::supervisor::{Deadlines, Supervisor};
-use super::verdict::{Verdict, judge};
+use clump_process_tests::attack::class::CLASSES;
+use clump_process_tests::attack::event::{Event, What, When};
+use clump_process_tests::attack::job::{Job, Promise};
+use clump_process_tests::attack::place::AttackPlace;
+use clump_process_tests::attack::remains;
+use clump_process_tests::attack::stream::Output;
+use clump_process_tests::attack::supervisor::{Deadlines, Supervisor};
+use clump_process_tests::attack::variables::{KNOWN, mistyped};
+use clump_process_tests::attack::verdict::{Verdict, judge};
+use clump_test_tier::Sampler;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,7 +102,7 @@ fn a_job_without_end_is_found_and_killed() {
         panic!("kept");
     };
     assert!(broken[0].contains("had not ended in time") && broken[0].contains("sleep 600"));
-    assert!(super::remains::processes(&job.folder).is_empty());
+    assert!(remains::processes(&job.folder).is_empty());
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_process_that_stays_is_found_and_killed() {
         let job = script(&place, text);
         let said = broken(&place, &job);
         assert!(said.contains("left processes") && said.contains("sleep 600"), "{text}: {said}");
-        assert!(super::remains::processes(&job.folder).is_empty());
+        assert!(remains::processes(&job.folder).is_empty());
     }
 }
 
@@ -149,8 +151,9 @@ fn streams_are_what_they_are_called() {
 #[test]
 fn a_seed_determines_the_job() {
     let place = place("draw");
-    let shown =
-        |class: &super::Class, seed| (class.draw)(&mut Sampler::new(seed), &place).unwrap().shown();
+    let shown = |class: &clump_process_tests::attack::class::Class, seed| {
+        (class.draw)(&mut Sampler::new(seed), &place).unwrap().shown()
+    };
     for class in CLASSES {
         let jobs: Vec<String> = (0..20).map(|seed| shown(class, seed)).collect();
         assert_eq!(jobs, (0..20).map(|seed| shown(class, seed)).collect::<Vec<_>>());
@@ -158,5 +161,14 @@ fn a_seed_determines_the_job() {
         assert!(different.len() > 10, "{}: {different:?}", class.name);
         let own = PathBuf::from("job-0");
         assert!(jobs.iter().all(|job| !job.contains(&*own.to_string_lossy())), "{jobs:?}");
+    }
+}
+
+#[test]
+fn a_mistyped_name_is_never_a_known_one() {
+    let mut sampler = Sampler::new(3);
+    for known in KNOWN.iter().cycle().take(2000) {
+        let name = mistyped(&mut sampler, known);
+        assert!(name.starts_with("CLUMP_") && !KNOWN.contains(&name.as_str()), "{name}");
     }
 }

@@ -35,6 +35,16 @@ impl Sampler {
         range.start() + self.below(span) as u32
     }
 
+    /// Returns one of `all`, which is not empty.
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.index(all.len())]
+    }
+
+    /// Returns true once in `odds`.
+    pub fn once_in(&mut self, odds: u64) -> bool {
+        self.below(odds) == 0
+    }
+
     /// Returns true `per_mille` times in a thousand.
     pub fn hits(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
@@ -50,5 +60,17 @@ mod tests {
         let mut sampler = Sampler::new(0);
         assert_eq!(sampler.number(), 0xe220_a839_7b1d_cdaf);
         assert_eq!(sampler.number(), 0x6e78_9e6a_a1b9_65f4);
+        // Seeds of earlier findings still mean the same jobs.
+        let mut sampler = Sampler::new(7);
+        let numbers = [(); 3].map(|()| sampler.number());
+        let due = [0x63cb_e1e4_5932_0dd7, 0x044c_3cd7_f43c_661c, 0xe698_4080_bab1_2a02];
+        assert_eq!(numbers, due);
+    }
+
+    #[test]
+    fn each_of_a_list_is_drawn() {
+        let mut sampler = Sampler::new(7);
+        let drawn: Vec<u8> = (0..200).map(|_| sampler.one_of(&[1, 2, 3])).collect();
+        assert!([1, 2, 3].iter().all(|one| drawn.contains(one)) && drawn.iter().all(|n| *n < 4));
     }
 }

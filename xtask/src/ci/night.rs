@@ -3,13 +3,11 @@
 use super::apps;
 use super::step::{BUILD, RUN, Site, StepOutcome, plain};
 use crate::command::{self, cargo};
-use crate::{attack, mutants, tsan, walk};
+use crate::{mutants, tsan, walk};
 use anyhow::Result;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Duration of attacks, in seconds.
-const ATTACK_SECONDS: &str = "900";
 /// Random kills: of ranks on one node and on two, and of ranks and nodes that contend for locks.
 const KILLS: &str = "200";
 /// Random kills of ranks and nodes that update memory of others.
@@ -22,15 +20,6 @@ const REPEATS: u32 = 100;
 const STARTS: &str = "1000";
 /// Starts of jobs by proxies, in random shapes, beside load and pauses.
 const PROXY_STARTS: &str = "10000";
-
-/// Runs jobs under random adverse conditions.
-///
-/// # Errors
-/// Fails if the programs do not build or a job cannot be started.
-pub fn attacks(site: &Site) -> Result<StepOutcome> {
-    let words = ["--seconds", ATTACK_SECONDS].map(str::to_owned);
-    Ok(plain(attack::run(&site.root, &words)?, "see the jobs above"))
-}
 
 /// Runs many random kills.
 ///

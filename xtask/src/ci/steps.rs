@@ -162,12 +162,6 @@ pub const STEPS: &[Step] = &[
         run: night::storms,
     },
     Step {
-        name: "attack",
-        what: "jobs under random adverse conditions end as they should",
-        tiers: NIGHT,
-        run: night::attacks,
-    },
-    Step {
         name: "aarch64-tests",
         what: "pure packages and queues in shared memory are right on ARM, under QEMU",
         tiers: NIGHT,
@@ -235,7 +229,8 @@ fn clippy(site: &Site) -> Result<StepOutcome> {
 }
 
 fn tests(site: &Site) -> Result<StepOutcome> {
-    Ok(outcome(command::run(&mut site.tests(&["test", "--workspace"])?, BUILD)?))
+    // At night jobs are attacked for a quarter of an hour, too.
+    Ok(outcome(command::run(&mut site.tests(&["test", "--workspace"])?, BUILD * 2)?))
 }
 
 /// Runs what needs other machines, or what starts ranks there.

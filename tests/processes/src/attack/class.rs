@@ -2,12 +2,12 @@
 
 use super::job::Job;
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use super::{
     forks, inputs, limits, memory, names, outputs, paths, pending, quoting, refusals, signals,
     stops, streams, variables,
 };
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// One class of attacks.
 #[derive(Debug)]

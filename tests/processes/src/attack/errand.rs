@@ -2,8 +2,8 @@
 
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::{Result, bail};
+use clump_test_tier::Sampler;
 use std::ffi::OsString;
 
 /// Records of a sort in this size.

@@ -1,15 +1,13 @@
 //! Events during a job.
 
 use super::place::AttackPlace;
-use crate::{command, host};
-use anyhow::{Result, bail};
+use super::supervisor::pause;
+use anyhow::{Context, Result, bail};
+use clump_os::clock;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-
-/// Longest time for a change of a path.
-const CHANGE: Duration = Duration::from_secs(20);
 
 /// A single event.
 #[derive(Debug)]
@@ -40,7 +38,12 @@ pub enum What {
     HangUp,
     /// Paths between two nodes take packets of so many bytes: from either end, one after the
     /// other. Then a file is made.
-    Narrow { steps: Vec<(usize, u32)>, then: PathBuf },
+    Narrow {
+        /// The node of each end, and the bytes.
+        steps: Vec<(usize, u32)>,
+        /// The file.
+        then: PathBuf,
+    },
 }
 
 impl Event {
@@ -103,11 +106,11 @@ pub fn send(pid: u32, name: &str) {
 
 /// Sends several signals, each with a pause behind it.
 pub fn send_all(pid: u32, steps: &[(&'static str, Duration)]) {
-    for (name, pause) in steps {
+    for (name, time) in steps {
         send(pid, name);
-        let start = host::now();
-        while start.elapsed() < *pause {
-            host::pause();
+        let start = clock::instant();
+        while start.elapsed() < *time {
+            pause();
         }
     }
 }
@@ -122,9 +125,9 @@ pub fn narrow(place: &AttackPlace, agents: &[u32], steps: &[(usize, u32)]) -> Re
         let mut cable = Command::new(place.program("cable"));
         let words = [agent.to_string(), (1 - node).to_string(), "0".to_owned()];
         cable.args(words).args(["shorten", &bytes.to_string()]);
-        let ended = command::run_quiet(&mut cable, CHANGE)?;
-        if !ended.success {
-            bail!("`{}`: {}", command::shown(&cable), ended.why);
+        let ended = cable.output().context("starting `cable`")?;
+        if !ended.status.success() {
+            bail!("{cable:?}: {}", ended.status);
         }
     }
     Ok(())

@@ -3,8 +3,8 @@
 use super::errand;
 use super::job::Job;
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// Actions of `forker`'s children.
 const WAYS: &[&str] = &["exit", "exit-at-once", "failed-exec", "exec", "return", "daemon", "send"];

@@ -3,8 +3,8 @@
 use super::errand::{self, Errand};
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// Limits in bytes or numbers.
 const LIMITS: &[(&str, &[&str])] = &[

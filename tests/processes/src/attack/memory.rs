@@ -3,8 +3,8 @@
 use super::errand;
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// Limits in MiB.
 const LIMITS: &[u64] = &[24, 48, 96, 192, 384, 768];

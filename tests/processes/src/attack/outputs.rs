@@ -3,8 +3,8 @@
 use super::errand::Errand;
 use super::job::{Job, Promise};
 use super::place::{AttackPlace, Folder};
-use super::sampler::Sampler;
 use anyhow::{Context, Result};
+use clump_test_tier::Sampler;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

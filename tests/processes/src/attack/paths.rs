@@ -5,8 +5,8 @@ use super::errand::Errand;
 use super::event::{Event, What, When};
 use super::job::Job;
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// Bytes of an IP packet: the minimum that clump promises to get by with, which is that of IPv6;
 /// usual tunnels and overlays; Ethernet.

@@ -4,8 +4,8 @@
 use super::errand;
 use super::job::Job;
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 /// The collectives, as the program names them.
 const COLLECTIVES: &[&str] = &[

@@ -1,18 +1,10 @@
 //! The programs of this build, and a folder of its own for every job.
 
-use crate::command::{self, cargo};
-use crate::host;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-/// Longest time for a build of everything.
-const BUILD: Duration = Duration::from_secs(1200);
-/// Longest time for a program that only reads.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// The programs, and the parent of the jobs' folders.
 #[derive(Debug)]
@@ -28,21 +20,15 @@ pub struct AttackPlace {
 }
 
 impl AttackPlace {
-    /// Builds the programs, and makes the folder.
+    /// Creates a place with the programs of this build, and makes the folder beside them.
     ///
     /// # Errors
-    /// Fails if they do not build.
-    pub fn prepare(root: &Path, release: bool) -> Result<Self> {
-        let mut args = vec!["build", "--package", "clump-process-tests", "--bins"];
-        args.extend(release.then_some("--release"));
-        let built = command::run(&mut cargo(root, &args), BUILD)?;
-        if !built.success {
-            bail!("the programs do not build: {}", built.why);
-        }
-        let target = host::target(root);
-        let target = target.canonicalize().with_context(|| target.display().to_string())?;
-        let base = target.join(format!("attack-{}", std::process::id()));
-        Self::at(target.join(if release { "release" } else { "debug" }), base)
+    /// Fails if it cannot be made.
+    pub fn of_build() -> Result<Self> {
+        let hinder = crate::program("hinder");
+        let bin = hinder.parent().context("the folder of the programs")?.to_owned();
+        let base = bin.join(format!("attack-{}", std::process::id()));
+        Self::at(bin, base)
     }
 
     /// Creates a place with programs in `bin`, and makes the folder `base` for those of jobs.
@@ -102,8 +88,9 @@ impl AttackPlace {
     pub fn ask(&self, args: &[&str], folder: &Folder) -> Result<Option<String>> {
         let mut clump = Command::new(self.clump());
         clump.args(args).current_dir(folder.work()).env("TMPDIR", folder.temporary());
-        let ended = command::run_quiet(&mut clump, LOOK)?;
-        Ok(ended.success.then_some(ended.stdout))
+        let ended = clump.output().context("starting clump")?;
+        let text = || String::from_utf8_lossy(&ended.stdout).into_owned();
+        Ok(ended.status.success().then(text))
     }
 }
 

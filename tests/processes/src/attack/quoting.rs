@@ -4,8 +4,8 @@
 use super::errand::Errand;
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::{Context, Result};
+use clump_test_tier::Sampler;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -4,8 +4,8 @@ use super::errand::{self, Errand};
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 use std::time::Duration;
 
 /// Calls that clump makes, or could make.

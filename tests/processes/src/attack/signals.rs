@@ -4,8 +4,8 @@ use super::errand;
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 
 const SIGNALS: &[&str] = &["CHLD", "PIPE", "INT", "TERM", "HUP", "QUIT", "XFSZ", "USR1", "ALRM"];
 /// Signals by which a user ends a job, and its exit codes.

@@ -5,8 +5,8 @@ use super::errand;
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use anyhow::Result;
+use clump_test_tier::Sampler;
 use std::time::Duration;
 
 /// Signals that stop: Ctrl-Z, a read or a write in the background, and the one that is not handled.

@@ -15,6 +15,7 @@ const TEXT: &[u8] = b"one line\nand another, without an end";
 /// A standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
+    /// `/dev/null`.
     Null,
     /// A file with text.
     File,
@@ -43,7 +44,9 @@ pub enum Input {
 pub enum Output {
     /// A pipe that is read.
     Pipe,
+    /// `/dev/null`.
     Null,
+    /// A file.
     File,
     /// `/dev/full`, to which all writes fail.
     Full,
@@ -129,6 +132,7 @@ impl Output {
         matches!(self, Self::PipeUnread | Self::TerminalUnread | Self::SocketUnread)
     }
 
+    /// Returns true if it is a terminal.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Terminal | Self::TerminalUnread | Self::TerminalGone)
     }

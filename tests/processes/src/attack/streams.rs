@@ -4,9 +4,9 @@ use super::errand::{self, Amount, Errand};
 use super::event::{Event, What, When};
 use super::job::Job;
 use super::place::AttackPlace;
-use super::sampler::Sampler;
 use super::stream::{INPUTS, Input, OUTPUTS, Output};
 use anyhow::Result;
+use clump_test_tier::Sampler;
 use std::time::Duration;
 
 /// Time after which a blocked job is asked to end.

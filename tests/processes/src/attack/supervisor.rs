@@ -5,8 +5,8 @@ use super::job::Job;
 use super::place::AttackPlace;
 use super::remains::{self, Process};
 use super::stream::{Opened, Output};
-use crate::host;
 use anyhow::{Context, Result, bail};
+use clump_os::clock;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The variable that marks every process of a job.
-const MARK: &str = "CLUMP_XTASK_MARK";
+const MARK: &str = "CLUMP_TEST_ATTACK_MARK";
 /// Bytes of a stream that are kept; the rest is read and discarded.
 const MAX_KEPT: usize = 4 << 20;
 
@@ -119,7 +119,7 @@ impl Supervisor<'_> {
         others: &mut Others,
         ended: &mut JobEnded,
     ) -> Result<()> {
-        let start = host::now();
+        let start = clock::instant();
         let mut event = job.event.as_ref();
         while start.elapsed() < self.deadlines.end {
             if let Some(status) = child.try_wait().context("waiting for the job")? {
@@ -130,7 +130,7 @@ impl Supervisor<'_> {
                 event = None;
                 self.happen(job, due, child.id(), others)?;
             }
-            host::pause();
+            pause();
         }
         Ok(())
     }
@@ -231,10 +231,10 @@ impl Supervisor<'_> {
 
     /// Waits until no process of the job is left; kills those that stay, and returns them.
     fn clear(&self, job: &Job, spared: u32) -> Vec<Process> {
-        let start = host::now();
+        let start = clock::instant();
         let mut left = self.processes(job, spared);
         while !left.is_empty() && start.elapsed() < self.deadlines.remains {
-            host::pause();
+            pause();
             left = self.processes(job, spared);
         }
         self.kill(job, left.clone(), spared);
@@ -245,10 +245,15 @@ impl Supervisor<'_> {
     fn kill(&self, job: &Job, mut doomed: Vec<Process>, spared: u32) {
         while !doomed.is_empty() {
             doomed.iter().for_each(Process::kill);
-            host::pause();
+            pause();
             doomed = self.processes(job, spared);
         }
     }
+}
+
+/// Waits a moment between two checks of a job.
+pub(super) fn pause() {
+    clock::pass(Duration::from_millis(20));
 }
 
 fn code(status: ExitStatus) -> i32 {
