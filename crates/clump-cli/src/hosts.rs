@@ -276,13 +276,8 @@ mod tests {
             ".",
             "\u{e9}",
         ];
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % bound as u64) as usize
-        };
+        let mut random = clump_test_tier::Sampler::new(1);
+        let mut next = |bound: usize| random.index(bound);
         let mut read = 0;
         for _ in 0..20_000 {
             let text: String = (0..next(12)).map(|_| PARTS[next(PARTS.len())]).collect();

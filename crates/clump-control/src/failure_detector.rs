@@ -26,6 +26,8 @@
 #[cfg(doc)]
 use crate::membership_arbiter::PUT_OFF;
 use crate::probe_order::{ProbeOrder, random_below};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Periods in the time after which silence counts.
@@ -104,7 +106,7 @@ pub struct FailureDetector {
     /// Peers that are suspected.
     silent: BTreeSet<u32>,
     order: ProbeOrder,
-    random: u64,
+    random: SplitMix64,
     answer_limit_ns: u64,
     period_ns: u64,
     start_ns: u64,
@@ -130,7 +132,7 @@ impl FailureDetector {
             questions: BTreeMap::new(),
             silent: BTreeSet::new(),
             order: ProbeOrder::new(own, nodes, seed),
-            random: seed ^ u64::from(own),
+            random: SplitMix64::seed_from_u64(seed ^ u64::from(own)),
             answer_limit_ns: period_ns * MISSED,
             period_ns,
             start_ns: now_ns,

@@ -1,6 +1,9 @@
 //! The order in which an agent probes its peers: round robin by random permutations that all agents
 //! share, so that in each period every node is probed by one other.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 /// The order of one agent.
 #[derive(Debug)]
 pub(crate) struct ProbeOrder {
@@ -37,22 +40,19 @@ impl ProbeOrder {
         self.round = round;
         self.distances.clear();
         self.distances.extend(1..self.nodes);
-        let mut state = self.seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = self.seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = SplitMix64::seed_from_u64(seed);
         for at in (1..self.distances.len()).rev() {
-            self.distances.swap(at, random_below(&mut state, at as u64 + 1) as usize);
+            self.distances.swap(at, random_below(&mut random, at as u64 + 1) as usize);
         }
         debug_assert_eq!(self.distances.len() + 1, self.nodes as usize, "each peer once");
     }
 }
 
-/// Returns the next number below `limit` of a sequence that looks random (splitmix64).
-pub(crate) fn random_below(state: &mut u64, limit: u64) -> u64 {
+/// Returns the next number below `limit`.
+pub(crate) fn random_below(random: &mut SplitMix64, limit: u64) -> u64 {
     debug_assert!(limit > 0, "there is a number to choose");
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) % limit
+    random.next_u64() % limit
 }
 
 #[cfg(test)]

@@ -95,26 +95,18 @@ mod tests {
         found
     }
 
-    /// Numbers that look random (xorshift).
-    fn next(state: &mut u64) -> usize {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 16) as usize
-    }
-
     #[test]
     fn random_blocks_as_byte_by_byte() {
-        let mut random = 0x9e37_79b9_7f4a_7c15;
+        let mut random = clump_test_tier::Sampler::new(1);
         for case in 0..500 {
-            let a: Vec<u8> = (0..4096).map(|_| next(&mut random) as u8).collect();
+            let a: Vec<u8> = (0..4096).map(|_| random.number() as u8).collect();
             let mut b = a.clone();
-            for _ in 0..next(&mut random) % 200 {
-                b[next(&mut random) % 4096] = next(&mut random) as u8;
+            for _ in 0..random.index(200) {
+                b[random.index(4096)] = random.number() as u8;
             }
             // Blocks need not be aligned, and may be empty.
-            let skew = next(&mut random) % MARKED;
-            let words = next(&mut random) % (4096 / MARKED);
+            let skew = random.index(MARKED);
+            let words = random.index(4096 / MARKED);
             let part = skew..skew + words * MARKED;
             let (a, b) = (&a[part.clone()], &b[part]);
             for marks in fast(a, b) {

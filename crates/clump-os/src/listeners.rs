@@ -67,13 +67,8 @@ sk               RefCnt Type Proto  Iface R Rmem   User   Inode
 
     #[test]
     fn random_changes_are_read_without_a_panic() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) as usize % below
-        };
+        let mut sampler = clump_test_tier::Sampler::new(1);
+        let mut random = |below: usize| sampler.index(below);
         let (mut counted, mut refused) = (0, 0);
         for _ in 0..20_000 {
             let mut text = LIST.as_bytes().to_vec();

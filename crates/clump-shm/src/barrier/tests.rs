@@ -4,6 +4,7 @@
 use super::{BarrierMessage, BarrierProgress, Lines, Listener};
 use crate::rank_map::RankMap;
 use clump_os::fence::FenceKind;
+use clump_test_tier::Sampler;
 use proptest::prelude::*;
 
 const FENCE: FenceKind = FenceKind::Symmetric;
@@ -36,7 +37,7 @@ struct Job {
     ranks: Vec<Rank>,
     wire: Vec<Sent>,
     last: u64,
-    seed: u64,
+    random: Sampler,
     messages: usize,
 }
 
@@ -61,15 +62,7 @@ impl Job {
             }
         };
         let ranks = (0..end).map(rank).collect();
-        Self { nodes, ranks, wire: Vec::new(), last, seed, messages: 0 }
-    }
-
-    /// Returns a number below `limit`, from the seed (xorshift).
-    fn chance(&mut self, limit: usize) -> usize {
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        (self.seed >> 11) as usize % limit
+        Self { nodes, ranks, wire: Vec::new(), last, random: Sampler::new(seed), messages: 0 }
     }
 
     fn node_of(&self, rank: usize) -> std::ops::Range<usize> {
@@ -117,7 +110,7 @@ impl Job {
                     self.messages += 1;
                     // The network wakes the rank that it is for.
                     self.wake(tell.rank as usize);
-                } else if self.chance(3) == 0 {
+                } else if self.random.index(3) == 0 {
                     self.fall_asleep(at);
                 }
             }
@@ -140,7 +133,7 @@ impl Job {
         if self.wire.is_empty() {
             return;
         }
-        let at = self.chance(self.wire.len());
+        let at = self.random.index(self.wire.len());
         let to = self.wire[at].tell.rank as usize;
         // Computing ranks do not poll; those that are done have handled all that mattered.
         if self.ranks[to].doing == Doing::Computing {
@@ -165,10 +158,10 @@ impl Job {
             if self.is_over() {
                 return Some(self.messages);
             }
-            if self.chance(3) == 0 {
+            if self.random.index(3) == 0 {
                 self.deliver();
             } else {
-                let at = self.chance(self.ranks.len());
+                let at = self.random.index(self.ranks.len());
                 self.step(at);
             }
         }
