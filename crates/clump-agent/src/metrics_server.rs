@@ -215,16 +215,8 @@ mod tests {
     const TOKEN: u64 = 9 << 32;
 
     fn memory() -> NodeMemory {
-        let config = NodeConfig {
-            ranks: 1,
-            node: 0,
-            node_of: &[0],
-            proxies: 0,
-            job_id: 7,
-            survive: false,
-            spin_ns: 0,
-            yield_ns: 0,
-        };
+        let config =
+            NodeConfig { node_of: &[0], job_id: 7, spin_ns: 0, yield_ns: 0, ..NodeConfig::new(1) };
         NodeMemory::create(&config).unwrap()
     }
 

@@ -46,16 +46,7 @@ mod tests {
 
     #[test]
     fn a_narrow_path_is_told_of_once_for_each_node() {
-        let config = NodeConfig {
-            ranks: 5,
-            node: 0,
-            node_of: &[0, 0, 1, 1, 2],
-            proxies: 0,
-            job_id: 1,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig { node_of: &[0, 0, 1, 1, 2], ..NodeConfig::new(5) };
         let node = NodeMemory::create(&config).unwrap();
         let mut narrow = Narrow::default();
         assert!(narrow.poll_notices(&node).is_empty());

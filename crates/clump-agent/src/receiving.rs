@@ -67,16 +67,7 @@ mod tests {
 
     #[test]
     fn who_receives_nothing_is_told_of_once_with_call_reason_and_remedy() {
-        let config = NodeConfig {
-            ranks: 2,
-            node: 1,
-            node_of: &[0, 1],
-            proxies: 1,
-            job_id: 1,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig { node: 1, node_of: &[0, 1], proxies: 1, ..NodeConfig::new(2) };
         let node = NodeMemory::create(&config).unwrap();
         let own = ReceiveFailure::from_bits(1 << 32 | 5);
         let said = Receiving::default().poll_notices(&node, own).unwrap();

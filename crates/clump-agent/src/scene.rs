@@ -129,16 +129,7 @@ mod tests {
 
     #[test]
     fn ranks_in_one_barrier_miss_the_same_rank() {
-        let config = NodeConfig {
-            ranks: 5,
-            node: 0,
-            node_of: &[],
-            proxies: 0,
-            job_id: 1,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig::new(5);
         let node = NodeMemory::create(&config).unwrap();
         for rank in [0, 1, 2, 4] {
             node.join(rank, rank + 1).unwrap();

@@ -102,16 +102,7 @@ mod tests {
 
     #[test]
     fn a_silent_peer_is_told_of_once_until_it_answers() {
-        let config = NodeConfig {
-            ranks: 2,
-            node: 0,
-            node_of: &[0, 1],
-            proxies: 0,
-            job_id: 1,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig { node_of: &[0, 1], ..NodeConfig::new(2) };
         let node = NodeMemory::create(&config).unwrap();
         let block = node.rank(0).unwrap();
         node.join(0, 1).unwrap();

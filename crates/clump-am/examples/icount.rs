@@ -178,16 +178,7 @@ impl Pair {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let config = NodeConfig {
-        ranks: 1,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 1,
-        survive: false,
-        spin_ns: 1000,
-        yield_ns: 1000,
-    };
+    let config = NodeConfig { spin_ns: 1000, yield_ns: 1000, ..NodeConfig::new(1) };
     let node = NodeMemory::create(&config)?;
     let context = Arc::new(RankContext::new(&node, 0, Settings::default())?);
     let here = Endpoint::open(&context, Tag(1))?;

@@ -48,14 +48,11 @@ fn contexts(nodes: u32) -> Result<Vec<Arc<RankContext>>, Box<dyn Error>> {
     let mut memories = Vec::new();
     for node in 0..nodes {
         let config = NodeConfig {
-            ranks: 2,
             node,
             node_of: &node_of,
-            proxies: 0,
-            job_id: 1,
-            survive: false,
             spin_ns: 1000,
             yield_ns: 1000,
+            ..NodeConfig::new(2)
         };
         let memory = NodeMemory::create(&config)?;
         for (rank, socket) in (0..).zip(&sockets) {

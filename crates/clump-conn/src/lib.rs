@@ -25,8 +25,7 @@
 //! ```
 //! use clump_conn::{Connection, Listener, Order, Port, Received};
 //! # fn job() -> std::sync::Arc<clump_am::RankContext> {
-//! #     let config = clump_shm::node::NodeConfig { ranks: 1, node: 0, node_of: &[], proxies: 0,
-//! #         job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000 };
+//! #     let config = clump_shm::node::NodeConfig::new(1);
 //! #     let node = clump_shm::node::NodeMemory::create(&config).unwrap();
 //! #     let context = clump_am::RankContext::new(&node, 0, Default::default()).unwrap();
 //! #     node.join(0, std::process::id()).unwrap();

@@ -194,16 +194,7 @@ mod tests {
 
     #[test]
     fn a_deposit_for_an_endpoint_that_is_not_open_yet_finds_no_segment() {
-        let config = NodeConfig {
-            ranks: 2,
-            node: 0,
-            node_of: &[0, 1],
-            proxies: 1,
-            job_id: 7,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig { node_of: &[0, 1], proxies: 1, job_id: 7, ..NodeConfig::new(2) };
         let memory = NodeMemory::create(&config).unwrap();
         let control_endpoint = clump_transport::control_endpoint_name(2).to_bits();
         let (routes, segments) =

@@ -23,11 +23,7 @@
 //! ```
 //! use clump_shm::node::{NodeConfig, NodeMemory};
 //! # fn main() -> clump_shm::Result<()> {
-//! let config = NodeConfig {
-//!     ranks: 2, node: 0, node_of: &[], proxies: 0,
-//!     job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000,
-//! };
-//! let node = NodeMemory::create(&config)?;
+//! let node = NodeMemory::create(&NodeConfig::new(2))?;
 //! let inbox = clump_shm::inbox::Inbox::<()>::open(&node, 0, 0x5eed)?;
 //! assert_eq!(inbox.name().rank(), 0);
 //! # Ok(()) }

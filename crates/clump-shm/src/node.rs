@@ -59,6 +59,23 @@ pub struct NodeConfig<'a> {
     pub yield_ns: u64,
 }
 
+impl NodeConfig<'_> {
+    /// Returns the settings of a job with so many ranks, all on one node, that hardly spin: others
+    /// are built from these.
+    pub const fn new(ranks: usize) -> Self {
+        Self {
+            ranks,
+            node: 0,
+            node_of: &[],
+            proxies: 0,
+            job_id: 1,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        }
+    }
+}
+
 /// The shared memory of one node.
 #[derive(Debug, Clone)]
 pub struct NodeMemory {

@@ -51,16 +51,7 @@ mod tests {
 
     fn node(ranks: usize) -> NodeMemory {
         let (spin_ns, yield_ns) = (300, 50_000);
-        let config = NodeConfig {
-            ranks,
-            node: 0,
-            node_of: &[],
-            proxies: 0,
-            job_id: 1,
-            survive: true,
-            spin_ns,
-            yield_ns,
-        };
+        let config = NodeConfig { survive: true, spin_ns, yield_ns, ..NodeConfig::new(ranks) };
         NodeMemory::create(&config).unwrap()
     }
 

@@ -312,14 +312,11 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
     const MESSAGES: u64 = 4_000;
     let ranks = (1 + SENDERS + DOOMED) as usize;
     let config = NodeConfig {
-        ranks,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
         job_id: 3,
         survive: true,
         spin_ns: 100,
         yield_ns: 1000,
+        ..NodeConfig::new(ranks)
     };
     let node = NodeMemory::create(&config).unwrap();
     let mut inbox: Inbox<()> = Inbox::open(&node, 0, 5).unwrap();
@@ -369,16 +366,8 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
 #[test]
 fn a_call_wakes_an_interface_that_has_announced_its_sleep() {
     const CALLS: u64 = 20_000;
-    let config = NodeConfig {
-        ranks: 2,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 4,
-        survive: true,
-        spin_ns: 100,
-        yield_ns: 1000,
-    };
+    let config =
+        NodeConfig { job_id: 4, survive: true, spin_ns: 100, yield_ns: 1000, ..NodeConfig::new(2) };
     let node = NodeMemory::create(&config).unwrap();
     let (alarm, taken) = (Arc::new(Alarm::new().unwrap()), Arc::new(AtomicU64::new(0)));
     let caller = {

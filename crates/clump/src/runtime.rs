@@ -73,16 +73,7 @@ pub fn init() -> Result<Clump> {
 
 /// Creates the memory of a job of one rank.
 fn alone() -> Result<NodeMemory> {
-    let config = NodeConfig {
-        ranks: 1,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 1,
-        survive: false,
-        spin_ns: 20_000,
-        yield_ns: 50_000,
-    };
+    let config = NodeConfig { spin_ns: 20_000, yield_ns: 50_000, ..NodeConfig::new(1) };
     let node = NodeMemory::create(&config)?;
     let knobs = Config::load()?.knobs()?;
     if !knobs.is_off() {

@@ -51,7 +51,6 @@ pub fn lone(job_id: u64) -> Arc<RankContext> {
 
 fn node_of_job(job_id: u64, ranks: usize, survive: bool) -> NodeMemory {
     let (spin_ns, yield_ns) = SPIN_AND_YIELD_NS;
-    let config =
-        NodeConfig { ranks, node: 0, node_of: &[], proxies: 0, job_id, survive, spin_ns, yield_ns };
+    let config = NodeConfig { job_id, survive, spin_ns, yield_ns, ..NodeConfig::new(ranks) };
     NodeMemory::create(&config).unwrap()
 }

@@ -4,16 +4,7 @@ use clump_shm::node::NodeConfig;
 use clump_shm::rank::HeapWait;
 
 fn node(ranks: u32) -> NodeMemory {
-    let config = NodeConfig {
-        ranks: ranks as usize,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 1,
-        survive: false,
-        spin_ns: 1,
-        yield_ns: 1,
-    };
+    let config = NodeConfig::new(ranks as usize);
     let node = NodeMemory::create(&config).unwrap();
     for rank in 0..ranks {
         // A process that is none of the job.

@@ -11,16 +11,7 @@ use committed::CHUNK;
 use proptest::prelude::*;
 
 fn node() -> NodeMemory {
-    let config = NodeConfig {
-        ranks: 2,
-        node: 0,
-        node_of: &[0, 1],
-        proxies: 0,
-        job_id: 1,
-        survive: true,
-        spin_ns: 1,
-        yield_ns: 1,
-    };
+    let config = NodeConfig { node_of: &[0, 1], survive: true, ..NodeConfig::new(2) };
     NodeMemory::create(&config).unwrap()
 }
 

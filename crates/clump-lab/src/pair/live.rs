@@ -376,16 +376,7 @@ mod tests {
 
     /// Runs two ranks of a node as two threads of this process.
     fn with_pair(act: impl FnOnce(&mut Issuer)) {
-        let config = NodeConfig {
-            ranks: 2,
-            node: 0,
-            node_of: &[],
-            proxies: 0,
-            job_id: 1,
-            survive: false,
-            spin_ns: 2_000,
-            yield_ns: 20_000,
-        };
+        let config = NodeConfig { spin_ns: 2_000, yield_ns: 20_000, ..NodeConfig::new(2) };
         let node = NodeMemory::create(&config).unwrap();
         let context = |rank| Arc::new(RankContext::new(&node, rank, Settings::default()).unwrap());
         let (first, second) = (context(0), context(1));

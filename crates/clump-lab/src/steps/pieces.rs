@@ -60,16 +60,7 @@ pub(super) fn time<T>(
 /// # Errors
 /// Fails if memory or an endpoint cannot be had, or if a message does not arrive.
 pub fn measure() -> Result<Breakdown> {
-    let config = NodeConfig {
-        ranks: 1,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 1,
-        survive: false,
-        spin_ns: 0,
-        yield_ns: 0,
-    };
+    let config = NodeConfig { spin_ns: 0, yield_ns: 0, ..NodeConfig::new(1) };
     let node = NodeMemory::create(&config)?;
     let (send_whole, poll_empty, receive_whole) = whole(&node)?;
     let parts = parts(&node)?;

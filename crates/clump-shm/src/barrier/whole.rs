@@ -156,16 +156,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_left_is_known_to_be_missing() {
-        let config = NodeConfig {
-            ranks: 4,
-            node: 0,
-            node_of: &[0, 0, 1, 1],
-            proxies: 0,
-            job_id: 1,
-            survive: false,
-            spin_ns: 1,
-            yield_ns: 1,
-        };
+        let config = NodeConfig { node_of: &[0, 0, 1, 1], ..NodeConfig::new(4) };
         let node = NodeMemory::create(&config).unwrap();
         let mut barriers = [0, 1].map(|rank| Barrier::new(&node, rank).unwrap());
         assert!(Barrier::new(&node, 2).is_err(), "of another node");

@@ -13,16 +13,7 @@ use proptest::prelude::*;
 const SENDERS: usize = 12;
 
 fn node() -> NodeMemory {
-    let config = NodeConfig {
-        ranks: 1 + SENDERS,
-        node: 0,
-        node_of: &[],
-        proxies: 0,
-        job_id: 1,
-        survive: true,
-        spin_ns: 1,
-        yield_ns: 1,
-    };
+    let config = NodeConfig { survive: true, ..NodeConfig::new(1 + SENDERS) };
     NodeMemory::create(&config).unwrap()
 }
 

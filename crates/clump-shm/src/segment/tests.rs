@@ -7,16 +7,7 @@ use crate::supply::Shortage;
 use proptest::prelude::*;
 
 fn node(node_of: &[u32]) -> NodeMemory {
-    let config = NodeConfig {
-        ranks: 2,
-        node: 0,
-        node_of,
-        proxies: 1,
-        job_id: 1,
-        survive: true,
-        spin_ns: 1,
-        yield_ns: 1,
-    };
+    let config = NodeConfig { node_of, proxies: 1, survive: true, ..NodeConfig::new(2) };
     NodeMemory::create(&config).unwrap()
 }
 
