@@ -79,8 +79,8 @@ impl Sender {
         debug_assert!(to.generation() != 0 || peer.route.flow().is_none(), "no endpoint's name");
         let sent = match route(peer, message, &handler_context.context)? {
             ChosenRoute::Refused(reason) => SendResult::Refused(reason),
-            way if handler_context.emulates() => {
-                append_delayed(handler_context, to, way, message, progress)?
+            _ if handler_context.emulates() => {
+                append_delayed(handler_context, peer, message, progress)?
             }
             way => append(handler_context, to, way, message, progress)?,
         };
@@ -304,24 +304,27 @@ fn append_to_path(path: &mut Path, message: &OutgoingMessage<'_>) -> Result<Send
 #[inline(never)]
 fn append_delayed(
     handler_context: &mut HandlerContext,
-    to: Name,
-    mut way: ChosenRoute<'_>,
+    peer: &mut MappedPeer,
     message: &OutgoingMessage<'_>,
     progress: &mut Progress,
 ) -> Result<SendResult> {
     debug_assert!(handler_context.emulates(), "messages are delayed on purpose");
-    let remote = match &mut way {
-        // The rest of a message that was begun was delayed with its beginning.
-        ChosenRoute::Flow(..) if *progress == Progress::default() => true,
-        ChosenRoute::Path(path) => {
+    let to = peer.name;
+    let (way, remote) = match &mut peer.route {
+        Route::Remote(flow) => (ChosenRoute::Flow(*flow, peer.tag), true),
+        Route::Local(path) | Route::Own(path) => {
             // Checked first: the processor is occupied once for a message.
             if !path.has_room() {
                 return Ok(SendResult::Full);
             }
-            false
+            (ChosenRoute::Path(path), false)
         }
-        _ => return append(handler_context, to, way, message, progress),
+        Route::Absent => return Ok(SendResult::Refused(Reason::NoSuchEndpoint)),
     };
+    // The rest of a message that was begun was delayed with its beginning.
+    if *progress != Progress::default() {
+        return append(handler_context, to, way, message, progress);
+    }
     let node = handler_context.context.node();
     debug_assert_eq!(remote, !node.is_local(to.rank()), "the route leads there");
     let to_interface = to.rank() as usize >= node.ranks();
