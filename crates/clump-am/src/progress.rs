@@ -481,6 +481,9 @@ pub(crate) fn sleep(
                 debug_assert!(due.is_none_or(|due| nap <= due), "the network is polled in time");
                 let socket = network.readiness();
                 let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+                if woken.other {
+                    network.note_watched();
+                }
                 woken.rung || woken.other
             }
             _ => context.block().park().sleep(announced, Some(nap)),

@@ -360,7 +360,7 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
             return self.answers.push(report.to_owned());
         }
         let peer = self.routes.stack_of(to);
-        self.stack.report(|| self.clock.ticked_ns(), peer, from, to, consumed);
+        self.stack.report(|| self.clock.ticked_ns(), peer, (from, to), [consumed, 0]);
     }
 
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {

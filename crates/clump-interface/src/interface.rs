@@ -126,6 +126,7 @@ fn serve(
             let nap = server.before_sleep();
             if let Some(bed) = server.announce() {
                 bed.sleep(alarm, readiness.as_ref().map(AsFd::as_fd), nap);
+                server.note_watched();
             }
             idle_since = None;
         }

@@ -129,6 +129,11 @@ impl<C: Clock> Server<C> {
         &self.stack
     }
 
+    /// Notes that the thread waited until now for the stack's readiness.
+    pub fn note_watched(&mut self) {
+        self.stack.note_watched(self.clock.ticked_ns());
+    }
+
     /// Returns the number of messages that wait for room at endpoints of its node.
     pub fn held(&self) -> usize {
         self.delivery_queues.held().0

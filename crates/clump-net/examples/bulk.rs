@@ -123,7 +123,7 @@ fn messages(
                     handled += usize::from(now_ns() >= from);
                 }
                 if !batch.is_empty() {
-                    receiver.report(now_ns, 0, 1 << 40, 0, consumed);
+                    receiver.report(now_ns, 0, (1 << 40, 0), [consumed, 0]);
                 }
                 receiver.service(now_ns(), got == 0);
                 if got == 0 {

@@ -15,7 +15,7 @@ mod tx;
 use crate::deliveries::Delivery;
 use crate::outbox::{Outbox, Progress, Unit};
 use crate::seal::Sealer;
-use clump_proto::{Channel, Nanos, UnitStatus};
+use clump_proto::{Channel, Nanos, SocketWait, UnitStatus};
 use clump_wire::OwnedMessage;
 use clump_wire::SendResult;
 use clump_wire::frame::FrameHead;
@@ -48,7 +48,7 @@ pub(crate) struct Arrived<'a> {
     /// Offset at which its body ends.
     pub(crate) end: usize,
     /// Time that it waited in the socket.
-    pub(crate) late: Nanos,
+    pub(crate) late: SocketWait,
     /// True if it bears a congestion mark.
     pub(crate) marked: bool,
 }
@@ -133,13 +133,14 @@ impl Connection {
     }
 
     /// Handles a packet of the peer's own: acknowledgements, then the messages of a new unit.
+    /// Returns true if it is the last closing packet.
     #[inline]
     pub(crate) fn handle_packet(
         &mut self,
         now: Nanos,
         arrived: &Arrived<'_>,
         delivery: &mut Delivery<'_>,
-    ) {
+    ) -> bool {
         let Arrived { packet, datagram, end, late, marked } = *arrived;
         debug_assert!(end <= datagram.len(), "the body lies in the datagram");
         let (mut header, body_at) = (packet.header, packet.sealed_at);
@@ -177,6 +178,7 @@ impl Connection {
             (PacketKind::Data, _) => delivery.stats.units_duplicate += 1,
             _ => {}
         }
+        arrival.ends
     }
 
     /// Takes every message that has not arrived, after the peer is lost. The channel stays: its

@@ -132,7 +132,7 @@ impl Delivery<'_> {
         match self.deliveries.endpoints.admit(head.route.to, tag) {
             Ok(index) if head.order.is_none() && Some(index) == self.wanted => {
                 debug_assert!(!self.deliveries.has_queued(index), "none is overtaken");
-                self.flows.on_arrival(head, frame.first_word(), frame.payload.len());
+                self.flows.on_arrival(head, frame.first_words(), frame.payload.len());
                 self.found.push_frame(frame, words_at);
                 FrameFate::Done
             }
@@ -152,7 +152,7 @@ impl Delivery<'_> {
         };
         debug_assert!(usize::from(index) < ENDPOINTS, "tables admit endpoints below that");
         debug_assert!(message.kind != FrameKind::Part, "fragments are reassembled first");
-        let first = message.words.first().copied().unwrap_or_default();
+        let first = message.message().first_words();
         self.flows.on_arrival(&message.message().head(), first, message.payload.len());
         if Some(index) == self.wanted {
             self.found.push_queued(message);

@@ -25,6 +25,8 @@ pub struct Flow {
     pub to: u64,
     /// True if its messages are to be handled in the order in which they were sent.
     pub ordered: bool,
+    /// Bytes that may be sent and not consumed.
+    credit: u64,
     sent: u64,
     consumed: u64,
     refunded: u64,
@@ -38,6 +40,19 @@ impl Flow {
     pub fn outstanding(&self) -> u64 {
         debug_assert!(self.consumed <= self.sent, "no more is consumed than was sent");
         self.sent.saturating_sub(self.consumed.saturating_add(self.refunded))
+    }
+
+    /// Returns true if there is no credit for a request that costs so much. With nothing
+    /// outstanding there is for any.
+    #[inline]
+    pub fn lacks_credit(&self, cost: u64) -> bool {
+        let outstanding = self.outstanding();
+        outstanding + cost > self.credit && outstanding != 0
+    }
+
+    /// Returns the bytes that may be sent and not consumed.
+    pub fn credit(&self) -> u64 {
+        self.credit
     }
 
     /// Returns true if it leads from the sender of a message to its receiver.
@@ -72,9 +87,11 @@ impl Flow {
         self.refunded = self.refunded.saturating_add(bytes);
     }
 
-    /// Takes the peer's count of consumed bytes. If that is not all, the peer may be asked again:
+    /// Takes the peer's count of consumed bytes, and the credit that it grants from now on; 0: as
+    /// before. If that is not all, the peer may be asked again:
     /// credit requests may overtake each other, and this report may answer an earlier one.
-    pub fn on_consumed(&mut self, total: u64) {
+    pub fn on_report(&mut self, [total, granted]: [u64; 2]) {
+        self.credit = self.credit.max(granted);
         self.asked = 0;
         let before = self.consumed;
         self.consumed = self.consumed.max(total.min(self.sent));
@@ -98,7 +115,14 @@ pub struct Flows {
 
 impl Flows {
     /// Opens the flow between two endpoints, or returns the one that is open.
-    pub fn open(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+    pub fn open(
+        &mut self,
+        (from, to): (u64, u64),
+        peer: u32,
+        ordered: bool,
+        credit: u64,
+    ) -> FlowId {
+        debug_assert!(credit > 0, "without credit no request leaves");
         if let Some(&at) = self.by_names.get(&(from, to))
             && let Some(Some(flow)) = self.all.get_mut(at as usize)
         {
@@ -107,7 +131,8 @@ impl Flows {
             flow.ordered |= ordered;
             return FlowId(at);
         }
-        let flow = Flow { peer, from, to, ordered, sent: 0, consumed: 0, refunded: 0, asked: 0 };
+        let (sent, consumed, refunded, asked) = (0, 0, 0, 0);
+        let flow = Flow { peer, from, to, ordered, credit, sent, consumed, refunded, asked };
         let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         match self.all.get_mut(free) {
             Some(place) => *place = Some(flow),
@@ -138,18 +163,18 @@ impl Flows {
     }
 
     /// Takes what an arrived message says of credit: a report of what was consumed, or the return
-    /// of a request that was not. `first` is its first word. Returns true if that is all that it
+    /// of a request that was not. `first` are its first words. Returns true if that is all that it
     /// says.
     #[inline]
-    pub fn on_arrival(&mut self, head: &FrameHead, first: u64, payload: usize) -> bool {
+    pub fn on_arrival(&mut self, head: &FrameHead, first: [u64; 2], payload: usize) -> bool {
         let FrameHead { kind, route, .. } = *head;
         match kind {
             FrameKind::Credit => match self.between(route.to, route.from) {
-                Some(flow) => flow.on_consumed(first),
+                Some(flow) => flow.on_report(first),
                 // It is of a rank that this one relays for.
                 None => return false,
             },
-            FrameKind::Returned => self.on_returned(route, first, payload),
+            FrameKind::Returned => self.on_returned(route, first[0], payload),
             _ => {}
         }
         kind == FrameKind::Credit

@@ -3,14 +3,13 @@
 use clump_wire::OwnedMessage;
 use std::collections::BTreeMap;
 
-/// Units that a peer may send beyond a missing one: as many as an acknowledgement can describe.
-const SPAN: usize = clump_wire::MAX_SACK_WORDS * 64;
-/// Bytes of the longest unit, and of the shortest message that asks for order.
-const MAX_UNIT: usize = 65_507;
+/// Bytes that a peer may send beyond a missing unit, at most, and of the shortest message that asks
+/// for order.
+const MAX_WINDOW: usize = 64 << 20;
 const MIN_FRAME: usize = 16;
 /// Messages that may wait for an earlier one: as many as fit in the units beyond a missing one. A
 /// message refused here is lost, so no correct peer may get this far.
-const MAX_HELD: usize = SPAN * MAX_UNIT / MIN_FRAME;
+const MAX_HELD: usize = MAX_WINDOW / MIN_FRAME;
 
 /// The messages of one peer that asked for order.
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ use crate::seal::{JobKey, KeyError};
 use crate::stream_port::{StreamPort, StreamUse};
 use crate::transmitter::Transmitter;
 use clump_driver::{Driver, Ecn, StreamNetwork};
-use clump_proto::Nanos;
+use clump_proto::{Nanos, SocketWait};
 use clump_wire::Reason;
 use clump_wire::{Packet, PacketKind, Security};
 pub use config::StackConfig;
@@ -86,7 +86,7 @@ impl Stack {
 
     /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open_flow(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
-        self.flows.open(from, to, peer, ordered)
+        self.flows.open((from, to), peer, ordered, self.credit_bytes)
     }
 
     /// Has the messages that `stream_use` names go by streams, made by `network`, to peers that
@@ -118,6 +118,12 @@ impl Stack {
         self.deliveries.take_newly_queued()
     }
 
+    /// Notes that the owner waited until now for the driver's readiness: what it receives next has
+    /// just arrived.
+    pub fn note_watched(&mut self, now: Nanos) {
+        self.transmitter.note_watched(now);
+    }
+
     /// Receives available packets once. Messages for endpoint `wanted` are handed over in `batch`,
     /// all others are queued. Returns the number of packets received; the next [`Stack::service`]
     /// sends the packets that they cause. `now` is called after the driver, so that packets
@@ -139,8 +145,8 @@ impl Stack {
         for at in 0..received {
             let datagram = inbound.datagram(at);
             let marked = datagram.ecn == Ecn::Ce;
-            // An unknown wait is bounded by the time since the last poll.
-            let late = datagram.waited_ns.unwrap_or(unseen);
+            let bound = SocketWait::within(unseen);
+            let late = datagram.waited_ns.map_or(bound, SocketWait::known);
             found.begin(at);
             // New messages must not overtake queued ones, which may have come as unit fragments a
             // moment ago.
@@ -200,7 +206,7 @@ impl Stack {
 
     fn on_datagram(
         &mut self,
-        (now, late): (Nanos, Nanos),
+        (now, late): (Nanos, SocketWait),
         wanted: Option<u8>,
         datagram: &mut [u8],
         (marked, path): (bool, u8),
@@ -254,16 +260,18 @@ impl Stack {
                 transmitter.driver.on_authenticated(known.path.address, path);
             }
         }
+        // What closing packets have not described in full may have arrived.
+        let mut ends = header.kind == PacketKind::Close && known.lost.is_some();
         if let Some(connection) = known.connection.as_deref_mut().filter(|_| known.lost.is_none()) {
             let stats = &mut transmitter.stats;
             let mut delivery = Delivery { wanted, found, deliveries, flows, stats };
             let arrived = Arrived { packet: &packet, datagram, end, late, marked };
-            connection.handle_packet(now, &arrived, &mut delivery);
+            ends = connection.handle_packet(now, &arrived, &mut delivery);
         }
         if let Some((connection, mut sink)) = known.split(transmitter, schedule) {
             connection.touch(&mut sink);
             connection.handle_notices(now, &mut sink);
-            if header.kind == PacketKind::Close {
+            if ends {
                 let body = datagram.get(packet.sealed_at..end).unwrap_or_default();
                 connection.on_close_report(now, body);
                 // Also where this is known: the peer may not have heard that it is.
@@ -272,7 +280,7 @@ impl Stack {
         }
         debug_assert!(known.connection.is_some(), "its packet was taken in");
         known.close_handshake.seen |= *closed && header.kind == PacketKind::CloseAck;
-        if header.kind == PacketKind::Close {
+        if ends {
             self.lose(header.source, Reason::EndpointGone);
         }
         if self.deliveries.has_returns() {

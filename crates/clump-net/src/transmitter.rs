@@ -24,6 +24,8 @@ pub(crate) struct Transmitter {
     many_paths: bool,
     /// Time at which the driver was last polled for packets.
     polled_at: Nanos,
+    /// Time until which the owner waited for packets: none lay in the socket before.
+    watched_until: Nanos,
 }
 
 impl Transmitter {
@@ -36,6 +38,7 @@ impl Transmitter {
             streams: None,
             failures: ReceiveFailures::default(),
             polled_at: 0,
+            watched_until: 0,
         }
     }
 
@@ -51,8 +54,13 @@ impl Transmitter {
         self.many_paths
     }
 
+    /// Notes that the owner waited until now for a packet to arrive.
+    pub(crate) fn note_watched(&mut self, now: Nanos) {
+        self.watched_until = now;
+    }
+
     /// Receives available packets once; returns their number, the time after the call, and the
-    /// time since the one before.
+    /// time for which they may have waited.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -66,7 +74,7 @@ impl Transmitter {
             0
         });
         // A packet has lain in the socket since the poll before at most.
-        let unseen = now.saturating_sub(self.polled_at);
+        let unseen = now.saturating_sub(self.polled_at.max(self.watched_until));
         debug_assert!(received <= inbound.len(), "what came lies in the batch");
         self.polled_at = now;
         (received, now, unseen)

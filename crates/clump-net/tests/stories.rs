@@ -197,7 +197,7 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
     assert!((CREDIT / 2..=CREDIT).contains(&kept), "{kept}");
     // Once consumption is reported there is room again.
     let now = pair.now;
-    pair.sides[1].stack.report(|| now, 0, name(1, 1), name(0, 0), 3 * 1064);
+    pair.sides[1].stack.report(|| now, 0, (name(1, 1), name(0, 0)), [3 * 1064, 0]);
     pair.drain();
     assert_eq!(pair.sides[0].stack.outstanding(flow), (sent - 3) * 1064);
     for _ in 0..3 {
@@ -222,13 +222,13 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     assert_eq!(asks(&got), 2);
     // Only the first message is consumed by now.
     let now = pair.now;
-    pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 64);
+    pair.sides[1].stack.report(|| now, 0, (name(1, 0), name(0, 0)), [64, 0]);
     pair.drain();
     assert!(pair.sides[0].stack.request_consumption_report(|| now, flow), "64 bytes are open");
     let [_, got] = pair.drain();
     assert_eq!(asks(&got), 1);
     let now = pair.now;
-    pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 128);
+    pair.sides[1].stack.report(|| now, 0, (name(1, 0), name(0, 0)), [128, 0]);
     pair.drain();
     assert!(!pair.sides[0].stack.request_consumption_report(|| now, flow));
 }

@@ -84,7 +84,7 @@ fn a_flood_of_control_leaves_data_its_share() {
         pair.now += MILLISECOND / 10;
         let consumed = got.iter().map(|&word| if word < 60 { 2064 } else { 64 }).sum();
         let now = pair.now;
-        pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), consumed);
+        pair.sides[1].stack.report(|| now, 0, (name(1, 0), name(0, 0)), [consumed, 0]);
     }
     let data = got.iter().filter(|&&word| word < 60).count();
     assert_eq!(data, 60, "the last of it in round {last_bulk}");

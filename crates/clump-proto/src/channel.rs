@@ -6,6 +6,7 @@ mod transmit;
 
 use crate::ack::Ack;
 use crate::echo::Echo;
+use crate::judged::Judged;
 use crate::keepalive::Keepalive;
 use crate::mtu::Mtu;
 use crate::receive::Receive;
@@ -34,6 +35,9 @@ pub enum UnitStatus {
 pub struct PacketArrival {
     /// Status of its unit.
     pub unit: UnitStatus,
+    /// True if it is the last of the peer's closing packets: all units have been described, and
+    /// those that have not arrived by now never will.
+    pub ends: bool,
 }
 
 /// The reliable path to one peer, in one of its incarnations: each unit sent is delivered there
@@ -62,7 +66,7 @@ pub struct PacketArrival {
 ///   second, for ever.
 ///
 /// No call panics, allocates (except `new`, and sending more units at once than ever), or takes
-/// more work than a packet can name units: 1024.
+/// more work than a packet can name units: 8192.
 #[derive(Debug)]
 pub struct Channel<U> {
     send: Send<U>,
@@ -88,6 +92,8 @@ pub struct Channel<U> {
     peer_marks: u8,
     /// Acknowledgement and echo of the last packet.
     heard: (u64, u32, bool),
+    /// Units that the peer's closing packets have described.
+    closing: Judged,
     /// The next packet requests an acknowledgement at once.
     ask: bool,
     /// A packet has to be sent for that request.
@@ -121,6 +127,7 @@ impl<U> Channel<U> {
             marks: 0,
             peer_marks: 0,
             heard: (0, 0, false),
+            closing: Judged::default(),
             ask: false,
             ask_alone: false,
             control_until: 0,
@@ -257,6 +264,7 @@ impl<U> Channel<U> {
             rttvar,
             min_rtt,
             window: self.window.bytes(),
+            on_path: self.window.control.on_path(),
             in_flight: self.send.bytes_in_flight(),
             black_holes: self.mtu.black_holes(),
             ..self.counts
@@ -266,13 +274,14 @@ impl<U> Channel<U> {
     /// Gives back the memory that units in flight took, if everything is acknowledged.
     pub fn release_spare(&mut self) {
         self.send.shrink();
+        self.receive.shrink();
         debug_assert!(self.spare_bytes() == 0 || !self.is_quiet(), "an idle channel keeps little");
     }
 
     /// Returns the bytes that [`Channel::release_spare`] gives back once everything is
     /// acknowledged.
     pub fn spare_bytes(&self) -> usize {
-        self.send.spare_bytes()
+        self.send.spare_bytes() + self.receive.spare_bytes()
     }
 
     /// Returns the body of a unit that [`Channel::poll_acked`] has not returned.

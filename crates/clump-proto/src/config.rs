@@ -19,8 +19,11 @@ pub struct Config {
     pub congestion: Congestion,
     /// Bytes that may be in flight at first.
     pub initial_window_bytes: usize,
-    /// Bytes that may be in flight at most.
+    /// Bytes that may be in flight at most, on a path that holds as many.
     pub max_window_bytes: usize,
+    /// Bytes that may be in flight at most on a path without length, beside those that the path
+    /// itself holds.
+    pub near_window_bytes: usize,
     /// Bytes that the other side may have in flight to this one at first.
     pub receive_window_bytes: u32,
     /// Queueing delay above the least round trip that does not count as congestion.
@@ -54,7 +57,8 @@ impl Default for Config {
             congestion: Congestion::Adaptive,
             // TRANSPORT: data in flight that stays in the caches beats flooding 5 to 30 times.
             initial_window_bytes: 64 << 10,
-            max_window_bytes: 1 << 20,
+            max_window_bytes: 64 << 20,
+            near_window_bytes: 1 << 20,
             receive_window_bytes: 1 << 20,
             delay_target: 100_000,
             ack_delay: 25_000,

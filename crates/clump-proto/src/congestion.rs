@@ -22,9 +22,17 @@ const MIN_WINDOW: usize = 14_600;
 const SMALL_WINDOW: usize = 64 << 10;
 /// Additional delay tolerated at [`MIN_WINDOW`], as a share of the target.
 const SMALL_SHARE: f64 = 0.5;
+/// Least decrease by delay where a round trip is much longer than queues: otherwise senders that
+/// share such a path would come to equal windows in thousands of round trips.
+const MIN_FAR_CUT: f64 = 1.0 / 32.0;
 /// Rounds in a row with high delay that count as congestion: one alone is a peer that computed (ADR
 /// 12).
 const HIGH_ROUNDS: u32 = 2;
+/// Rounds of growth in a row after which the step doubles.
+const ACTIVE_AFTER: u32 = 4;
+const MAX_DOUBLINGS: u32 = 16;
+/// Round trip up to which a path holds nothing: what is in flight lies in sockets.
+const SHORT_PATH: Nanos = 50_000;
 /// Least number of units over which loss is judged.
 const JUDGED_UNITS: u32 = 32;
 /// Divisor of the units that may be lost without congestion: a tenth, as long as delay is low and
@@ -47,6 +55,8 @@ const FIRST_DRAIN: (Nanos, u32) = (5_000_000, 32);
 /// Rounds of a drain: in the first, units sent before are acknowledged; in the others, the other
 /// senders' reduction shows.
 const DRAIN_ROUNDS: u32 = 4;
+/// Those on a path that holds much more than its queues: half a window is enough there.
+const FAR_DRAIN_ROUNDS: u32 = 2;
 
 /// Reason for which the window was made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +72,9 @@ pub(crate) enum Cut {
 /// Information of one packet about the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// Units that arrived.
+    /// Units that arrived, and their bytes.
     pub units: u32,
+    pub bytes: usize,
     /// Packets that arrived with a mark.
     pub marks: u32,
     /// A round trip and the least one, if the packet gave one.
@@ -77,6 +88,14 @@ pub(crate) struct CongestionControl {
     /// Below, the window doubles; above, it grows by a unit a round (RFC 5681, 3.1).
     threshold: usize,
     most: usize,
+    /// Bytes that may be in flight beside those that the path itself holds, and the latter.
+    near: usize,
+    on_path: usize,
+    /// Bytes that arrived in the last round, in a least round trip; those before the window was
+    /// made smaller, and the time of that.
+    carried: usize,
+    ceiling: usize,
+    cut_at: Ticks,
     target: Nanos,
     /// Length of the longest unit so far.
     unit: usize,
@@ -85,11 +104,16 @@ pub(crate) struct CongestionControl {
     /// Least delay of the round above the least round trip.
     queueing: Nanos,
     round_trip: Nanos,
+    /// Least round trip at the last sample.
+    least: Nanos,
     units: u32,
+    bytes: usize,
     marks: u32,
     /// True if the window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
     used: bool,
     high_rounds: u32,
+    /// Rounds in a row in which the window grew beyond the threshold.
+    calm_rounds: u32,
     /// Smoothed share of marked packets, of `WHOLE`: RFC 8257, 4.2 (alpha).
     marked: u32,
     judged: u32,
@@ -113,15 +137,23 @@ impl CongestionControl {
             window: config.initial_window_bytes.min(config.max_window_bytes),
             threshold: usize::MAX,
             most: config.max_window_bytes,
+            near: config.near_window_bytes,
+            on_path: 0,
+            carried: 0,
+            ceiling: 0,
+            cut_at: 0,
             target: config.delay_target,
             unit: 0,
             round: 0,
             queueing: Nanos::MAX,
             round_trip: 0,
+            least: 0,
             units: 0,
+            bytes: 0,
             marks: 0,
             used: false,
             high_rounds: 0,
+            calm_rounds: 0,
             marked: WHOLE,
             judged: 0,
             lost: 0,
@@ -137,7 +169,18 @@ impl CongestionControl {
     /// Returns the bytes that may be in flight.
     #[inline]
     pub(crate) fn window(&self) -> usize {
-        if self.draining > 0 { self.window.min(self.unit) } else { self.window }
+        if self.draining == 0 {
+            return self.window;
+        }
+        let drained = if self.is_far() { self.window / 2 } else { self.unit };
+        self.window.min(drained.max(self.unit))
+    }
+
+    /// Returns the bytes that are sent in a round trip, also while a queue drains: by the window
+    /// that there is then, what went out at once before would be paid for very late.
+    #[inline]
+    pub(crate) fn paced_window(&self) -> usize {
+        self.window
     }
 
     /// Returns true if there were recent signs of congestion, so that packets should not be sent in
@@ -166,9 +209,10 @@ impl CongestionControl {
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Ticks, newest: Ticks, sample: Sample) -> Option<Cut> {
         self.units += sample.units;
+        self.bytes += sample.bytes;
         self.marks += sample.marks;
         if let Some((round_trip, least)) = sample.delay {
-            debug_assert!(least <= round_trip, "the least includes this one");
+            self.least = least;
             let queueing = round_trip.saturating_sub(least);
             if queueing < self.queueing {
                 self.queueing = queueing;
@@ -189,13 +233,46 @@ impl CongestionControl {
         debug_assert!(self.draining > 0 && self.unit > 0, "a drain leaves room for a unit");
         self.draining -= 1;
         (self.drained_at, self.undrained) = (now, 0);
-        (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
+        self.begin_round();
         None
+    }
+
+    fn begin_round(&mut self) {
+        (self.units, self.bytes, self.marks) = (0, 0, 0);
+        (self.used, self.queueing) = (false, Nanos::MAX);
+    }
+
+    /// Learns from the bytes that arrived in a round of so many nanoseconds how many the path
+    /// itself holds: those are in no socket and no cache.
+    fn measure_path(&mut self, round: Nanos) {
+        if self.least <= SHORT_PATH {
+            self.on_path -= self.on_path.div_ceil(8); // round trips are many
+            return;
+        }
+        let length = self.least - SHORT_PATH;
+        let of = |time| (self.bytes as u128 * u128::from(time) / u128::from(round.max(1))) as usize;
+        let held = of(length);
+        self.carried = of(self.least);
+        self.on_path = held.max(self.on_path - self.on_path / 8);
+        debug_assert!(self.carried >= held, "a part of what arrived");
+    }
+
+    /// Returns the bytes that the path itself holds.
+    pub(crate) fn on_path(&self) -> usize {
+        self.on_path
+    }
+
+    /// Returns the bytes that the path itself holds, twice: as many may follow before the first of
+    /// them is acknowledged.
+    #[inline]
+    pub(crate) fn beyond_ends(&self) -> usize {
+        2 * self.on_path
     }
 
     fn end_round(&mut self, now: Ticks) -> Option<Cut> {
         debug_assert!(self.draining == 0, "a round of a drain tells nothing");
         let (units, marks) = (self.units, self.marks.min(self.units));
+        self.measure_path(nanos(now.saturating_sub(self.round)));
         let target = self.target_now();
         debug_assert!(target >= self.target, "a small window tolerates more");
         let high = self.queueing != Nanos::MAX && self.queueing > target;
@@ -203,9 +280,9 @@ impl CongestionControl {
         self.judged += units;
         let cut = self.judge(units, marks, target);
         match cut {
-            Some((_, share)) => self.shrink(share),
+            Some((cut, share)) => self.shrink(now, cut, share),
             None if self.used && !high => self.grow(),
-            None => {}
+            None => self.calm_rounds = 0,
         }
         if cut.is_none() && !high {
             self.restless = self.restless.saturating_sub(1);
@@ -216,9 +293,9 @@ impl CongestionControl {
         }
         if self.used && self.is_drain_due(now) {
             debug_assert!(self.unit > 0, "a window in use has units");
-            self.draining = DRAIN_ROUNDS;
+            self.draining = if self.is_far() { FAR_DRAIN_ROUNDS } else { DRAIN_ROUNDS };
         }
-        (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
+        self.begin_round();
         cut.map(|(cut, _)| cut)
     }
 
@@ -234,13 +311,22 @@ impl CongestionControl {
         let due = self.undrained > wait.1 && nanos(now.wrapping_sub(self.drained_at)) > wait.0;
         if due && early {
             self.drains = (self.drains + 1).min(DRAIN_AFTER.ilog2());
-            debug_assert!(self.threshold <= self.most.max(self.least()), "it was made smaller");
+            debug_assert!(
+                self.threshold <= self.most.max(self.least_window()),
+                "it was made smaller"
+            );
         }
         due
     }
 
     /// Returns the delay that is tolerated with this window.
     fn target_now(&self) -> Nanos {
+        if self.is_far() {
+            // By the root of the window too: of senders that share a path, those with more make
+            // room first. On shorter paths cuts alone do that, for they are larger there.
+            let share = (SMALL_WINDOW as f64 / self.window as f64).sqrt().min(SMALL_SHARE);
+            return self.target + (self.target as f64 * share) as Nanos;
+        }
         if self.window >= SMALL_WINDOW {
             return self.target;
         }
@@ -266,7 +352,9 @@ impl CongestionControl {
             debug_assert!(self.queueing > target && self.round_trip > 0, "delay is high");
             // Swift, algorithm 1: by the share of the delay that is above the target.
             let over = (self.queueing - target) as f64;
-            return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MAX_CUT)));
+            let least = if self.is_far() { MIN_FAR_CUT } else { 0.0 };
+            let share = (DELAY_SHARE * over / self.round_trip as f64).clamp(least, MAX_CUT);
+            return Some((Cut::Delay, share));
         }
         if self.judged + self.lost < JUDGED_UNITS {
             return None;
@@ -280,37 +368,78 @@ impl CongestionControl {
         Some((Cut::Loss, (f64::from(lost) / f64::from(judged)).min(MAX_CUT)))
     }
 
-    fn shrink(&mut self, share: f64) {
+    fn shrink(&mut self, now: Ticks, cut: Cut, share: f64) {
         debug_assert!((0.0..=MAX_CUT).contains(&share), "half of it at most");
-        self.window = ((self.window as f64 * (1.0 - share)) as usize).max(self.least());
+        let mut window = (self.window as f64 * (1.0 - share)) as usize;
+        (self.cut_at, self.ceiling) = (now, 0);
+        if self.is_far() && cut == Cut::Loss {
+            // What arrived in a round is what the path carries, and known well where it holds much.
+            self.ceiling = self.carried.min(self.window);
+            window = window.max(self.ceiling - self.ceiling / 8);
+        }
+        self.window = window.max(self.least_window());
         self.threshold = self.window;
         self.restless = CALM_AFTER;
+        self.calm_rounds = 0;
     }
 
     fn grow(&mut self) {
-        let step = if self.window < self.threshold { self.window } else { self.unit };
+        let step = if self.window < self.threshold { self.window } else { self.step() };
         debug_assert!(step > 0, "a window that was in use grows");
-        self.window = (self.window + step).min(self.most.max(self.least()));
+        let most = self.most.min(self.near + self.beyond_ends());
+        let grown = (self.window + step).min(most.max(self.least_window()));
+        self.window = self.window.max(grown);
+    }
+
+    /// Returns the growth of a round beyond the threshold: a unit, and twice as much every round
+    /// once that has changed nothing for some (TIMELY, SIGCOMM 2015, 4.3: hyperactive increase).
+    fn step(&mut self) -> usize {
+        if self.window < self.ceiling {
+            // As much as the path carried before (binary increase: Xu et al., INFOCOM 2004).
+            return ((self.ceiling - self.window) / 2).max(self.unit);
+        }
+        if self.is_short() {
+            return self.unit; // rounds are many
+        }
+        self.calm_rounds += 1;
+        let doublings = self.calm_rounds.saturating_sub(ACTIVE_AFTER).min(MAX_DOUBLINGS);
+        let most = if self.is_far() { self.window / 32 } else { self.window / 8 };
+        (self.unit << doublings).min(most).max(self.unit)
+    }
+
+    /// Returns true if a round trip may be one of queues.
+    fn is_short(&self) -> bool {
+        self.least <= 2 * self.target
+    }
+
+    /// Returns true if a round trip is much longer than the queues that count as congestion.
+    fn is_far(&self) -> bool {
+        self.least > 4 * self.target
     }
 
     /// Returns the least window. RFC 9002, 7.2: two units, so that one is in flight while another
     /// is acknowledged; and never less than RFC 6928's initial window, which no path here is too
     /// small for. A process that was not scheduled looks like a long queue, and one that sends
     /// little would never grow back.
-    fn least(&self) -> usize {
+    fn least_window(&self) -> usize {
         (2 * self.unit).max(MIN_WINDOW).min(self.most.max(2 * self.unit))
     }
 
-    /// Notes units that were found lost; `in_vain` silences came before.
-    pub(crate) fn on_lost(&mut self, units: u32, in_vain: u32) -> Option<Cut> {
-        self.lost += units;
+    /// Notes units that were found lost, the last of them sent at `sent`; `in_vain` silences came
+    /// before.
+    pub(crate) fn on_lost(&mut self, (units, sent): (u32, Ticks), in_vain: u32) -> Option<Cut> {
+        // RFC 6582, 3.2, step 1: what was sent before the window was made smaller says nothing
+        // about that which it is now.
+        if sent >= self.cut_at || self.is_short() {
+            self.lost += units;
+        }
         // RFC 9002, 7.6: after two silences and loss confirmed, nothing known about the path holds.
-        if in_vain < 2 || self.window <= self.least() {
+        if in_vain < 2 || self.window <= self.least_window() {
             return None;
         }
         self.before = Some((self.window, self.threshold, self.lost));
         self.threshold = self.window / 2;
-        self.window = self.least();
+        self.window = self.least_window();
         self.restless = CALM_AFTER;
         (self.judged, self.lost) = (0, 0);
         debug_assert!(self.before.is_some_and(|(window, ..)| window > self.window), "a cut");

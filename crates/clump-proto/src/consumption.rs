@@ -14,6 +14,8 @@ pub const REQUEST_COST: u64 = 64;
 pub struct Consumption<K> {
     consumed: u64,
     reported: u64,
+    /// Bytes that the requester may leave unconsumed, if more than all may.
+    granted: u64,
     /// The total at which the requester asked for a report.
     asked: Option<u64>,
     kept: VecDeque<K>,
@@ -21,7 +23,7 @@ pub struct Consumption<K> {
 
 impl<K> Default for Consumption<K> {
     fn default() -> Self {
-        Self { consumed: 0, reported: 0, asked: None, kept: VecDeque::new() }
+        Self { consumed: 0, reported: 0, granted: 0, asked: None, kept: VecDeque::new() }
     }
 }
 
@@ -41,12 +43,31 @@ impl<K> Consumption<K> {
         debug_assert!(total.is_none_or(|total| self.asked.is_some_and(|least| least <= total)));
     }
 
+    /// Lets the requester leave up to `wanted` bytes unconsumed instead of `credit`, as far as
+    /// `left` suffices: as many as its path holds. The receiving side of a window that grows (as
+    /// TCP's: Semke et al., SIGCOMM 1998), by the sender's measurement.
+    pub fn grant(&mut self, credit: u64, wanted: u64, left: &mut u64) {
+        let before = self.granted.max(credit);
+        let more = wanted.saturating_sub(before).min(*left);
+        if more > 0 {
+            self.granted = before + more;
+            *left -= more;
+            self.asked = Some(0); // a requester without credit waits for the report
+        }
+        debug_assert!(self.granted <= before.max(wanted), "no more is granted than was wanted");
+    }
+
+    /// Returns the bytes that the requester may leave unconsumed, if more than all may; 0 else.
+    pub fn granted(&self) -> u64 {
+        self.granted
+    }
+
     /// Returns the total to report now, if a report is due: a quarter of the credit was consumed
     /// since the last one, or what the requester asked for.
     #[inline]
     pub fn poll_report(&mut self, credit: u64) -> Option<u64> {
         debug_assert!(self.reported <= self.consumed, "more is reported than was consumed");
-        let due = self.consumed - self.reported >= credit / 4
+        let due = self.consumed - self.reported >= credit.max(self.granted) / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
         if !due {
             debug_assert!(self.asked.is_none_or(|asked| asked > self.consumed), "asked in vain");
@@ -97,7 +118,8 @@ impl<K> Consumption<K> {
         assert!(self.reported <= self.consumed, "more is reported than was consumed");
         if let Some(credit) = credit {
             let unreported = self.consumed - self.reported;
-            assert!(unreported < (credit / 4).max(1), "a requester gets its credit back");
+            let quarter = credit.max(self.granted) / 4;
+            assert!(unreported < quarter.max(1), "a requester gets its credit back");
             assert!(self.asked.is_none_or(|asked| asked > self.consumed), "answered when due");
         }
     }
@@ -125,6 +147,22 @@ mod tests {
         account.on_consumed(0);
         assert_eq!((account.last_report(), account.last_report()), (Some(291), None));
         account.check_invariants(Some(400));
+    }
+
+    #[test]
+    fn credit_grows_as_far_as_there_is_some_left() {
+        let (mut account, mut left) = (Consumption::<()>::default(), 1000);
+        account.on_consumed(36);
+        assert_eq!(account.poll_report(400), Some(100));
+        account.grant(400, 300, &mut left);
+        assert_eq!((account.granted(), left, account.poll_report(400)), (0, 1000, None));
+        account.grant(400, 900, &mut left);
+        assert_eq!((account.granted(), left), (900, 500));
+        assert_eq!(account.poll_report(400), Some(100), "the requester waits for it");
+        account.on_consumed(100);
+        assert_eq!(account.poll_report(400), None, "164 of 225 bytes");
+        account.grant(400, 10_000, &mut left);
+        assert_eq!((account.granted(), left), (1400, 0));
     }
 
     #[test]

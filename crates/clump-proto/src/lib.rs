@@ -16,14 +16,14 @@
 //! # Invariants
 //! 1. No clock, socket, thread or random source: time and input are arguments, output is polled.
 //! 2. Every unit is new to the receiver once, and released at the sender once, after that.
-//! 3. At most 1024 units are in flight: as many as one packet can acknowledge one by one, so that a
-//!    unit is never taken for lost only because its arrival could not be told.
+//! 3. At most 65,536 units are in flight. A unit is found lost only if it was described as missing
+//!    since a later one arrived: never because a packet has no room to describe it.
 //! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
 //!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
 //!    sides.
 //! 5. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
-//!    doubles, up to 1024 entries, until [`Channel::release_spare`]. A packet costs no more than in
-//!    proportion to what it newly acknowledges and finds lost.
+//!    doubles, up to 65,536 entries, until [`Channel::release_spare`]. A packet costs no more than
+//!    in proportion to what it newly acknowledges and finds lost.
 //! 6. No statement of a peer, even an authenticated one, affects more than its own channel: no
 //!    panic, no memory.
 //!
@@ -52,6 +52,7 @@ mod config;
 mod congestion;
 mod consumption;
 mod echo;
+mod judged;
 mod keepalive;
 mod list;
 mod mtu;
@@ -71,6 +72,7 @@ mod window;
 pub use channel::{Channel, Content, PacketArrival, Transmit, UnitStatus, Waiting};
 pub use config::{Config, Congestion};
 pub use consumption::{Consumption, REQUEST_COST};
+pub use echo::SocketWait;
 pub use sack::SackBuf;
 pub use stats::Stats;
 pub use time::Nanos;

@@ -1,13 +1,13 @@
 //! A doubly linked list through the entries of a table: no allocation, and removal anywhere.
 
 /// Index that stands for no entry.
-const NONE: u16 = u16::MAX;
+const NONE: u32 = u32::MAX;
 
 /// Neighbours of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Links {
-    before: u16,
-    after: u16,
+    before: u32,
+    after: u32,
 }
 
 impl Links {
@@ -21,16 +21,16 @@ impl Links {
     }
 }
 
-fn relocated(index: u16, place: impl Fn(usize) -> usize) -> u16 {
+fn relocated(index: u32, place: impl Fn(usize) -> usize) -> u32 {
     if index == NONE {
         return NONE;
     }
-    let moved = place(index.into());
-    debug_assert!(moved < usize::from(NONE), "the index has its 16 bits");
-    moved as u16
+    let moved = place(index as usize);
+    debug_assert!(moved < NONE as usize, "the index has its 32 bits");
+    moved as u32
 }
 
-/// A table of fewer than 65,535 entries with links in them.
+/// A table of fewer than 2^32 - 1 entries with links in them.
 pub(crate) trait Linked {
     /// Returns the links of an entry; `None` if there is no such entry.
     fn links(&mut self, index: usize) -> Option<&mut Links>;
@@ -39,8 +39,8 @@ pub(crate) trait Linked {
 /// First and last entry of a list. An entry is in at most one list.
 #[derive(Debug)]
 pub(crate) struct List {
-    front: u16,
-    back: u16,
+    front: u32,
+    back: u32,
 }
 
 impl List {
@@ -51,27 +51,27 @@ impl List {
     /// Returns the index of the first entry.
     #[inline]
     pub(crate) fn front(&self) -> Option<usize> {
-        if self.front == NONE { None } else { Some(self.front.into()) }
+        if self.front == NONE { None } else { Some(self.front as usize) }
     }
 
     /// Appends an entry that is in no list.
     #[inline]
     pub(crate) fn push<T: Linked>(&mut self, table: &mut T, index: usize) {
         let back = self.back;
-        debug_assert!(index < usize::from(NONE), "the index has its 16 bits");
+        debug_assert!(index < NONE as usize, "the index has its 32 bits");
         debug_assert!((self.front == NONE) == (back == NONE), "both ends or none");
-        debug_assert!(usize::from(back) != index, "an entry is listed once");
+        debug_assert!(back as usize != index, "an entry is listed once");
         let links = table.links(index);
         debug_assert!(links.is_some(), "an entry of the table");
         if let Some(links) = links {
             *links = Links { before: back, after: NONE };
         }
-        self.back = index as u16;
+        self.back = index as u32;
         if back == NONE {
-            self.front = index as u16;
-        } else if let Some(links) = table.links(back.into()) {
+            self.front = index as u32;
+        } else if let Some(links) = table.links(back as usize) {
             debug_assert!(links.after == NONE, "nothing is behind the last");
-            links.after = index as u16;
+            links.after = index as u32;
         }
     }
 
@@ -83,17 +83,17 @@ impl List {
             return;
         };
         if before == NONE {
-            debug_assert!(usize::from(self.front) == index, "nothing is before the first only");
+            debug_assert!(self.front as usize == index, "nothing is before the first only");
             self.front = after;
-        } else if let Some(links) = table.links(before.into()) {
-            debug_assert!(usize::from(links.after) == index, "its neighbour knows it");
+        } else if let Some(links) = table.links(before as usize) {
+            debug_assert!(links.after as usize == index, "its neighbour knows it");
             links.after = after;
         }
         if after == NONE {
-            debug_assert!(usize::from(self.back) == index, "nothing is behind the last only");
+            debug_assert!(self.back as usize == index, "nothing is behind the last only");
             self.back = before;
-        } else if let Some(links) = table.links(after.into()) {
-            debug_assert!(usize::from(links.before) == index, "its neighbour knows it");
+        } else if let Some(links) = table.links(after as usize) {
+            debug_assert!(links.before as usize == index, "its neighbour knows it");
             links.before = before;
         }
         debug_assert!((self.front == NONE) == (self.back == NONE), "both ends or none");
@@ -109,10 +109,10 @@ impl List {
     pub(crate) fn checked(&self, links: impl Fn(usize) -> Option<Links>) -> Vec<usize> {
         let (mut found, mut before, mut at) = (Vec::new(), NONE, self.front);
         while at != NONE {
-            let entry = links(at.into()).unwrap_or(Links::NONE);
+            let entry = links(at as usize).unwrap_or(Links::NONE);
             assert_eq!(entry.before, before, "each entry knows the one before it");
-            assert!(found.len() < usize::from(NONE), "the list comes to an end");
-            found.push(at.into());
+            assert!(found.len() < NONE as usize, "the list comes to an end");
+            found.push(at as usize);
             (before, at) = (at, entry.after);
         }
         assert_eq!(self.back, before, "the last entry is known");
@@ -145,7 +145,7 @@ mod tests {
                 }
                 let found = list.checked(|at| table.get(at).copied());
                 proptest::prop_assert_eq!(&found, &model);
-                proptest::prop_assert_eq!(list.back, model.last().map_or(NONE, |i| *i as u16));
+                proptest::prop_assert_eq!(list.back, model.last().map_or(NONE, |i| *i as u32));
             }
         }
     }

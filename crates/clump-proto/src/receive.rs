@@ -2,11 +2,10 @@
 
 use crate::bits::Bits;
 use crate::sack::SackBuf;
-use clump_wire::MAX_SACK_WORDS;
 
-/// Units that may be in flight at once: as many as one packet can acknowledge one by one, so that
-/// no unit can arrive without its sender being told (a sender that is not told takes it for lost).
-pub(crate) const SPAN: u64 = MAX_SACK_WORDS as u64 * 64;
+/// Units that may be in flight at once: 64 MiB in datagrams of 1472 bytes. One packet describes
+/// 8192 of them; where more lie beyond a gap, packets take turns.
+pub(crate) const SPAN: u64 = 1 << 16;
 
 /// Disposition of an arriving unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +29,23 @@ pub(crate) struct Receive {
     end: u64,
     /// Number of units of `expected..end` that have arrived; their bits are set, and no others.
     beyond: u64,
-    arrived: Bits<MAX_SACK_WORDS>,
+    arrived: Bits,
+    /// First unit that the next report describes; at or below `expected`: it begins anew.
+    described: u64,
+}
+
+/// Units that a packet describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Description {
+    /// Units between the first missing one and the first of its words.
+    pub offset: u64,
+    /// True if nothing has arrived beyond its words.
+    pub whole: bool,
 }
 
 impl Receive {
-    pub(crate) const fn new() -> Self {
-        Self { expected: 0, end: 0, beyond: 0, arrived: Bits::new() }
+    pub(crate) fn new() -> Self {
+        Self { expected: 0, end: 0, beyond: 0, arrived: Bits::new(), described: 0 }
     }
 
     /// Returns the first unit that has not arrived.
@@ -46,13 +56,19 @@ impl Receive {
 
     /// Returns true if a unit would be taken in as new.
     pub(crate) fn wants(&self, unit: u64) -> bool {
-        unit >= self.expected && unit - self.expected < SPAN && !self.arrived.has(unit)
+        unit >= self.expected && unit - self.expected < SPAN && !self.has(unit)
+    }
+
+    /// Returns true if a unit beyond the first missing one has arrived.
+    #[inline]
+    fn has(&self, unit: u64) -> bool {
+        self.beyond > 0 && unit < self.end && self.arrived.has(unit)
     }
 
     /// Takes a unit in; returns its disposition.
     #[inline]
     pub(crate) fn take(&mut self, unit: u64) -> UnitDisposition {
-        debug_assert!(!self.arrived.has(self.expected), "what is expected is missing");
+        debug_assert!(!self.has(self.expected), "what is expected is missing");
         if unit == self.expected && self.beyond == 0 {
             self.expected += 1;
             return UnitDisposition::InOrder;
@@ -67,8 +83,12 @@ impl Receive {
         if unit - self.expected >= SPAN {
             return UnitDisposition::TooFar;
         }
-        if self.arrived.has(unit) {
+        if self.has(unit) {
             return UnitDisposition::Duplicate;
+        }
+        if unit - self.expected >= self.arrived.len() {
+            self.arrived
+                .grow(unit + 1 - self.expected, (self.expected, self.end.max(self.expected)));
         }
         self.arrived.set(unit);
         self.beyond += 1;
@@ -92,9 +112,10 @@ impl Receive {
 
     /// Asserts what always holds between calls.
     pub(crate) fn check_invariants(&self) {
-        assert!(!self.arrived.has(self.expected), "what is expected is missing");
+        assert!(!self.has(self.expected), "what is expected is missing");
         assert!(self.beyond < SPAN, "memory is bounded");
-        let beyond = (self.expected..self.expected + SPAN).filter(|&unit| self.arrived.has(unit));
+        let ring = self.expected..self.expected + self.arrived.len();
+        let beyond = ring.filter(|&unit| self.arrived.has(unit));
         assert_eq!(beyond.count() as u64, self.beyond, "units beyond a gap are counted");
         if self.beyond > 0 {
             assert!(self.end > self.expected + self.beyond, "they lie beyond it");
@@ -108,28 +129,52 @@ impl Receive {
         self.expected + self.beyond
     }
 
-    /// Appends the units beyond the first gap that have arrived.
-    pub(crate) fn report(&self, sack: &mut SackBuf) {
+    /// Appends the units beyond the first gap that have arrived, as far as there is room: the next
+    /// report begins where this one ends.
+    pub(crate) fn report(&mut self, sack: &mut SackBuf) -> Description {
         if self.beyond == 0 {
-            return;
+            return Description { offset: 0, whole: true };
         }
         debug_assert!(sack.words().is_empty(), "words follow the first missing unit");
-        debug_assert!(self.end - self.expected <= SPAN, "one packet tells all of them");
-        let mut at = self.expected + 1;
-        while at < self.end {
+        debug_assert!(self.end - self.expected <= SPAN, "no sender may send more");
+        let first = self.expected + 1;
+        let from = if self.described < self.end { self.described.max(first) } else { first };
+        let mut at = from;
+        while at < self.end && sack.has_room() {
             let left = self.end - at;
-            // Bits past the end are those of units before it: the ring is one span long.
+            // Bits past the end are those of units before it.
             let mask = if left < 64 { (1 << left) - 1 } else { u64::MAX };
             sack.push(self.arrived.from(at) & mask);
             at += 64;
         }
-        debug_assert!(sack.words().last() != Some(&0), "the last word tells the last unit");
+        let whole = at >= self.end;
+        self.described = if whole { 0 } else { at };
+        debug_assert!(whole || !sack.has_room(), "a report is as long as it can be");
+        Description { offset: from - first, whole }
+    }
+
+    /// Has the next report begin with the first unit beyond the gap.
+    pub(crate) fn restart_description(&mut self) {
+        self.described = 0;
+    }
+
+    /// Gives back the memory that units beyond a gap took, if there is no gap.
+    pub(crate) fn shrink(&mut self) {
+        if self.beyond == 0 {
+            self.arrived.shrink();
+        }
+    }
+
+    /// Returns the bytes that [`Receive::shrink`] gives back once there is no gap.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.arrived.spare_bytes()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_wire::MAX_SACK_WORDS;
     use std::collections::BTreeSet;
 
     #[test]
@@ -164,12 +209,18 @@ mod tests {
                     first += 1;
                 }
                 proptest::prop_assert_eq!(receive.expected(), first);
-                let mut sack = SackBuf::new();
-                receive.report(&mut sack);
-                let told: BTreeSet<u64> = (0..SPAN as usize)
-                    .filter(|i| sack.words().get(i / 64).is_some_and(|w| w >> (i % 64) & 1 != 0))
-                    .map(|i| first + 1 + i as u64)
-                    .collect();
+                let (mut told, mut whole) = (BTreeSet::new(), false);
+                while !whole {
+                    let mut sack = SackBuf::new();
+                    let described = receive.report(&mut sack);
+                    whole = described.whole;
+                    let from = first + 1 + described.offset;
+                    told.extend((0..64 * MAX_SACK_WORDS)
+                        .filter(|i| {
+                            sack.words().get(i / 64).is_some_and(|w| w >> (i % 64) & 1 != 0)
+                        })
+                        .map(|i| from + i as u64));
+                }
                 proptest::prop_assert_eq!(told, set.range(first..).copied().collect());
             }
         }

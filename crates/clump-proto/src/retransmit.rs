@@ -1,5 +1,6 @@
 //! Loss detection, and retransmission when no acknowledgement comes at all.
 
+use crate::judged::{DescribedUnits, Judged, Newest};
 use crate::probe::Probe;
 use crate::receive::SPAN;
 use crate::rtt::Rtt;
@@ -22,6 +23,8 @@ pub(crate) struct Lost {
     pub units: u32,
     /// Length of the longest of them.
     pub longest: usize,
+    /// Time at which the last of them was sent.
+    pub sent: Ticks,
 }
 
 /// Loss detection by overtaking packets (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
@@ -31,12 +34,8 @@ pub(crate) struct Retransmit {
     timeout_floor: Nanos,
     timeout_max: Nanos,
     ack_delay: Nanos,
-    /// Highest order of a transmission known to have arrived.
-    newest_order: u64,
-    /// Time at which the newest packet that has arrived was sent, and its age when its arrival was
-    /// learnt.
-    newest_sent: Ticks,
-    newest_age: Ticks,
+    newest: Newest,
+    judged: Judged,
     /// Quarters of the least round trip by which packets may overtake each other; more after a
     /// false loss.
     reordering_steps: u32,
@@ -61,9 +60,8 @@ impl Retransmit {
             timeout_floor: config.timeout_floor,
             timeout_max: config.timeout_max.max(config.timeout_floor),
             ack_delay: config.ack_delay,
-            newest_order: 0,
-            newest_sent: 0,
-            newest_age: 0,
+            newest: Newest::default(),
+            judged: Judged::default(),
             reordering_steps: 1,
             forgiving: 0,
             loss_at: Nanos::MAX,
@@ -85,25 +83,37 @@ impl Retransmit {
     #[inline]
     pub(crate) fn on_echo(&mut self, now: Ticks, echo: Ticks) {
         debug_assert!(echo <= now, "an echo is of a packet sent before");
-        if echo > self.newest_sent {
-            self.newest_sent = echo;
-            self.newest_age = now - echo;
+        if echo > self.newest.sent {
+            self.newest.sent = echo;
+            self.newest.age = now - echo;
         }
+    }
+
+    /// Notes that the packet at hand describes all units, after those that it acknowledges.
+    #[inline]
+    pub(crate) fn on_all_described(&mut self) {
+        self.judged.on_all_described(self.newest);
+    }
+
+    /// Notes the units that the packet at hand describes, after those that it acknowledges.
+    #[cold]
+    pub(crate) fn on_described(&mut self, units: DescribedUnits) {
+        self.judged.on_described(units, self.newest);
     }
 
     /// Units were acknowledged: there is news. Some of them, `in_vain`, had been sent again after a
     /// silence though they had arrived.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Nanos, (order, in_vain): (u64, u32), rtt: &Rtt) {
-        self.newest_order = self.newest_order.max(order);
+        self.newest.order = self.newest.order.max(order);
         if self.backoff > 0 {
             let round_trip = (rtt.least(), 4 * rtt.least() + self.ack_delay);
-            self.probe.on_news(now, self.newest_order, in_vain > 0, round_trip);
+            self.probe.on_news(now, self.newest.order, in_vain > 0, round_trip);
         }
         self.quiet_since = now;
         self.backoff = 0;
         (self.must_probe, self.expired) = (false, false);
-        debug_assert!(self.newest_order >= order, "the newest is remembered");
+        debug_assert!(self.newest.order >= order, "the newest is remembered");
     }
 
     /// Notes units that arrived although they were found lost: packets overtake each other on this
@@ -125,7 +135,7 @@ impl Retransmit {
     /// Returns the time at which the newest packet was sent that is known to have arrived.
     #[inline]
     pub(crate) fn newest_sent(&self) -> Ticks {
-        self.newest_sent
+        self.newest.sent
     }
 
     /// Returns the silences since the last acknowledgement.
@@ -142,10 +152,11 @@ impl Retransmit {
     /// Marks overtaken units as lost. The work is in proportion to what is found.
     #[inline]
     pub(crate) fn detect<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
-        debug_assert!(self.newest_order <= send.last_order(), "only what was sent arrives");
+        debug_assert!(self.newest.order <= send.last_order(), "only what was sent arrives");
         self.loss_at = Nanos::MAX;
+        let Newest { order, sent, .. } = self.judged.newest();
         match send.oldest() {
-            Some(oldest) if oldest.order < self.newest_order || oldest.sent < self.newest_sent => {
+            Some(oldest) if oldest.order < order || oldest.sent < sent => {
                 self.detect_overtaken(now, send, rtt)
             }
             _ => Lost::default(),
@@ -153,17 +164,17 @@ impl Retransmit {
     }
 
     fn detect_overtaken<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
-        let mut lost = Lost::default();
+        let (mut lost, newest) = (Lost::default(), self.judged.newest());
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
         // overtake each other, never more than the smoothed one.
         let reordering = (rtt.least() / 4 * Nanos::from(self.reordering_steps)).min(rtt.smoothed());
-        let tolerance = self.newest_age + ticks(reordering).max(1);
+        let tolerance = newest.age + ticks(reordering).max(1);
         while let Some(oldest) = send.oldest() {
-            if oldest.order >= self.newest_order && oldest.sent >= self.newest_sent {
+            if oldest.order >= newest.order && oldest.sent >= newest.sent {
                 break;
             }
             // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
-            let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= self.newest_order;
+            let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= newest.order;
             // RFC 8985, 6.2, step 5.
             let at = oldest.sent + tolerance;
             if !by_count && ticks(now) < at {
@@ -173,11 +184,11 @@ impl Retransmit {
             debug_assert!(by_count || at != Nanos::MAX, "lost by number or by time");
             lost.units += 1;
             lost.longest = lost.longest.max(oldest.bytes);
+            lost.sent = lost.sent.max(oldest.sent);
             send.lose_oldest();
         }
         debug_assert!(u64::from(lost.units) <= SPAN, "no more than was in flight");
-        let left =
-            |left: Transmission| left.order >= self.newest_order && left.sent >= self.newest_sent;
+        let left = |left: Transmission| left.order >= newest.order && left.sent >= newest.sent;
         let waits = self.loss_at != Nanos::MAX;
         debug_assert!(waits || send.oldest().is_none_or(left), "all overtaken ones are judged");
         if lost.units > 0 {
@@ -271,8 +282,9 @@ impl Retransmit {
     /// Asserts what always holds between calls.
     pub(crate) fn check_invariants<U>(&self, send: &Send<U>) {
         self.probe.check_invariants();
+        self.judged.check_invariants(self.newest);
         assert!(self.timeout_floor <= self.timeout_max, "the floor lies below");
-        assert!(self.newest_order <= send.last_order(), "only what was sent arrives");
+        assert!(self.newest.order <= send.last_order(), "only what was sent arrives");
         assert!((1..=MAX_STEPS).contains(&self.reordering_steps), "reordering is bounded");
         let strict = self.forgiving > 0 || self.reordering_steps == 1;
         assert!(strict && self.forgiving <= FORGIVEN_AFTER, "reordering is forgotten");

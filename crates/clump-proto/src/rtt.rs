@@ -1,6 +1,9 @@
 //! Round-trip time: smoothed, its variation, and the least of the last seconds.
 
 use crate::Nanos;
+use crate::echo::SocketWait;
+use crate::time::{Ticks, nanos, ticks};
+use clump_wire::{Flags, Header};
 
 /// RFC 6298, 2: `alpha = 1/8`.
 const SMOOTHING_SHIFT: u32 = 3;
@@ -10,9 +13,16 @@ const VARIATION_SHIFT: u32 = 2;
 /// machines of one cluster this is long, and too short an assumption only costs a packet that was
 /// not needed.
 const ASSUMED: Nanos = 500_000;
+/// Least round trip from which on units are always paced: longer than any within a rack.
+const LONG: Nanos = 50_000;
 /// Age of the least: it is forgotten after between one and two of these, so that a longer path is
 /// noticed.
 const MIN_AGE: Nanos = 2_000_000_000;
+
+/// Longest time in ticks that a packet may be held to count as a sample. Clocks of two machines
+/// drift by 100 parts in a million: a packet held longer than 16 ms would falsify its round trip by
+/// more than 1.6 us.
+const LONGEST_HELD: u32 = 250_000;
 
 /// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those
 /// of retransmitted units count too.
@@ -29,6 +39,8 @@ pub(crate) struct Rtt {
     since: Nanos,
     /// Time at which the last sample was smoothed in.
     smoothed_at: Nanos,
+    /// True if the least is known and longer than [`LONG`].
+    long: bool,
 }
 
 impl Rtt {
@@ -42,14 +54,43 @@ impl Rtt {
             min_now: Nanos::MAX,
             since: now,
             smoothed_at: 0,
+            long: false,
         }
     }
 
-    /// Takes in a sample of the path, without the time that packets waited in sockets.
+    /// Takes in the round trip of the packet that was sent at `echo`. Returns the time that the
+    /// path took at least, with the least round trip, if the peer knows how long it held the
+    /// packet.
+    ///
+    /// How long a packet waited in a socket may not be known. The least round trip is of the upper
+    /// bounds, and queues of the lower ones: a wait that was none makes no path shorter than it is,
+    /// and no queue longer.
     #[inline]
-    pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
-        debug_assert!(sample > 0, "a round trip takes time");
-        self.path_sample = sample;
+    pub(crate) fn take_sample(
+        &mut self,
+        (now, waited): (Nanos, SocketWait),
+        echo: Ticks,
+        header: &Header,
+    ) -> Option<(Nanos, Nanos)> {
+        if header.held > LONGEST_HELD {
+            return None;
+        }
+        let answered = ticks(now).checked_sub(echo)?.checked_sub(header.held.into())?;
+        let without = |wait: Nanos| nanos(answered.saturating_sub(ticks(wait)));
+        let (least, most) = (without(waited.most), without(waited.least).max(1));
+        debug_assert!(least <= most, "bounds in order");
+        self.on_path(now, (least, most));
+        // Timers wait for answers, however long those lay here.
+        self.on_sample(now, nanos(echo), nanos(answered.max(1)));
+        let known = !header.flags.has(Flags::MAY_HAVE_WAITED);
+        known.then_some((least.max(1), self.least()))
+    }
+
+    /// Takes in a sample of the path, without the time that packets waited in sockets: it lies
+    /// between these bounds.
+    #[inline]
+    fn on_path(&mut self, now: Nanos, (lower, sample): (Nanos, Nanos)) {
+        debug_assert!(sample > 0 && lower <= sample, "a round trip takes time");
         if sample < self.min_now {
             self.min_now = sample;
             self.least = self.least.min(sample);
@@ -59,6 +100,8 @@ impl Rtt {
             self.min_now = Nanos::MAX;
             self.since = now;
         }
+        self.path_sample = lower.max(self.least);
+        self.long = self.least > LONG;
         debug_assert!(self.least <= sample && self.least <= self.min_now, "none was shorter");
     }
 
@@ -71,7 +114,7 @@ impl Rtt {
 
     /// Takes in a sample of an answer to a packet that was sent at `sent`.
     #[inline]
-    pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
+    fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
         debug_assert!(sent <= now, "an answer comes after its packet");
         if self.smoothed == 0 {
             self.smoothed = sample.max(1);
@@ -118,6 +161,13 @@ impl Rtt {
         if self.least == Nanos::MAX { self.smoothed() } else { self.least }
     }
 
+    /// Returns true if the least round trip is known and long.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        debug_assert!(!self.long || self.least > LONG, "by the least");
+        self.long
+    }
+
     /// Returns smoothed, variation and least; zeroes before the first sample.
     pub(crate) fn estimates(&self) -> (Nanos, Nanos, Nanos) {
         (self.smoothed, self.variation, if self.smoothed == 0 { 0 } else { self.least() })
@@ -157,12 +207,12 @@ mod tests {
     #[test]
     fn the_min_is_forgotten_after_some_seconds() {
         let mut rtt = Rtt::new(0);
-        rtt.on_path(0, 10_000);
-        rtt.on_path(MIN_AGE, 50_000);
+        rtt.on_path(0, (0, 10_000));
+        rtt.on_path(MIN_AGE, (50_000, 50_000));
         assert_eq!(rtt.least(), 10_000);
-        rtt.on_path(MIN_AGE + 1, 50_000);
-        rtt.on_path(2 * MIN_AGE + 2, 50_000);
-        rtt.on_path(3 * MIN_AGE + 3, 50_000);
+        rtt.on_path(MIN_AGE + 1, (50_000, 50_000));
+        rtt.on_path(2 * MIN_AGE + 2, (50_000, 50_000));
+        rtt.on_path(3 * MIN_AGE + 3, (50_000, 50_000));
         assert_eq!(rtt.least(), 50_000);
     }
 }

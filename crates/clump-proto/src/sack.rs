@@ -2,12 +2,18 @@
 
 use clump_wire::MAX_SACK_WORDS;
 
-/// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 + 64 w + i`
-/// arrived.
-#[derive(Debug, Clone, Default)]
+/// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 +
+/// offset + 64 w + i` arrived; the header's `unit` is the offset.
+#[derive(Debug, Clone)]
 pub struct SackBuf {
     words: [u64; MAX_SACK_WORDS],
     len: usize,
+}
+
+impl Default for SackBuf {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl SackBuf {
@@ -27,11 +33,17 @@ impl SackBuf {
         self.len = 0;
     }
 
-    /// Appends a word; there is room for as many as tell of all units that may be in flight.
+    /// Returns true if there is room for another word.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.len < MAX_SACK_WORDS
+    }
+
+    /// Appends a word.
     #[inline]
     pub(crate) fn push(&mut self, word: u64) {
         let place = self.words.get_mut(self.len);
-        debug_assert!(place.is_some(), "no further than a sender may be");
+        debug_assert!(place.is_some(), "the caller asks for room");
         if let Some(place) = place {
             *place = word;
             self.len += 1;

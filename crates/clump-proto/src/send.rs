@@ -6,7 +6,6 @@ use crate::list::{Links, List};
 use crate::receive::SPAN;
 use crate::time::Ticks;
 use crate::transmissions::{Transmissions, UnitInFlight, UnitState};
-use clump_wire::MAX_SACK_WORDS;
 
 /// A transmission, as loss detection sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +25,8 @@ pub(crate) struct Transmission {
 pub(crate) struct Acked {
     /// Units that it acknowledges for the first time.
     pub units: u32,
-    /// Length of the longest of them.
+    /// Their bytes, and the length of the longest of them.
+    pub bytes: usize,
     pub longest: usize,
     /// Highest order of a transmission that arrived: all transmissions before it were overtaken.
     pub order: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Send<U> {
     /// First unit that `poll_acked` has not returned.
     released: u64,
     /// Units of `first..next` that have arrived.
-    arrived: Bits<MAX_SACK_WORDS>,
+    arrived: Bits,
     units_in_flight: List,
     lost: List,
     bytes_in_flight: usize,
@@ -112,6 +112,7 @@ impl<U> Send<U> {
         if self.next - self.released >= self.places.len() as u64 {
             let lists = [&mut self.units_in_flight, &mut self.lost];
             self.places.grow((self.released, self.next), lists);
+            self.arrived.grow(self.places.len() as u64, (self.first, self.next));
         }
         let unit = self.next;
         debug_assert!(!self.arrived.has(unit), "what was not sent has not arrived");
@@ -225,14 +226,14 @@ impl<U> Send<U> {
         debug_assert!(open == self.open_bytes(), "a lost unit is still to arrive");
     }
 
-    /// Takes in the acknowledgements of a packet: all units below `ack`, and those of `sack`.
-    /// `echo` is the time of the newest packet that its sender had received. Returns `None` if that
-    /// cannot be.
+    /// Takes in the acknowledgements of a packet: all units below `ack`, and those of `sack`, whose
+    /// first bit is of unit `ack + 1 + offset`. `echo` is the time of the newest packet that its
+    /// sender had received. Returns `None` if that cannot be.
     #[inline]
     pub(crate) fn handle_ack(
         &mut self,
         ack: u64,
-        sack: &[u64],
+        (offset, sack): (u64, &[u64]),
         echo: Option<Ticks>,
     ) -> Option<Acked> {
         let mut acked = Acked::default();
@@ -253,18 +254,18 @@ impl<U> Send<U> {
         }
         self.first = ack;
         debug_assert!(self.released <= ack && ack <= self.next, "units in order");
-        if !sack.is_empty() {
-            self.handle_sack(ack, sack, echo, &mut acked);
+        if !sack.is_empty() && offset < SPAN {
+            self.handle_sack(ack + 1 + offset, sack, echo, &mut acked);
         }
         debug_assert!(!self.arrived.has(self.first), "the first is missing");
         debug_assert!(u64::from(acked.units) <= SPAN, "no more than was in flight");
         Some(acked)
     }
 
-    fn handle_sack(&mut self, ack: u64, sack: &[u64], echo: Option<Ticks>, acked: &mut Acked) {
-        debug_assert!(ack == self.first, "words begin behind the first missing unit");
-        let mut at = ack + 1;
-        for word in sack.iter().take(MAX_SACK_WORDS) {
+    fn handle_sack(&mut self, from: u64, sack: &[u64], echo: Option<Ticks>, acked: &mut Acked) {
+        debug_assert!(from > self.first, "words begin behind the first missing unit");
+        let mut at = from;
+        for word in sack {
             if at >= self.next {
                 return;
             }
@@ -296,6 +297,7 @@ impl<U> Send<U> {
         debug_assert!(place.lost_once || state != UnitState::Lost, "losses are remembered");
         place.state = UnitState::Done;
         acked.units += 1;
+        acked.bytes += bytes;
         acked.longest = acked.longest.max(bytes);
         // RFC 3522, 3.2 (Eifel): if the newest arrival was sent before the last transmission, then
         // an earlier one of this unit has arrived, and the last was unnecessary.
@@ -326,12 +328,13 @@ impl<U> Send<U> {
         if self.is_quiet() && self.released == self.next {
             debug_assert!(self.open_bytes() == 0, "quiet: none on its way");
             self.places.shrink();
+            self.arrived.shrink();
         }
     }
 
     /// Returns the bytes that [`Send::shrink`] would give back.
     pub(crate) fn spare_bytes(&self) -> usize {
-        self.places.spare_bytes()
+        self.places.spare_bytes() + self.arrived.spare_bytes()
     }
 
     /// Returns the body of a unit that is not released.
@@ -385,6 +388,7 @@ impl<U> Send<U> {
         }
         assert_eq!(self.first + seen, self.next, "every unit has its entry");
         let entries = self.places.len() as u64;
+        assert!(self.arrived.len() >= entries, "every unit has its bit");
         assert!(self.next - self.released <= entries, "also those that are not released");
         self.check_list(&self.units_in_flight, UnitState::InFlight, flying, self.bytes_in_flight);
         self.check_list(&self.lost, UnitState::Lost, lost, self.lost_bytes);

@@ -13,6 +13,8 @@ pub struct Stats {
     pub min_rtt: Nanos,
     /// Bytes that may be in flight.
     pub window: usize,
+    /// Bytes that the path itself holds: in no socket of either side.
+    pub on_path: usize,
     /// Bytes that are in flight.
     pub in_flight: usize,
     /// Units sent for the first time.

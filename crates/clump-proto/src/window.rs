@@ -3,7 +3,7 @@
 
 use crate::config::Congestion;
 use crate::congestion::CongestionControl;
-use crate::pacing::Pacing;
+use crate::pacing::{Pace, Pacing};
 use crate::rtt::Rtt;
 use crate::send::Send;
 use crate::{Config, Nanos};
@@ -73,10 +73,18 @@ impl Window {
         self.fixed.unwrap_or(self.control.window()).min(self.most)
     }
 
-    /// Returns the bytes that may be in flight, all limits considered.
+    /// Returns the bytes that may be in flight, all limits considered. What the path itself holds
+    /// is in no socket of the peer.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.path().min(self.peer as usize)
+        self.path().min(self.peer())
+    }
+
+    /// Returns the bytes that may be in flight for the peer's sake.
+    #[inline]
+    fn peer(&self) -> usize {
+        let beyond = if self.peer == 0 { 0 } else { self.control.beyond_ends() };
+        (self.peer as usize).saturating_add(beyond)
     }
 
     /// Returns the bytes of new units that may be sent.
@@ -91,8 +99,8 @@ impl Window {
         if room < (window / 8).min(1024) {
             return 0;
         }
-        if self.paces() {
-            let tokens = self.pacing.tokens(now, self.path(), rtt.path());
+        if let Some(pace) = self.pace(rtt) {
+            let tokens = self.pacing.tokens(now, &pace);
             return if tokens <= 0 {
                 0
             } else {
@@ -119,9 +127,14 @@ impl Window {
         self.peer > 0 && (had_room || beyond)
     }
 
+    /// Returns the pace at which units are sent; `None`: as the window allows. On a path that has a
+    /// length the acknowledgements of a burst come back as a burst.
     #[inline]
-    fn paces(&self) -> bool {
-        self.control.is_restless() && self.fixed.is_none()
+    fn pace(&self, rtt: &Rtt) -> Option<Pace> {
+        let restless = self.control.is_restless();
+        let paces = self.fixed.is_none() && (restless || rtt.is_long());
+        let window = self.control.paced_window().min(self.most);
+        paces.then(|| Pace { window, round_trip: rtt.path(), restless })
     }
 
     /// Notes that a unit was sent. Returns true if the peer should be asked to acknowledge at once:
@@ -138,13 +151,12 @@ impl Window {
         if self.fixed.is_none() {
             self.control.on_sent(bytes, send.open_bytes());
         }
-        if self.paces() {
-            self.pacing.on_sent(now, bytes, self.path(), rtt.path());
+        if let Some(pace) = self.pace(rtt) {
+            self.pacing.on_sent(now, bytes, &pace);
         }
         self.unasked += bytes;
         let path = self.path();
-        let ask =
-            path < self.peer as usize && self.unasked >= path / 4 && send.open_bytes() >= path / 2;
+        let ask = path < self.peer() && self.unasked >= path / 4 && send.open_bytes() >= path / 2;
         if ask {
             self.unasked = 0;
         }
@@ -154,8 +166,8 @@ impl Window {
 
     /// Notes that a unit was sent again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos, bytes: usize, rtt: &Rtt) {
-        if self.paces() {
-            self.pacing.on_sent(now, bytes, self.path(), rtt.path());
+        if let Some(pace) = self.pace(rtt) {
+            self.pacing.on_sent(now, bytes, &pace);
         }
     }
 
@@ -167,7 +179,7 @@ impl Window {
         if units_in_flight > 0 && units_in_flight + bytes > self.path() {
             return false;
         }
-        !self.paces() || self.pacing.tokens(now, self.path(), rtt.path()) > 0
+        self.pace(rtt).is_none_or(|pace| self.pacing.tokens(now, &pace) > 0)
     }
 
     /// Sets the peer's window.
@@ -204,15 +216,15 @@ impl Window {
 
     /// Updates the tokens, so that the deadline of pacing is not met twice.
     pub(crate) fn on_timeout(&mut self, now: Nanos, rtt: &Rtt) {
-        if self.paces() {
-            self.pacing.on_sent(now, 0, self.path(), rtt.path());
+        if let Some(pace) = self.pace(rtt) {
+            self.pacing.on_sent(now, 0, &pace);
         }
     }
 
     /// Returns the time at which pacing allows the next unit, if pacing is what delays it.
     #[inline]
     pub(crate) fn pace_deadline(&self, rtt: &Rtt) -> Nanos {
-        if self.paces() { self.pacing.deadline(self.path(), rtt.path()) } else { Nanos::MAX }
+        self.pace(rtt).map_or(Nanos::MAX, |pace| self.pacing.deadline(&pace))
     }
 
     /// Asserts what always holds between calls.

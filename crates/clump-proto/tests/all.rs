@@ -5,6 +5,7 @@ mod pair;
 
 mod congestion;
 mod crowd;
+mod distance;
 mod hostile;
 mod length;
 mod loss;

@@ -2,7 +2,7 @@
 
 use crate::pair;
 
-use clump_proto::{Channel, Config, Congestion, SackBuf};
+use clump_proto::{Channel, Config, Congestion, SackBuf, SocketWait};
 use clump_wire::{Header, PacketKind};
 use pair::{MS, Pair, SEC, US};
 
@@ -191,11 +191,11 @@ fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
         let mut packet = Header { unit: here.send_unit(now, 1400, ()), ..Header::default() };
         here.stamp(now, &mut packet, &mut sack);
         now += 10 * US + 5 * MS;
-        there.handle_late(now, 5 * MS, &packet, sack.words(), 1400, false);
+        there.handle_late(now, SocketWait::known(5 * MS), &packet, sack.words(), 1400, false);
         let mut answer = Header { kind: PacketKind::Ack, ..Header::default() };
         there.stamp(now, &mut answer, &mut sack);
         now += 10 * US + MS;
-        here.handle_late(now, MS, &answer, sack.words(), 64, false);
+        here.handle_late(now, SocketWait::known(MS), &answer, sack.words(), 64, false);
         assert!(here.is_quiet() && here.poll_acked().is_some());
     }
     let stats = here.stats();

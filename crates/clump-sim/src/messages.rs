@@ -11,7 +11,7 @@ mod stale_stack;
 mod world;
 
 pub(crate) use endpoint::name_of;
-pub(crate) use endpoints::AcceptAllEndpoints;
+pub(crate) use endpoints::offset_of;
 pub use plan::{ClusterPlan, ProgramDemand};
 pub(crate) use rank::config_of;
 

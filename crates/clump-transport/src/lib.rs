@@ -33,7 +33,7 @@ mod transport;
 
 pub use clump_boot::Dispatch;
 pub use clump_driver::FaultPlan;
-pub use credit::credit_bytes;
+pub use credit::{credit_bytes, credit_of};
 pub use error::{Error, Result};
 pub use network::Network;
 pub use peers::{NodeDirectory, gone, gone_peers};

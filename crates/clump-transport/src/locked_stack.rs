@@ -24,7 +24,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_trace::{Counters, Gauge, Gauges};
 use clump_wire::frame::{FrameKind, stack_of};
-use clump_wire::{Message, OwnedMessage, SendResult};
+use clump_wire::{Message, OwnedMessage, Reason, SendResult};
 use spin::Yield;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::ops::{Deref, DerefMut};
@@ -287,8 +287,9 @@ impl Transport for LockedStack {
         }
         let mut stack = self.shared.stack();
         match (reply.kind, reply.words) {
-            (FrameKind::Credit, &[total]) => {
-                stack.report(now, peer, reply.route.from, reply.route.to, total);
+            (FrameKind::Credit, &[total, granted]) => {
+                let names = (reply.route.from, reply.route.to);
+                stack.report(now, peer, names, [total, granted]);
             }
             _ => stack.reply_anyway(now, peer, reply),
         }
@@ -374,6 +375,10 @@ impl Transport for LockedStack {
         self.shared.readiness.as_ref().map(AsFd::as_fd)
     }
 
+    fn note_watched(&self) {
+        self.shared.stack().note_watched(clock::ticked_ns());
+    }
+
     fn packets_heard(&self) -> u64 {
         self.shared.heard.load(Ordering::Relaxed)
     }
@@ -386,7 +391,7 @@ impl Transport for LockedStack {
     fn close_endpoint(&self, name: u64, unhandled: Vec<OwnedMessage>) {
         let (mut stack, index) = (self.shared.stack(), Name::from_bits(name).index());
         debug_assert!(unhandled.iter().all(|one| one.route.to == name), "it was handed its own");
-        stack.return_queued(clock::ticked_ns, unhandled);
+        stack.return_queued(clock::ticked_ns, unhandled, Reason::EndpointGone);
         stack.close_endpoint(clock::ticked_ns, index, name);
         debug_assert!(!stack.has_queued(index), "nothing waits for a closed endpoint");
         stack.service(clock::ticked_ns(), true);

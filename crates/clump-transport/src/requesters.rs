@@ -2,6 +2,7 @@
 //! them: replies that found no room, and reports of the bytes consumed. Without input and output
 //! of its own, so that the simulator runs it as it is.
 
+use crate::credit::GRANTABLE;
 use clump_proto::Consumption;
 use clump_wire::frame::FrameKind;
 use clump_wire::{Message, OwnedMessage, SendResult};
@@ -15,8 +16,9 @@ pub trait ReplyOutlet {
     /// Sends a reply without regard to limits.
     fn reply_anyway(&mut self, reply: &Message<'_>);
 
-    /// Reports to the endpoint `to` the bytes of its requests that `from` has consumed in all.
-    fn report(&mut self, from: u64, to: u64, total: u64);
+    /// Reports to the endpoint `to` the bytes of its requests that `from` has consumed,
+    /// in all, and the credit that it grants if more than usual, else 0.
+    fn report(&mut self, from: u64, to: u64, consumed: [u64; 2]);
 
     /// Returns the bytes of requests that one endpoint may leave unconsumed at another.
     fn credit(&self) -> u64;
@@ -43,6 +45,8 @@ pub struct Requesters {
     me: u64,
     all: Vec<Requester>,
     by_name: HashMap<u64, usize>,
+    /// Bytes of credit that can be granted beyond that of every requester.
+    grantable: u64,
     /// Index of the requester whose request came last: the next request is likely to be from it
     /// too.
     last: usize,
@@ -51,7 +55,7 @@ pub struct Requesters {
 impl Requesters {
     /// Creates the requesters of the endpoint `me`: none.
     pub fn new(me: u64) -> Self {
-        Self { me, all: Vec::new(), by_name: HashMap::new(), last: 0 }
+        Self { me, all: Vec::new(), by_name: HashMap::new(), grantable: GRANTABLE, last: 0 }
     }
 
     /// Decides about a message from another node. `hold`: requests are not to be handled now.
@@ -65,7 +69,11 @@ impl Requesters {
         let from = message.route.from;
         match message.kind {
             FrameKind::Ask => {
-                self.of(from).note_asked(outlet, message.words.first().copied());
+                let word = |at: usize| message.words.get(at).copied();
+                let mut grantable = self.grantable;
+                let (total, wanted) = (word(0), word(1).unwrap_or(0));
+                self.of(from).note_asked(outlet, total, (wanted, &mut grantable));
+                self.grantable = grantable;
                 Arrival::Done
             }
             FrameKind::Credit | FrameKind::Part => Arrival::Done,
@@ -93,7 +101,7 @@ impl Requesters {
 
     #[inline(never)]
     fn find(&mut self, name: u64) {
-        let Self { me, all, by_name, last } = self;
+        let Self { me, all, by_name, last, .. } = self;
         *last = *by_name.entry(name).or_insert_with(|| {
             all.push(Requester::new(*me, name));
             all.len() - 1
@@ -210,16 +218,23 @@ impl Requester {
         self.report(outlet);
     }
 
-    /// Notes a credit request: the requester asks for a report at that total.
-    fn note_asked(&mut self, outlet: &mut impl ReplyOutlet, total: Option<u64>) {
+    /// Notes a credit request: the requester asks for a report at that total, and for so much
+    /// credit, of which `grantable` is left.
+    fn note_asked(
+        &mut self,
+        outlet: &mut impl ReplyOutlet,
+        total: Option<u64>,
+        (wanted, grantable): (u64, &mut u64),
+    ) {
         self.account.on_asked(total);
+        self.account.grant(outlet.credit(), wanted, grantable);
         self.report(outlet);
     }
 
     /// Reports to the requester the bytes consumed, if a report is due.
     fn report(&mut self, outlet: &mut impl ReplyOutlet) {
         if let Some(total) = self.account.poll_report(outlet.credit()) {
-            outlet.report(self.me, self.name, total);
+            outlet.report(self.me, self.name, [total, self.account.granted()]);
         }
     }
 
@@ -228,7 +243,7 @@ impl Requester {
             outlet.reply_anyway(&kept.message());
         }
         if let Some(total) = self.account.last_report() {
-            outlet.report(self.me, self.name, total);
+            outlet.report(self.me, self.name, [total, 0]);
         }
         debug_assert!(!self.is_stuck(), "nothing is kept any more");
     }

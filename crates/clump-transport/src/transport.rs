@@ -83,6 +83,9 @@ pub trait Transport: std::fmt::Debug + Send + Sync {
     /// Returns a descriptor that becomes readable when packets arrive.
     fn readiness(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Notes that the rank waited for that until now: what it receives next has just arrived.
+    fn note_watched(&self);
+
     /// Returns the number of packets of peers that polls have found: it grows while fragments
     /// arrive, even before a message is complete.
     fn packets_heard(&self) -> u64;

@@ -211,10 +211,11 @@ impl Frame<'_> {
         into.get(..self.words.len()).unwrap_or_default()
     }
 
-    /// Returns the first word; zero when there is none.
+    /// Returns the first two words; zero where there is none.
     #[inline]
-    pub fn first_word(&self) -> u64 {
-        self.words.first().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    pub fn first_words(&self) -> [u64; 2] {
+        let word = |at| self.words.get(at).map_or(0, |bytes: &[u8; 8]| u64::from_le_bytes(*bytes));
+        [word(0), word(1)]
     }
 }
 

@@ -5,13 +5,12 @@ use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the format; packets of other versions are refused.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
-/// Maximum words of selective acknowledgements in one packet: 1024 units beyond the first gap, as
-/// many as may be in flight, so that the last packet of a stack that closes describes exactly the
-/// units received.
-pub const MAX_SACK_WORDS: usize = 16;
+/// Maximum words of selective acknowledgements in one packet: 8192 units. With its header they fit
+/// into any datagram.
+pub const MAX_SACK_WORDS: usize = 128;
 
 /// Purpose of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +64,10 @@ impl Flags {
     pub const ACK_NOW: Flags = Flags(1);
     /// `echo` and `held` are valid.
     pub const HAS_ECHO: Flags = Flags(2);
+    /// No unit has arrived beyond those that the packet describes.
+    pub const WHOLE: Flags = Flags(4);
+    /// The packet that `echo` is of may have waited in a socket before `held` began.
+    pub const MAY_HAVE_WAITED: Flags = Flags(8);
 
     /// Returns true if all flags of `other` are set.
     #[inline]
@@ -103,7 +106,8 @@ pub struct Header {
     pub target_epoch: u32,
     /// Number of this packet, never used twice under one key (it is the nonce of the AEAD).
     pub number: u64,
-    /// Number of the unit, in data packets.
+    /// Number of the unit, in data packets; in those that only acknowledge, the units between `ack`
+    /// and the first that the selective acknowledgements describe, less one.
     pub unit: u64,
     /// All units below this number have arrived.
     pub ack: u64,
@@ -113,7 +117,7 @@ pub struct Header {
     pub sent: u32,
     /// `sent` of the newest packet that the source has received.
     pub echo: u32,
-    /// Time from the arrival of that packet until this one was sent.
+    /// Time from the arrival of that packet until this one was sent, as far as it is known.
     pub held: u32,
 }
 
@@ -204,7 +208,7 @@ impl Packet {
         }
         let kind = PacketKind::from_bits(raw.version_kind & 0xf).ok_or(Refused::Malformed)?;
         let words = usize::from(raw.sack_words);
-        if words > MAX_SACK_WORDS || raw.flags & !3 != 0 {
+        if words > MAX_SACK_WORDS || raw.flags & !15 != 0 {
             return Err(Refused::Malformed);
         }
         let sealed_at = HEADER_BYTES + words * 8;
@@ -238,7 +242,7 @@ impl Packet {
     }
 
     /// Reads the selective acknowledgements from the parsed datagram and returns them. Bit `i` of
-    /// word `w` means that unit `ack + 1 + 64 w + i` has arrived.
+    /// word `w` means that unit `ack + 1 + offset + 64 w + i` has arrived.
     #[inline]
     pub fn sack<'a>(&self, datagram: &[u8], into: &'a mut [u64; MAX_SACK_WORDS]) -> &'a [u64] {
         let bytes = datagram.get(HEADER_BYTES..self.sealed_at).unwrap_or_default();

@@ -23,6 +23,13 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Returns the first two words; zero where there is none.
+    #[inline]
+    pub fn first_words(&self) -> [u64; 2] {
+        let word = |at| self.words.get(at).copied().unwrap_or(0);
+        [word(0), word(1)]
+    }
+
     /// Creates a request. The words of a long one begin with offset and length of the deposit.
     #[inline]
     pub fn request(

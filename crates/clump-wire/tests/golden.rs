@@ -40,14 +40,14 @@ const REST: &str = "05 01020304 07000000 020000ff 0708090a 0b0c0d0e \
 #[test]
 fn a_header_of_every_kind() {
     let kinds = [
-        (PacketKind::Data, "11"),
-        (PacketKind::Ack, "12"),
-        (PacketKind::Probe, "13"),
-        (PacketKind::ProbeAck, "14"),
-        (PacketKind::Heartbeat, "15"),
-        (PacketKind::Close, "16"),
-        (PacketKind::CloseAck, "17"),
-        (PacketKind::Fragment, "18"),
+        (PacketKind::Data, "21"),
+        (PacketKind::Ack, "22"),
+        (PacketKind::Probe, "23"),
+        (PacketKind::ProbeAck, "24"),
+        (PacketKind::Heartbeat, "25"),
+        (PacketKind::Close, "26"),
+        (PacketKind::CloseAck, "27"),
+        (PacketKind::Fragment, "28"),
     ];
     for (kind, first) in kinds {
         let header = Header { kind, ..HEADER };
@@ -73,8 +73,9 @@ fn a_fragment_of_a_unit() {
 fn flags() {
     let both = Flags::ACK_NOW.with(Flags::HAS_ECHO);
     let all = [(Flags::NONE, "00"), (Flags::ACK_NOW, "01"), (Flags::HAS_ECHO, "02"), (both, "03")];
-    for (flags, byte) in all {
-        let bytes = unhex(&format!("11 {byte} 00 {REST}"));
+    let more = [(Flags::WHOLE, "04"), (Flags::MAY_HAVE_WAITED, "08")];
+    for (flags, byte) in all.into_iter().chain(more) {
+        let bytes = unhex(&format!("21 {byte} 00 {REST}"));
         assert_eq!(Header { flags, ..HEADER }.encode(0)[..], bytes);
         assert_eq!(Packet::parse(&bytes).unwrap().header.flags, flags);
     }
@@ -84,7 +85,7 @@ fn flags() {
 #[test]
 fn selective_acks_lie_behind_the_header() {
     let words = [0x0807_0605_0403_0201, 0x8000_0000_0000_0001];
-    let datagram = unhex(&format!("12 02 02 {REST} 0102030405060708 0100000000000080 ab cd"));
+    let datagram = unhex(&format!("22 02 02 {REST} 0102030405060708 0100000000000080 ab cd"));
     let header = Header { kind: PacketKind::Ack, flags: Flags::HAS_ECHO, ..HEADER };
     assert_eq!(header.encode(2)[..], datagram[..HEADER_BYTES]);
     let packet = Packet::parse(&datagram).unwrap();
@@ -97,23 +98,23 @@ fn selective_acks_lie_behind_the_header() {
 
 #[test]
 fn the_max_selective_acks_and_one_more() {
-    let mut datagram = unhex(&format!("11 00 10 {REST}"));
+    let mut datagram = unhex(&format!("21 00 80 {REST}"));
     datagram.resize(HEADER_BYTES + 8 * MAX_SACK_WORDS, 0xee);
     let packet = Packet::parse(&datagram).unwrap();
-    assert_eq!((packet.sealed_at, packet.sack_words()), (192, 16));
+    assert_eq!((packet.sealed_at, packet.sack_words()), (1088, 128));
     assert_eq!(
         packet.sack(&datagram, &mut [0; MAX_SACK_WORDS]),
-        [u64::from_ne_bytes([0xee; 8]); 16]
+        [u64::from_ne_bytes([0xee; 8]); 128]
     );
     assert_eq!(HEADER.encode(MAX_SACK_WORDS)[..], datagram[..HEADER_BYTES]);
-    datagram[2] = 17;
+    datagram[2] = 129;
     datagram.extend([0; 8]);
     assert_eq!(Packet::parse(&datagram).unwrap_err(), Refused::Malformed);
 }
 
 #[test]
 fn what_is_no_packet() {
-    let good = unhex(&format!("11 00 01 {REST} 0000000000000000"));
+    let good = unhex(&format!("21 00 01 {REST} 0000000000000000"));
     assert!(Packet::parse(&good).is_ok());
     for bytes in 0..good.len() {
         assert_eq!(Packet::parse(&good[..bytes]).unwrap_err(), Refused::Short, "{bytes}");
@@ -128,7 +129,7 @@ fn what_is_no_packet() {
         };
         assert_eq!(Packet::parse(&other).err(), expected, "{first:#x}");
     }
-    for flags in 4..=255 {
+    for flags in 16..=255 {
         let mut other = good.clone();
         other[1] = flags;
         assert_eq!(Packet::parse(&other).unwrap_err(), Refused::Malformed, "flags {flags:#x}");
@@ -166,7 +167,8 @@ fn golden(head: FrameHead, same: bool, words: &[u64], payload: &[u8], bytes: &st
     assert_eq!((read.head, read.payload), (head, payload));
     assert_eq!(read.words(&mut [0; MAX_WORDS]), words);
     assert_eq!(read.word_count(), words.len());
-    assert_eq!(read.first_word(), words.first().copied().unwrap_or(0));
+    let word = |at: usize| words.get(at).copied().unwrap_or(0);
+    assert_eq!(read.first_words(), [word(0), word(1)]);
     assert_eq!((frames.left(), frames.next().is_none()), (0, true));
 }
 

@@ -202,12 +202,12 @@ proptest! {
     /// Noise that passes the first checks.
     #[test]
     fn plausible_noise(
-        mut bytes in prop::collection::vec(any::<u8>(), 64..400),
+        mut bytes in prop::collection::vec(any::<u8>(), 64..1200),
         kind in 1..=8_u8,
         flags in 0..16_u8,
-        count in 0..18_u8,
+        count in 0..132_u8,
     ) {
-        bytes[..3].copy_from_slice(&[0x10 | kind, flags & 3, count]);
+        bytes[..3].copy_from_slice(&[0x20 | kind, flags, count]);
         check_packet(&bytes);
         let payload = bytes[63];
         bytes[..8].copy_from_slice(&[kind, flags & !2, 0, count, payload, 0, 0, 0]);

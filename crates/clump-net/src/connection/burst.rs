@@ -5,7 +5,7 @@ use super::{Connection, PacketSink};
 use crate::outbox::{FlushPolicy, Outbox};
 use clump_driver::MIN_KEPT;
 use clump_proto::{Content, Nanos, Waiting};
-use clump_wire::{HEADER_BYTES, PacketKind, UNIT_FRAGMENT_BYTES, UnitFragment};
+use clump_wire::{Flags, HEADER_BYTES, PacketKind, UNIT_FRAGMENT_BYTES, UnitFragment};
 
 /// Longest time that a message waits for others to share its packet, while others keep coming: a
 /// packet costs either side some microseconds.
@@ -289,18 +289,24 @@ impl Connection {
         if sent { BurstEnd::More } else { BurstEnd::NoUnits }
     }
 
-    /// Sends a packet without a unit that the channel has not asked for.
+    /// Sends a packet without a unit that the channel has not asked for; of closing packets as many
+    /// as it takes to describe every unit that has arrived.
     #[cold]
     pub(crate) fn send_plain(&mut self, now: Nanos, kind: PacketKind, sink: &mut PacketSink<'_>) {
         debug_assert!(!matches!(kind, PacketKind::Data | PacketKind::Fragment), "without a unit");
-        let mut header = sink.path.header;
-        header.kind = kind;
-        let arena = &mut sink.transmitter.arena;
-        arena.clear();
-        self.channel.stamp(now, &mut header, &mut arena.sack);
-        let body = if kind == PacketKind::Close { self.close_report() } else { Vec::new() };
-        arena.load(&header, true, &sink.path.sealer, &body);
-        sink.transmitter.stats.acks_sent += u64::from(kind == PacketKind::Ack);
-        sink.flush(now, &mut self.channel, &self.tx.outbox);
+        for unit in 0.. {
+            let mut header = sink.path.header;
+            (header.kind, header.unit) = (kind, unit);
+            let arena = &mut sink.transmitter.arena;
+            arena.clear();
+            self.channel.stamp(now, &mut header, &mut arena.sack);
+            let body = if kind == PacketKind::Close { self.close_report() } else { Vec::new() };
+            arena.load(&header, true, &sink.path.sealer, &body);
+            sink.transmitter.stats.acks_sent += u64::from(kind == PacketKind::Ack);
+            sink.flush(now, &mut self.channel, &self.tx.outbox);
+            if kind != PacketKind::Close || header.flags.has(Flags::WHOLE) {
+                return;
+            }
+        }
     }
 }

@@ -97,7 +97,7 @@ impl Rx {
             }
             (FrameKind::Credit, _) => {
                 // A stack that relays has flows of its own, too: those of its interface.
-                let own = delivery.flows.on_arrival(head, frame.first_word(), 0);
+                let own = delivery.flows.on_arrival(head, frame.first_words(), 0);
                 if !own && endpoints.relays() {
                     return self.on_frame(frame, words_at, delivery);
                 }

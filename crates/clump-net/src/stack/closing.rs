@@ -39,7 +39,7 @@ impl Stack {
                 queued.extend(connection.take_ordered_for(name));
             }
         }
-        self.return_queued(now, queued);
+        self.return_queued(now, queued, Reason::EndpointGone);
         debug_assert!(!self.deliveries.has_queued(index), "nothing waits for it");
         self.flows.forget(name);
         debug_assert!(!self.deliveries.has_returns(), "what is refused has been returned");
@@ -74,20 +74,11 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         queued: impl IntoIterator<Item = OwnedMessage>,
-    ) {
-        for message in queued {
-            self.return_to_sender(&now, message, Reason::EndpointGone);
-        }
-    }
-
-    /// Returns to its sender a message that was handed over and that will not be handled.
-    pub fn return_queued_for(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        queued: OwnedMessage,
         why: Reason,
     ) {
-        self.return_to_sender(&now, queued, why);
+        for message in queued {
+            self.return_to_sender(&now, message, why);
+        }
     }
 
     /// Returns to their senders the messages that were refused while a packet was handled.

@@ -2,8 +2,8 @@
 //! proxy sends for the ranks of its node.
 
 use super::Stack;
-use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing};
-use crate::flow::{FlowId, REQUEST_COST};
+use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing, PacketSink};
+use crate::flow::{Flow, FlowId, REQUEST_COST};
 use crate::outbox::{MessageBody, Outbox, PackedEnd, PayloadFragment, Progress};
 use clump_proto::Nanos;
 use clump_wire::frame::{FrameHead, FrameKind};
@@ -29,7 +29,7 @@ impl Stack {
         flow: FlowId,
         message: &Message<'_>,
     ) -> SendResult {
-        let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
+        let Self { flows, peers, transmitter, schedule, .. } = self;
         let Some(flow) = flows.get_mut(flow) else { return closed_flow() };
         let cost = REQUEST_COST + message.payload.len() as u64;
         let connected = peers.connect(&now, flow.peer, transmitter, schedule);
@@ -37,13 +37,8 @@ impl Stack {
             Ok(connected) => connected,
             Err(refusal) => return SendResult::Refused(refusal),
         };
-        if flow.outstanding() + cost > *credit_bytes && flow.outstanding() != 0 {
-            // The outstanding bytes may be too few for the peer to report by itself.
-            if let Some(total) = flow.poll_credit_request() {
-                let words = &[total];
-                let ask = Message::answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
-                let _ = connection.push(now, &unlimited(&ask), &mut sink);
-            }
+        if flow.lacks_credit(cost) {
+            request_credit(now, flow, connection, &mut sink);
             return SendResult::Full;
         }
         debug_assert!(flow.carries(message), "another flow's message");
@@ -66,12 +61,12 @@ impl Stack {
         message: &Message<'_>,
         progress: &mut Progress,
     ) -> SendResult {
-        let Self { flows, peers, transmitter, schedule, credit_bytes, .. } = self;
+        let Self { flows, peers, transmitter, schedule, .. } = self;
         let Some(flow) = flows.get_mut(flow) else { return closed_flow() };
         let Message { words, payload, .. } = *message;
         debug_assert!(progress.done <= payload.len(), "no more is packed than there is");
         let begun = *progress != Progress::default();
-        let no_credit = flow.outstanding() + REQUEST_COST > *credit_bytes;
+        let no_credit = flow.lacks_credit(REQUEST_COST);
         let connected = peers.connect(&now, flow.peer, transmitter, schedule);
         let (connection, mut sink) = match connected {
             Ok(connected) => connected,
@@ -107,14 +102,21 @@ impl Stack {
         debug_assert!(pushed != SendResult::Full, "there is room without a limit");
     }
 
-    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed in all.
-    pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
+    /// Reports to the endpoint `to` the bytes of its requests that `from` has consumed in all, and
+    /// the credit that it grants if more than usual, else 0.
+    pub fn report(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        (from, to): (u64, u64),
+        consumed: [u64; 2],
+    ) {
         let Self { peers, transmitter, schedule, .. } = self;
         transmitter.stats.credits_sent += 1;
         // The name, which requests told, may be of no peer. A lost peer waits for nothing.
         let connected = peers.connect(&now, peer, transmitter, schedule);
         let Ok((connection, mut sink)) = connected else { return };
-        let words = &[total];
+        let words = if consumed[1] == 0 { &consumed[..1] } else { &consumed };
         let report = Message::answer((FrameKind::Credit, 0), (from, to), (words, &[]));
         let _ = connection.push(&now, &unlimited(&report), &mut sink);
         // The sender of the requests may wait for nothing else.
@@ -261,6 +263,26 @@ impl Stack {
     fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
         let connection = self.peers.get(peer)?.open_connection()?;
         Some(connection.outbox())
+    }
+}
+
+/// Requests a report of what the peer has consumed, and as much credit as the path holds bytes: the
+/// outstanding bytes may be too few for the peer to report by itself.
+#[cold]
+fn request_credit(
+    now: impl Fn() -> Nanos,
+    flow: &mut Flow,
+    connection: &mut Connection,
+    sink: &mut PacketSink<'_>,
+) {
+    if let Some(total) = flow.poll_credit_request() {
+        // What the path holds, as much again while a report comes back, and both again: reports
+        // come a quarter of the credit apart.
+        let wanted = 4 * connection.channel().stats().on_path as u64;
+        let words = [total, wanted];
+        let words = if wanted > flow.credit() { &words[..] } else { &words[..1] };
+        let ask = Message::answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
+        let _ = connection.push(now, &unlimited(&ask), sink);
     }
 }
 

@@ -3,16 +3,13 @@
 use super::{Channel, PacketArrival, UnitStatus};
 use crate::Nanos;
 use crate::congestion::{Cut, Sample};
+use crate::echo::SocketWait;
+use crate::judged::{DescribedUnits, Newest, offset_of};
 use crate::receive::UnitDisposition;
 use crate::retransmit::Lost;
 use crate::send::Acked;
-use crate::time::{Ticks, nanos, ticks, widen};
+use crate::time::{Ticks, ticks, widen};
 use clump_wire::{Flags, Header, PacketKind};
-
-/// Longest time in ticks that a packet may be held to count as a sample. Clocks of two machines
-/// drift by 100 parts in a million: a packet held longer than 16 ms would falsify its round trip by
-/// more than 1.6 us.
-const LONGEST_HELD: u32 = 250_000;
 
 impl<U> Channel<U> {
     /// Returns true if a packet of this number has been taken in, or is too old to tell.
@@ -36,17 +33,16 @@ impl<U> Channel<U> {
         bytes: usize,
         ce: bool,
     ) -> PacketArrival {
-        self.handle_late(now, 0, header, sack, bytes, ce)
+        self.handle_late(now, SocketWait::default(), header, sack, bytes, ce)
     }
 
-    /// Handles a packet that had waited so long in the receive queue (by the kernel's timestamp, or
-    /// the time since the poll before). That is no delay of the path, on either side: Swift takes
-    /// delay of the fabric and of end points apart.
+    /// Handles a packet that had waited so long in the receive queue. That is no delay of the path,
+    /// on either side: Swift takes delay of the fabric and of end points apart.
     #[inline]
     pub fn handle_late(
         &mut self,
         now: Nanos,
-        waited: Nanos,
+        waited: SocketWait,
         header: &Header,
         sack: &[u64],
         bytes: usize,
@@ -54,19 +50,18 @@ impl<U> Channel<U> {
     ) -> PacketArrival {
         if !self.replay.accept(header.number) {
             self.counts.replays += 1;
-            return PacketArrival { unit: UnitStatus::None };
+            return PacketArrival { unit: UnitStatus::None, ends: false };
         }
         debug_assert!(self.replay.is_replay(header.number), "it counts once");
         self.keepalive.on_arrival(now);
         let first = !self.echo.any();
-        let arrived = now.saturating_sub(waited);
         // Windows and marks of an older packet are out of date.
-        let marks =
-            if self.echo.on_packet(arrived, header) { self.handle_news(now, header) } else { 0 };
+        let newer = self.echo.on_packet(now, waited, header);
+        let marks = if newer { self.handle_news(now, header) } else { 0 };
         if first {
             self.mtu.on_first_arrival(now);
         }
-        self.handle_acks(now, arrived, header, sack, marks);
+        self.handle_acks((now, waited), header, sack, marks);
         self.ack.on_mark(ce);
         if ce {
             self.marks = self.marks.wrapping_add(1);
@@ -91,7 +86,10 @@ impl<U> Channel<U> {
             }
             _ => UnitStatus::None,
         };
-        PacketArrival { unit }
+        let ends = header.kind == PacketKind::Close
+            && DescribedUnits::of(header, sack.len())
+                .is_some_and(|units| self.closing.on_described(units, Newest::default()));
+        PacketArrival { unit, ends }
     }
 
     #[inline]
@@ -126,8 +124,7 @@ impl<U> Channel<U> {
     #[inline]
     fn handle_acks(
         &mut self,
-        now: Nanos,
-        arrived: Nanos,
+        (now, waited): (Nanos, SocketWait),
         header: &Header,
         sack: &[u64],
         marks: u32,
@@ -140,7 +137,8 @@ impl<U> Channel<U> {
         let echo = self.echo_of(now, header);
         // RFC 9000, 13.1: a packet that acknowledges what was never sent is invalid; nothing of it
         // is used.
-        let Some(acked) = self.send.handle_ack(header.ack, sack, echo) else {
+        let described = (offset_of(header), sack);
+        let Some(acked) = self.send.handle_ack(header.ack, described, echo) else {
             self.counts.refused += 1;
             return;
         };
@@ -149,30 +147,21 @@ impl<U> Channel<U> {
         if let Some(echo) = echo {
             self.retransmit.on_echo(ticks(now), echo);
             self.mtu.on_echo(now, echo, self.rtt.smoothed());
-            let held = Ticks::from(header.held);
-            let since =
-                |at: Nanos| ticks(at).checked_sub(echo).and_then(|age| age.checked_sub(held));
-            if header.held <= LONGEST_HELD
-                && let Some(answered) = since(now)
-            {
-                // Timers wait for answers, however long those lay here; congestion is of the path
-                // only.
-                if let Some(path) = since(arrived) {
-                    let path = nanos(path.max(1));
-                    self.rtt.on_path(now, path);
-                    delay = Some((path, self.rtt.least()));
-                }
-                self.rtt.on_sample(now, nanos(echo), nanos(answered.max(1)));
-            }
+            delay = self.rtt.take_sample((now, waited), echo, header);
         }
         let in_vain = self.retransmit.backoff();
         if acked.units > 0 {
             self.handle_acked(now, acked);
         }
+        if sack.is_empty() && header.flags.has(Flags::WHOLE) && offset_of(header) == 0 {
+            self.retransmit.on_all_described(); // as in most packets
+        } else if let Some(units) = DescribedUnits::of(header, sack.len()) {
+            self.retransmit.on_described(units);
+        }
         self.detect_lost(now, in_vain);
         if self.window.adapts() && (acked.units > 0 || marks > 0) {
             let newest = self.retransmit.newest_sent();
-            let sample = Sample { units: acked.units, marks, delay };
+            let sample = Sample { units: acked.units, bytes: acked.bytes, marks, delay };
             let cut = self.window.control.on_acked(ticks(now), newest, sample);
             self.count_cut(cut);
         }
@@ -202,7 +191,7 @@ impl<U> Channel<U> {
 
     #[inline]
     pub(super) fn detect_lost(&mut self, now: Nanos, in_vain: u32) {
-        let Lost { units, longest } = self.retransmit.detect(now, &mut self.send, &self.rtt);
+        let Lost { units, longest, sent } = self.retransmit.detect(now, &mut self.send, &self.rtt);
         if units == 0 {
             return;
         }
@@ -212,7 +201,7 @@ impl<U> Channel<U> {
             self.mtu.on_vanished(now, longest);
         }
         if self.window.adapts() {
-            let cut = self.window.control.on_lost(units, in_vain);
+            let cut = self.window.control.on_lost((units, sent), in_vain);
             self.count_cut(cut);
         }
     }

@@ -1,6 +1,7 @@
 //! Outgoing packets: new units, retransmitted units, acknowledgements.
 
 use super::Channel;
+use crate::judged::describes;
 use crate::send::Transmission;
 use crate::time::ticks;
 use crate::{Nanos, SackBuf};
@@ -24,12 +25,12 @@ impl<U> Channel<U> {
     pub(super) fn room_beside_control(&self, now: Nanos) -> usize {
         let (_, _, least) = self.rtt.estimates();
         let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
-        let most = BESIDE_CONTROL.max(path);
+        let most = BESIDE_CONTROL.max(path) + self.window.control.beyond_ends();
         self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
     /// Returns true if a unit of control messages of so many bytes may be sent although there is no
-    /// room for data: a little beyond the window, never beyond the 1024 units.
+    /// room for data: a little beyond the window, never beyond the 65,536 units.
     #[inline]
     pub(super) fn admits_control(&self, bytes: usize) -> bool {
         self.window.admits_control(bytes, &self.send)
@@ -38,7 +39,7 @@ impl<U> Channel<U> {
     /// Notes the first transmission of the next unit, `bytes` long with its header, and keeps its
     /// body; returns its number.
     ///
-    /// Call it only while there is [`room`](Self::room): with 1024 units in flight none is taken,
+    /// Call it only while there is [`room`](Self::room): with 65,536 units in flight none is taken,
     /// and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
     pub fn send_unit(&mut self, now: Nanos, bytes: usize, body: U) -> u64 {
@@ -88,10 +89,12 @@ impl<U> Channel<U> {
     ///
     /// Packets of kind `Data` and `Fragment` have room for their unit only: they get no words of
     /// selective acknowledgements, so while units are missing a packet of kind `Ack` stays due
-    /// beside them.
+    /// beside them. Of closing packets, the unit is how many of them went before in this row: the
+    /// first begins to describe what has arrived.
     #[inline]
     pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
         let carries = matches!(header.kind, PacketKind::Data | PacketKind::Fragment);
+        let with_words = describes(header.kind);
         debug_assert!(!carries || header.unit < self.send.next_unit(), "units are counted first");
         header.number = self.number;
         self.number += 1;
@@ -104,12 +107,21 @@ impl<U> Channel<U> {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
-        if self.receive.has_gap() && carries {
-            // Without the words beside it, an echo would make all units that arrived beyond the gap
-            // look lost.
+        if self.receive.has_gap() && !with_words {
+            // An acknowledgement stays due: without the words nothing beyond the gap is known.
+            self.echo.stamp(now, header);
             return;
         }
-        self.receive.report(sack);
+        if header.kind == PacketKind::Close && header.unit == 0 {
+            self.receive.restart_description();
+        }
+        let described = self.receive.report(sack);
+        if described.whole {
+            header.flags = header.flags.with(Flags::WHOLE);
+        }
+        if with_words {
+            header.unit = described.offset;
+        }
         self.echo.stamp(now, header);
         self.ack.on_sent();
         debug_assert!(!carries || sack.words().is_empty(), "packets of units have no room");

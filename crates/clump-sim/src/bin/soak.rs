@@ -241,7 +241,11 @@ fn main() -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     let text = serde_json::to_string_pretty(&summary)?;
-    writeln!(std::io::stdout(), "{text}")?;
+    if summary.networks.is_empty() {
+        writeln!(std::io::stdout(), "{text}")?;
+    } else {
+        write!(std::io::stdout(), "{}", clump_sim::throughput::table(&summary.networks))?;
+    }
     write_json(&options, &text)?;
     if !summary.failed_seeds.is_empty() {
         writeln!(

@@ -291,9 +291,9 @@ impl ReplyOutlet for SimOutlet<'_> {
         self.stack.reply_anyway(|| now, stack_of(reply.route.to), reply);
     }
 
-    fn report(&mut self, from: u64, to: u64, total: u64) {
+    fn report(&mut self, from: u64, to: u64, consumed: [u64; 2]) {
         let now = self.now;
-        self.stack.report(|| now, stack_of(to), from, to, total);
+        self.stack.report(|| now, stack_of(to), (from, to), consumed);
     }
 
     fn credit(&self) -> u64 {

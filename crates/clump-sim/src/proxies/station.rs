@@ -249,8 +249,8 @@ impl ReplyOutlet for ClientOutlet<'_> {
         let _ = self.client.reply(reply, ReplyRoom::Unlimited);
     }
 
-    fn report(&mut self, from: u64, to: u64, total: u64) {
-        let words = &[total];
+    fn report(&mut self, from: u64, to: u64, consumed: [u64; 2]) {
+        let words = &consumed;
         self.reply_anyway(&Message::answer((FrameKind::Credit, 0), (from, to), (words, &[])));
     }
 

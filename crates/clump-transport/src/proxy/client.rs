@@ -247,9 +247,8 @@ impl Inner {
         if let Some(refusal) = self.gone.get(&flow.peer) {
             return Err(SendResult::Refused(*refusal));
         }
-        let outstanding = flow.outstanding();
         let ordered = flow.ordered;
-        if outstanding + cost > self.credit && outstanding != 0 {
+        if flow.lacks_credit(cost) {
             // The outstanding bytes may be too few for the peer to report by itself.
             self.ask(id);
             return Err(SendResult::Full);
@@ -269,13 +268,15 @@ impl Inner {
     }
 
     fn spend(&mut self, flow: FlowId, cost: u64) {
-        let credit = self.credit;
         let Some(flow) = self.flows.get_mut(flow) else {
             clump_bug::bug!("a request was admitted to an open flow");
             return;
         };
         flow.spend(cost);
-        debug_assert!(flow.outstanding() <= credit.max(cost), "requests keep to their credit");
+        debug_assert!(
+            flow.outstanding() <= flow.credit().max(cost),
+            "requests keep to their credit"
+        );
     }
 
     /// Chooses the proxy for a message.

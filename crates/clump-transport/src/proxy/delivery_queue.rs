@@ -189,7 +189,7 @@ impl DeliveryQueue {
         }
         debug_assert!(*waiting + refused.len() <= before, "each is delivered, refused, or waits");
         for queued in refused {
-            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), queued, Reason::BadTag);
+            wire.stack.return_queued(|| wire.clock.ticked_ns(), [queued], Reason::BadTag);
         }
         debug_assert!(*waiting as u64 <= self.came, "what waits came before");
         self.answer_credit_requests(wire);
@@ -332,7 +332,7 @@ fn route_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
 /// Returns a message that its endpoint will never read to its sender.
 #[cold]
 fn return_to_sender(wire: &mut Wire<'_, impl Clock>, message: &Message<'_>, why: Reason) {
-    wire.stack.return_queued_for(|| wire.clock.ticked_ns(), message.to_owned(), why);
+    wire.stack.return_queued(|| wire.clock.ticked_ns(), [message.to_owned()], why);
 }
 
 fn push(path: &mut Path, header: Header, words: &[u64; MAX_WORDS], payload: &[u8]) -> bool {

@@ -42,7 +42,7 @@ impl ReplyOutlet for Network {
         self.deliver(reply);
     }
 
-    fn report(&mut self, from: u64, to: u64, total: u64) {
+    fn report(&mut self, from: u64, to: u64, [total, _]: [u64; 2]) {
         assert_eq!(from, ME);
         let before = self.reports.insert(to, total).unwrap_or(0);
         assert!(before <= total, "{to:x} was told {total} after {before}");

@@ -40,11 +40,11 @@ pub fn packet(datagram: &[u8]) -> Result<(Fields, Vec<u64>, usize), Refused> {
     }
     // The last of the sixteen fields.
     let held = reader.number(4).ok_or(Refused::Short)?;
-    if fields[0] >> 4 != 1 {
+    if fields[0] >> 4 != 2 {
         return Err(Refused::Version);
     }
     let words = fields[2];
-    if !(1..=8).contains(&(fields[0] & 0xf)) || fields[1] > 3 || words > 16 {
+    if !(1..=8).contains(&(fields[0] & 0xf)) || fields[1] > 15 || words > 128 {
         return Err(Refused::Malformed);
     }
     let sack = (0..words).map(|_| reader.number(8)).collect::<Option<_>>().ok_or(Refused::Short)?;
@@ -55,11 +55,14 @@ pub fn packet(datagram: &[u8]) -> Result<(Fields, Vec<u64>, usize), Refused> {
 /// Converts the crate's result to the form of [`packet`].
 pub fn fields(header: &Header) -> Fields {
     let flag = |flag, bit| if header.flags.has(flag) { bit } else { 0 };
-    let flags = flag(clump_wire::Flags::ACK_NOW, 1) | flag(clump_wire::Flags::HAS_ECHO, 2);
+    let flags = flag(clump_wire::Flags::ACK_NOW, 1)
+        | flag(clump_wire::Flags::HAS_ECHO, 2)
+        | flag(clump_wire::Flags::WHOLE, 4)
+        | flag(clump_wire::Flags::MAY_HAVE_WAITED, 8);
     let Header { job, source, target, epoch, target_epoch, window, sent, echo, held, .. } = *header;
     let [job, source, target, epoch, target_epoch, window, sent, echo, held] =
         [job, source, target, epoch, target_epoch, window, sent, echo, held].map(u64::from);
-    let first = 0x10 | header.kind as u64;
+    let first = 0x20 | header.kind as u64;
     let Header { number, unit, ack, .. } = *header;
     let ce = u64::from(header.ce);
     [

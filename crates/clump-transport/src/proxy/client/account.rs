@@ -69,7 +69,7 @@ impl Inner {
         left.retain(|rank| {
             let mut outstanding = false;
             for flow in flows.towards(*rank).filter(|flow| flow.outstanding() != 0) {
-                flow.on_consumed(0);
+                flow.on_report([0, 0]);
                 outstanding = true;
             }
             outstanding

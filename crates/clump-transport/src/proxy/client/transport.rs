@@ -24,7 +24,8 @@ impl Transport for ProxyClient {
         debug_assert_eq!(Name::from_bits(from).rank(), inner.rank, "a rank opens its own flows");
         let peer = stack_of(to);
         inner.watch(peer);
-        inner.flows.open(from, to, peer, ordered)
+        let credit = inner.credit;
+        inner.flows.open((from, to), peer, ordered, credit)
     }
 
     #[inline]
@@ -65,9 +66,12 @@ impl Transport for ProxyClient {
     }
 
     fn accept(&self, queued: &OwnedMessage) -> Accept {
-        let first = queued.words.first().copied().unwrap_or(0);
-        let (head, payload) = (queued.message().head(), queued.payload.len());
-        self.inner().flows.on_arrival(&head, first, payload);
+        let message = queued.message();
+        self.inner().flows.on_arrival(
+            &message.head(),
+            message.first_words(),
+            message.payload.len(),
+        );
         // A report without a flow is of an endpoint that has closed.
         if queued.kind == FrameKind::Credit { Accept::Done } else { Accept::Handle }
     }
@@ -95,6 +99,9 @@ impl Transport for ProxyClient {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// Without effect: proxies wait for packets.
+    fn note_watched(&self) {}
 
     fn packets_heard(&self) -> u64 {
         0
