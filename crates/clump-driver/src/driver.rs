@@ -5,6 +5,7 @@ use crate::inbound::Inbound;
 use crate::peer_paths::PeerPaths;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Capabilities of a driver. Callers choose by these, never by the name of the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +98,12 @@ pub trait Driver: Send {
     /// probing, not per datagram.
     fn path_hint(&self, to: SocketAddr) -> Option<usize>;
 
+    /// Returns the time after which the driver has something to do although no packet arrives: a
+    /// call of [`Driver::receive`] then does it. Only a driver that delays packets has that.
+    fn due_in(&self) -> Option<Duration> {
+        None
+    }
+
     /// Tells the paths to a peer, before anything is sent to it. Only a driver with several paths
     /// uses this.
     fn add_peer(&mut self, peer: PeerPaths) {
@@ -175,6 +182,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         (**self).path_hint(to)
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        (**self).due_in()
     }
 
     fn add_peer(&mut self, peer: PeerPaths) {

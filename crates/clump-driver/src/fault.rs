@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Maximum number of datagrams handed to the inner driver at once.
 const BATCH: usize = 64;
@@ -341,6 +342,11 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        let due_ns = self.waiting.next_due_ns()?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns())))
     }
 
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {

@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A driver that records the traffic of the inner one.
@@ -149,6 +150,10 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        self.inner.due_in()
     }
 
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {

@@ -282,6 +282,7 @@ impl<C: Clock> Server<C> {
         };
         let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
         let nap = nap(due, in_time, self.delivery_queues.wants_opening());
+        let nap = self.stack.driver().due_in().map_or(nap, |due| nap.min(due));
         let delayed = self.engine.as_ref().and_then(Executor::next_due_ns);
         delayed.map_or(nap, |due| {
             nap.min(Duration::from_nanos(due.saturating_sub(self.clock.now_ns())))

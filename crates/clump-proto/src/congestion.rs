@@ -253,7 +253,9 @@ impl CongestionControl {
         let of = |time| (self.bytes as u128 * u128::from(time) / u128::from(round.max(1))) as usize;
         let held = of(length);
         self.carried = of(self.least);
-        self.on_path = held.max(self.on_path - self.on_path / 8);
+        // A round in which little was sent says nothing about what the path holds.
+        let kept = if self.used { self.on_path - self.on_path / 8 } else { self.on_path };
+        self.on_path = held.max(kept);
         debug_assert!(self.carried >= held, "a part of what arrived");
     }
 

@@ -368,7 +368,8 @@ impl Transport for LockedStack {
             // A sleeping thread services the stack itself, in time.
             self.shared.looked_at.store(now, Ordering::Relaxed);
         }
-        stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)))
+        let due = stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        due.into_iter().chain(stack.driver().due_in()).min()
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
