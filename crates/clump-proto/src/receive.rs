@@ -192,6 +192,28 @@ mod tests {
         assert_eq!(receive.expected(), 1);
     }
 
+    #[test]
+    fn more_units_than_a_packet_describes_take_turns() {
+        let mut receive = Receive::new();
+        let arrived: BTreeSet<u64> = (1..20_000).filter(|unit| unit % 3 != 0).collect();
+        arrived.iter().for_each(|&unit| assert_ne!(receive.take(unit), UnitDisposition::TooFar));
+        for _ in 0..2 {
+            let (mut told, mut offsets) = (BTreeSet::new(), Vec::new());
+            for _ in 0..3 {
+                let mut sack = SackBuf::new();
+                let described = receive.report(&mut sack);
+                offsets.push((described.offset, described.whole));
+                let units = (0..64 * MAX_SACK_WORDS as u64).filter(|i| {
+                    let word = sack.words().get(*i as usize / 64);
+                    word.is_some_and(|word| word >> (i % 64) & 1 != 0)
+                });
+                told.extend(units.map(|i| 1 + described.offset + i));
+            }
+            assert_eq!(offsets, [(0, false), (8192, false), (16_384, true)], "and begin anew");
+            assert_eq!(told, arrived);
+        }
+    }
+
     proptest::proptest! {
         /// Compares with a set of all units ever, and the report with the same set.
         #[test]
