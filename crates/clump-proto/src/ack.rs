@@ -3,6 +3,12 @@
 use crate::receive::UnitDisposition;
 use crate::{Config, Nanos};
 
+/// Units behind a gap that are acknowledged one by one: enough for the sender to find the gap (RFC
+/// 9002, 6.1.1). On a path that holds thousands some are always missing.
+const ONE_BY_ONE: u32 = 8;
+/// Arrivals for which each further one counts.
+const BEHIND_GAP: u32 = 8;
+
 /// Arrivals since the last acknowledgement.
 #[derive(Debug)]
 pub(crate) struct Ack {
@@ -10,6 +16,8 @@ pub(crate) struct Ack {
     max_packets: u32,
     packets: u32,
     bytes: usize,
+    /// Units behind a gap that have arrived one after the other.
+    behind_gap: u32,
     /// Time at which the oldest of them has waited long enough.
     deadline: Nanos,
     /// True if it waits no longer.
@@ -25,6 +33,7 @@ impl Ack {
             max_packets: config.ack_packets.max(1),
             packets: 0,
             bytes: 0,
+            behind_gap: 0,
             deadline: Nanos::MAX,
             now: false,
             marked: false,
@@ -46,12 +55,15 @@ impl Ack {
             debug_assert!(self.deadline == Nanos::MAX && self.bytes == 0, "nothing waited");
             self.deadline = now.saturating_add(self.delay);
         }
-        self.packets += 1;
-        self.bytes += bytes;
         // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that gaps are
         // noticed and filled. Duplicates always (TRANSPORT: a channel that did not could stop for
         // ever): the sender retransmitted because it does not know.
-        self.now |= taken != UnitDisposition::InOrder
+        let behind_gap = taken == UnitDisposition::OutOfOrder;
+        self.behind_gap = if behind_gap { self.behind_gap.saturating_add(1) } else { 0 };
+        let many = self.behind_gap > ONE_BY_ONE;
+        self.packets += if many { BEHIND_GAP } else { 1 };
+        self.bytes += bytes;
+        self.now |= (taken != UnitDisposition::InOrder && !many)
             || self.packets >= self.max_packets
             || self.bytes >= window as usize / 4;
         debug_assert!(

@@ -33,7 +33,8 @@ pub(crate) struct DescribedUnits {
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     newest: Newest,
-    /// The newest arrival when the turn at hand began, and the units described since.
+    /// The newest arrival when the turn at hand began, and the units described since; 0: none, for
+    /// no packet describes unit 0.
     turn: Newest,
     until: u64,
 }
@@ -80,7 +81,7 @@ impl Judged {
     #[inline]
     pub(crate) fn on_all_described(&mut self, newest: Newest) {
         debug_assert!(self.newest.order <= newest.order, "arrivals are not forgotten");
-        self.newest = newest;
+        (self.newest, self.until) = (newest, 0); // a turn that was under way is out of date
     }
 
     /// Notes what a packet describes, when `newest` is the newest arrival that is known. Returns
@@ -96,7 +97,7 @@ impl Judged {
         if units.whole {
             debug_assert!(self.turn.order >= self.newest.order, "arrivals are not forgotten");
             debug_assert!(self.turn.order <= newest.order, "a turn begins before it ends");
-            self.newest = self.turn;
+            (self.newest, self.until) = (self.turn, 0);
         }
         units.whole
     }
@@ -131,5 +132,18 @@ mod tests {
         judged.on_described(units(200, 250, true), newest(10));
         assert_eq!(judged.newest(), newest(6), "a packet between them was lost");
         judged.check_invariants(newest(10));
+    }
+
+    #[test]
+    fn a_turn_that_a_whole_description_overtook_is_not_continued() {
+        let newest = |order| Newest { order, sent: order * 10, age: 1 };
+        let mut judged = Judged::default();
+        assert!(!judged.on_described(units(1, 100, false), newest(5)));
+        judged.on_all_described(newest(7));
+        assert!(!judged.on_described(units(100, 200, true), newest(8)), "its beginning is old");
+        assert_eq!(judged.newest(), newest(7));
+        assert!(judged.on_described(units(1, 100, true), newest(8)));
+        assert!(!judged.on_described(units(100, 200, true), newest(9)), "that turn is over");
+        assert_eq!(judged.newest(), newest(8));
     }
 }

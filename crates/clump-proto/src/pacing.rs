@@ -29,7 +29,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Returns the bytes of a round trip.
     #[inline]
-    fn rate(&self) -> u64 {
+    fn trip_bytes(&self) -> u64 {
         let window = self.window as u64;
         window + (window / FASTER).min(window.saturating_mul(SOONER) / self.round_trip.max(1))
     }
@@ -37,7 +37,7 @@ impl Pace {
     /// Returns the bytes of so long a time.
     #[inline]
     fn bytes(&self, time: Nanos) -> u64 {
-        time.saturating_mul(self.rate()) / self.round_trip.max(1)
+        time.saturating_mul(self.trip_bytes()) / self.round_trip.max(1)
     }
 
     /// Returns the tokens that may be saved. RFC 9002, 7.7: bursts are bounded; a quarter of a
@@ -99,9 +99,9 @@ impl Pacing {
             return Nanos::MAX;
         }
         let missing = (pace.burst() - self.tokens) as u64;
-        let rate = pace.rate().max(1);
+        let trip_bytes = pace.trip_bytes().max(1);
         debug_assert!(missing > 0 && pace.round_trip > 0, "time passes until there is a token");
-        self.at + (missing.saturating_mul(pace.round_trip) / rate + 1).min(MAX_PAUSE)
+        self.at + (missing.saturating_mul(pace.round_trip) / trip_bytes + 1).min(MAX_PAUSE)
     }
 }
 

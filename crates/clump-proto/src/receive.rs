@@ -133,6 +133,7 @@ impl Receive {
     /// report begins where this one ends.
     pub(crate) fn report(&mut self, sack: &mut SackBuf) -> Description {
         if self.beyond == 0 {
+            self.described = 0;
             return Description { offset: 0, whole: true };
         }
         debug_assert!(sack.words().is_empty(), "words follow the first missing unit");

@@ -75,6 +75,8 @@ fn more_units_than_a_packet_describes_are_repaired_where_some_are_lost() {
     assert!(stats.in_flight > 8192 * 1400, "more is in flight: {stats:?}");
     assert!(stats.spurious * 20 < stats.losses, "what was lost was lost: {stats:?}");
     assert!(rate > TEN_GBIT / 2, "{rate} bytes/ms: {stats:?}");
+    let (acks, units) = (pair.ends[1].pure, pair.ends[1].delivered.len() as u64);
+    assert!(acks * 2 < units, "{acks} acknowledgements of {units} units");
     pair.links[0].loss = 0;
     pair.ends[0].waiting = 0;
     pair.finish(SEC);

@@ -10,7 +10,7 @@ mod rank;
 mod stale_stack;
 mod world;
 
-pub(crate) use endpoint::name_of;
+pub(crate) use endpoint::{SimOutlet, name_of};
 pub(crate) use endpoints::offset_of;
 pub use plan::{ClusterPlan, ProgramDemand};
 pub(crate) use rank::config_of;

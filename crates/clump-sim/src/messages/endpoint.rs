@@ -274,10 +274,10 @@ impl Endpoint {
 }
 
 /// Transport of a simulated endpoint's replies: its rank's stack.
-struct SimOutlet<'a> {
-    stack: &'a mut Stack,
-    now: Time,
-    credit: u64,
+pub(crate) struct SimOutlet<'a> {
+    pub(crate) stack: &'a mut Stack,
+    pub(crate) now: Time,
+    pub(crate) credit: u64,
 }
 
 impl ReplyOutlet for SimOutlet<'_> {

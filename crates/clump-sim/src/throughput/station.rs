@@ -1,11 +1,11 @@
 //! A station of a bench: a stack that sends, receives, or answers.
 
 use crate::kernel::{SharedSwitch, SimDriver, Time};
-use crate::messages::{config_of, name_of, offset_of};
+use crate::messages::{SimOutlet, config_of, name_of, offset_of};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, EndpointTable, FlowId, Progress, Stack};
 use clump_os::sync::{AtomicU64, Ordering};
-use clump_transport::{Arrival, ReplyOutlet, Requesters};
+use clump_transport::{Arrival, Requesters};
 use clump_wire::frame::{FrameKind, Route, stack_of};
 use clump_wire::{Message, Reason, SendResult};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl BenchRank {
 
     fn on_arrival(&mut self, now: Time, arrival: &Message<'_>) {
         let Self { stack, requesters, credit, arrived, .. } = self;
-        let mut outlet = Outlet { stack, now, credit: *credit };
+        let mut outlet = SimOutlet { stack, now, credit: *credit };
         match requesters.admit(&mut outlet, arrival, false) {
             Arrival::Request(requester) => {
                 if self.role == Role::Echo {
@@ -201,33 +201,5 @@ impl BenchRank {
         let count = self.round_trips.len();
         [count / 2, count * 99 / 100, count * 999 / 1000]
             .map(|at| self.round_trips.get(at).copied().unwrap_or_default())
-    }
-}
-
-/// The way of a station's replies and reports.
-struct Outlet<'a> {
-    stack: &'a mut Stack,
-    now: Time,
-    credit: u64,
-}
-
-impl ReplyOutlet for Outlet<'_> {
-    fn reply(&mut self, reply: &Message<'_>) -> SendResult {
-        let now = self.now;
-        self.stack.reply(|| now, stack_of(reply.route.to), reply)
-    }
-
-    fn reply_anyway(&mut self, reply: &Message<'_>) {
-        let now = self.now;
-        self.stack.reply_anyway(|| now, stack_of(reply.route.to), reply);
-    }
-
-    fn report(&mut self, from: u64, to: u64, consumed: [u64; 2]) {
-        let now = self.now;
-        self.stack.report(|| now, stack_of(to), (from, to), consumed);
-    }
-
-    fn credit(&self) -> u64 {
-        self.credit
     }
 }
