@@ -62,9 +62,9 @@ impl Rtt {
     /// path took at least, with the least round trip, if the peer knows how long it held the
     /// packet.
     ///
-    /// The time that a packet waited in a socket may be known by bounds only. The least round trip is
-    /// of the upper ones, and queues of the lower ones: a wait that was none makes no path shorter
-    /// than it is, and no queue longer.
+    /// The time that a packet waited in a socket may be known by bounds only. The least round trip
+    /// is of the upper ones, and queues of the lower ones: a wait that was none makes no path
+    /// shorter than it is, and no queue longer.
     #[inline]
     pub(crate) fn take_sample(
         &mut self,
