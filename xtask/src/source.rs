@@ -9,13 +9,15 @@ pub struct Source {
     pub lines: Vec<Line>,
 }
 
-/// One line of a file, in two layers of equal length.
+/// One line of a file, in three layers of equal length.
 #[derive(Debug, Default, Clone)]
 pub struct Line {
     /// Code, with comments and the contents of strings replaced by spaces.
     pub code: String,
     /// Comments, with everything else replaced by spaces.
     pub comment: String,
+    /// Contents of strings with their quotes, with everything else replaced by spaces.
+    pub text: String,
 }
 
 /// A function with a body.
@@ -68,6 +70,7 @@ impl Source {
             } else if let Some(line) = lines.last_mut() {
                 line.code.push(if part == Part::Code { c } else { ' ' });
                 line.comment.push(if part == Part::Comment { c } else { ' ' });
+                line.text.push(if part == Part::Text { c } else { ' ' });
             }
         }
         Self { lines }

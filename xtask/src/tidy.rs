@@ -67,6 +67,7 @@ const RULES: &[Rule] = &[
     ("floors", floors::check),
     ("methods", methods::check),
     ("owners", owners::check),
+    ("planted bugs", bugs::planted),
 ];
 
 /// Checks the tree at `root` and prints the findings; returns true if there are none.

@@ -51,35 +51,35 @@ key_table! {
     pub static KEYS of None;
 
     lanes: u64 = 1024 in 0..=1024, "", "CLUMP_LANES",
-        "Most lanes that a rank claims; 0 sends everything through the shared queues.";
+        "Largest number of lanes that a rank claims; 0 sends everything through the shared queues.";
     stats: bool = 0 in 0..=1, "bool", "CLUMP_STATS",
-        "Whether the job prints its communication summary at the end.";
+        "Print the job's communication summary at its end.";
     send_timeout_ms: u64 = 0 in 0..=86_400_000, "ms", "CLUMP_SEND_TIMEOUT_MS",
-        "How long a request waits for room before it is returned; 0: for ever.";
+        "Time that a request waits for room before it is returned; 0: no limit.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
-        "How long nothing may be heard of a node before it counts as lost.";
+        "Silence after which a node counts as lost.";
     start_timeout_ms: u64 = 8000 in 500..=3_600_000, "ms", "CLUMP_START_TIMEOUT_MS",
-        "How long a machine of a job may take until its agent is there.";
+        "Time within which the agent of each machine of a job must have started.";
     start_fan_out: u64 = 16 in 1..=1024, "", "CLUMP_START_FAN_OUT",
-        "Most machines on which a job's launcher starts agents itself; beyond, these machines start those of others.";
+        "Machines on which the launcher starts agents itself; beyond them, those machines start the others.";
     engine_nodes: u64 = 1 in 1..=64, "", "CLUMP_ENGINE_NODES",
         "Virtual nodes that ranks of an engine are divided into, where all are on one machine.";
     net_driver: NetDriver = 0 in 0..=3, "", "CLUMP_NET_DRIVER",
-        "What carries packets between nodes: auto chooses among what this machine offers.";
+        "Driver of packets between nodes; auto: the best that this machine offers.";
     net_bulk: NetBulk = 0 in 0..=2, "", "CLUMP_NET_BULK",
-        "What carries long payloads between nodes: datagrams, or streams beside them from 32 KiB on; auto: from 128 KiB on where packets are short.";
+        "Transport of long payloads between nodes: datagrams, or streams beside them from 32 KiB on; auto: streams from 128 KiB on where packets are short.";
     net_proxies: u64 = 0 in 0..=16, "", "CLUMP_NET_PROXIES",
         "Threads of each node's agent that drive the network for its ranks; 0: ranks do it themselves.";
     conn_silence_ms: u64 = 5000 in 100..=3_600_000, "ms", "CLUMP_CONN_SILENCE_MS",
-        "How long nothing may be heard of the other side of a connection between jobs before it has ended.";
+        "Silence after which a connection between jobs has ended.";
     pgas_aggregate: bool = 1 in 0..=1, "bool", "CLUMP_PGAS_AGGREGATE",
-        "Whether small operations of the global address space on other nodes are collected; 0: each is sent by itself.";
+        "Collect small operations of the global address space on other nodes; 0: send each by itself.";
     pgas_memory: u64 = 16_777_216 in 12..=1_099_511_627_776, "B", "CLUMP_PGAS_MEMORY",
         "Bytes of all open batches of a thread together.";
     svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
     svm_share: SvmShare = 2 in 0..=2, "", "CLUMP_SVM_SHARE",
-        "Memory that the threads of programs for pthreads share: what they ask clump for (heap), the program's globals, too (globals), or these and what it allocates by malloc (malloc).";
+        "Memory that the threads of programs for pthreads share: allocations of clump (heap), globals of the program as well (globals), or allocations of malloc as well (malloc).";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",
         "Events that a rank's trace has room for, of 16 bytes each; later ones are counted only.";
 }
@@ -89,7 +89,7 @@ pub static TEXT_KEYS: [Key; 6] = [
     Key::text(
         "emu",
         "CLUMP_EMU",
-        "How much slower the network is to seem, as in o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net.",
+        "Parameters of the network to emulate, as in o=+5us,g=10us,L=+20us,G=+1ns/B,scope=net.",
     ),
     Key::text(
         "lab_machine",
@@ -114,7 +114,7 @@ pub static TEXT_KEYS: [Key; 6] = [
     Key::text(
         "lab",
         crate::lab::VARIABLE,
-        "What only studies set, as clump run --lab: KEY=VALUE with commas between, of the keys that clump doctor --config --lab lists.",
+        "Parameters of studies, as clump run --lab: KEY=VALUE with commas between, of the keys that clump doctor --config --lab lists.",
     ),
 ];
 

@@ -14,19 +14,19 @@ key_list! {
     pub static LAB_KEYS;
 
     spin_ns: u64 = 0 in 0..=1_000_000_000, "ns", "spin",
-        "How long a waiting rank spins before it yields; 0: measured at the start of the job.";
+        "Time that a waiting rank spins before it yields; 0: measured at the start of the job.";
     yield_ns: u64 = 0 in 0..=1_000_000_000, "ns", "yield",
-        "How long a waiting rank yields before it sleeps; 0: measured at the start of the job.";
+        "Time that a waiting rank yields before it sleeps; 0: measured at the start of the job.";
     net_dispatch: Dispatch = 0 in 0..=2, "", "net.dispatch",
-        "Which proxy a message takes: always the same, one after the other, or the least loaded.";
+        "Proxy that takes a message: always the same, round robin, or the least loaded.";
     net_poll_min: u64 = 16 in 1..=1_000_000, "", "net.poll-min",
         "Shared-memory polls per network poll when busy.";
     net_poll_max: u64 = 256 in 1..=1_000_000, "", "net.poll-max",
-        "The same when nothing came by the network lately.";
+        "Shared-memory polls per network poll when the network has been idle.";
     net_window: u64 = 0 in 0..=1_073_741_824, "B", "net.window",
         "Bytes under way to each peer on another node; 0: found by congestion control.";
     net_control_first: bool = 1 in 0..=1, "bool", "net.control-first",
-        "Whether small messages go ahead of data that waits.";
+        "Small messages go ahead of data that waits.";
     pgas_batch: u64 = 1365 in 1..=1365, "", "pgas.batch",
         "Small operations on other nodes after which a batch of them is sent.";
     pgas_delay_ns: u64 = 1_000_000 in 0..=60_000_000_000, "ns", "pgas.delay",
@@ -34,17 +34,17 @@ key_list! {
     pgas_grid: u64 = 64 in 0..=4_294_967_295, "", "pgas.grid",
         "Nodes from which on batches travel over a grid of nodes, by way of another; 0: never.";
     pgas_combine: bool = 1 in 0..=1, "bool", "pgas.combine",
-        "Whether proxies combine the batches of their node's ranks, by destination node.";
+        "Proxies combine the batches of their node's ranks, by destination node.";
     svm_faults: SvmFaults = 0 in 0..=4, "", "svm.faults",
-        "How shared virtual memory finds accesses to pages; auto: the best that the kernel permits.";
+        "Detection of accesses to pages of shared virtual memory; auto: the best that the kernel permits.";
     svm_diffs: SvmDiffs = 2 in 0..=2, "", "svm.diffs",
-        "What shares a message on its way to the home of pages: the bytes of a run, of a page, or of all pages of a home.";
+        "Message of changes to a home of pages: one for each run of bytes, for each page, or for all pages of the home.";
     svm_consistency: SvmConsistency = 1 in 0..=1, "", "svm.consistency",
-        "What a rank sees of data that was published without a lock: nothing is said (plain), or what a fault shows leads to what its writer had seen (fetch).";
+        "Order of data published without a lock: none (plain), or causal through page fetches (fetch).";
     svm_notices: SvmNotices = 0 in 0..=2, "", "svm.notices",
-        "Way of write notices: releases send them to all nodes (push), or acquires request them (pull); auto: as the step of CLUMP_SVM.";
+        "Direction of write notices: releases send them to all nodes (push), or acquires request them (pull); auto: as the step of CLUMP_SVM.";
     svm_fetch: SvmFetch = 0 in 0..=2, "", "svm.fetch",
-        "Answer of a home that is behind: once it is not (wait), or at once, so that the requester tries again (retry); auto: as the step of CLUMP_SVM.";
+        "Answer of a home that is behind: once it has caught up (wait), or at once, so that the requester tries again (retry); auto: as the step of CLUMP_SVM.";
     svm_move_after: u64 = 0 in 0..=255, "", "svm.move-after",
         "Periods between barriers after which a page moves to its sole writer; 0: as the program says.";
 }

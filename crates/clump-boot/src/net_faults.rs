@@ -20,7 +20,7 @@ key_list! {
     corrupt_ppm: u64 = 0 in 0..=1_000_000, "ppm", "corrupt",
         "Packets that each rank damages before sending them.";
     delay_ns: u64 = 0 in 0..=10_000_000_000, "ns", "delay",
-        "How long each rank holds back every packet.";
+        "Time by which each rank delays every packet.";
     seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "seed",
         "Seed of these faults.";
 }

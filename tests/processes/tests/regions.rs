@@ -13,7 +13,7 @@ fn regions(options: &str, what: &str) -> Job {
 fn the_memory_of_a_node_outlives_the_rank_that_made_it() {
     for ni in ["direct", "proxy"] {
         let options = format!("-n 4 --nodes 2 --on-death continue --ni {ni}");
-        let ended = regions(&options, "heirs").finish();
+        let ended = regions(&options, "survivors").finish();
         ended.expect(137, &["rank 2 of `regions` was killed by signal 9"]);
         assert_eq!(ended.out.matches("goes on").count(), 3, "{}\n{}", ended.out, ended.err);
     }

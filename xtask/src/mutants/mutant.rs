@@ -23,6 +23,19 @@ pub struct Mutant {
     pub limit_s: u64,
 }
 
+impl Mutant {
+    /// Returns `original` with the bug in it.
+    ///
+    /// # Errors
+    /// Fails if the text to change does not occur exactly once.
+    pub fn planted_in(&self, original: &str) -> Result<String, String> {
+        match original.matches(&self.find).count() {
+            1 => Ok(original.replacen(&self.find, &self.replace, 1)),
+            n => Err(format!("`{}` occurs {n} times in {}, not once", self.find, self.file)),
+        }
+    }
+}
+
 fn default_limit_s() -> u64 {
     300
 }

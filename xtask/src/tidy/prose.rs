@@ -1,5 +1,5 @@
-//! Prose of comments: doc comments begin with the thing or the verb, public functions that can
-//! fail document how, and comments stay within 100 columns.
+//! Prose of comments: doc comments and descriptions in tables begin with the thing or the verb,
+//! public functions that can fail document how, and comments stay within 100 columns.
 
 use super::counted::Counted;
 use super::finding::Finding;
@@ -23,6 +23,8 @@ const BEGINNINGS: &[&str] = &[
     "Says ",
     "See [`",
 ];
+/// Beginnings of texts that describe a setting or an option.
+const TEXT_BEGINNINGS: &[&str] = &["What ", "Whether ", "How ", "Who ", "The same"];
 /// Columns of a line that holds a comment.
 const COLUMNS: usize = 100;
 
@@ -58,6 +60,12 @@ fn counted(tree: &Tree) -> [Counted; 3] {
                     format!("a comment of {whole} columns; wrap it at {COLUMNS}"),
                 );
             }
+            if let Some(start) = text_begins_badly(&line.text).filter(|_| !is_test_file(&file.path))
+            {
+                let what =
+                    format!("a description begins with `{}`: begin with the thing", start.trim());
+                beginnings.add(&file.path, number, what);
+            }
             if let Some(start) = begins_badly(source, number) {
                 let what = format!(
                     "a doc comment begins with `{}`: begin with what the thing is, or with what it does",
@@ -81,6 +89,12 @@ fn begins_badly(source: &Source, number: usize) -> Option<&'static str> {
         return None;
     }
     BEGINNINGS.iter().find(|start| text.starts_with(*start)).copied()
+}
+
+/// Returns the banned beginning of a line's text, if the line is one sentence in quotes.
+fn text_begins_badly(text: &str) -> Option<&'static str> {
+    let sentence = text.trim().strip_prefix('"')?.strip_suffix(".\"")?;
+    TEXT_BEGINNINGS.iter().find(|start| sentence.starts_with(*start)).copied()
 }
 
 /// Returns the text of an outer doc comment line.

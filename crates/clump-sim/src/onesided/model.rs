@@ -241,11 +241,13 @@ impl Model {
 
     /// Records that the proxies of a rank report that all it has handed over has arrived. None of
     /// it is owed an answer, so all of it has been executed.
-    pub(crate) fn on_farewell(&mut self, layout: &Layout, rank: u32) {
+    pub(crate) fn on_close(&mut self, layout: &Layout, rank: u32) {
         (0..layout.nodes()).for_each(|node| self.on_quiet(rank, node));
         let missing = self.missing_of(layout, rank);
         if let Some(first) = missing.into_iter().min() {
-            self.complain(format!("proxies bade rank {rank} farewell too early: {first}"));
+            self.complain(format!(
+                "proxies finished the close handshake of rank {rank} too early: {first}"
+            ));
         }
     }
 

@@ -103,7 +103,7 @@ impl Caller {
                 let block = around.memory.rank(self.rank)?;
                 self.finished = block.close_handshakes() >= proxies;
                 self.finished.then(|| {
-                    around.model.on_farewell(around.layout, self.rank);
+                    around.model.on_close(around.layout, self.rank);
                     CallerActivity::Nothing
                 })
             }

@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     let what = std::env::args_os().nth(1).unwrap_or_default();
     let cl = clump::init()?;
     match &*what.to_string_lossy() {
-        "heirs" => heirs(&cl),
+        "survivors" => survivors(&cl),
         "full" => full(&cl),
         "fill" => fill(&cl),
         "arrays" => arrays(&cl),
@@ -33,7 +33,7 @@ fn bytes(count: usize) -> Vec<u8> {
 
 /// Creates a region on rank 2 of four, which is killed. The others, on its node and on another,
 /// read and write the region.
-fn heirs(cl: &clump::Clump) -> Result<()> {
+fn survivors(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
     if cl.rank() == 2 {

@@ -14,6 +14,21 @@ fn a_bug_that_leaves_in_silence_is_found() {
 }
 
 #[test]
+fn planted_bugs_without_a_place_are_found() {
+    let tree = Planted::clean("planted");
+    let entry = |file: &str, find: &str| {
+        let texts = format!("file = '{file}'\nfind = '{find}'\nreplace = 'r'\ntest = 't'\n");
+        format!("[[mutant]]\nname = \"m\"\n{texts}why = 'w'\n")
+    };
+    let list = crate::mutants::LIST;
+    tree.file(list, &entry("crates/low/src/lib.rs", "push"));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(list, &entry("crates/low/src/lib.rs", "pop")).finds(&format!("{list}:2"), "0 times");
+    tree.file(list, &entry("crates/low/src/lib.rs", "#")).finds(list, "not once");
+    tree.file(list, &entry("crates/low/src/gone.rs", "push")).finds(list, "gone");
+}
+
+#[test]
 fn files_that_are_hardly_one_are_counted() {
     let tree = Planted::clean("floors");
     let path = "crates/high/src/short.rs";
