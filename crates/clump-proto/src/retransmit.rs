@@ -276,6 +276,7 @@ impl Retransmit {
         if std::mem::take(&mut self.must_probe) && self.backoff == 1 {
             self.probe.on_sent(now);
         }
+        self.expired = false;
         self.quiet_since = now;
     }
 

@@ -183,6 +183,22 @@ fn a_path_that_is_narrow_from_the_start_is_found_out_by_the_first_units() {
 }
 
 #[test]
+fn one_unit_sent_again_ends_a_silence_and_an_expired_one() {
+    let mut pair = narrow(usize::MAX, 10 * US);
+    pair.links[0].drop_next(9);
+    pair.offer(0, 2);
+    let channel = &mut pair.ends[0].channel;
+    let now = channel.next_timeout().unwrap();
+    // The silence is over, and before anything is sent the system refuses a packet.
+    channel.handle_timeout(now);
+    channel.handle_too_big(now, 1472, None);
+    let before = pair.stats(0).retransmits;
+    pair.now = now;
+    pair.service(0);
+    assert_eq!(pair.stats(0).retransmits, before + 1, "and it is not due again at once");
+}
+
+#[test]
 fn an_interface_that_carries_less_than_every_path_should_is_believed() {
     let mut pair = narrow(usize::MAX, 10 * US);
     let now = pair.now;
