@@ -2,7 +2,7 @@
 
 mod bulk;
 mod bulk_receiver;
-mod burst;
+mod flush;
 mod idle;
 mod long;
 mod peer_streams;

@@ -18,9 +18,9 @@
 //! 4. No call blocks, and only messages to a peer wait for that peer to poll.
 #![forbid(unsafe_code)]
 
-mod arena;
 mod batch;
 mod bulk_sender;
+mod burst;
 mod close_handshake;
 mod connection;
 mod deliveries;

@@ -23,7 +23,7 @@ mod waiting_units;
 use crate::seal::Sealer;
 use buffer_pool::BufferPool;
 use clump_driver::MIN_KEPT;
-use clump_proto::Waiting;
+use clump_proto::Backlog;
 use clump_wire::OwnedMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, Frames};
 use control_unit::ControlUnit;
@@ -297,10 +297,10 @@ impl Outbox {
     /// Returns the units that may be sent next, in packets with `overhead` more bytes. `sealed`:
     /// packets are kept among the sealed ones.
     #[inline]
-    pub(crate) fn next_units(&self, policy: FlushPolicy, overhead: usize, sealed: bool) -> Waiting {
+    pub(crate) fn backlog(&self, policy: FlushPolicy, overhead: usize, sealed: bool) -> Backlog {
         if !self.has_waiting() {
             debug_assert!(!self.has_whole() && !self.has_control(), "what waits is counted");
-            return Waiting::default();
+            return Backlog::default();
         }
         let data = match policy {
             FlushPolicy::Batch => None,
@@ -312,7 +312,7 @@ impl Outbox {
             true => self.sealed.ends_send_buffer(),
             false => self.units.next_ends_buffer(),
         };
-        Waiting {
+        Backlog {
             control: control.map(|bytes| bytes + overhead),
             data: data.map(|bytes| bytes + overhead),
             ends_buffer,
@@ -355,12 +355,11 @@ impl Outbox {
         self.units.turns_from(last.map(Unit::place))
     }
 
-    /// Returns true if so much is sent, with the unit launched `last`, that packets should be sent
+    /// Returns true if so much is sent, with the unit `first`, that packets should be sent
     /// zero-copy.
     #[inline]
-    pub(crate) fn has_much(&self, last: Option<&Unit>) -> bool {
-        let bytes = last.map_or(0, Unit::bytes);
-        bytes + self.waiting >= MIN_KEPT || self.long_messages.is_packing()
+    pub(crate) fn has_much(&self, first: &Unit) -> bool {
+        first.bytes() + self.waiting >= MIN_KEPT || self.long_messages.is_packing()
     }
 
     /// Notes that a unit has arrived, with all before it.

@@ -374,7 +374,7 @@ impl Stack {
                 continue;
             };
             if let Some((connection, mut sink)) = known.split(transmitter, schedule)
-                && connection.channel().owes_ack()
+                && connection.channel().owes_ack(now)
             {
                 connection.send_plain(now, PacketKind::Ack, &mut sink);
             }

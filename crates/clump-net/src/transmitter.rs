@@ -1,11 +1,10 @@
 //! The way of all packets of a stack: its driver, the packets about to be sent, the counters.
 
-use crate::arena::Arena;
+use crate::burst::Burst;
 use crate::stats::Stats;
 use crate::stream_port::StreamPort;
 use clump_driver::{Driver, DriverError, Inbound, ReceiveFailure, ReceiveFailures};
 use clump_proto::Nanos;
-use clump_wire::HEADER_BYTES;
 use std::net::SocketAddr;
 
 /// Length of a datagram that nearly every path carries, and therefore the first length used: 1500
@@ -15,7 +14,7 @@ const USUAL_DATAGRAM: usize = 1472;
 /// The driver of a stack and what is shared by all packets through it.
 pub(crate) struct Transmitter {
     pub(crate) driver: Box<dyn Driver>,
-    pub(crate) arena: Arena,
+    pub(crate) burst: Burst,
     pub(crate) stats: Stats,
     /// Makes streams beside the datagrams, where there are any.
     pub(crate) streams: Option<StreamPort>,
@@ -33,7 +32,7 @@ impl Transmitter {
         Self {
             many_paths: driver.paths().is_some(),
             driver,
-            arena: Arena::default(),
+            burst: Burst::default(),
             stats: Stats::default(),
             streams: None,
             failures: ReceiveFailures::default(),
@@ -117,31 +116,5 @@ impl Transmitter {
         debug_assert!(config.base_datagram_bytes <= most, "and the fallback");
         debug_assert!(config.datagram_candidates.contains(&most), "its longest is tried");
         config
-    }
-
-    /// Counts the result of a send of `count` packets; returns true if the driver took all. A
-    /// packet that it did not take counts as lost: the channel retransmits it.
-    #[inline]
-    pub(crate) fn after_send(
-        &mut self,
-        result: &Result<usize, DriverError>,
-        count: usize,
-        bytes: usize,
-    ) -> bool {
-        debug_assert!(bytes >= count * HEADER_BYTES, "each packet has its header");
-        self.stats.packets_sent += count as u64;
-        self.stats.bytes_sent += bytes as u64;
-        match result {
-            Ok(taken) if *taken == count => true,
-            Ok(taken) => {
-                debug_assert!(*taken < count, "a driver takes no more than there is");
-                self.stats.sends_refused += (count - taken) as u64;
-                false
-            }
-            Err(_) => {
-                self.stats.sends_refused += 1;
-                false
-            }
-        }
     }
 }

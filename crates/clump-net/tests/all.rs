@@ -5,6 +5,7 @@ mod pair;
 mod seal_vectors;
 
 mod company;
+mod full_driver;
 mod idle;
 mod peers;
 mod seal;

@@ -28,7 +28,7 @@ impl Ends {
     /// Sends one unit from here to there.
     fn send(&mut self) {
         self.now += 300;
-        let unit = self.here.send_unit(self.now, BYTES, ());
+        let unit = self.here.launch(self.now, BYTES, ());
         let mut header = Header { kind: PacketKind::Data, unit, ..Header::default() };
         self.here.stamp(self.now, &mut header, &mut self.sack);
         let header = black_box(header);
@@ -43,7 +43,7 @@ impl Ends {
         let now = self.now + 5000;
         let mut header = Header { kind, ..Header::default() };
         if kind == PacketKind::Data {
-            header.unit = self.there.send_unit(now, BYTES, ());
+            header.unit = self.there.launch(now, BYTES, ());
         }
         self.there.stamp(now, &mut header, &mut self.sack);
         let header = black_box(header);

@@ -5,6 +5,7 @@ mod outgoing;
 mod transmit;
 
 use crate::ack::Ack;
+use crate::backpressure::Backpressure;
 use crate::echo::Echo;
 use crate::judged::Judged;
 use crate::keepalive::Keepalive;
@@ -17,7 +18,7 @@ use crate::send::Send;
 use crate::time::Ticks;
 use crate::window::Window;
 use crate::{Config, Nanos, Stats};
-pub use transmit::{Content, Transmit, Waiting};
+pub use transmit::{Backlog, Content, Next};
 
 /// Status of a packet's unit at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +47,14 @@ pub struct PacketArrival {
 ///
 /// # Contract
 /// - **Time** is an argument, never goes back, and is the same clock in all calls.
-/// - **Sending**: [`poll_transmit`](Self::poll_transmit) tells what the next packet carries, and
-///   fills in its header; send it with the same `now`, in the order of the calls. The channel keeps
-///   a unit's body until [`poll_acked`](Self::poll_acked) returns it. Packets that the caller
-///   decides on
-///   (fragments of a unit that has become too long, closing) are stamped by
-///   [`stamp`](Self::stamp). Callers that choose by themselves ask for [`room`](Self::room),
-///   [`send_unit`](Self::send_unit), and `stamp` the header.
+/// - **Sending**: [`next`](Self::next) decides what the next packet carries. A unit that waits is
+///   launched ([`launch`](Self::launch)); then [`stamp`](Self::stamp) fills in the header, and the
+///   packet is sent with the same `now`, in the order of the calls. Packets that the driver does
+///   not take are reported ([`handle_refused`](Self::handle_refused)): `next` offers their units
+///   again. The channel keeps a unit's body until [`poll_acked`](Self::poll_acked) returns it.
+///   Packets that the caller decides on (fragments of a unit that has become too long, closing) are
+///   stamped too. Callers that choose by themselves ask for [`room`](Self::room), `launch`, and
+///   `stamp` the header.
 /// - **Receiving**: refuse replays ([`is_replay`](Self::is_replay)), authenticate, then
 ///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the
 ///   unit if it is [`UnitStatus::New`]. The fragment that completes a unit is passed as kind
@@ -60,7 +62,7 @@ pub struct PacketArrival {
 ///   packet that cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
 ///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`,
-///   then [`poll_transmit`](Self::poll_transmit) until `None`. A stack that is about to sleep may
+///   then [`next`](Self::next) until `None`. A stack that is about to sleep may
 ///   send an acknowledgement as soon as it [`owes_ack`](Self::owes_ack).
 /// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
@@ -77,6 +79,7 @@ pub struct Channel<U> {
     rtt: Rtt,
     retransmit: Retransmit,
     window: Window,
+    backpressure: Backpressure,
     mtu: Mtu,
     keepalive: Keepalive,
     /// Number of the next packet.
@@ -118,6 +121,7 @@ impl<U> Channel<U> {
             rtt: Rtt::new(now),
             retransmit: Retransmit::new(config, now),
             window: Window::new(config, now),
+            backpressure: Backpressure::default(),
             mtu: Mtu::new(config),
             keepalive: Keepalive::new(config.keepalive, now),
             number: 1,
@@ -140,6 +144,10 @@ impl<U> Channel<U> {
     /// now.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
+        // While the driver takes nothing, nothing else is of use.
+        if let Some(at) = self.backpressure.deadline() {
+            return Some(at);
+        }
         let asked = if self.ask_alone { 0 } else { Nanos::MAX };
         let at = self
             .ack
@@ -161,6 +169,7 @@ impl<U> Channel<U> {
     /// caller that was away in between knows of no silence: the answer may lie in its socket.
     pub fn handle_timeout_unheard(&mut self, now: Nanos, heard: Nanos) {
         debug_assert!(heard <= now, "nobody has heard what is to come");
+        self.backpressure.release(now);
         self.detect_lost(now, self.retransmit.backoff());
         if self.retransmit.is_silent((now, heard), &self.send, &self.rtt) {
             self.counts.timeouts += 1;
@@ -185,7 +194,7 @@ impl<U> Channel<U> {
             self.ack.on_ack_requested();
         }
         let opens = bytes > 0 && bytes / 2 >= self.told_window;
-        debug_assert!(!opens || self.owes_ack(), "an opening is told");
+        debug_assert!(!opens || self.ack.is_owed(), "an opening is told");
     }
 
     /// Returns true if everything that was sent is acknowledged.
@@ -194,10 +203,11 @@ impl<U> Channel<U> {
         self.send.is_quiet()
     }
 
-    /// Returns true if something has arrived that was not acknowledged yet.
+    /// Returns true if something has arrived that was not acknowledged yet, and the driver may take
+    /// an acknowledgement.
     #[inline]
-    pub fn owes_ack(&self) -> bool {
-        self.ack.is_owed()
+    pub fn owes_ack(&self, now: Nanos) -> bool {
+        self.ack.is_owed() && !self.backpressure.holds(now)
     }
 
     /// Returns the length of the longest datagram that the path is known to carry.
@@ -219,8 +229,36 @@ impl<U> Channel<U> {
         self.probed.take()
     }
 
+    /// Notes that the driver has taken all packets of a call.
+    #[inline]
+    pub fn handle_taken(&mut self) {
+        self.backpressure.on_taken();
+    }
+
+    /// Handles the end of a call of the driver that has not taken all packets: `units` are those of
+    /// the packets that it has not taken, in their order, and `some` is true if it has taken any
+    /// packet before them. What these said, and requested, goes with the next packet.
+    #[cold]
+    pub fn handle_refused(
+        &mut self,
+        now: Nanos,
+        some: bool,
+        units: impl DoubleEndedIterator<Item = u64>,
+    ) {
+        for unit in units.rev() {
+            debug_assert!(unit < self.send.next_unit(), "only what was launched is refused");
+            self.send.take_back(unit);
+        }
+        self.ask = true;
+        if self.echo.any() {
+            self.ack.on_ack_requested();
+        }
+        self.backpressure.on_refused(now, some);
+        debug_assert!(self.next_timeout() > Some(now), "it is offered again, not at once");
+    }
+
     /// Handles a datagram of so many bytes that the system refused (EMSGSIZE); the system takes
-    /// those of `carried`. If it carried a unit, that is in flight and counts as lost in time.
+    /// those of `carried`.
     pub fn handle_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) {
         if self.mtu.on_too_big(now, bytes, carried) {
             self.retransmit.expire(&self.send);
@@ -241,7 +279,8 @@ impl<U> Channel<U> {
     /// Returns how long the peer has not answered to units in flight; `None` while no answer is
     /// due, and when nothing is in flight.
     pub fn unanswered_for(&self, now: Nanos) -> Option<Nanos> {
-        let since = self.retransmit.silent_since().filter(|_| !self.is_quiet())?;
+        let waits = [self.retransmit.silent_since(), self.backpressure.since()];
+        let since = waits.into_iter().flatten().min().filter(|_| !self.is_quiet())?;
         Some(now.saturating_sub(since).min(self.silent_for(now)))
     }
 
@@ -325,6 +364,7 @@ impl<U> Channel<U> {
         self.rtt.check_invariants();
         self.retransmit.check_invariants(&self.send);
         self.window.check_invariants();
+        self.backpressure.check_invariants();
         self.mtu.check_invariants();
         assert!(self.number > 0, "packet numbers begin at 1");
         assert!(!self.is_quiet() || self.send.open_bytes() == 0, "quiet: none on its way");
@@ -334,9 +374,10 @@ impl<U> Channel<U> {
         assert!(self.spurious() <= retransmits + losses, "found false are some of these");
         assert!(losses <= retransmits + units_sent, "each transmission is lost once");
         // What was found lost is due at once, and stays so while the driver takes nothing.
-        let due = self.retransmit.must_probe() || self.send.first_lost().is_some();
+        let due = self.retransmit.must_probe() || self.send.first_again().is_some();
         let waits = self.is_quiet() || due || self.next_timeout().is_some();
         assert!(waits, "a timer ends every wait for an acknowledgement");
-        assert!(!self.owes_ack() || self.next_timeout().is_some(), "acknowledgements are timed");
+        let owes = self.ack.is_owed();
+        assert!(!owes || self.next_timeout().is_some(), "acknowledgements are timed");
     }
 }

@@ -18,13 +18,15 @@
 //! 2. Every unit is new to the receiver once, and released at the sender once, after that.
 //! 3. At most 65,536 units are in flight. A unit is found lost only if it was described as missing
 //!    since a later one arrived: never because a packet has no room to describe it.
-//! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
+//! 4. What the driver does not take was not sent: it is offered again, in its order, within 1.3 ms,
+//!    and neither counts as lost nor shrinks a window.
+//! 5. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
 //!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
 //!    sides.
-//! 5. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
+//! 6. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
 //!    doubles, up to 65,536 entries, until [`Channel::release_spare`]. A packet costs no more than
 //!    in proportion to what it newly acknowledges and finds lost.
-//! 6. No statement of a peer, even an authenticated one, affects more than its own channel: no
+//! 7. No statement of a peer, even an authenticated one, affects more than its own channel: no
 //!    panic, no memory.
 //!
 //! ```
@@ -32,7 +34,7 @@
 //! use clump_wire::{Header, PacketKind};
 //! let (config, mut sack) = (Config::default(), SackBuf::new());
 //! let (mut here, mut there) = (Channel::new(&config, 0), Channel::<()>::new(&config, 0));
-//! let unit = here.send_unit(1000, 1200, "its body");
+//! let unit = here.launch(1000, 1200, "its body");
 //! let mut packet = Header { unit, ..Header::default() };
 //! here.stamp(1000, &mut packet, &mut sack);
 //! let arrival = there.handle_packet(9000, &packet, sack.words(), 1200, false);
@@ -46,6 +48,7 @@
 #![deny(clippy::indexing_slicing)]
 
 mod ack;
+mod backpressure;
 mod bits;
 mod channel;
 mod config;
@@ -69,7 +72,7 @@ mod time;
 mod transmissions;
 mod window;
 
-pub use channel::{Channel, Content, PacketArrival, Transmit, UnitStatus, Waiting};
+pub use channel::{Backlog, Channel, Content, Next, PacketArrival, UnitStatus};
 pub use config::{Config, Congestion};
 pub use consumption::{Consumption, REQUEST_COST};
 pub use echo::SocketWait;

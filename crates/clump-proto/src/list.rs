@@ -75,6 +75,23 @@ impl List {
         }
     }
 
+    /// Puts an entry that is in no list before all others.
+    pub(crate) fn push_front<T: Linked>(&mut self, table: &mut T, index: usize) {
+        let front = self.front;
+        debug_assert!(index < NONE as usize, "the index has its 32 bits");
+        debug_assert!((front == NONE) == (self.back == NONE), "both ends or none");
+        if let Some(links) = table.links(index) {
+            *links = Links { before: NONE, after: front };
+        }
+        self.front = index as u32;
+        if front == NONE {
+            self.back = index as u32;
+        } else if let Some(links) = table.links(front as usize) {
+            debug_assert!(links.before == NONE, "nothing is before the first");
+            links.before = index as u32;
+        }
+    }
+
     /// Removes an entry that is in this list.
     #[inline]
     pub(crate) fn remove<T: Linked>(&mut self, table: &mut T, index: usize) {

@@ -18,6 +18,8 @@ pub(crate) struct Transmission {
     pub order: u64,
     /// Length of its packet.
     pub bytes: usize,
+    /// True if the driver has not taken it.
+    pub refused: bool,
 }
 
 /// News of an acknowledgement.
@@ -49,9 +51,11 @@ pub(crate) struct Send<U> {
     /// Units of `first..next` that have arrived.
     arrived: Bits,
     units_in_flight: List,
-    lost: List,
+    /// Units to be sent again: those that the driver has not taken, in their order, and behind
+    /// them those that were found lost.
+    again: List,
     bytes_in_flight: usize,
-    lost_bytes: usize,
+    again_bytes: usize,
     order: u64,
 }
 
@@ -64,9 +68,9 @@ impl<U> Send<U> {
             released: 0,
             arrived: Bits::new(),
             units_in_flight: List::new(),
-            lost: List::new(),
+            again: List::new(),
             bytes_in_flight: 0,
-            lost_bytes: 0,
+            again_bytes: 0,
             order: 0,
         }
     }
@@ -89,7 +93,8 @@ impl<U> Send<U> {
         self.first == self.next
     }
 
-    /// Returns the bytes sent that are neither known to have arrived nor found lost.
+    /// Returns the bytes that the driver has taken, and that are neither known to have arrived nor
+    /// found lost.
     #[inline]
     pub(crate) fn bytes_in_flight(&self) -> usize {
         self.bytes_in_flight
@@ -98,7 +103,7 @@ impl<U> Send<U> {
     /// Returns the bytes not known to have arrived.
     #[inline]
     pub(crate) fn open_bytes(&self) -> usize {
-        self.bytes_in_flight + self.lost_bytes
+        self.bytes_in_flight + self.again_bytes
     }
 
     /// Sends the next unit; returns its number, or `u64::MAX` if there is no entry for it.
@@ -110,7 +115,7 @@ impl<U> Send<U> {
         }
         debug_assert!(u32::try_from(bytes).is_ok(), "the length of a packet");
         if self.next - self.released >= self.places.len() as u64 {
-            let lists = [&mut self.units_in_flight, &mut self.lost];
+            let lists = [&mut self.units_in_flight, &mut self.again];
             self.places.grow((self.released, self.next), lists);
             self.arrived.grow(self.places.len() as u64, (self.first, self.next));
         }
@@ -141,8 +146,9 @@ impl<U> Send<U> {
         unit
     }
 
-    /// Sends a unit again; returns its length, or `None` if it is not in flight.
-    pub(crate) fn push_again(&mut self, sent: Ticks, unit: u64) -> Option<usize> {
+    /// Sends a unit again; returns its length, and true if the driver had not taken its last
+    /// packet. `None` if it is not in flight.
+    pub(crate) fn push_again(&mut self, sent: Ticks, unit: u64) -> Option<(usize, bool)> {
         if unit < self.first || unit >= self.next {
             return None;
         }
@@ -153,21 +159,39 @@ impl<U> Send<U> {
             return None;
         }
         self.order += 1;
-        debug_assert!(place.order < self.order && place.times > 0, "it was sent before");
+        debug_assert!(place.order < self.order, "it was launched before");
         place.sent = sent;
         place.order = self.order;
         place.times = place.times.saturating_add(1);
         place.state = UnitState::InFlight;
-        if state == UnitState::Lost {
-            debug_assert!(self.lost_bytes >= bytes, "its bytes were counted as lost");
-            self.lost.remove(&mut self.places, index);
-            self.lost_bytes -= bytes;
-            self.bytes_in_flight += bytes;
-        } else {
+        if state == UnitState::InFlight {
             self.units_in_flight.remove(&mut self.places, index);
+        } else {
+            debug_assert!(self.again_bytes >= bytes, "its bytes were counted");
+            self.again.remove(&mut self.places, index);
+            self.again_bytes -= bytes;
+            self.bytes_in_flight += bytes;
         }
         self.units_in_flight.push(&mut self.places, index);
-        Some(bytes)
+        Some((bytes, state == UnitState::Refused))
+    }
+
+    /// Takes the last transmission of a unit in flight back: the driver has not taken its packet.
+    /// The unit goes before all that are to be sent again.
+    pub(crate) fn take_back(&mut self, unit: u64) {
+        let index = self.places.index(unit);
+        let sent = (self.first..self.next).contains(&unit);
+        let place = self.places.get_mut(index).filter(|_| sent);
+        let Some(place) = place.filter(|place| place.state == UnitState::InFlight) else { return };
+        debug_assert!(place.times > 0, "it was launched");
+        place.times -= 1;
+        place.state = UnitState::Refused;
+        let bytes = place.bytes as usize;
+        self.units_in_flight.remove(&mut self.places, index);
+        self.again.push_front(&mut self.places, index);
+        debug_assert!(self.bytes_in_flight >= bytes, "its bytes were counted");
+        self.bytes_in_flight -= bytes;
+        self.again_bytes += bytes;
     }
 
     /// Returns the oldest transmission in flight.
@@ -176,10 +200,10 @@ impl<U> Send<U> {
         self.judged(self.units_in_flight.front()?)
     }
 
-    /// Returns the unit that has been lost for the longest time.
+    /// Returns the last transmission of the unit to be sent again first.
     #[inline]
-    pub(crate) fn first_lost(&self) -> Option<Transmission> {
-        self.judged(self.lost.front()?)
+    pub(crate) fn first_again(&self) -> Option<Transmission> {
+        self.judged(self.again.front()?)
     }
 
     #[inline]
@@ -192,6 +216,7 @@ impl<U> Send<U> {
             sent: place.sent,
             order: place.order,
             bytes: place.bytes as usize,
+            refused: place.state == UnitState::Refused,
         })
     }
 
@@ -213,7 +238,7 @@ impl<U> Send<U> {
             return;
         };
         self.units_in_flight.remove(&mut self.places, index);
-        self.lost.push(&mut self.places, index);
+        self.again.push(&mut self.places, index);
         let open = self.open_bytes();
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.state == UnitState::InFlight, "from in flight to lost only");
@@ -221,7 +246,7 @@ impl<U> Send<U> {
             place.state = UnitState::Lost;
             place.lost_once = true;
             self.bytes_in_flight -= place.bytes as usize;
-            self.lost_bytes += place.bytes as usize;
+            self.again_bytes += place.bytes as usize;
         }
         debug_assert!(open == self.open_bytes(), "a lost unit is still to arrive");
     }
@@ -301,22 +326,23 @@ impl<U> Send<U> {
         acked.longest = acked.longest.max(bytes);
         // RFC 3522, 3.2 (Eifel): if the newest arrival was sent before the last transmission, then
         // an earlier one of this unit has arrived, and the last was unnecessary.
+        let waits = state != UnitState::InFlight;
         let first_came = place.times > 1 && echo.is_some_and(|echo| echo < place.sent);
-        if state == UnitState::Lost || (first_came && place.lost_once) {
+        if place.lost_once && (waits || first_came) {
             acked.false_losses += 1;
-        } else if first_came {
+        } else if first_came && !waits {
             acked.false_timeouts += 1;
         }
         // RFC 8985, 6.2, step 2: a retransmitted unit says nothing about order where it is not
         // clear which of its transmissions arrived.
         let clear = place.times == 1 || echo.is_some_and(|echo| place.sent <= echo);
-        if clear {
+        if clear && state != UnitState::Refused {
             acked.order = acked.order.max(place.order);
         }
         debug_assert!(self.open_bytes() >= bytes, "its bytes were counted");
-        if state == UnitState::Lost {
-            self.lost.remove(&mut self.places, index);
-            self.lost_bytes -= bytes;
+        if waits {
+            self.again.remove(&mut self.places, index);
+            self.again_bytes -= bytes;
         } else {
             self.units_in_flight.remove(&mut self.places, index);
             self.bytes_in_flight -= bytes;
@@ -375,35 +401,42 @@ impl<U> Send<U> {
         assert!(self.released <= self.first && self.first <= self.next, "units in order");
         assert!(self.next - self.released <= SPAN, "at most {SPAN} units in flight");
         assert!(!self.arrived.has(self.first), "the first is missing");
-        let (mut seen, mut flying, mut lost) = (0, 0, 0);
+        let (mut seen, mut flying, mut again) = (0, 0, 0);
         for unit in self.first..self.next {
             let Some(place) = self.places.get(self.places.index(unit)) else { break };
             seen += 1;
             let open = place.state != UnitState::Done;
             assert_eq!(open, !self.arrived.has(unit), "units are open until they arrive");
-            assert!(place.order <= self.order && place.times > 0, "each was sent");
+            assert!(place.order <= self.order, "each was launched");
+            let sent = place.state == UnitState::InFlight || place.state == UnitState::Lost;
+            assert!(place.times > 0 || !sent, "what is in flight was sent");
             assert!(place.state != UnitState::Lost || place.lost_once, "losses are remembered");
             flying += usize::from(place.state == UnitState::InFlight);
-            lost += usize::from(place.state == UnitState::Lost);
+            again += usize::from(open && place.state != UnitState::InFlight);
         }
         assert_eq!(self.first + seen, self.next, "every unit has its entry");
         let entries = self.places.len() as u64;
         assert!(self.arrived.len() >= entries, "every unit has its bit");
         assert!(self.next - self.released <= entries, "also those that are not released");
-        self.check_list(&self.units_in_flight, UnitState::InFlight, flying, self.bytes_in_flight);
-        self.check_list(&self.lost, UnitState::Lost, lost, self.lost_bytes);
+        let in_flight = self.listed(&self.units_in_flight, flying, self.bytes_in_flight);
+        assert!(in_flight.iter().all(|place| place.state == UnitState::InFlight), "and no others");
+        assert!(in_flight.is_sorted_by_key(|place| place.order), "in the order they were sent");
+        let again = self.listed(&self.again, again, self.again_bytes);
+        let waits = |state| matches!(state, UnitState::Lost | UnitState::Refused);
+        assert!(again.iter().all(|place| waits(place.state)), "and no others");
+        let lost = again.iter().map(|place| place.state == UnitState::Lost);
+        assert!(lost.is_sorted(), "what the driver has not taken goes before what was lost");
     }
 
-    /// Asserts that a list has all `units` in one state, and that their bytes are counted.
-    fn check_list(&self, list: &List, state: UnitState, units: usize, bytes: usize) {
+    /// Returns the entries of a list, and asserts that it has so many `units`, and that their bytes
+    /// are counted.
+    fn listed(&self, list: &List, units: usize, bytes: usize) -> Vec<&UnitInFlight<U>> {
         let listed = list.checked(|index| self.places.get(index).map(|place| place.links));
         assert_eq!(listed.len(), units, "all of a state are listed");
         let places: Vec<_> = listed.iter().filter_map(|index| self.places.get(*index)).collect();
-        assert!(places.iter().all(|place| place.state == state), "and no others");
         let sum: usize = places.iter().map(|place| place.bytes as usize).sum();
         assert_eq!(sum, bytes, "bytes of the listed are counted");
-        let ordered = places.is_sorted_by_key(|place| place.order);
-        assert!(ordered || state == UnitState::Lost, "in the order of their transmissions");
+        places
     }
 
     /// Returns true if a unit is known to have arrived.

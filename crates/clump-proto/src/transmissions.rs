@@ -17,6 +17,8 @@ pub(crate) enum UnitState {
     InFlight,
     /// Found lost, and not sent again yet.
     Lost,
+    /// To be sent, since the driver has not taken its last packet.
+    Refused,
     /// Arrived, and perhaps not released yet; also an entry without a unit.
     Done,
 }
@@ -169,6 +171,8 @@ mod tests {
         Acknowledge(usize),
         LoseOldest,
         SendLostAgain,
+        /// Takes the last transmission back: the driver has not taken its packet.
+        TakeBackNewest,
         /// Takes the bodies of the units that have arrived in order.
         Release,
         Shrink,
@@ -179,6 +183,8 @@ mod tests {
     struct Model {
         in_flight: Vec<u64>,
         lost: Vec<u64>,
+        /// Those among the lost that the driver has not taken.
+        refused: Vec<u64>,
         arrived: Vec<u64>,
     }
 
@@ -195,6 +201,7 @@ mod tests {
         let Some(&unit) = open.get(at % open.len().max(1)) else { return };
         model.in_flight.retain(|other| *other != unit);
         model.lost.retain(|other| *other != unit);
+        model.refused.retain(|other| *other != unit);
         model.arrived.push(unit);
         let first = model.open().first().copied().unwrap_or(send.next_unit());
         let mut sack = [0_u64; 1024];
@@ -221,8 +228,17 @@ mod tests {
             Operation::SendLostAgain if model.lost.is_empty() => {}
             Operation::SendLostAgain => {
                 let unit = model.lost.remove(0);
-                assert_eq!(send.push_again(2, unit), Some(100));
+                let refused = model.refused.contains(&unit);
+                model.refused.retain(|other| *other != unit);
+                assert_eq!(send.push_again(2, unit), Some((100, refused)));
                 model.in_flight.push(unit);
+            }
+            Operation::TakeBackNewest => {
+                if let Some(unit) = model.in_flight.pop() {
+                    send.take_back(unit);
+                    model.lost.insert(0, unit);
+                    model.refused.push(unit);
+                }
             }
             Operation::Release => release(send),
             Operation::Shrink => {
@@ -242,7 +258,7 @@ mod tests {
     proptest::proptest! {
         /// Compares the lists through a table that grows and shrinks with vectors.
         #[test]
-        fn as_vectors_would(steps in proptest::collection::vec((0_u8..13, 0_usize..99), 1..600)) {
+        fn as_vectors_would(steps in proptest::collection::vec((0_u8..15, 0_usize..99), 1..600)) {
             let (mut send, mut model) = (Send::new(), Model::default());
             for (kind, at) in steps {
                 let operation = match kind {
@@ -251,13 +267,14 @@ mod tests {
                     9 => Operation::LoseOldest,
                     10 => Operation::SendLostAgain,
                     11 => Operation::Release,
+                    12..14 => Operation::TakeBackNewest,
                     _ => Operation::Shrink,
                 };
                 step(&mut send, &mut model, operation);
                 send.check_invariants();
                 let unit = |listed: Option<crate::send::Transmission>| listed.map(|one| one.unit);
                 proptest::prop_assert_eq!(unit(send.oldest()), model.in_flight.first().copied());
-                proptest::prop_assert_eq!(unit(send.first_lost()), model.lost.first().copied());
+                proptest::prop_assert_eq!(unit(send.first_again()), model.lost.first().copied());
             }
         }
     }

@@ -10,4 +10,5 @@ mod hostile;
 mod length;
 mod loss;
 mod model;
+mod refused;
 mod silence;

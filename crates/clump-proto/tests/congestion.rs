@@ -2,7 +2,7 @@
 
 use crate::pair;
 
-use clump_proto::{Channel, Config, Congestion, Content, SackBuf, Waiting};
+use clump_proto::{Backlog, Channel, Config, Congestion, Content};
 use clump_wire::{Header, PacketKind};
 use pair::{MS, Pair, SEC, US};
 
@@ -96,7 +96,7 @@ fn burst(pair: &mut Pair) -> usize {
     let (now, channel) = (pair.now, &mut pair.ends[0].channel);
     let mut bytes = 0;
     while channel.room(now) >= 1400 {
-        channel.send_unit(now, 1400, ());
+        channel.launch(now, 1400, ());
         bytes += 1400;
     }
     bytes
@@ -146,11 +146,13 @@ fn flood(config: &Config, control: Option<usize>) -> (usize, usize) {
 }
 
 fn flood_of(channel: &mut Channel<()>, control: Option<usize>) -> (usize, usize) {
-    let (bytes, mut header, mut sack) = (1400, Header::default(), SackBuf::new());
+    let bytes = 1400;
     loop {
-        let waiting = Waiting { control, data: Some(bytes), ends_buffer: false };
-        match channel.poll_transmit(SEC, waiting, &mut header, &mut sack, |_| Some(())) {
-            Some(sent) if matches!(sent.content, Content::Control | Content::Data) => {}
+        let backlog = Backlog { control, data: Some(bytes), ends_buffer: false };
+        match channel.next(SEC, &backlog) {
+            Some(next) if matches!(next.content, Content::Control | Content::Data) => {
+                channel.launch(SEC, next.bytes, ());
+            }
             _ => return (channel.stats().in_flight, bytes),
         }
         assert!(channel.stats().in_flight <= 2 << 20, "the sender never stops");

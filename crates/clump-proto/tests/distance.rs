@@ -40,7 +40,7 @@ fn a_wait_that_may_have_been_none_makes_no_path_shorter_and_no_queue_longer() {
     for at in 0..50 {
         // Both sides sleep until a packet arrives, up to 2 ms after their last poll.
         let unseen = SocketWait::within((at % 4) * 500 * US);
-        let mut packet = Header { unit: here.send_unit(now, 1400, ()), ..Header::default() };
+        let mut packet = Header { unit: here.launch(now, 1400, ()), ..Header::default() };
         here.stamp(now, &mut packet, &mut sack);
         now += MS;
         there.handle_late(now, unseen, &packet, sack.words(), 1400, false);

@@ -1,7 +1,7 @@
 //! Authenticated peers that say anything at all: nothing panics, nothing grows, no impossible
 //! statement is accepted.
 
-use clump_proto::{Channel, Config, Nanos, SackBuf, SocketWait, UnitStatus};
+use clump_proto::{Backlog, Channel, Config, Nanos, SackBuf, SocketWait, UnitStatus};
 use clump_wire::{Flags, Header, MAX_SACK_WORDS, PacketKind};
 use proptest::prelude::*;
 
@@ -40,6 +40,8 @@ enum Step {
     Pass(Nanos),
     Window(u32),
     TooBig(usize),
+    /// The driver does not take a new unit, and some that were sent before.
+    Refuse(usize, u64),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -52,6 +54,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => prop_oneof![0_u64..100_000, 0_u64..20_000_000_000, Just(400_000_000_000)].prop_map(Step::Pass),
         1 => any::<u32>().prop_map(Step::Window),
         1 => (0_usize..70_000).prop_map(Step::TooBig),
+        1 => (1_usize..2_000, 0_u64..9).prop_map(|(bytes, more)| Step::Refuse(bytes, more)),
     ]
 }
 
@@ -68,7 +71,7 @@ proptest! {
             match step {
                 Step::Send(bytes) => {
                     if channel.room(now) > 0 {
-                        prop_assert_eq!(channel.send_unit(now, bytes, !sent), sent);
+                        prop_assert_eq!(channel.launch(now, bytes, !sent), sent);
                         sent += 1;
                     }
                 }
@@ -90,6 +93,15 @@ proptest! {
                 }
                 Step::Window(bytes) => channel.set_receive_window(bytes),
                 Step::TooBig(bytes) => channel.handle_too_big(now, bytes, None),
+                Step::Refuse(bytes, more) => {
+                    if channel.room(now) > 0 {
+                        prop_assert_eq!(channel.launch(now, bytes, !sent), sent);
+                        sent += 1;
+                    }
+                    channel.handle_refused(now, more > 0, sent.saturating_sub(more + 1)..sent);
+                    prop_assert!(channel.next(now, &Backlog::default()).is_none(), "not at once");
+                    prop_assert!(channel.next_timeout() > Some(now));
+                }
             }
             while let Some((unit, body)) = channel.poll_acked() {
                 prop_assert_eq!((unit, body), (released, !released), "each once, in order");
@@ -125,8 +137,8 @@ fn data(number: u64, unit: u64) -> Header {
 #[test]
 fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
     let mut channel = Channel::new(&Config::default(), 0);
-    channel.send_unit(1000, 100, 'a');
-    channel.send_unit(1000, 100, 'b');
+    channel.launch(1000, 100, 'a');
+    channel.launch(1000, 100, 'b');
     let lie =
         Header { kind: PacketKind::Ack, number: 1, ack: 3, window: 1 << 20, ..Header::default() };
     channel.handle_packet(9000, &lie, &[u64::MAX; 16], 64, false);

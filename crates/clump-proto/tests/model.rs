@@ -90,6 +90,8 @@ struct Model {
 #[derive(Debug, Clone)]
 enum Step {
     Send,
+    /// Sends a unit whose packet the driver does not take.
+    Refuse,
     Deliver(usize),
     Drop(usize),
     Copy(usize),
@@ -100,6 +102,7 @@ enum Step {
 fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Send),
+        1 => Just(Step::Refuse),
         4 => (0_usize..30).prop_map(Step::Deliver),
         1 => (0_usize..30).prop_map(Step::Drop),
         1 => (0_usize..30).prop_map(Step::Copy),
@@ -137,9 +140,15 @@ proptest! {
             now += 100;
             match step {
                 Step::Send if here.room(now) >= 100 => {
-                    let unit = here.send_unit(now, 100, model.sent);
+                    let unit = here.launch(now, 100, model.sent);
                     model.sent += 1;
                     wire.push(stamped(&mut here, now, PacketKind::Data, unit));
+                }
+                Step::Refuse if here.room(now) >= 100 => {
+                    let unit = here.launch(now, 100, model.sent);
+                    model.sent += 1;
+                    stamped(&mut here, now, PacketKind::Data, unit);
+                    here.handle_refused(now, false, std::iter::once(unit));
                 }
                 Step::Drop(at) if at < wire.len() => {
                     wire.swap_remove(at);

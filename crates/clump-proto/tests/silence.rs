@@ -175,7 +175,7 @@ fn an_acknowledgement_waits_for_company_but_not_long() {
     let delivered = pair.ends[1].delivered.len();
     assert!(pair.run(SEC, |pair| pair.ends[1].delivered.len() > delivered));
     pair.offer(1, 1);
-    assert!(!pair.ends[1].channel.owes_ack());
+    assert!(!pair.ends[1].channel.owes_ack(pair.now));
     pair.finish(SEC);
     assert_eq!(pair.ends[1].pure, pure + 1, "none of its own");
 }
@@ -188,7 +188,7 @@ fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
     let (mut now, mut sack) = (SEC, SackBuf::new());
     for _ in 0..100 {
         // 10 us each way; the packet waits 5 ms there and its answer 1 ms here.
-        let mut packet = Header { unit: here.send_unit(now, 1400, ()), ..Header::default() };
+        let mut packet = Header { unit: here.launch(now, 1400, ()), ..Header::default() };
         here.stamp(now, &mut packet, &mut sack);
         now += 10 * US + 5 * MS;
         there.handle_late(now, SocketWait::known(5 * MS), &packet, sack.words(), 1400, false);

@@ -136,7 +136,7 @@ impl Connection {
         if self.takes_long_stream(&now, size, progress, sink) {
             return self.make_record_room(now(), sink);
         }
-        self.has_packet_room()
+        self.tx.has_room()
     }
 
     /// Sends a long message by its stream, or as much of it as is available and finds room.

@@ -17,12 +17,6 @@ pub(crate) struct LongBody<'a> {
 }
 
 impl Connection {
-    /// Returns true if a long message, or more of it, finds room.
-    #[inline]
-    pub(super) fn has_packet_room(&self) -> bool {
-        self.tx.outbox.waiting() < MAX_WAITING
-    }
-
     /// Returns the body of a message with its number, if it begins and asks for order: only the
     /// frame that begins the message has one.
     fn numbered<'a>(&mut self, message: &LongBody<'a>, progress: &Progress) -> MessageBody<'a> {
@@ -47,14 +41,13 @@ impl Connection {
         if self.takes_long_stream(&now, size, progress, sink) {
             return self.send_records(now, message, progress, sink);
         }
-        debug_assert!(self.has_packet_room(), "the caller asks for room");
+        debug_assert!(self.tx.has_room(), "the caller asks for room");
         let (body, mut all) = (self.numbered(message, progress), false);
         while !all {
             let (at, before) = (now(), progress.done);
             self.tx.note_opening(at);
             let goes_on = self.feed(at, sink, |outbox| {
                 all = all || outbox.append_some(&body, progress, 1);
-                !all
             });
             if !all && !goes_on {
                 // Fragments beyond the window are packed ahead, while its acknowledgements come.
@@ -86,7 +79,7 @@ impl Connection {
             }
             return self.send_all_records(now, message, progress, sink);
         }
-        if !self.has_packet_room() {
+        if !self.tx.has_room() {
             self.kick(now(), false, sink);
             return SendResult::Full;
         }

@@ -54,6 +54,12 @@ impl Tx {
         }
     }
 
+    /// Returns true if a long message, or more of it, finds room.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.outbox.waiting() < MAX_WAITING
+    }
+
     /// Takes the next number, for a message that asks for order.
     #[inline]
     pub(super) fn take_order(&mut self, ordered: bool) -> Option<u64> {

@@ -94,6 +94,10 @@ pub struct Wire {
     pub most: Option<usize>,
     /// Longer datagrams are refused.
     pub card: Option<usize>,
+    /// Datagrams that are taken until there is room again.
+    pub room: Option<u64>,
+    /// Calls of which not all datagrams were taken.
+    pub full: u64,
     pub sent: u64,
     /// All datagrams that were sent, lost or not.
     pub copies: Vec<Vec<u8>>,
@@ -120,6 +124,11 @@ impl Driver for Lossy {
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         for (index, outgoing) in batch.iter().enumerate() {
             let mut wire = self.wire.lock().unwrap();
+            if wire.room == Some(0) {
+                wire.full += 1;
+                return Ok(index);
+            }
+            wire.room = wire.room.map(|room| room - 1);
             let mut copy = Vec::new();
             outgoing.append_to(&mut copy);
             let bytes = copy.len();

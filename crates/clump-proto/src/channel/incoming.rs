@@ -195,7 +195,7 @@ impl<U> Channel<U> {
         if units == 0 {
             return;
         }
-        debug_assert!(self.send.first_lost().is_some(), "what was found lost is to be sent");
+        debug_assert!(self.send.first_again().is_some(), "what was found lost is to be sent");
         self.counts.losses += u64::from(units);
         if longest > self.mtu.base() {
             self.mtu.on_vanished(now, longest);

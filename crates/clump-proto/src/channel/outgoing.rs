@@ -29,20 +29,13 @@ impl<U> Channel<U> {
         self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
-    /// Returns true if a unit of control messages of so many bytes may be sent although there is no
-    /// room for data: a little beyond the window, never beyond the 65,536 units.
-    #[inline]
-    pub(super) fn admits_control(&self, bytes: usize) -> bool {
-        self.window.admits_control(bytes, &self.send)
-    }
-
     /// Notes the first transmission of the next unit, `bytes` long with its header, and keeps its
     /// body; returns its number.
     ///
     /// Call it only while there is [`room`](Self::room): with 65,536 units in flight none is taken,
     /// and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
-    pub fn send_unit(&mut self, now: Nanos, bytes: usize, body: U) -> u64 {
+    pub fn launch(&mut self, now: Nanos, bytes: usize, body: U) -> u64 {
         let unit = self.send.push(ticks(now), bytes, body);
         self.retransmit.on_sent(now);
         self.ask |= self.window.on_sent(now, bytes, &self.send, &self.rtt);
@@ -60,16 +53,23 @@ impl<U> Channel<U> {
 
     #[inline]
     pub(super) fn poll_lost_unit(&self, now: Nanos) -> Option<Transmission> {
-        let lost = self.send.first_lost();
+        let again = self.send.first_again();
         if self.retransmit.must_probe() {
-            return lost.or_else(|| self.send.oldest());
+            return again.or_else(|| self.send.oldest());
         }
-        lost.filter(|lost| self.window.admits(now, lost.bytes, &self.send, &self.rtt))
+        // What the driver has not taken was admitted before.
+        again.filter(|again| {
+            again.refused || self.window.admits(now, again.bytes, &self.send, &self.rtt)
+        })
     }
 
     /// Notes that a unit is sent again, in a packet that is stamped with the same `now`.
     pub fn resend_unit(&mut self, now: Nanos, unit: u64) {
-        if let Some(bytes) = self.send.push_again(ticks(now), unit) {
+        let Some((bytes, refused)) = self.send.push_again(ticks(now), unit) else { return };
+        if refused {
+            // The attempt that the driver has not taken was counted, and is made now.
+            self.retransmit.on_sent(now);
+        } else {
             // It is late already; and after a silence nothing is learnt before the peer answers.
             self.ask = true;
             self.retransmit.on_sent_again(now);

@@ -1,15 +1,15 @@
-//! The next packet to send: one question a packet, answered with what it carries and its header.
+//! The next packet to send: one decision a packet.
 
 use super::Channel;
-use crate::{Nanos, SackBuf};
-use clump_wire::{Header, PacketKind};
+use crate::Nanos;
+use clump_wire::PacketKind;
 
 /// Time for which further control messages are expected after one went ahead of data.
 const CONTROL_NS: Nanos = 2_000_000;
 
 /// Units that wait at the sender for their first transmission, as lengths of their packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Backlog {
     /// The unit of control messages, which may go ahead of data.
     pub control: Option<usize>,
     /// The next unit of data.
@@ -21,123 +21,98 @@ pub struct Waiting {
 /// Content of a packet to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// The unit of that number again: it was lost, or nothing was heard for too long.
+    /// A unit that the driver did not take when it was offered last.
+    Refused,
+    /// A unit that was lost, or that nothing was heard of for too long.
     Resend,
-    /// The waiting unit of control messages.
+    /// The waiting unit of control messages, which is to be launched.
     Control,
-    /// The next waiting unit of data.
+    /// The next waiting unit of data, which is to be launched.
     Data,
-    /// The length that a probe of the peer had.
+    /// An answer to a probe of the peer.
     ProbeAck,
     /// Acknowledgements, or a request for them.
     Ack,
-    /// Padding, up to a packet of so many bytes.
-    Probe(usize),
+    /// Padding, up to the length of the packet.
+    Probe,
 }
 
 /// A packet to send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Transmit {
-    /// Its content; the header has kind and unit.
+pub struct Next {
+    /// Its content.
     pub content: Content,
-    /// True if the path does not carry its unit in one packet any more. The header is not stamped
-    /// then: the unit goes in packets of kind `Fragment`, each stamped by the caller.
-    pub oversized: bool,
+    /// The unit to be sent again, or the length of the probe that is answered.
+    pub unit: u64,
+    /// Length of the packet of a unit, or of a probe. A unit that is longer than the path carries
+    /// goes in packets of kind `Fragment`, each stamped by the caller.
+    pub bytes: usize,
+}
+
+impl Next {
+    /// Returns the kind of its packet.
+    #[inline]
+    pub fn packet_kind(&self) -> PacketKind {
+        match self.content {
+            Content::ProbeAck => PacketKind::ProbeAck,
+            Content::Ack => PacketKind::Ack,
+            Content::Probe => PacketKind::Probe,
+            _ => PacketKind::Data,
+        }
+    }
 }
 
 impl<U> Channel<U> {
-    /// Returns the next packet to send, and fills in its header. Lost units go first, then control
-    /// messages, then data as far as the windows allow, then an acknowledgement or a probe that is
-    /// due. `launch` gives the body of the unit that waits, of control messages or of data, when it
-    /// is sent; `None` if there is none after all.
+    /// Returns the next packet to send; the caller launches its unit if it has not been sent
+    /// before, and stamps its header. What the driver has not taken goes first, then lost units,
+    /// then control messages, then data as far as the windows allow, then an acknowledgement or a
+    /// probe that is due.
     #[inline]
-    pub fn poll_transmit(
-        &mut self,
-        now: Nanos,
-        waiting: Waiting,
-        header: &mut Header,
-        sack: &mut SackBuf,
-        launch: impl FnOnce(Content) -> Option<U>,
-    ) -> Option<Transmit> {
-        if let Some((content, unit, bytes)) = self.poll_unit(now, waiting, launch) {
-            debug_assert!(unit < self.send.next_unit(), "a unit that was counted as sent");
-            (header.kind, header.unit) = (PacketKind::Data, unit);
-            let oversized = bytes > self.mtu.current();
-            if !oversized {
-                self.stamp(now, header, sack);
+    pub fn next(&mut self, now: Nanos, backlog: &Backlog) -> Option<Next> {
+        self.backpressure.release(now);
+        if self.backpressure.deadline().is_some() {
+            return None;
+        }
+        if let Some(again) = self.poll_lost_unit(now) {
+            debug_assert!(!self.has_arrived(again.unit), "only what is missing is sent again");
+            self.resend_unit(now, again.unit);
+            let content = if again.refused { Content::Refused } else { Content::Resend };
+            return Some(Next { content, unit: again.unit, bytes: again.bytes });
+        }
+        // After most lone messages nothing waits: the window need not be checked.
+        if backlog.control.is_some() || backlog.data.is_some() {
+            let beside = self.is_beside_control(now);
+            let room = if beside { self.room_beside_control(now) } else { self.room(now) };
+            if let Some(bytes) = backlog.control
+                && (room > 0 || self.window.admits_control(bytes, &self.send))
+            {
+                self.control_until = now + CONTROL_NS;
+                self.ask = true;
+                return Some(Next { content: Content::Control, unit: 0, bytes });
             }
-            return Some(Transmit { content, oversized });
+            if let Some(bytes) = backlog.data.filter(|_| room > 0) {
+                // Control messages wait for the data before them: more waits than the peer can
+                // know.
+                self.ask |= beside && backlog.ends_buffer;
+                return Some(Next { content: Content::Data, unit: 0, bytes });
+            }
         }
-        let content = self.poll_answer(now, header, sack)?;
-        Some(Transmit { content, oversized: false })
-    }
-
-    /// Returns the packet without a unit that is due, and fills in its header. For when no unit can
-    /// be sent, as when the driver takes no more.
-    #[inline]
-    pub fn poll_answer(
-        &mut self,
-        now: Nanos,
-        header: &mut Header,
-        sack: &mut SackBuf,
-    ) -> Option<Content> {
-        let content = self.answer_due(now, header)?;
-        debug_assert!(header.kind != PacketKind::Data, "it carries no unit");
-        self.stamp(now, header, sack);
-        Some(content)
-    }
-
-    /// Returns the next unit to send, its number, and the length of its packet.
-    #[inline]
-    fn poll_unit(
-        &mut self,
-        now: Nanos,
-        waiting: Waiting,
-        launch: impl FnOnce(Content) -> Option<U>,
-    ) -> Option<(Content, u64, usize)> {
-        if let Some(lost) = self.poll_lost_unit(now) {
-            debug_assert!(!self.has_arrived(lost.unit), "only what is missing is sent again");
-            self.resend_unit(now, lost.unit);
-            return Some((Content::Resend, lost.unit, lost.bytes));
-        }
-        if waiting.control.is_none() && waiting.data.is_none() {
-            return None; // as after most lone messages: the window need not be checked
-        }
-        debug_assert!(waiting.control != Some(0) && waiting.data != Some(0), "with a header");
-        let beside = self.is_beside_control(now);
-        let room = if beside { self.room_beside_control(now) } else { self.room(now) };
-        if let Some(bytes) = waiting.control
-            && (room > 0 || self.admits_control(bytes))
-        {
-            let unit = self.send_unit(now, bytes, launch(Content::Control)?);
-            self.control_until = now + CONTROL_NS;
-            self.ask = true;
-            return Some((Content::Control, unit, bytes));
-        }
-        let bytes = waiting.data.filter(|_| room > 0)?;
-        let unit = self.send_unit(now, bytes, launch(Content::Data)?);
-        // Control messages wait for the data before them: more waits than the peer can know.
-        self.ask |= beside && waiting.ends_buffer;
-        Some((Content::Data, unit, bytes))
+        self.answer_due(now)
     }
 
     /// Returns the packet without a unit that is due.
     #[inline]
-    fn answer_due(&mut self, now: Nanos, header: &mut Header) -> Option<Content> {
-        if let Some(bytes) = self.probed.take() {
-            (header.kind, header.unit) = (PacketKind::ProbeAck, bytes);
-            return Some(Content::ProbeAck);
+    fn answer_due(&mut self, now: Nanos) -> Option<Next> {
+        if let Some(probed) = self.poll_probe_ack() {
+            return Some(Next { content: Content::ProbeAck, unit: probed, bytes: 0 });
         }
-        header.unit = 0;
         if self.wants_ack(now) {
-            header.kind = PacketKind::Ack;
-            return Some(Content::Ack);
+            return Some(Next { content: Content::Ack, unit: 0, bytes: 0 });
         }
         debug_assert!(!self.ask_alone, "a request goes with the acknowledgement");
-        let bytes = self.mtu.poll_probe(now)?;
-        header.kind = PacketKind::Probe;
-        Some(Content::Probe(bytes))
+        let bytes = self.poll_probe(now)?;
+        Some(Next { content: Content::Probe, unit: 0, bytes })
     }
 
     /// Returns true if a burst of so many bytes should wait beside control messages: there is room

@@ -114,6 +114,40 @@ pub struct End {
     pub packets: u64,
     pub pure: u64,
     pub probes: u64,
+    /// Card that its packets leave by; `None`: one that takes everything.
+    pub card: Option<Card>,
+}
+
+/// A card: packets wait in it to leave, and beyond its bytes it takes none.
+#[derive(Debug, Clone)]
+pub struct Card {
+    pub bytes: u64,
+    /// Bytes per millisecond; 0: it takes nothing.
+    pub rate: u64,
+    pub free_at: Nanos,
+    /// Calls of which it has not taken all packets, and the time of the next.
+    pub refusals: u64,
+    pub retry_at: Nanos,
+}
+
+impl Card {
+    pub fn new(bytes: u64, rate: u64) -> Self {
+        Self { bytes, rate, free_at: 0, refusals: 0, retry_at: 0 }
+    }
+
+    /// Returns the number of packets that it takes now, of these lengths.
+    fn take(&mut self, now: Nanos, packets: impl Iterator<Item = usize>) -> usize {
+        let mut taken = 0;
+        for bytes in packets {
+            let waits = self.free_at.saturating_sub(now) * self.rate / MS;
+            if self.rate == 0 || waits + bytes as u64 > self.bytes {
+                break;
+            }
+            self.free_at = self.free_at.max(now) + bytes as u64 * MS / self.rate;
+            taken += 1;
+        }
+        taken
+    }
 }
 
 impl End {
@@ -130,6 +164,7 @@ impl End {
             packets: 0,
             pure: 0,
             probes: 0,
+            card: None,
         }
     }
 
@@ -153,6 +188,9 @@ impl End {
             assert_eq!(unit, self.acked, "each once, in order");
             self.acked += 1;
         }
+        if self.card.as_ref().is_some_and(|card| now < card.retry_at) {
+            return out;
+        }
         while let Some(unit) = self.channel.poll_lost(now) {
             self.channel.resend_unit(now, unit);
             // As long as its first fragment would be.
@@ -162,7 +200,7 @@ impl End {
         }
         while self.waiting > 0 && self.channel.room(now) >= self.unit_bytes {
             self.waiting -= 1;
-            let unit = self.channel.send_unit(now, self.unit_bytes, ());
+            let unit = self.channel.launch(now, self.unit_bytes, ());
             self.send(now, PacketKind::Data, unit, self.unit_bytes, &mut out);
         }
         if let Some(bytes) = self.channel.poll_probe(now) {
@@ -176,6 +214,7 @@ impl End {
             self.send(now, PacketKind::Ack, 0, 64, &mut out);
         }
         assert!(!self.channel.wants_ack(now), "an acknowledgement is due once");
+        self.offer(now, &mut out);
         // The check costs as much as there is in flight.
         let units = (self.channel.stats().in_flight / self.unit_bytes) as u64;
         if self.packets.is_multiple_of(1 + units) {
@@ -184,6 +223,20 @@ impl End {
         let next = self.channel.next_timeout();
         assert!(next.is_none_or(|at| at > now), "due again at once: {next:?} at {now}");
         out
+    }
+
+    /// Offers packets to the card; those that it does not take are removed.
+    fn offer(&mut self, now: Nanos, out: &mut Vec<Packet>) {
+        let Some(card) = self.card.as_mut().filter(|_| !out.is_empty()) else { return };
+        let taken = card.take(now, out.iter().map(|packet| packet.bytes));
+        if taken == out.len() {
+            return self.channel.handle_taken();
+        }
+        let refused: Vec<Packet> = out.drain(taken..).collect();
+        let units = refused.iter().filter(|packet| packet.header.kind == PacketKind::Data);
+        self.channel.handle_refused(now, taken > 0, units.map(|packet| packet.header.unit));
+        card.refusals += 1;
+        card.retry_at = self.channel.next_timeout().unwrap();
     }
 
     fn send(
