@@ -32,7 +32,7 @@ use crate::silence::UnresponsivePeers;
 use crate::spec::{AddressTable, AgentOffer, JobSpec};
 use crate::stream_watch::StreamWatch;
 use crate::waits::JobWaits;
-use clump_boot::boot::{self, SeatNews};
+use clump_boot::boot::{self, BootSocketEvent};
 use clump_control::{Event, ProcessEnd, RankStatus, RankSupervisor};
 use clump_interface::NetworkInterface;
 use clump_os::epoll::{Interest, Poller};
@@ -236,10 +236,10 @@ impl Agent {
         }
         let Self { spec, node, .. } = self;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
-        let crew =
+        let environment =
             RankEnvironment::new(spec, &node.plan, &node.memory, net, limit, &node.placement);
         for number in node.memory.local_ranks() {
-            let mut rank = match crew.start(number) {
+            let mut rank = match environment.start(number) {
                 Ok(rank) => rank,
                 Err(refusal) => {
                     self.refusal = Some(refusal);
@@ -248,7 +248,7 @@ impl Agent {
             };
             let low = u64::from(number);
             self.poller.add(&rank.child.pidfd, token::END | low, Interest::Read)?;
-            self.poller.add(&rank.seat, token::SEAT | low, Interest::Read)?;
+            self.poller.add(&rank.boot_socket, token::BOOT_SOCKET | low, Interest::Read)?;
             if let Some(pipe) = rank.child.input.take() {
                 self.input = Some(RankInput::new(pipe, token::INPUT));
             }
@@ -343,14 +343,14 @@ impl Agent {
 
     fn handle_boot_socket(&mut self, rank: u32) -> Result<()> {
         let Some(at) = self.local(rank) else { return Ok(()) };
-        let seat = &self.ranks[at].seat;
-        let Some(news) = boot::seat_news(seat) else { return Ok(()) };
-        if news == SeatNews::Joined {
+        let boot_socket = &self.ranks[at].boot_socket;
+        let Some(news) = boot::boot_socket_event(boot_socket) else { return Ok(()) };
+        if news == BootSocketEvent::Joined {
             self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }
-        self.poller.remove(seat)?;
-        let closed = news == SeatNews::Closed;
+        self.poller.remove(boot_socket)?;
+        let closed = news == BootSocketEvent::Closed;
         match rank_state::status_of(&self.node.memory, rank) {
             // Ranks of other nodes must hear of that before its process ends.
             RankStatus::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),

@@ -5,7 +5,7 @@
 //! Before the first frame the launcher sends the key of the job, if there is one ([`write_key`]).
 //! It is read straight into memory that no dump holds, and never becomes part of a frame.
 //!
-//! An agent sends only as much output as the launcher has room for ([`Frame::Room`]), so that no
+//! An agent sends only as much output as it has credit for ([`Frame::OutputCredit`]), so that no
 //! other frame ever waits behind output that is not read.
 
 use crate::outcome::{JobOutcome, NodeOutcome};
@@ -46,7 +46,7 @@ pub enum Frame {
     /// To the agent: continue the ranks.
     Resume,
     /// To the launcher: a rank wrote something.
-    Wrote(u32, Stream, Vec<u8>),
+    Output(u32, Stream, Vec<u8>),
     /// To the launcher: a text that the user should read now.
     Notice(String),
     /// To the launcher: the addresses by which a node reaches others, for a user who asked.
@@ -54,7 +54,7 @@ pub enum Frame {
     /// To the launcher, from an agent that decides by itself: the job is over.
     Finished(Box<JobOutcome>),
     /// To the agent: so many bytes of output have been consumed.
-    Room(u32),
+    OutputCredit(u32),
     /// To a process that becomes no agent: create so many network namespaces, joined by so many
     /// links each, and pass them back.
     Wire(u32, u32),
@@ -94,10 +94,10 @@ impl Frame {
             Frame::Start(spec) => json(out, 1, spec),
             Frame::Interrupt(signal) => raw(out, 2, &[&[*signal]]),
             Frame::Kill => raw(out, 3, &[]),
-            Frame::Wrote(rank, stream, bytes) => append_output(out, *rank, *stream, bytes),
+            Frame::Output(rank, stream, bytes) => append_output(out, *rank, *stream, bytes),
             Frame::Notice(text) => raw(out, 5, &[text.as_bytes()]),
             Frame::Finished(outcome) => json(out, 6, outcome),
-            Frame::Room(bytes) => raw(out, 8, &[&bytes.to_le_bytes()]),
+            Frame::OutputCredit(bytes) => raw(out, 8, &[&bytes.to_le_bytes()]),
             Frame::Wire(count, cables) => {
                 raw(out, 7, &[&count.to_le_bytes(), &cables.to_le_bytes()]);
             }
@@ -136,7 +136,7 @@ impl Frame {
             (3, []) => Frame::Kill,
             (4, [a, b, c, d, stream, bytes @ ..]) => {
                 let stream = if *stream == 0 { Stream::Output } else { Stream::Errors };
-                Frame::Wrote(u32::from_le_bytes([*a, *b, *c, *d]), stream, bytes.to_vec())
+                Frame::Output(u32::from_le_bytes([*a, *b, *c, *d]), stream, bytes.to_vec())
             }
             (5, _) => Frame::Notice(String::from_utf8_lossy(body).into_owned()),
             (20, _) => Frame::Routes(String::from_utf8_lossy(body).into_owned()),
@@ -144,7 +144,7 @@ impl Frame {
             (7, &[a, b, c, d, e, f, g, h]) => {
                 Frame::Wire(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
             }
-            (8, &[a, b, c, d]) => Frame::Room(u32::from_le_bytes([a, b, c, d])),
+            (8, &[a, b, c, d]) => Frame::OutputCredit(u32::from_le_bytes([a, b, c, d])),
             (9, _) => Frame::Bound(serde_json::from_slice(body).map_err(text)?),
             (10, _) => Frame::Go(serde_json::from_slice(body).map_err(text)?),
             (11, _) => Frame::Event(serde_json::from_slice(body).map_err(text)?),
@@ -195,7 +195,7 @@ pub fn read_key(stream: &mut impl Read) -> std::io::Result<Option<Key>> {
     Ok(Some(key))
 }
 
-/// Appends a [`Frame::Wrote`] without copying the bytes twice.
+/// Appends a [`Frame::Output`] without copying the bytes twice.
 pub fn append_output(out: &mut Vec<u8>, rank: u32, stream: Stream, bytes: &[u8]) {
     raw(out, 4, &[&rank.to_le_bytes(), &[u8::from(stream == Stream::Errors)], bytes]);
 }
@@ -278,11 +278,11 @@ mod tests {
             Frame::Suspend,
             Frame::Suspended,
             Frame::Resume,
-            Frame::Wrote(77, Stream::Errors, vec![0, 255, 10]),
-            Frame::Wrote(0, Stream::Output, vec![]),
+            Frame::Output(77, Stream::Errors, vec![0, 255, 10]),
+            Frame::Output(0, Stream::Output, vec![]),
             Frame::Notice("note".into()),
             Frame::Finished(Box::new(JobOutcome::without_ranks(3, JobEnd::Clean))),
-            Frame::Room(70_000),
+            Frame::OutputCredit(70_000),
             Frame::Wire(8, 2),
             Frame::Bound(Box::new(BoundAddresses { interfaces: vec![at], ranks: vec![at, at] })),
             Frame::Go(Box::new(AddressTable { interfaces: vec![at], ranks: vec![] })),

@@ -281,7 +281,7 @@ impl Launcher {
         let Some(link) = self.agents.get_mut(node) else { return Ok(()) };
         for frame in link.receive(&self.poller)? {
             match frame {
-                Frame::Wrote(rank, stream, bytes) => {
+                Frame::Output(rank, stream, bytes) => {
                     link.owe(bytes.len());
                     self.printer.on_wrote(rank, stream, &bytes);
                 }

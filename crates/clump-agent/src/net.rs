@@ -148,7 +148,7 @@ impl NodeNetwork {
             clones.collect::<Result<_, _>>().map_err(not_cloned)
         };
         let start = |(which, sockets): (usize, &Vec<OwnedFd>)| {
-            let seat = NetworkResources {
+            let resources = NetworkResources {
                 sockets: cloned(sockets)?,
                 direct: cloned(self.access.of(self.sockets.len() + which))?,
                 key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
@@ -157,7 +157,7 @@ impl NodeNetwork {
                 tuning: NetworkTuning::configured(config),
             };
             let services = clump_svm::services(memory);
-            NetworkInterface::start(memory, which as u32, services, seat, spin_ns)
+            NetworkInterface::start(memory, which as u32, services, resources, spin_ns)
                 .map_err(|e| refused(&e))
         };
         self.interfaces.iter().enumerate().map(start).collect()

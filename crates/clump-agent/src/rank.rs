@@ -22,7 +22,7 @@ pub(crate) struct Rank {
     /// Its process.
     pub(crate) child: Child,
     /// The agent's end of its boot connection.
-    pub(crate) seat: OwnedFd,
+    pub(crate) boot_socket: OwnedFd,
     /// The end of its process, and the state in its block at that time.
     pub(crate) end: Option<(ProcessEnd, RankState)>,
     /// True while its process is stopped.
@@ -60,7 +60,7 @@ impl<'a> RankEnvironment<'a> {
     /// Offers `rank` its boot connection: the rank's end of it, and the agent's.
     fn offer(&self, rank: u32) -> Result<(OwnedFd, OwnedFd), Refusal> {
         let spec = self.spec;
-        let seat = RankIdentity {
+        let identity = RankIdentity {
             rank,
             nranks: spec.ranks,
             node: self.plan.node,
@@ -74,7 +74,7 @@ impl<'a> RankEnvironment<'a> {
         };
         let first = self.memory.local_ranks().start;
         let net = self.net.map(|net| net.offer(rank, first, &self.alarms));
-        boot::offer(&seat, self.memory.fd(), net.as_ref()).map_err(|e| {
+        boot::offer(&identity, self.memory.fd(), net.as_ref()).map_err(|e| {
             Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
         })
     }
@@ -86,7 +86,7 @@ impl<'a> RankEnvironment<'a> {
             Refusal::new(format!("rank {rank} of {} is gone: {e}", self.spec.ranks), 126)
         })?;
         let child = Child { pid, pidfd, input: None, output: None, errors: None };
-        Ok((Rank { child, seat: ours, end: None, stopped: false, leaving: false }, theirs))
+        Ok((Rank { child, boot_socket: ours, end: None, stopped: false, leaving: false }, theirs))
     }
 
     /// Starts `rank`.
@@ -117,7 +117,7 @@ impl<'a> RankEnvironment<'a> {
         program.descriptors = self.descriptors;
         program.cpus = self.placement.start_of(rank.saturating_sub(first) as usize).to_vec();
         let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
-        Ok(Rank { child, seat: ours, end: None, stopped: false, leaving: false })
+        Ok(Rank { child, boot_socket: ours, end: None, stopped: false, leaving: false })
     }
 
     /// Explains why a program does not start, with the codes that shells give.

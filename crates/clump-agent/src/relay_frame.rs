@@ -6,7 +6,7 @@
 //!
 //! The launcher sends no more input for a client than the relay has taken ([`RelayFrame::Taken`])
 //! and [`MAX_HELD`] bytes beyond, so that no client waits behind another that takes nothing.
-//! Agents bound their output themselves ([`crate::frame::Frame::Room`]).
+//! Agents bound their output themselves ([`crate::frame::Frame::OutputCredit`]).
 
 use clump_os::process::Exit;
 use std::ffi::OsString;

@@ -89,11 +89,11 @@ impl RankContext {
         node: &NodeMemory,
         rank: u32,
         settings: Settings,
-        seat: NetworkResources,
+        resources: NetworkResources,
     ) -> Result<Self> {
         debug_assert_eq!(node.proxies(), 0, "proxies drive the network of this node's ranks");
         let mut context = Self::new(node, rank, settings)?;
-        context.network = Some(Network::open(node, rank, seat)?);
+        context.network = Some(Network::open(node, rank, resources)?);
         Ok(context)
     }
 

@@ -245,7 +245,7 @@ impl Core {
         self.schedule.count(self.handler_context.counters());
         let remote = self.remote.as_deref_mut();
         due_messages::return_all(&mut self.receiver, remote, &mut self.handler_context);
-        self.receiver.send_stashed(&mut self.handler_context);
+        self.receiver.send_deferred_replies(&mut self.handler_context);
         self.publish_traffic();
         // Before the endpoint is closed: a lane of a closed sender may get another owner at once.
         self.sender.translation.close();

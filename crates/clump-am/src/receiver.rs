@@ -326,7 +326,7 @@ impl Receiver {
 
     /// Sends replies that wait for room and are owed to requesters, because the endpoint closes;
     /// requesters that read nothing lose them.
-    pub(crate) fn send_stashed(&mut self, handler_context: &mut HandlerContext) {
+    pub(crate) fn send_deferred_replies(&mut self, handler_context: &mut HandlerContext) {
         debug_assert!(!handler_context.backlog.delayed, "hidden messages were returned before");
         let started = clock::now_ns();
         while handler_context.backlog.stuck_queues != 0

@@ -185,7 +185,7 @@ fn send_remote(
 
 #[cold]
 fn note_put_aside(handler_context: &mut HandlerContext, remote: bool) {
-    handler_context.counters().bump(Counter::Stashed);
+    handler_context.counters().bump(Counter::RepliesDeferred);
     let backlog = &mut handler_context.backlog;
     debug_assert!(!remote || handler_context.context.network().is_some(), "no other node");
     if remote {

@@ -19,7 +19,7 @@ const NOT_EMPTY: u32 = 1;
 /// Consecutive empty polls of a thread: programs of this interface wait by polling, and the process
 /// that they wait for may need the processor.
 #[derive(Clone, Copy)]
-struct Vain {
+struct EmptyPolls {
     polls: u32,
     /// Number of empty polls after which to consider yielding.
     most: u32,
@@ -27,29 +27,33 @@ struct Vain {
 }
 
 thread_local! {
-    static VAIN: Cell<Vain> = const { Cell::new(Vain { polls: 0, most: WINDOW, window: PollWindow::NONE }) };
+    static EMPTY_POLLS: Cell<EmptyPolls> = const { Cell::new(EmptyPolls { polls: 0, most: WINDOW, window: PollWindow::NONE }) };
 }
 
 /// Counts a poll that has handled `handled` messages.
 #[inline(always)]
 fn note_poll(handled: usize) -> Result<()> {
-    let vain = VAIN.get();
-    let polls = if handled == 0 { vain.polls + 1 } else { 0 };
-    VAIN.set(Vain { polls, ..vain });
-    if polls >= vain.most { ask_to_give_way(vain.window) } else { Ok(()) }
+    let empty = EMPTY_POLLS.get();
+    let polls = if handled == 0 { empty.polls + 1 } else { 0 };
+    EMPTY_POLLS.set(EmptyPolls { polls, ..empty });
+    if polls >= empty.most { consider_yield(empty.window) } else { Ok(()) }
 }
 
 #[cold]
-fn ask_to_give_way(window: PollWindow) -> Result<()> {
+fn consider_yield(window: PollWindow) -> Result<()> {
     let context = job_context::context()?;
-    let only_polled = window.is_back_to_back(VAIN.get().polls);
+    let only_polled = window.is_back_to_back(EMPTY_POLLS.get().polls);
     let gave_way = give_way(&context, &All, only_polled)?;
     if gave_way && All.poll_once()? > 0 {
         note_arrival();
     }
     let mut window = PollWindow::NONE;
     window.begin(0);
-    VAIN.set(Vain { polls: 0, most: PollBackoff::window(context.spin_policy()), window });
+    EMPTY_POLLS.set(EmptyPolls {
+        polls: 0,
+        most: PollBackoff::window(context.spin_policy()),
+        window,
+    });
     Ok(())
 }
 

@@ -12,7 +12,7 @@
 //! driver (`direct`), and the key of the job.
 //!
 //! ```text
-//! seat, 48 B
+//! identity, 48 B
 //! on several nodes: security, first local rank, local ranks, interfaces, sockets, direct; 4 B
 //! each
 //! with network access: key, 32 B
@@ -129,7 +129,7 @@ impl Drop for Control {
 
 /// An event of a boot connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeatNews {
+pub enum BootSocketEvent {
     /// A process has joined as the rank.
     Joined,
     /// That process has left by itself.
@@ -221,17 +221,17 @@ pub fn join_by(control: OwnedFd, number: &str) -> Result<Boot> {
     if message[..there].starts_with(ALARMS) {
         return Err(taken()); // by a process that is just reading on
     }
-    let seat = RankIdentity::decode(&message[..there])?;
-    let mut key = seat.line.then(Secret::zeroed).transpose()?;
+    let identity = RankIdentity::decode(&message[..there])?;
+    let mut key = identity.line.then(Secret::zeroed).transpose()?;
     let mut net = [0; NET_BYTES];
     let into = key.as_mut().map_or(&mut [][..], |key| &mut key[..]);
-    let count = 1 + usize::from(seat.net) + usize::from(seat.line);
+    let count = 1 + usize::from(identity.net) + usize::from(identity.line);
     let length = [BYTES, NET_BYTES, KEY_BYTES].iter().take(count).sum::<usize>();
     let parts: &mut [&mut [u8]] = &mut [&mut message, &mut net, into];
     let parcel = scm_message::receive(&control, &mut parts[..count])?;
     let ScmMessage { bytes, descriptors } = parcel.ok_or_else(taken)?;
     let other = |what: &str| Error::OtherVersion(what.into());
-    let seat = RankIdentity::decode(&message[..bytes.min(BYTES)])?;
+    let identity = RankIdentity::decode(&message[..bytes.min(BYTES)])?;
     if bytes != length {
         return Err(other("a boot message cut short"));
     }
@@ -252,17 +252,18 @@ pub fn join_by(control: OwnedFd, number: &str) -> Result<Boot> {
         let security = known.ok_or_else(|| other(&format!("protection number {security}")))?;
         part = Some(RankNetwork { sockets, direct, key, security });
     }
-    if seat.net {
+    if identity.net {
         // Network interfaces are numbered behind all ranks, those of one node after those of the
         // other.
-        let behind = seat.node.saturating_mul(interfaces).saturating_add(seat.nranks);
+        let behind = identity.node.saturating_mul(interfaces).saturating_add(identity.nranks);
         let ranks = (first..).take(local as usize);
         let numbers = ranks.chain((behind..).take(interfaces as usize));
         alarms = take_alarms(&control, numbers)?;
     }
     // An agent that does not receive this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
-    let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, services, .. } = seat;
+    let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, services, .. } =
+        identity;
     let (net, control) = (part, Control(control));
     Ok(Boot {
         rank,
@@ -316,15 +317,15 @@ fn take_alarms(
 /// # Errors
 /// Fails if the operating system refuses a system call.
 pub fn offer(
-    seat: &RankIdentity,
+    identity: &RankIdentity,
     memory: BorrowedFd<'_>,
     net: Option<&NetworkOffer<'_>>,
 ) -> Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = socket::message_pair()?;
     let line = net.and_then(|net| net.line);
-    let seat = RankIdentity { net: net.is_some(), line: line.is_some(), ..*seat };
+    let identity = RankIdentity { net: net.is_some(), line: line.is_some(), ..*identity };
     let Some(net) = net else {
-        scm_message::send(&ours, &[&seat.encode()], &[memory])?;
+        scm_message::send(&ours, &[&identity.encode()], &[memory])?;
         return Ok((theirs, ours));
     };
     let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -339,7 +340,7 @@ pub fn offer(
     }
     let theirs_too = sockets.iter().chain(direct).map(AsFd::as_fd);
     let all: Vec<_> = [memory].into_iter().chain(theirs_too).collect();
-    let (head, key) = (seat.encode(), line.map_or(&[][..], |line| &line.key[..]));
+    let (head, key) = (identity.encode(), line.map_or(&[][..], |line| &line.key[..]));
     let parts: &[&[u8]] = &[&head, &words, key];
     scm_message::send(&ours, &parts[..2 + usize::from(line.is_some())], &all)?;
     for some in net.alarms.chunks(MAX_DESCRIPTORS) {
@@ -349,13 +350,13 @@ pub fn offer(
 }
 
 /// Returns the next event on the descriptor that stayed with the agent; `None` if there is none.
-pub fn seat_news(ours: impl AsFd) -> Option<SeatNews> {
+pub fn boot_socket_event(ours: impl AsFd) -> Option<BootSocketEvent> {
     let mut said = [0; 16];
     match socket::receive(ours, &mut said) {
-        Ok(Received::Message(bytes, _)) if said[..bytes] == *AWAY => Some(SeatNews::Left),
-        Ok(Received::Message(..)) => Some(SeatNews::Joined),
+        Ok(Received::Message(bytes, _)) if said[..bytes] == *AWAY => Some(BootSocketEvent::Left),
+        Ok(Received::Message(..)) => Some(BootSocketEvent::Joined),
         Ok(Received::Nothing) => None,
-        Ok(Received::Closed) | Err(_) => Some(SeatNews::Closed),
+        Ok(Received::Closed) | Err(_) => Some(BootSocketEvent::Closed),
     }
 }
 
@@ -391,7 +392,7 @@ impl RankIdentity {
         if word(16) != VERSION {
             return Err(other(format!("boot message version {}, not {VERSION}", word(16))));
         }
-        let seat = RankIdentity {
+        let identity = RankIdentity {
             job_id: long(8),
             stats: word(20) & FLAG_STATS != 0,
             terminal: word(20) & FLAG_TERMINAL != 0,
@@ -403,10 +404,10 @@ impl RankIdentity {
             nnodes: word(36),
             services: long(40),
         };
-        if seat.rank >= seat.nranks || seat.node >= seat.nnodes {
-            return Err(other(format!("rank {} of {}", seat.rank, seat.nranks)));
+        if identity.rank >= identity.nranks || identity.node >= identity.nnodes {
+            return Err(other(format!("rank {} of {}", identity.rank, identity.nranks)));
         }
-        Ok(seat)
+        Ok(identity)
     }
 }
 

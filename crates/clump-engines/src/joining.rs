@@ -67,8 +67,8 @@ pub fn join() -> Result<Option<Boot>> {
         None
     };
     let name = cards.get(leader as usize).map(|card| card.listener.as_str());
-    let seat = adopted(name.unwrap_or_default(), rank, &config, control.as_ref())?;
-    Ok(Some(clump_boot::boot::join_by(seat, engine)?))
+    let identity = adopted(name.unwrap_or_default(), rank, &config, control.as_ref())?;
+    Ok(Some(clump_boot::boot::join_by(identity, engine)?))
 }
 
 /// Exchanges cards through an engine's store, and takes leave of it; returns the engine's number of

@@ -40,12 +40,12 @@ impl NetworkInterface {
     /// left for it.
     ///
     /// # Errors
-    /// Fails if the seat cannot be used, or if no thread can be started.
+    /// Fails if the resources cannot be used, or if no thread can be started.
     pub fn start(
         memory: &NodeMemory,
         which: u32,
         services: Services,
-        seat: NetworkResources,
+        resources: NetworkResources,
         spin_ns: u64,
     ) -> Result<Self> {
         let refused = |why: &str| clump_transport::Error::Unusable(why.into());
@@ -55,7 +55,7 @@ impl NetworkInterface {
             .cloned()
             .ok_or_else(|| refused("this node's interface has no alarm"))?;
         let server = Server::new(memory, which, services, MachineClock, |wiring| {
-            seat.into_stack(memory, wiring.me, wiring.peers, wiring.endpoints)
+            resources.into_stack(memory, wiring.me, wiring.peers, wiring.endpoints)
         })?;
         let yields = suited_yields(memory.proxies() != 0, memory.spin_policy_ns());
         let spin_policy = (spin_ns, yields);

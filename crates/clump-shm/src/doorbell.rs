@@ -16,12 +16,12 @@ pub const REQUEST_QUEUE: u32 = (LANE_WORDS * 64) as u32;
 /// Bit of the shared queue of replies.
 pub const REPLY_QUEUE: u32 = REQUEST_QUEUE + 1;
 /// Bit of the messages that the network has queued for the endpoint.
-pub const MAIL: u32 = REQUEST_QUEUE + 2;
+pub const NETWORK_ARRIVALS: u32 = REQUEST_QUEUE + 2;
 
 // Every lane of an endpoint has a bit, behind them all queues have theirs, and the summary has one
 // for each word.
 const _: () = assert!(LANE_WORDS * 64 == MAX_LANES && LANE_WORDS + 1 < 64);
-const _: () = assert!(MAIL < ((LANE_WORDS + 1) * 64) as u32);
+const _: () = assert!(NETWORK_ARRIVALS < ((LANE_WORDS + 1) * 64) as u32);
 
 /// One bit per lane and queue, and a summary that a poll reads: one load while no doorbell rings.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Doorbell {
             clump_bug::bug!("no lane and no queue has bit {bit}");
             return;
         };
-        debug_assert!(bit <= MAIL, "no queue has bit {bit}");
+        debug_assert!(bit <= NETWORK_ARRIVALS, "no queue has bit {bit}");
         // SYNC 4: pairs with collect
         cell.fetch_or(1 << (bit % 64), order(Site::DoorbellRing, Ordering::AcqRel));
         self.summary.fetch_or(1 << word, order(Site::DoorbellRing, Ordering::AcqRel));

@@ -8,7 +8,7 @@
 //! the doorbell.
 
 use crate::block::EndpointBlock;
-use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
+use crate::doorbell::{NETWORK_ARRIVALS, REPLY_QUEUE, REQUEST_QUEUE};
 use crate::endpoint_parts::{lane_parts, queue_parts};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, LANE_CONTROL};
 pub use crate::in_lane::InLane;
@@ -264,7 +264,7 @@ impl<L> Inbox<L> {
             match bit {
                 REQUEST_QUEUE => self.pending[0] = !self.holding,
                 REPLY_QUEUE => self.pending[1] = true,
-                MAIL => self.queued = true,
+                NETWORK_ARRIVALS => self.queued = true,
                 lane => {
                     disarmed += u32::from(self.disarm_notification(lane as usize)?);
                     self.answer_credit_request(lane as usize);

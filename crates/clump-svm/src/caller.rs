@@ -12,10 +12,10 @@ use crate::mailbox::{
 use crate::node_word::SEEN_AT;
 use crate::page_leases::LeaseTable;
 use crate::protocol_step::REQUEST_KINDS;
+use crate::published_time::PublishedTime;
 use crate::scan_turn::ScanTurn;
 use crate::sent_counts::SentCounts;
 use crate::time_record::TimeRecord;
-use crate::told_time::ToldTime;
 use crate::woken_counts::WokenCounts;
 use crate::written_log::WrittenLog;
 use clump_am::RankContext;
@@ -203,14 +203,14 @@ impl Caller {
 
     /// Takes the lease of a page of the heap, if this rank may fetch it by itself.
     pub(crate) fn lease(&self, page: u32) -> Option<HeldLease<'_>> {
-        self.told_time()?;
+        self.published_time()?;
         HeldLease::take(&self.cells, self.leases, (self.local_rank, page))
     }
 
     /// Returns the time up to which this rank has carried out what notices ask for, if the
     /// interface has told it.
-    fn told_time(&self) -> Option<TimeRecord> {
-        let told = ToldTime::over(&self.cells, rank_time_place(self.local_rank))?;
+    fn published_time(&self) -> Option<TimeRecord> {
+        let told = PublishedTime::over(&self.cells, rank_time_place(self.local_rank))?;
         // SYNC 34: pairs with call, of whichever thread has carried the answer out
         let carried_out = self.carried_out.load(Ordering::Acquire);
         told.is_of(carried_out).then(|| told.time())
@@ -219,8 +219,8 @@ impl Caller {
     /// Returns true if this rank may use a page that depends on `time` and on what its node has
     /// seen: it has carried out all that their notices ask for. It has the lock of the node.
     pub(crate) fn covers(&self, time: &TimeRecord) -> bool {
-        let seen = ToldTime::over(&self.cells, SEEN_AT).filter(|seen| seen.is_of(0));
-        let (Some(own), Some(seen)) = (self.told_time(), seen) else { return false };
+        let seen = PublishedTime::over(&self.cells, SEEN_AT).filter(|seen| seen.is_of(0));
+        let (Some(own), Some(seen)) = (self.published_time(), seen) else { return false };
         own.covers(time) && own.covers(&seen.time())
     }
 

@@ -4,7 +4,7 @@
 
 use crate::mailbox::{FETCH_LOG_PAGES, MAILBOX_BYTES};
 use crate::node_pages::PAGE;
-use crate::told_time::TOLD_BYTES;
+use crate::published_time::PUBLISHED_BYTES;
 use crate::version_record::{RECORD_WORDS, VersionRecord};
 use clump_hlrc::PageAccess;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ const ENTRY_WORDS: usize = 1 + RECORD_WORDS + PAGE_WORDS;
 const ENTRIES: usize = 32;
 const WORDS: usize = HEAD + ENTRIES * ENTRY_WORDS;
 
-const _: () = assert!(WORDS as u64 * 8 + TOLD_BYTES <= FETCH_LOG_PAGES * MAILBOX_BYTES);
+const _: () = assert!(WORDS as u64 * 8 + PUBLISHED_BYTES <= FETCH_LOG_PAGES * MAILBOX_BYTES);
 
 /// Mark, in the first word of an entry, of a right to write.
 const WRITES: u64 = 1 << 32;

@@ -4,7 +4,7 @@
 //! A rank writes its call and rings the interface; the interface writes the answer and wakes the
 //! rank. Neither allocates or takes a lock, so a call may be made inside a page fault.
 
-use crate::told_time::TOLD_BYTES;
+use crate::published_time::PUBLISHED_BYTES;
 use clump_hlrc::PageAccess;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
@@ -106,7 +106,7 @@ pub(crate) fn fetch_log_place(local_rank: u32) -> u64 {
 
 /// Returns the place of a rank's time, behind its log of fetched pages.
 pub(crate) fn rank_time_place(local_rank: u32) -> u64 {
-    fetch_log_place(local_rank) + FETCH_LOG_PAGES * MAILBOX_BYTES - TOLD_BYTES
+    fetch_log_place(local_rank) + FETCH_LOG_PAGES * MAILBOX_BYTES - PUBLISHED_BYTES
 }
 
 /// Returns the place of the word that says whose turn it is to scan a rank's stores.

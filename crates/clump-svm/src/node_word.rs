@@ -14,7 +14,7 @@ pub(crate) const LAST_UNCHANGED_AT: u64 = 72;
 pub(crate) const STORE_LOCK_AT: u64 = 192;
 /// Ranks with notes of fetched pages, as bits, modulo 64; changed under that lock.
 pub(crate) const NOTED_AT: u64 = 200;
-/// Time on which the node's copies of pages may depend, as [`crate::told_time`] has it.
+/// Time on which the node's copies of pages may depend, as [`crate::published_time`] has it.
 pub(crate) const SEEN_AT: u64 = 256;
 /// Messages that the interface has sent.
 pub(crate) const SENT_AT: u64 = 128;

@@ -183,7 +183,7 @@ counters! {
     Polls            "am.polls"             Count "Endpoint polls.";
     PollsEmpty       "am.polls.empty"       Count "Endpoint polls that found no message.";
     Deferred         "am.requests.deferred" Count "Requests made in a handler and sent after it.";
-    Stashed          "am.replies.stashed"   Count "Replies deferred because their lane or queue was full.";
+    RepliesDeferred  "am.replies.deferred" Count "Replies deferred because their lane or queue was full.";
     Malformed        "am.malformed"         Count "Slots dropped because no correct sender writes such a header.";
 
     LaneFull         "shm.lane.full"        Count "Times a sender found its lane full and had to wait.";

@@ -125,7 +125,7 @@ struct Shared {
     /// them.
     service_due: AtomicBool,
     /// Time at which a thread of the rank last polled.
-    looked_at: AtomicU64,
+    last_poll_ns: AtomicU64,
     /// Packets of peers that polls have found so far.
     heard: AtomicU64,
     ending: Mutex<bool>,
@@ -156,7 +156,7 @@ impl Shared {
             let waited = self.ended.wait_timeout(ending, pause);
             ending = waited.unwrap_or_else(PoisonError::into_inner).0;
             let now = clock::ticked_ns();
-            let idle = now.saturating_sub(self.looked_at.load(Ordering::Relaxed));
+            let idle = now.saturating_sub(self.last_poll_ns.load(Ordering::Relaxed));
             if *ending || u128::from(idle) < BACKSTOP.as_nanos() {
                 continue;
             }
@@ -199,8 +199,8 @@ impl LockedStack {
         debug_assert!(stack.is_quiet() && !stack.wants_service(), "nothing was sent yet");
         let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
         let entries = registry.clone();
-        let wake = Box::new(move |mailed: u32| {
-            entries.notify(mailed);
+        let wake = Box::new(move |queued: u32| {
+            entries.notify(queued);
             if let Some(block) = home.rank(rank) {
                 block.park().wake_if_asleep(fence, home.alarm(rank).map(|alarm| &**alarm));
             }
@@ -212,7 +212,7 @@ impl LockedStack {
             readiness: stack.readiness().and_then(|fd| fd.try_clone_to_owned().ok()),
             stack: SpinMutex::new(TimedStack { stack, timing: Timing::new(clock::ticked_ns()) }),
             service_due: AtomicBool::new(false),
-            looked_at: AtomicU64::new(clock::ticked_ns()),
+            last_poll_ns: AtomicU64::new(clock::ticked_ns()),
             heard: AtomicU64::new(0),
             ending: Mutex::new(false),
             ended: Condvar::new(),
@@ -308,7 +308,7 @@ impl Transport for LockedStack {
         let began = stack.begin_turn();
         let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
         let now = stack.polled_at();
-        self.shared.looked_at.store(now, Ordering::Relaxed);
+        self.shared.last_poll_ns.store(now, Ordering::Relaxed);
         self.shared.heard.store(stack.stats().packets_received, Ordering::Relaxed);
         if batch.is_empty() {
             stack.service(now, false);
@@ -339,7 +339,7 @@ impl Transport for LockedStack {
     #[cold]
     fn on_delivery(&self, bytes: usize) {
         let waited =
-            clock::ticked_ns().saturating_sub(self.shared.looked_at.load(Ordering::Relaxed));
+            clock::ticked_ns().saturating_sub(self.shared.last_poll_ns.load(Ordering::Relaxed));
         self.shared.stack().timing.on_delivery(bytes, waited);
     }
 
@@ -366,7 +366,7 @@ impl Transport for LockedStack {
             stack.acknowledge_all(now);
             stack.on_sent();
             // A sleeping thread services the stack itself, in time.
-            self.shared.looked_at.store(now, Ordering::Relaxed);
+            self.shared.last_poll_ns.store(now, Ordering::Relaxed);
         }
         let due = stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
         due.into_iter().chain(stack.driver().due_in()).min()

@@ -3,7 +3,7 @@
 use clump_net::EndpointTable;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::block::{EndpointBlock, Openness};
-use clump_shm::doorbell::MAIL;
+use clump_shm::doorbell::NETWORK_ARRIVALS;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
@@ -56,14 +56,14 @@ impl Registry {
 
     /// Tells endpoints, given as bits, that messages are queued for them, so that the next poll
     /// polls the network before that is due.
-    pub(crate) fn notify(&self, mailed: u32) {
+    pub(crate) fn notify(&self, queued: u32) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, entry) in entries.iter().enumerate() {
-            debug_assert!(entry.is_some() || mailed >> index & 1 == 0, "it was admitted");
+            debug_assert!(entry.is_some() || queued >> index & 1 == 0, "it was admitted");
             if let Some(entry) = entry
-                && mailed >> index & 1 != 0
+                && queued >> index & 1 != 0
             {
-                entry.block.doorbell().ring(MAIL);
+                entry.block.doorbell().ring(NETWORK_ARRIVALS);
             }
         }
     }

@@ -99,7 +99,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
         };
         return Ok((context.traced(trace), Some(control), pgas));
     };
-    let seat = NetworkResources {
+    let resources = NetworkResources {
         sockets: net.sockets,
         direct: net.direct,
         key: net.key,
@@ -107,7 +107,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>, PgasOptions)> {
         polling: (small(config.lab.net_poll_min), small(config.lab.net_poll_max)),
         tuning: NetworkTuning::configured(&config),
     };
-    let context = RankContext::with_network(&node, rank, settings, seat)?;
+    let context = RankContext::with_network(&node, rank, settings, resources)?;
     Ok((context.traced(trace), Some(control), pgas))
 }
 

@@ -113,10 +113,10 @@ impl Agent {
         debug_assert_eq!(callers.len(), ranks.len(), "each rank came once");
         let node = &self.node;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
-        let crew =
+        let environment =
             RankEnvironment::new(&self.spec, &node.plan, &node.memory, net, limit, &node.placement);
         for (number, caller) in ranks.zip(callers) {
-            let adopted = crew.adopt(number, caller.pid);
+            let adopted = environment.adopt(number, caller.pid);
             let (rank, theirs) = match adopted {
                 Ok(adopted) => adopted,
                 Err(refusal) => {
@@ -127,7 +127,7 @@ impl Agent {
             let low = u64::from(number);
             self.poller.remove(&caller.stream)?;
             self.poller.add(&rank.child.pidfd, token::END | low, Interest::Read)?;
-            self.poller.add(&rank.seat, token::SEAT | low, Interest::Read)?;
+            self.poller.add(&rank.boot_socket, token::BOOT_SOCKET | low, Interest::Read)?;
             // A rank that has ended meanwhile is noticed by its descriptor.
             let _ = socket::send(&caller.stream, BOOT_MESSAGE, Some(theirs.as_fd()));
             let parent = Process::read(caller.pid).map_or(0, |process| process.parent);

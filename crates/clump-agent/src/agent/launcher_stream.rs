@@ -28,7 +28,7 @@ impl Agent {
     pub(super) fn handle_frames(&mut self) -> Result<()> {
         while let Some(frame) = self.assembler.poll_frame()? {
             match frame {
-                Frame::Room(bytes) => self.outputs.on_room(&self.poller, bytes)?,
+                Frame::OutputCredit(bytes) => self.outputs.on_room(&self.poller, bytes)?,
                 Frame::Interrupt(signal) => self.tell(Event::Interrupted(signal))?,
                 Frame::Kill => self.kill_now(),
                 Frame::Probe(offers) => self.probe_paths(&offers)?,

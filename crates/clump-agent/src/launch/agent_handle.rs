@@ -339,7 +339,7 @@ impl AgentHandle {
         if self.owed < ROOM {
             return Ok(());
         }
-        let room = Frame::Room(std::mem::take(&mut self.owed));
+        let room = Frame::OutputCredit(std::mem::take(&mut self.owed));
         self.say(poller, &room)
     }
 

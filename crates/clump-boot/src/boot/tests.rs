@@ -1,7 +1,7 @@
 use super::*;
 use std::os::fd::AsRawFd;
 
-fn seat() -> RankIdentity {
+fn identity() -> RankIdentity {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
     let services = 0x1234_5678_9abc_def0;
@@ -25,7 +25,7 @@ fn memory() -> OwnedFd {
 
 #[test]
 fn a_seat_survives_the_journey() {
-    assert_eq!(RankIdentity::decode(&seat().encode()).unwrap(), seat());
+    assert_eq!(RankIdentity::decode(&identity().encode()).unwrap(), identity());
 }
 
 #[test]
@@ -36,21 +36,21 @@ fn a_program_started_by_hand_has_no_seat() {
 
 #[test]
 fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
-    let (theirs, ours) = offer(&seat(), memory().as_fd(), None).unwrap();
+    let (theirs, ours) = offer(&identity(), memory().as_fd(), None).unwrap();
     let number = theirs.as_raw_fd().to_string();
-    assert_eq!(seat_news(&ours), None);
+    assert_eq!(boot_socket_event(&ours), None);
     let boot = take(&number).unwrap();
-    assert_eq!(seat_news(&ours), Some(SeatNews::Joined));
+    assert_eq!(boot_socket_event(&ours), Some(BootSocketEvent::Joined));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
-    assert_eq!(boot.job_id, seat().job_id);
+    assert_eq!(boot.job_id, identity().job_id);
     assert!(boot.stats && !boot.terminal && boot.net.is_none() && boot.alarms.is_empty());
     assert_eq!(clump_os::map::sealed_size(boot.memory.as_fd()).unwrap(), Some(4096));
     let error = take(&number).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
     assert!(error.to_string().contains("joined as that rank already"));
     drop((boot, theirs));
-    assert_eq!(seat_news(&ours), Some(SeatNews::Left));
-    assert_eq!(seat_news(&ours), Some(SeatNews::Closed));
+    assert_eq!(boot_socket_event(&ours), Some(BootSocketEvent::Left));
+    assert_eq!(boot_socket_event(&ours), Some(BootSocketEvent::Closed));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn numbers_that_lead_elsewhere_are_refused() {
 
 #[test]
 fn other_versions_and_nonsense_are_refused() {
-    let good = seat().encode();
+    let good = identity().encode();
     let with = |at: usize, byte: u8| {
         let mut bytes = good;
         bytes[at] = byte;
@@ -88,7 +88,7 @@ fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let (sockets, security) = (&[socket.into(), memory()], Security::Crc);
     let line = Some(NetworkAttachment { sockets, key, security, direct: &[memory()] });
     let net = NetworkOffer { line, first: 2, interfaces: 1, alarms: &alarms };
-    offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
+    offer(&identity(), memory().as_fd(), Some(&net)).unwrap()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
     for count in [1, 3, MAX_DESCRIPTORS, MAX_DESCRIPTORS + 1] {
         let (theirs, ours) = offer_net(&key, count);
         let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
-        assert_eq!(seat_news(&ours), Some(SeatNews::Joined));
+        assert_eq!(boot_socket_event(&ours), Some(BootSocketEvent::Joined));
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
         assert_eq!((net.sockets.len(), net.direct.len()), (2, 1));
@@ -121,11 +121,11 @@ fn a_seat_that_is_being_taken_is_taken() {
 
 #[test]
 fn the_program_learns_which_services_its_agent_has() {
-    let other = RankIdentity { services: seat().services ^ 1 << 63, ..seat() };
+    let other = RankIdentity { services: identity().services ^ 1 << 63, ..identity() };
     let (theirs, ours) = offer(&other, memory().as_fd(), None).unwrap();
     let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
     assert_eq!(boot.services, other.services);
-    assert_ne!(boot.services, seat().services);
+    assert_ne!(boot.services, identity().services);
     drop((boot, theirs, ours));
     let line = Error::OtherVersion("other services than batch:1".into()).to_string();
     assert!(

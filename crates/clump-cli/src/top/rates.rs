@@ -69,7 +69,7 @@ pub(crate) struct JobRates {
 const STALLS: [Counter; 4] =
     [Counter::LaneFull, Counter::BulkFull, Counter::QueueFull, Counter::NetFull];
 /// Counters of messages that had to wait in a queue.
-const QUEUED: [Counter; 3] = [Counter::QueueFallbacks, Counter::Stashed, Counter::NetHeld];
+const QUEUED: [Counter; 3] = [Counter::QueueFallbacks, Counter::RepliesDeferred, Counter::NetHeld];
 /// Headings and widths of a rank's numbers, all but the first two and the last by the second, and
 /// true where a view of less than [`WIDE`] columns has them.
 const COLUMNS: [(&str, usize, bool); 12] = [

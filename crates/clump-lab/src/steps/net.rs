@@ -194,7 +194,7 @@ impl Path {
     fn send(&mut self, bytes: usize) -> Result<()> {
         self.now += Self::STEP;
         ensure!(self.here.room(self.now) > 0, "no room in a channel after one batch");
-        let unit = self.here.send_unit(self.now, bytes, ());
+        let unit = self.here.launch(self.now, bytes, ());
         let mut header = Header { unit, ..Header::default() };
         self.here.stamp(self.now, &mut header, &mut self.sack);
         black_box(header.encode(0));

@@ -8,10 +8,10 @@ use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
 use crate::node_word::{NOTED_AT, SEEN_AT, node_word};
 use crate::page_leases::{LeaseTable, LeaseTerms};
+use crate::published_time::PublishedTime;
 use crate::settings::ProtocolSettings;
 use crate::store_lock::StoreLock;
 use crate::time_record::TimeRecord;
-use crate::told_time::ToldTime;
 use crate::version_record::VersionRecord;
 use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
@@ -47,22 +47,22 @@ impl NodeProtocol {
         };
         let needs = state.own_fetch_needs();
         if self.told_needs.as_ref() != Some(&*needs) {
-            let seen = ToldTime::over(cells, SEEN_AT);
+            let seen = PublishedTime::over(cells, SEEN_AT);
             debug_assert!(seen.is_some(), "the first page of the region is mapped");
             if let Some(seen) = seen {
-                seen.tell(TimeRecord::of(&needs).as_ref().map(|record| (record, 0)));
+                seen.publish(TimeRecord::of(&needs).as_ref().map(|record| (record, 0)));
             }
             self.told_needs = Some(needs.into_owned());
         }
         for rank in self.answered.drain(..) {
             let local = self.ranks.get(usize::from(rank));
-            let told = ToldTime::over(cells, rank_time_place(u32::from(rank)));
+            let told = PublishedTime::over(cells, rank_time_place(u32::from(rank)));
             let (Some(local), Some(told)) = (local, told) else {
                 clump_bug::bug!("rank {rank} is of this node, and its time is mapped");
                 continue;
             };
             let time = TimeRecord::of(&state.own_fetch_time(rank));
-            told.tell(time.as_ref().zip(local.last_answer()));
+            told.publish(time.as_ref().zip(local.last_answer()));
         }
     }
 

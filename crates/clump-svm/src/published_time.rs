@@ -11,7 +11,7 @@ use clump_shm::cells::Cells;
 /// Words of a told time.
 const WORDS: usize = 1 + TIME_WORDS;
 /// Bytes of a told time.
-pub(crate) const TOLD_BYTES: u64 = 8 * WORDS as u64;
+pub(crate) const PUBLISHED_BYTES: u64 = 8 * WORDS as u64;
 
 /// Mark of a record that says nothing, and of one that says something, in the first word; of the
 /// latter the rest of the word is a number.
@@ -20,18 +20,18 @@ const KNOWN: u64 = 1 << 32;
 
 /// Told time of a node or of a rank, as either side sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ToldTime<'a> {
+pub(crate) struct PublishedTime<'a> {
     words: &'a [AtomicU64],
 }
 
-impl<'a> ToldTime<'a> {
+impl<'a> PublishedTime<'a> {
     /// Returns the one at a place, if the region is mapped there.
     pub(crate) fn over(cells: &'a Cells, at: u64) -> Option<Self> {
         cells.words(at, WORDS).map(|words| Self { words })
     }
 
     /// Tells a time, and the number of an answer; or that there is none.
-    pub(crate) fn tell(&self, told: Option<(&TimeRecord, u32)>) {
+    pub(crate) fn publish(&self, told: Option<(&TimeRecord, u32)>) {
         if let Some((time, _)) = told {
             time.store(&self.words[1..]);
         }
@@ -58,15 +58,15 @@ mod tests {
     #[test]
     fn a_time_is_of_the_answer_that_it_was_told_with() {
         let words: Vec<_> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let told = ToldTime { words: &words };
+        let told = PublishedTime { words: &words };
         assert!(!told.is_of(0), "nothing is told at first");
         let mut time = VectorTime::zero(2);
         time.raise(1, 5);
         let record = TimeRecord::of(&time).unwrap();
-        told.tell(Some((&record, 7)));
+        told.publish(Some((&record, 7)));
         assert!(told.is_of(7) && !told.is_of(6));
         assert_eq!(told.time(), record);
-        told.tell(None);
+        told.publish(None);
         assert!(!told.is_of(7) && !told.is_of(0));
     }
 }
