@@ -1,8 +1,9 @@
 //! State that the endpoints of a rank share: the node's memory, the rank's block, settings, segment
 //! space.
 
-use crate::emulation::{EmulatedRank, Interfaces};
+use crate::emulation::EmulatedRank;
 use crate::error::{Error, ErrorKind, Result};
+use crate::interfaces::Interfaces;
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
 use clump_os::clock;

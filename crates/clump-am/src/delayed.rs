@@ -154,10 +154,10 @@ impl HandlerContext {
     }
 
     /// Stamps a request, and keeps the rank busy for what sending it costs. `None`: the
-    /// interface takes no more now. `ways`: to another node; to an interface.
+    /// interface takes no more now. `remote`: to another node.
     pub(crate) fn delay_request(
         &mut self,
-        message: &OutgoingMessage<'_>,
+        (to, message): (Name, &OutgoingMessage<'_>),
         (remote, to_interface): (bool, bool),
     ) -> Option<StampedWords> {
         let scope = if remote { KnobScope::Net } else { KnobScope::Shm };
@@ -169,7 +169,7 @@ impl HandlerContext {
             // The rank is traced; nothing is slower.
             return Some(StampedWords::of(message, 0));
         }
-        emulation.send(context.emulated(), message, scope, (to_interface, true))
+        emulation.request(context.emulated(), (to, message), scope, to_interface)
     }
 
     /// Stamps a reply, which never waits for its interface.
@@ -187,15 +187,15 @@ impl HandlerContext {
         if !emulation.on {
             return StampedWords::of(message, 0);
         }
-        let stamped = emulation.reply(context.emulated(), message, scope);
-        emulation.sent();
-        stamped
+        emulation.reply(context.emulated(), message, scope)
     }
 
-    /// Notes that a delayed message has been taken.
-    pub(crate) fn note_sent(&mut self) {
+    /// Notes that a request is not tried again from its beginning: it was sent, or has begun, or is
+    /// given up.
+    pub(crate) fn note_sent(&mut self, to: Name, message: &OutgoingMessage<'_>) {
+        debug_assert!(message.kind != MessageKind::Returned, "a request");
         if let Some(emulation) = &mut self.emulation {
-            emulation.sent();
+            emulation.sent(to, message);
         }
     }
 

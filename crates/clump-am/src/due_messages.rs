@@ -33,7 +33,7 @@ pub(crate) fn handle_due(
     debug_assert!(handler_context.backlog.busy, "polls look for what is due");
     debug_assert!(handler_context.emulation.is_some(), "messages wait");
     while let Some(emulation) = &mut handler_context.emulation
-        && let Some((due_ns, Hidden { message, sent })) = emulation.take_due()
+        && let Some((due_ns, Hidden { message, sent, continues })) = emulation.take_due()
     {
         let traced = sent.filter(|_| handler_context.context.trace().is_some());
         let run =
@@ -42,8 +42,8 @@ pub(crate) fn handle_due(
             Delayed::Local(message) => handle_local(receiver, handler_context, message),
             Delayed::Remote(queued) => match remote.as_deref_mut() {
                 Some(remote) => {
-                    handle_remote(receiver, remote, (handler_context, schedule), queued)
-                        .map(|()| None)
+                    let context = (&mut *handler_context, &mut *schedule);
+                    handle_remote(receiver, remote, context, (queued, continues)).map(|()| None)
                 }
                 None => {
                     clump_bug::bug!("a message of another node without a network");
@@ -58,7 +58,7 @@ pub(crate) fn handle_due(
                 }
                 handled += 1;
             }
-            Ok(Some(message)) => kept.push((due_ns, Hidden { message, sent })),
+            Ok(Some(message)) => kept.push((due_ns, Hidden { message, sent, continues })),
             Err(error) => {
                 failure = Some(error);
                 break;
@@ -85,11 +85,11 @@ fn handle_remote(
     receiver: &mut Receiver,
     remote: &mut RemoteSide,
     (handler_context, schedule): (&mut HandlerContext, &mut PollSchedule),
-    queued: OwnedMessage,
+    (queued, continues): (OwnedMessage, bool),
 ) -> Result<()> {
     debug_assert_eq!(queued.route.to, handler_context.name.to_bits(), "another endpoint's");
     let message = Delayed::Remote(queued);
-    if let Some(emulation) = &handler_context.emulation {
+    if let Some(emulation) = handler_context.emulation.as_ref().filter(|_| !continues) {
         emulation.occupy_receiver(handler_context.context.emulated(), &message);
     }
     let Delayed::Remote(queued) = message else { return Ok(()) };

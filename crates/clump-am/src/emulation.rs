@@ -5,13 +5,12 @@
 //! carries a [`Stamp`] as its last word. So no transport depends on it, and a receiver checks for a
 //! stamp only where a message without a handler would be returned.
 
+use crate::interfaces::{Interfaces, Reservations};
 use crate::message::{Handler, MessageKind, OutgoingMessage};
-use clump_loggp::FlightWindow;
-use clump_loggp::delay::{ArrivalClock, Injection, MAX_HELD_NS, Stamp};
+use clump_loggp::delay::{ArrivalClock, Stamp};
 use clump_loggp::knobs::TABLE_WORDS;
-use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
+use clump_loggp::{AnswerQueue, FlightWindow, KnobClass, KnobScope, KnobTable};
 use clump_os::clock;
-use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{JobBlock, KNOB_WORDS};
 use clump_shm::name::Name;
 use clump_shm::slot::MAX_WORDS;
@@ -63,38 +62,6 @@ impl EmulatedRank<'_> {
     }
 }
 
-/// The times at which the interfaces of a rank are free: one for each path.
-#[derive(Debug, Default)]
-pub(crate) struct Interfaces([AtomicU64; 2]);
-
-impl Interfaces {
-    /// Injects a message of `bytes` bytes, unless as many as an interface holds wait already.
-    /// `bounded`: false for messages that cannot wait.
-    fn inject(
-        &self,
-        scope: KnobScope,
-        knobs: &Knobs,
-        (bytes, bounded): (usize, bool),
-    ) -> Option<Injection> {
-        let free = &self.0[scope as usize];
-        let now = clock::now_ns();
-        debug_assert!(now > 0, "the clock runs");
-        loop {
-            let seen = free.load(Ordering::Relaxed);
-            let injection = Injection::plan(knobs, now, seen, bytes);
-            debug_assert!(injection.at_ns >= now, "nothing is injected in the past");
-            debug_assert!(injection.free_ns >= injection.at_ns, "time goes on");
-            if bounded && injection.is_too_far(knobs, now) {
-                return None;
-            }
-            let next = injection.free_ns.min(now + MAX_HELD_NS);
-            if free.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                return Some(injection);
-            }
-        }
-    }
-}
-
 /// A message with its stamp.
 #[derive(Debug)]
 pub(crate) struct StampedWords {
@@ -125,11 +92,34 @@ impl StampedWords {
     }
 }
 
-/// A message that waits until it is due, and the time in its stamp; interfaces give none.
+/// A message that waits until it is due.
 #[derive(Debug)]
 pub(crate) struct Hidden {
     pub(crate) message: Delayed,
+    /// The time in its stamp; interfaces give none.
     pub(crate) sent: Option<u32>,
+    /// True for a further fragment of an answer, whose reception costs nothing more.
+    pub(crate) continues: bool,
+}
+
+/// A note about a request to an interface, which handles no stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestNote {
+    /// The next request is for a further fragment of what the last one was for: both are one
+    /// message, so it costs neither overhead nor gap.
+    NextContinues,
+    /// The request just sent is answered by a message whose first word is this: where it was held
+    /// back, its answer is hidden for as long.
+    AnsweredBy(u64),
+}
+
+/// The delay of a request to an interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct HeldRequest {
+    /// Time for which it was held back.
+    held_ns: u64,
+    /// True if it requested a further fragment of what the request before it did.
+    continues: bool,
 }
 
 /// A message that waits until it is due.
@@ -191,18 +181,19 @@ pub(crate) struct Emulation {
     requests: usize,
     numbered: u64,
     clocks: HashMap<Name, ArrivalClock>,
-    /// The injection of a message that found no room afterwards, and is tried again.
-    reserved: Option<Injection>,
+    /// Injections of messages that found no room afterwards, and are tried again.
+    reserved: Reservations,
     /// Requests in flight by path, where a capacity is set.
     flights: [FlightWindow; 2],
     /// Time before which not all requests to this node can have been handled.
     handled_ns: u64,
-    /// Time at which the last answer of an interface was due.
-    answered_ns: u64,
-    /// Time for which the last request to an interface was held back.
-    held_ns: u64,
-    /// Answers of interfaces whose requests were held back, by their first word, and for how long.
-    held_answers: HashMap<u64, u64>,
+    answers: AnswerQueue,
+    /// True if the next request to an interface continues the one before it.
+    continues: bool,
+    /// The last request to an interface.
+    held: HeldRequest,
+    /// Requests to interfaces that are not answered yet, by the first word of the answer.
+    held_answers: HashMap<u64, HeldRequest>,
 }
 
 impl Emulation {
@@ -223,43 +214,74 @@ impl Emulation {
         true
     }
 
-    /// Keeps the rank busy for what sending `message` costs, and injects it. `None` if the
-    /// interface takes no more now. `to_interface`: it is for a node's interface, which does not
-    /// handle stamps; its latency is added to the answer.
-    pub(crate) fn send(
+    /// Keeps the rank busy for what sending a request to `to` costs, and injects it, once however
+    /// often it is tried. `None` if the interface takes no more now. `to_interface`: it is for a
+    /// node's interface, which does not handle stamps; its latency is added to the answer.
+    pub(crate) fn request(
         &mut self,
         rank: EmulatedRank<'_>,
-        message: &OutgoingMessage<'_>,
+        (to, message): (Name, &OutgoingMessage<'_>),
         scope: KnobScope,
-        (to_interface, bounded): (bool, bool),
+        to_interface: bool,
     ) -> Option<StampedWords> {
         let class = if to_interface { KnobClass::OneSided } else { class_of(message.kind) };
         let knobs = *self.table.get(scope, class);
         debug_assert!(message.kind != MessageKind::Returned, "it goes back without delay");
         debug_assert!(message.handler.0 != 0, "the handler is in the stamp");
-        if self.reserved.is_none() {
-            let window = bounded && knobs.capacity > 0;
-            let flights = &mut self.flights[scope as usize];
-            if window && !flights.has_room(clock::now_ns(), knobs.capacity) {
-                return None;
+        let end_ns = match self.reserved.find(to, message) {
+            Some(end_ns) => end_ns,
+            None => {
+                let flights = &mut self.flights[scope as usize];
+                let window = knobs.capacity > 0;
+                if window && !flights.has_room(clock::now_ns(), knobs.capacity) {
+                    return None;
+                }
+                let continues = to_interface && self.continues;
+                let part = (message.payload.len(), continues);
+                let injection = rank.interfaces.inject_if_room(scope, &knobs, part)?;
+                if window {
+                    flights.add(injection.end_ns.saturating_add(2 * knobs.latency_ns));
+                }
+                self.reserved.keep(to, message, injection.end_ns);
+                if to_interface {
+                    let held_ns = injection.end_ns.saturating_sub(clock::now_ns());
+                    self.held = HeldRequest { held_ns, continues };
+                    self.continues = false;
+                }
+                rank.occupy(if continues { 0 } else { knobs.send_ns });
+                injection.end_ns
             }
-            let size = (message.payload.len(), bounded);
-            let injection = rank.interfaces.inject(scope, &knobs, size)?;
-            if window {
-                flights.add(injection.end_ns.saturating_add(2 * knobs.latency_ns));
-            }
-            self.reserved = Some(injection);
-            rank.occupy(knobs.send_ns);
-        }
-        let end_ns = self.reserved.map_or(0, |reserved| reserved.end_ns);
+        };
         debug_assert!(end_ns > 0, "it was injected");
-        if to_interface {
-            self.held_ns = end_ns.saturating_sub(clock::now_ns());
-        }
-        if scope == KnobScope::Shm {
-            self.handled_ns = self.handled_ns.max(end_ns.saturating_add(knobs.latency_ns));
-        }
+        debug_assert!(self.reserved.find(to, message).is_some(), "another attempt finds it");
+        self.note_end(scope, end_ns.saturating_add(knobs.latency_ns));
         Some(StampedWords::of(message, end_ns))
+    }
+
+    /// Does the same with a reply, for which there is always room.
+    pub(crate) fn reply(
+        &mut self,
+        rank: EmulatedRank<'_>,
+        message: &OutgoingMessage<'_>,
+        scope: KnobScope,
+    ) -> StampedWords {
+        let knobs = *self.table.get(scope, class_of(message.kind));
+        debug_assert!(message.kind != MessageKind::Returned, "it goes back without delay");
+        let part = (message.payload.len(), false);
+        let injection = rank.interfaces.inject(scope, &knobs, part);
+        debug_assert!(injection.end_ns >= injection.at_ns, "bytes take time");
+        rank.occupy(knobs.send_ns);
+        self.note_end(scope, injection.end_ns.saturating_add(knobs.latency_ns));
+        StampedWords::of(message, injection.end_ns)
+    }
+
+    /// Notes that a message can be handled from `due_ns` on.
+    fn note_end(&mut self, scope: KnobScope, due_ns: u64) {
+        debug_assert!(due_ns > 0, "the clock runs");
+        if scope == KnobScope::Shm {
+            self.handled_ns = self.handled_ns.max(due_ns);
+            debug_assert!(!self.is_past() || due_ns <= clock::now_ns(), "it can be handled then");
+        }
     }
 
     /// Returns true if all that was sent to this node can have been handled by now.
@@ -267,22 +289,9 @@ impl Emulation {
         self.handled_ns == 0 || clock::now_ns() >= self.handled_ns
     }
 
-    /// Does the same for a reply, for which there is always room.
-    pub(crate) fn reply(
-        &mut self,
-        rank: EmulatedRank<'_>,
-        message: &OutgoingMessage<'_>,
-        scope: KnobScope,
-    ) -> StampedWords {
-        self.reserved = None;
-        let stamped = self.send(rank, message, scope, (false, false));
-        debug_assert!(stamped.is_some(), "there is room without a bound");
-        stamped.unwrap_or_else(|| StampedWords::of(message, 0))
-    }
-
-    /// Records that the message was injected; else the next one is taken for a retry of it.
-    pub(crate) fn sent(&mut self) {
-        self.reserved = None;
+    /// Records that a request was sent, has begun, or is given up: it is not tried again.
+    pub(crate) fn sent(&mut self, to: Name, message: &OutgoingMessage<'_>) {
+        self.reserved.drop(to, message);
         debug_assert!(self.requests <= self.waiting.len(), "requests are some of all");
     }
 
@@ -310,35 +319,39 @@ impl Emulation {
         let clock = self.clocks.entry(from).or_default();
         let due_ns = clock.due_ns(stamp, clock::now_ns(), latency_ns, most_ns);
         debug_assert!(due_ns >= latency_ns, "it is due after its latency");
-        self.keep(due_ns, Hidden { message, sent: Some(stamp.sent_units()) });
+        let sent = Some(stamp.sent_units());
+        debug_assert!(due_ns >= stamp.held_ns, "it is held back for so long");
+        self.keep(due_ns, Hidden { message, sent, continues: false });
         debug_assert!(self.is_waiting(), "it waits, or is due at once");
         true
     }
 
-    /// Notes that the last request to an interface is answered by a message that begins with
-    /// `name`.
-    pub(crate) fn hold_answer(&mut self, name: u64) {
-        debug_assert!(self.on, "nothing is held back otherwise");
-        if self.held_ns > 0 {
-            self.held_answers.insert(name, self.held_ns);
+    /// Takes a note about a request to an interface.
+    pub(crate) fn note_request(&mut self, note: RequestNote) {
+        debug_assert!(self.on, "nothing is held back, and nothing costs anything, otherwise");
+        match note {
+            RequestNote::NextContinues => self.continues = true,
+            RequestNote::AnsweredBy(name) => {
+                debug_assert_ne!(name, 0, "0 names no request");
+                let held = std::mem::take(&mut self.held);
+                if held != HeldRequest::default() {
+                    self.held_answers.insert(name, held);
+                }
+            }
         }
-        debug_assert_ne!(name, 0, "0 names no request");
     }
 
     /// Hides the answer of an interface: as long as its request was held back, for the latency of
-    /// both directions, and at the gap of its requests.
+    /// both directions, and behind the bytes of the answers before it.
     pub(crate) fn hide_answer(&mut self, answer: OwnedMessage) {
         let knobs = self.table.get(KnobScope::Net, KnobClass::OneSided);
-        let now = clock::now_ns();
         debug_assert!(answer.reply, "interfaces answer");
-        let bytes = answer.payload.len() as u64;
-        let extra_ns = bytes.saturating_mul(knobs.byte_ps) / 1000;
-        let held_ns = answer.words.first().and_then(|name| self.held_answers.remove(name));
-        let due_ns = now.saturating_add(held_ns.unwrap_or(0));
-        let due_ns = due_ns.saturating_add(2 * knobs.latency_ns).saturating_add(extra_ns);
-        self.answered_ns = due_ns.max(self.answered_ns.saturating_add(knobs.gap_ns));
-        debug_assert!(self.answered_ns >= now, "no answer is due before it has come");
-        self.keep(self.answered_ns, Hidden { message: Delayed::Remote(answer), sent: None });
+        let held = answer.words.first().and_then(|name| self.held_answers.remove(name));
+        let HeldRequest { held_ns, continues } = held.unwrap_or_default();
+        let times = (clock::now_ns(), held_ns);
+        let due_ns = self.answers.due_ns(knobs, times, (answer.payload.len(), continues));
+        debug_assert!(due_ns >= times.0, "no answer is due before it has come");
+        self.keep(due_ns, Hidden { message: Delayed::Remote(answer), sent: None, continues });
     }
 
     /// Keeps a message until `due_ns`.
@@ -388,6 +401,7 @@ impl Emulation {
     /// Keeps the rank busy for what receiving a message costs.
     pub(crate) fn occupy_receiver(&self, rank: EmulatedRank<'_>, message: &Delayed) {
         let (scope, class) = message.row();
+        debug_assert!(self.on || self.table.is_off(), "settings that are turned");
         rank.occupy(self.table.get(scope, class).receive_ns);
     }
 }
@@ -404,93 +418,4 @@ fn class_of(kind: MessageKind) -> KnobClass {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::message::split_stamp;
-
-    /// A sender of this node.
-    fn from() -> (Name, bool) {
-        (Name::new(1, 0, 1), true)
-    }
-
-    fn hidden(request: bool, handler: u8) -> Hidden {
-        Hidden { message: local(request, handler), sent: None }
-    }
-
-    fn local(request: bool, handler: u8) -> Delayed {
-        let (kind, words, payload) = (MessageKind::Short, vec![1], Vec::new());
-        let from = from().0;
-        Delayed::Local(LocalMessage { from, lane: None, request, kind, handler, words, payload })
-    }
-
-    #[test]
-    fn messages_come_out_when_they_are_due_and_in_their_order() {
-        let mut emulation = Emulation::default();
-        let now = clock::now_ns();
-        emulation.keep(now, hidden(true, 2));
-        emulation.keep(now, hidden(true, 3));
-        emulation.keep(now.saturating_sub(1), hidden(false, 1));
-        emulation.keep(u64::MAX, hidden(true, 4));
-        let mut handlers = Vec::new();
-        while let Some((_, taken)) = emulation.take_due() {
-            let Delayed::Local(message) = taken.message else { panic!("of this node") };
-            handlers.push(message.handler);
-        }
-        assert_eq!(handlers, [1, 2, 3]);
-        assert_eq!(emulation.first_due_ns(), Some(u64::MAX));
-        assert_eq!((emulation.take_all().len(), emulation.requests), (1, 0));
-    }
-
-    /// Returns a short request of another node.
-    fn remote() -> Delayed {
-        use clump_wire::frame::Route;
-        let route = Route { from: from().0.to_bits(), to: 0, tag: 0 };
-        let kind = FrameKind::Short;
-        let (words, payload) = (vec![1], Default::default());
-        Delayed::Remote(OwnedMessage { route, kind, handler: 1, reply: false, words, payload })
-    }
-
-    #[test]
-    fn a_clock_of_another_machine_says_nothing_of_how_long_a_path_takes() {
-        const LATENCY_NS: u64 = 1_000_000_000;
-        let table = KnobTable::parse("L=+1s", &[Default::default(); 2]).unwrap();
-        // The sender's clock is far behind, far ahead, a little behind.
-        for behind in [5_000_000_000, 5_000_000_000_u64.wrapping_neg(), 1_000_000] {
-            let mut emulation = Emulation { table, ..Emulation::default() };
-            let now = clock::now_ns();
-            let stamp = Stamp::new(now.wrapping_sub(behind), 0, 1);
-            assert!(emulation.hide((from().0, false), stamp, remote()));
-            let due = emulation.first_due_ns().unwrap();
-            assert!(
-                due >= now + LATENCY_NS,
-                "clock {behind} behind: due {} ns early",
-                now + LATENCY_NS - due
-            );
-            // On one machine it would have been polled late.
-            let mut emulation = Emulation { table, ..Emulation::default() };
-            assert!(emulation.hide(from(), stamp, remote()));
-            assert!(emulation.first_due_ns().unwrap() < now + LATENCY_NS);
-        }
-    }
-
-    #[test]
-    fn requests_leave_room_for_replies() {
-        let mut emulation = Emulation::default();
-        for _ in 0..MAX_DELAYED {
-            assert!(emulation.hide(from(), Stamp::new(0, 0, 1), local(true, 1)));
-        }
-        let stamp = Stamp::new(0, 0, 1);
-        assert!(!emulation.hide(from(), stamp, local(true, 1)));
-        assert!(emulation.hide(from(), stamp, local(false, 1)));
-    }
-
-    #[test]
-    fn a_stamp_is_the_last_word() {
-        let stamp = Stamp::new(clock::now_ns(), 0, 9);
-        let words = [5, 6, stamp.to_word()];
-        assert_eq!(split_stamp(MessageKind::Short, &words), Some((stamp, &words[..2])));
-        assert_eq!(split_stamp(MessageKind::Returned, &words), None);
-        assert_eq!(split_stamp(MessageKind::Short, &[]), None);
-        assert_eq!(split_stamp(MessageKind::Short, &[7 << 8]), None);
-    }
-}
+mod tests;

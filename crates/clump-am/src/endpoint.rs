@@ -12,6 +12,7 @@ pub use ownership::{MultiThread, Ownership, SingleThread, is_in_handler};
 
 use crate::context::RankContext;
 use crate::core::Core;
+use crate::emulation::RequestNote;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
@@ -344,15 +345,14 @@ impl<H: Ownership> Endpoint<H> {
         self.context.trace().is_some() || self.context.node().job().knob_epoch() != 0
     }
 
-    /// Notes that the request just sent, to an interface, is answered by a message whose first word
-    /// is `name`: where knobs of the laboratory hold the request back, its answer is hidden for as
-    /// long.
-    pub fn hold_answer(&self, name: u64) {
+    /// Notes what the laboratory's knobs have to know about a request to an interface, if any is
+    /// turned.
+    pub fn note_request(&self, note: RequestNote) {
         let core = self.hold.core();
-        debug_assert!(core.is_ok(), "the endpoint has just sent, so none of its handlers runs");
+        debug_assert!(core.is_ok(), "the endpoint sends, so none of its handlers runs");
         let Ok(mut core) = core else { return };
         if let Some(emulation) = core.handler_context.emulation.as_mut().filter(|knobs| knobs.on) {
-            emulation.hold_answer(name);
+            emulation.note_request(note);
         }
     }
 

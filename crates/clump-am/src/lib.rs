@@ -47,6 +47,7 @@ mod handler_context;
 mod handler_failure;
 mod handling;
 mod idle_poll_window;
+mod interfaces;
 mod kept_failures;
 mod layer_error;
 mod message;
@@ -79,6 +80,7 @@ pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use clump_wire::Reason;
 pub use context::{RankContext, Settings};
+pub use emulation::RequestNote;
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
     is_in_handler,

@@ -15,6 +15,7 @@ use clump_shm::name::Name;
 use clump_shm::slot::Header;
 use clump_trace::{Counter, Role};
 use clump_transport::{Accept, Arrival, Forward, Network, Requesters, Spill, Urgency};
+use clump_wire::frame::FrameKind;
 use clump_wire::{Message, OwnedMessage, Reason};
 use std::collections::VecDeque;
 
@@ -160,9 +161,23 @@ impl RemoteSide {
         if (arrival.handler == 0 || handler_context.emulates())
             && let Some(hidden) = delayed::hide_arrival(handler_context, arrival)
         {
+            if hidden && arrival.is_request() {
+                self.note_hidden(handler_context, arrival);
+            }
             return Ok(hidden);
         }
         self.handle((handlers, hold), handler_context, arrival)
+    }
+
+    /// Lets credit follow the requests that a network hides which is slower on purpose.
+    #[cold]
+    fn note_hidden(&mut self, handler_context: &HandlerContext, arrival: &Message<'_>) {
+        debug_assert!(arrival.is_request(), "replies take no credit");
+        let slower = handler_context.emulation.as_ref().is_some_and(|knobs| knobs.on);
+        if let Some(mut network) = handler_context.context.network().filter(|_| slower) {
+            let payload = consumed_payload(arrival);
+            self.requesters.note_hidden(&mut network, arrival.route.from, payload);
+        }
     }
 
     /// Handles a message from another node that is due; returns false if it has to wait.
@@ -192,7 +207,7 @@ impl RemoteSide {
             return handlers.handle(handler_context, &message, ReplyTo::None);
         };
         let result = handlers.handle(handler_context, &message, ReplyTo::Remote(requester));
-        let payload = if message.kind == MessageKind::Medium { arrival.payload.len() } else { 0 };
+        let payload = consumed_payload(arrival);
         if let Some(mut network) = handler_context.context.network() {
             requester.note_consumed(&mut network, payload);
         }
@@ -261,6 +276,13 @@ impl RemoteSide {
             "replies to other nodes wait, and no poll sends them"
         );
     }
+}
+
+/// Returns the bytes of a request's payload that take credit: those of a long one are deposited.
+#[inline]
+fn consumed_payload(request: &Message<'_>) -> usize {
+    debug_assert!(!request.reply, "replies take no credit");
+    if request.kind == FrameKind::Medium { request.payload.len() } else { 0 }
 }
 
 /// Returns a message between nodes as this endpoint sent it.

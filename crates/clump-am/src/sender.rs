@@ -125,6 +125,7 @@ impl Sender {
     ) -> Result<()> {
         let peer = self.translation.find_mut(dest)?;
         debug_assert!(message.kind != MessageKind::Returned, "no request");
+        handler_context.note_sent(peer.name, message);
         debug_assert!(
             handler_context.context.settings().send_timeout.is_some(),
             "without a send timeout requests wait for ever"
@@ -328,7 +329,8 @@ fn append_delayed(
     let node = handler_context.context.node();
     debug_assert_eq!(remote, !node.is_local(to.rank()), "the route leads there");
     let to_interface = to.rank() as usize >= node.ranks();
-    let Some(stamped) = handler_context.delay_request(message, (remote, to_interface)) else {
+    let given = (to, message);
+    let Some(stamped) = handler_context.delay_request(given, (remote, to_interface)) else {
         return Ok(SendResult::Full);
     };
     // Interfaces do not handle stamps; the added latency is added to their answers.
@@ -345,10 +347,12 @@ fn append_delayed(
         }
         way => append(handler_context, to, way, given, progress)?,
     };
-    if sent != SendResult::Full {
-        handler_context.note_sent();
+    // What has begun goes on without another look at the knobs.
+    let begun = *progress != Progress::default();
+    if sent != SendResult::Full || begun {
+        handler_context.note_sent(to, message);
     }
-    if sent == SendResult::Sent && !to_interface {
+    if (sent == SendResult::Sent || begun) && !to_interface {
         handler_context.note_traced_send(to, message, (false, remote), sent_ns);
     }
     Ok(sent)

@@ -13,6 +13,8 @@ use std::sync::Arc;
 const TAG: Tag = Tag(5);
 const ASK: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
+/// Bytes of a long message that leaves in parts: more than wait for one peer at most.
+const LONG: usize = 1 << 20;
 /// Every bound allows for what clocks and stamps round.
 const ROUNDING_NS: u64 = 200;
 
@@ -63,23 +65,25 @@ impl Side {
                 back.set(back.get() + 1);
             })
             .unwrap();
-        endpoint.export_segment(1 << 16).unwrap();
+        endpoint.export_segment(LONG as u64 + 8).unwrap();
         let other = Name::new(1 - seat.context.rank(), 0, 1);
         let other = endpoint.map_ordered(&other, TAG).unwrap();
         seat.meet();
         Self { endpoint, other, answers, brought, returned }
     }
 
-    /// Sends request number `number`, of kind 0 to 2.
+    fn ask_long(&self, payload: &[u8], words: &[u64]) {
+        self.endpoint.request_long(self.other, ASK, 8, payload, words).unwrap();
+    }
+
+    /// Sends request number `number`, of kind 0 to 3.
     fn ask(&self, number: u64, kind: usize) {
         let words = [number, 7, 5, 6];
         match kind {
             0 => self.endpoint.request(self.other, ASK, words.as_slice()).unwrap(),
             1 => self.endpoint.request_bulk(self.other, ASK, &[9; 4096], words.as_slice()).unwrap(),
-            _ => self
-                .endpoint
-                .request_long(self.other, ASK, 8, &[9; 20_000], words.as_slice())
-                .unwrap(),
+            2 => self.ask_long(&[9; 20_000], &words),
+            _ => self.ask_long(&vec![9; LONG], &words),
         }
     }
 
@@ -191,6 +195,24 @@ fn each_byte_of_a_payload_takes_its_time() {
         side.await_answers(2);
         clock::now_ns() - begun
     });
+}
+
+/// Returns the times until four long messages are sent, and answered.
+fn send_four(side: &Side) -> (u64, u64) {
+    let begun = clock::now_ns();
+    (0..4).for_each(|number| side.ask(number, 3));
+    let sent = clock::now_ns() - begun;
+    side.await_answers(4);
+    (sent, clock::now_ns() - begun)
+}
+
+#[test]
+fn long_messages_that_leave_in_parts_cost_what_others_do() {
+    takes_at_least("o_s=+5ms,class=bulk", 4 * 5_000_000, |side| send_four(side).0);
+    takes_at_least("g=+20ms", 3 * 20_000_000, |side| send_four(side).1);
+    takes_at_least("G=+20ns/B", 4 * 20 * LONG as u64, |side| send_four(side).1);
+    // Longer than 268 ms in one.
+    takes_at_least("G=+400ns/B", 400 * LONG as u64, |side| round_trip(side, 3));
 }
 
 #[test]

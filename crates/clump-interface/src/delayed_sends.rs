@@ -4,8 +4,7 @@
 //! are turned it keeps messages to other interfaces until gap, latency and bytes have passed, and
 //! transmits them then. Pure; times are arguments.
 
-use clump_loggp::delay::{Injection, MAX_HELD_NS};
-use clump_loggp::{KnobClass, KnobScope, KnobTable, Knobs};
+use clump_loggp::{Injector, KnobClass, KnobScope, KnobTable, Knobs};
 use clump_shm::job::JobBlock;
 use clump_wire::{Message, OwnedMessage};
 use std::collections::VecDeque;
@@ -18,8 +17,7 @@ const MAX_WAITING: usize = 1 << 12;
 pub(crate) struct DelayedSends {
     epoch: u64,
     knobs: Knobs,
-    /// Time at which the interface injects the next message.
-    free_ns: u64,
+    injector: Injector,
     /// Messages with the times at which they are due, in the order in which they were sent.
     waiting: VecDeque<(u64, OwnedMessage)>,
 }
@@ -58,8 +56,7 @@ impl DelayedSends {
         if self.waiting.len() >= MAX_WAITING {
             return false;
         }
-        let plan = Injection::plan(&self.knobs, now_ns, self.free_ns, message.payload.len());
-        self.free_ns = plan.free_ns.min(now_ns.saturating_add(MAX_HELD_NS));
+        let plan = self.injector.inject(&self.knobs, now_ns, (message.payload.len(), false));
         let due_ns = plan.end_ns.saturating_add(self.knobs.latency_ns);
         let last_ns = self.waiting.back().map_or(0, |&(due_ns, _)| due_ns);
         self.waiting.push_back((due_ns.max(last_ns), message.to_owned()));
@@ -118,6 +115,14 @@ mod tests {
         assert_eq!(sends.next_due_ns(), Some(64_000), "not before the one before it");
         sends.pop();
         assert!(!sends.delays());
+    }
+
+    #[test]
+    fn a_message_is_kept_for_as_long_as_the_bytes_before_it_take() {
+        let mut sends = slowed("G=+1000ns/B");
+        assert!((0..4).all(|number| keep(&mut sends, 0, number, 100_000)));
+        (0..3).for_each(|_| sends.pop());
+        assert_eq!(sends.next_due_ns(), Some(400_000_000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Due times of messages on a path that is to seem slower than it is: its sender's interface
-//! injects messages at a least interval, and its receiver hides them until they are due. Pure;
-//! times are arguments.
+//! Due times of messages on a path that is to seem slower than it is: its sender's interface holds
+//! messages ([`crate::Injector`]), and its receiver hides them until they are due. Pure; times are
+//! arguments.
 //!
 //! A message carries a [`Stamp`]: the time at which it was sent, and how long its sender's
 //! interface holds it. The arrival time follows from the stamp, not from the time of the poll: the
@@ -8,18 +8,15 @@
 //! arrived that long after it was sent. That holds for clocks of two machines, too: the
 //! difference between them cancels.
 
-use crate::knobs::Knobs;
-
 /// Nanoseconds of one unit of a stamp.
 const UNIT_NS: u64 = 16;
 /// Bits of the time of sending, in units; it wraps after 68 seconds.
 const SENT_BITS: u32 = 32;
-/// Bits of the time that a message is held, in units.
-const HELD_BITS: u32 = 24;
-/// Longest time that a message can be held: 268 ms.
-pub const MAX_HELD_NS: u64 = ((1 << HELD_BITS) - 1) * UNIT_NS;
-/// Messages that an interface holds at most.
-const MAX_BACKLOG: u64 = 256;
+/// Bits of the time that a message is held, in units shifted by as many places as the five bits
+/// above say: exact up to 8 ms, beyond that to 4 millionths.
+const HELD_BITS: u32 = 19;
+/// Longest time that a message can be held: 208 days, longer than any sum of knobs.
+const MAX_HELD_NS: u64 = (((1 << HELD_BITS) - 1) << 31) * UNIT_NS;
 /// Time for which the promptest message counts.
 const WINDOW_NS: u64 = 1_000_000_000;
 
@@ -47,57 +44,29 @@ impl Stamp {
 
     /// Returns it as a word.
     pub fn to_word(self) -> u64 {
-        let held = (self.held_ns / UNIT_NS) << (SENT_BITS + 8);
-        held | u64::from(self.sent) << 8 | u64::from(self.handler)
+        let units = self.held_ns / UNIT_NS;
+        let places = (u64::BITS - units.leading_zeros()).saturating_sub(HELD_BITS);
+        // Rounded up: no message is due before its time.
+        let held = (units + ((1 << places) - 1)) >> places;
+        // Rounding may have carried into another place.
+        let carried = held >> HELD_BITS;
+        let (held, places) = (held >> carried, u64::from(places) + carried);
+        debug_assert!(places < 32, "as long as a message can be held");
+        let held = places << HELD_BITS | held;
+        held << (SENT_BITS + 8) | u64::from(self.sent) << 8 | u64::from(self.handler)
     }
 
     /// Reads [`Stamp::to_word`].
     pub fn from_word(word: u64) -> Self {
-        let held_ns = (word >> (SENT_BITS + 8)) * UNIT_NS;
+        let held = word >> (SENT_BITS + 8);
+        let (places, held) = (held >> HELD_BITS, held & ((1 << HELD_BITS) - 1));
+        let held_ns = (held << places) * UNIT_NS;
         Self { sent: (word >> 8) as u32, held_ns, handler: (word & 0xff) as u8 }
     }
 }
 
 fn units(now_ns: u64) -> u32 {
     (now_ns / UNIT_NS) as u32
-}
-
-/// The next time at which an interface injects a message (`nic_free` of paper 001's rig), and what
-/// a message adds to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Injection {
-    /// Time at which the message is injected.
-    pub at_ns: u64,
-    /// Time at which its last byte has been, and the receiver may have it.
-    pub end_ns: u64,
-    /// Time at which the next one may be.
-    pub free_ns: u64,
-}
-
-impl Injection {
-    /// Injects a message of `bytes` bytes of payload at an interface that is free at `free_ns`.
-    pub fn plan(knobs: &Knobs, now_ns: u64, free_ns: u64, bytes: usize) -> Self {
-        let at_ns = now_ns.max(free_ns);
-        let picoseconds = |ps: u64| (u128::from(ps) * bytes as u128 / 1000) as u64;
-        let end_ns = at_ns.saturating_add(picoseconds(knobs.byte_ps));
-        // t_inj = max(now, nic_free); nic_free = t_inj + g' + bytes * dG.
-        let busy_ns = knobs.gap_ns.saturating_add(picoseconds(knobs.stream_ps));
-        Self { at_ns, end_ns, free_ns: at_ns.saturating_add(busy_ns) }
-    }
-
-    /// Returns true if the interface holds so many messages already that it takes no more: the
-    /// bound that makes a sender wait.
-    pub fn is_too_far(&self, knobs: &Knobs, now_ns: u64) -> bool {
-        self.room_after_ns(knobs, now_ns) > 0
-    }
-
-    /// Returns the time after which the interface takes the message, which is handed to it at
-    /// `now_ns`.
-    pub fn room_after_ns(&self, knobs: &Knobs, now_ns: u64) -> u64 {
-        let each = (self.free_ns - self.at_ns).max(knobs.gap_ns);
-        let bound = each.saturating_mul(MAX_BACKLOG).min(MAX_HELD_NS / 2);
-        self.at_ns.saturating_sub(now_ns).saturating_sub(bound.max(each))
-    }
 }
 
 /// Arrival times of one sender's messages at one receiver.
@@ -161,32 +130,17 @@ mod tests {
     fn a_stamp_is_read_back() {
         let stamp = Stamp::new(START, 48_000, 200);
         assert_eq!(Stamp::from_word(stamp.to_word()), stamp);
-        assert_eq!(Stamp::new(0, u64::MAX, 1).held_ns, MAX_HELD_NS);
     }
 
     #[test]
-    fn an_interface_injects_at_the_gap_and_takes_a_bounded_number() {
-        let knobs = Knobs { gap_ns: 1_000, stream_ps: 500, byte_ps: 400, ..Knobs::default() };
-        let first = Injection::plan(&knobs, START, 0, 2_000);
-        assert_eq!((first.at_ns, first.end_ns), (START, START + 800));
-        assert_eq!(first.free_ns, START + 2_000);
-        let second = Injection::plan(&knobs, START + 10, first.free_ns, 0);
-        assert_eq!((second.at_ns, second.free_ns), (START + 2_000, START + 3_000));
-        let (mut free, mut taken) = (0, 0);
-        loop {
-            let next = Injection::plan(&knobs, START, free, 0);
-            if next.is_too_far(&knobs, START) {
-                break;
-            }
-            (free, taken) = (next.free_ns, taken + 1);
+    fn a_message_is_held_for_as_long_as_its_bytes_take() {
+        // 2 MiB at 1000 ns/B: 2,097 ms; and a week.
+        for held_ns in [16, 8_388_592, (2 << 20) * 1_000, (1 << 40) - 1, 7 * 86_400_000_000_000] {
+            let read = Stamp::from_word(Stamp::new(START, held_ns, 255).to_word());
+            assert_eq!((read.sent_units(), read.handler), (units(START), 255));
+            let error = read.held_ns as f64 / held_ns as f64 - 1.0;
+            assert!(read.held_ns + UNIT_NS > held_ns && error < 4e-6, "{held_ns}: {error}");
         }
-        assert!((MAX_BACKLOG..=MAX_BACKLOG + 1).contains(&taken), "{taken}");
-    }
-
-    #[test]
-    fn an_idle_interface_takes_a_message_however_large() {
-        let knobs = Knobs { stream_ps: 1_000_000, byte_ps: 1_000_000, ..Knobs::default() };
-        assert!(!Injection::plan(&knobs, START, START, 1 << 30).is_too_far(&knobs, START));
     }
 
     #[test]

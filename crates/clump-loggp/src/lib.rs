@@ -7,7 +7,7 @@
 //! [`Estimate`] (their result, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
 //! [`Exchanges`] and [`Prtt`] (two further methods), [`MethodRow`] (all three side by side);
 //! [`Model`] (how long a program takes on a slower network); [`KnobTable`] (how much slower a
-//! network is to seem), [`delay`] (when its messages are due).
+//! network is to seem), [`Injector`] and [`delay`] (when its messages leave and are due).
 //!
 //! # Invariants
 //! 1. Times are nanoseconds, sizes bytes; units end the name where they are not in the type's text.
@@ -28,6 +28,7 @@ pub mod estimate;
 pub mod exchange;
 pub mod fit;
 pub mod flight_window;
+pub mod injector;
 pub mod knobs;
 pub mod median;
 pub mod methods;
@@ -40,6 +41,7 @@ pub use burst::{Burst, Signature};
 pub use estimate::{Bulk, Estimate, EstimateError, Measurement};
 pub use exchange::{ExchangeEstimate, Exchanges};
 pub use flight_window::FlightWindow;
+pub use injector::{AnswerQueue, Injection, Injector};
 pub use knobs::{BaseParameters, KnobClass, KnobError, KnobScope, KnobTable, Knobs};
 pub use median::Median;
 pub use methods::MethodRow;

@@ -9,7 +9,7 @@
 //! the time of the run is a function of each parameter (with its derivative), until another path is
 //! longest.
 
-use crate::delay::Injection;
+use crate::injector::Injector;
 use crate::knobs::{KnobClass, KnobScope, KnobTable};
 use std::collections::HashMap;
 
@@ -128,8 +128,8 @@ struct Player {
     heard: Moment,
     /// Times of the rank and of a handler for whose message the rank does not wait.
     detour: Option<(Moment, Moment)>,
-    /// Time at which its interface is free, by path.
-    free: [Moment; 2],
+    /// Its interface by path, and the longest path to the time at which that is free.
+    interfaces: [(Injector, PathCounts); 2],
     waiting: bool,
 }
 
@@ -237,23 +237,22 @@ impl Player {
         let knob = knobs.get(row.0, row.1);
         self.now = self.now.after(knob.send_ns);
         self.now.counts.overheads += 1;
-        let free = &mut self.free[row.0 as usize];
-        let before = self.now.later(*free);
+        let (interface, to_free) = &mut self.interfaces[row.0 as usize];
+        let free = Moment { ns: interface.free_ns(), counts: *to_free };
+        let before = self.now.later(free);
         let bulk = if row.1 == KnobClass::Short { 0 } else { bytes };
-        let plan = Injection::plan(knob, self.now.ns, free.ns, bulk as usize);
+        let (room_ns, at_ns) = (interface.room_ns(), self.now.ns);
+        let plan = interface.inject(knob, at_ns, (bulk as usize, false));
         debug_assert_eq!(plan.at_ns, before.ns, "it is injected once the interface is free");
-        if row.1 == KnobClass::OneSided {
-            // A request. Others may be replies, which wait for no room.
-            let wait_ns = plan.room_after_ns(knob, self.now.ns);
-            if wait_ns > 0 {
-                self.now = Moment { ns: self.now.ns + wait_ns, ..before };
-            }
+        // A request waits for room. Others may be replies, which wait for none.
+        if row.1 == KnobClass::OneSided && room_ns > at_ns {
+            self.now = Moment { ns: room_ns, ..before };
         }
         let mut left = Moment { ns: plan.end_ns, ..before };
         left.counts.bytes += u64::from(bulk);
-        *free = Moment { ns: plan.free_ns, ..before };
-        free.counts.gaps += 1;
-        free.counts.bytes += u64::from(bulk);
+        *to_free = before.counts;
+        to_free.gaps += 1;
+        to_free.bytes += u64::from(bulk);
         if name.1 != NOBODY {
             world.messages.insert(name, Sent { left, row });
         }

@@ -2,7 +2,9 @@
 
 use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::request_payload::RequestPayload;
-use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
+use clump_am::{
+    AsContext, Dest, Endpoint, Handler, RankContext, RequestNote, SendAttempt, Tag, WaitFor,
+};
 use clump_onesided::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use clump_onesided::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use clump_os::sync::{Ordering, fence};
@@ -207,6 +209,15 @@ impl Inner {
         }
     }
 
+    /// Notes that the next request is one of the fragments of an operation; `continues`: not the
+    /// first. On a network that is slower on purpose, all of them are one message.
+    #[inline]
+    pub(crate) fn note_fragment(&self, continues: bool) {
+        if continues && self.endpoint.is_observed() {
+            self.endpoint.note_request(RequestNote::NextContinues);
+        }
+    }
+
     #[cold]
     fn note_observed(&self, node: u32, cookie: u64, bytes: usize) {
         debug_assert!(node < self.context.node().nnodes(), "a node of the job");
@@ -215,7 +226,7 @@ impl Inner {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             self.context.note(EventKind::Post, (node, 0, bytes));
         } else {
-            self.endpoint.hold_answer(cookie);
+            self.endpoint.note_request(RequestNote::AnsweredBy(cookie));
             self.context.note(EventKind::Ask, (node, 0, cookie as u32));
         }
     }

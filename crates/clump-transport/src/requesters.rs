@@ -3,7 +3,7 @@
 //! of its own, so that the simulator runs it as it is.
 
 use crate::credit::GRANTABLE;
-use clump_proto::Consumption;
+use clump_proto::{Consumption, REQUEST_COST};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Message, OwnedMessage, SendResult};
 use std::collections::HashMap;
@@ -140,6 +140,17 @@ impl Requesters {
         debug_assert!(!self.is_stuck(), "a reply is kept that nobody will send");
     }
 
+    /// Notes that a request with so many bytes of payload has come and is hidden until it is due,
+    /// on a network that is slower on purpose: a longer path holds more, so credit grows with what
+    /// is hidden, and no latency becomes a gap.
+    pub fn note_hidden(&mut self, outlet: &mut impl ReplyOutlet, from: u64, payload: usize) {
+        debug_assert!(from != self.me, "of another node");
+        let mut grantable = self.grantable;
+        self.of(from).note_hidden(outlet, payload, &mut grantable);
+        debug_assert!(grantable <= self.grantable, "what is granted is not given back");
+        self.grantable = grantable;
+    }
+
     /// Checks relations that hold between calls.
     pub fn check_invariants(&self) {
         assert_eq!(self.all.len(), self.by_name.len(), "a requester is known twice");
@@ -161,11 +172,13 @@ pub struct Requester {
     name: u64,
     /// Its requests that were handled, and replies that found no room.
     account: Consumption<OwnedMessage>,
+    /// Bytes of its requests that are hidden until they are due.
+    hidden: u64,
 }
 
 impl Requester {
     fn new(me: u64, name: u64) -> Self {
-        Self { me, name, account: Consumption::default() }
+        Self { me, name, account: Consumption::default(), hidden: 0 }
     }
 
     /// Returns the name of the endpoint.
@@ -215,7 +228,23 @@ impl Requester {
     #[inline]
     pub fn note_consumed(&mut self, outlet: &mut impl ReplyOutlet, payload: usize) {
         self.account.on_consumed(payload);
+        self.hidden = self.hidden.saturating_sub(REQUEST_COST + payload as u64);
         self.report(outlet);
+    }
+
+    /// Notes a hidden request. Credit is doubled while half of it is hidden: the other half is for
+    /// the report, which comes a quarter late.
+    #[cold]
+    fn note_hidden(&mut self, outlet: &mut impl ReplyOutlet, payload: usize, grantable: &mut u64) {
+        self.hidden += REQUEST_COST + payload as u64;
+        let credit = outlet.credit();
+        let now = credit.max(self.account.granted());
+        debug_assert!(credit > 0, "without credit no request leaves");
+        if self.hidden > now / 2 {
+            self.account.grant(credit, 2 * now, grantable);
+            self.report(outlet);
+        }
+        debug_assert!(self.account.granted() <= 2 * now, "it is doubled at most");
     }
 
     /// Notes a credit request: the requester asks for a report at that total, and for so much

@@ -357,3 +357,42 @@ fn what_waits_for_stores_waits_for_the_gap_of_each() {
         });
     }
 }
+
+/// Has rank 0 read 1 MiB of rank 1 with these knobs. Returns the time, in ns.
+fn time_of_a_get(shape: &Shape, knobs: &'static str) -> u64 {
+    const BYTES: usize = 1 << 20;
+    let times = run(shape, 3, move |seat| {
+        let table = KnobTable::parse(knobs, &[BaseParameters::default(); 2]).unwrap();
+        seat.context.node().set_knobs(&table.to_words()).unwrap();
+        let rma = Rma::open(&seat.context).unwrap();
+        let (_mine, all) = seat.allocate(&rma, BYTES as u64);
+        seat.meet();
+        let mut took = 0;
+        if seat.rank() == 0 {
+            rma.poll().unwrap();
+            let (mut got, begun) = (vec![1; BYTES], clock::now_ns());
+            all[1].get_bytes(0, &mut got).unwrap();
+            took = clock::now_ns() - begun;
+            assert!(got.iter().all(|&byte| byte == 0));
+        }
+        seat.meet();
+        took
+    });
+    times[0]
+}
+
+#[test]
+fn bytes_of_a_get_come_one_after_another_on_a_slower_network() {
+    for shape in Shape::of(2, 2).every_way() {
+        let took = time_of_a_get(&shape, "G=+100ns/B,scope=net");
+        assert!(took >= 104_857_600 - 200, "{shape:?}: {took} ns");
+    }
+}
+
+#[test]
+fn a_get_is_one_message_however_many_fragments_it_has() {
+    // Else it would take longer than any test may: a gap of 10 s between fragments, or the overhead
+    // of 64 requests and answers.
+    let took = time_of_a_get(&Shape::of(2, 2), "g=10s,o=+500ms,scope=net");
+    assert!(took >= 1_000_000_000, "a request and an answer: {took} ns");
+}

@@ -185,14 +185,16 @@ impl Target {
             // SAFETY: `at` is less than `len`, which the buffer has.
             base: unsafe { base.add(at) },
             len: (len - at).min(MAX_PIECE),
+            continues: at > 0,
         })
     }
 
     /// Requests a fragment. Its buffer must be borrowed until the operation has been waited for, or
     /// taken from the requester.
     pub(crate) fn request_fragment(&self, fragment: GetFragment) -> Result<u64> {
-        let GetFragment { offset, base, len } = fragment;
+        let GetFragment { offset, base, len, continues } = fragment;
         debug_assert!((1..=MAX_PIECE).contains(&len), "an interface gives so much at once");
+        self.inner.note_fragment(continues);
         let words = |cookie| [self.name.to_bits(), offset, cookie, len as u64];
         self.inner.begin(
             self.node,
@@ -216,8 +218,9 @@ impl Target {
             let whole = MAX_PIECE / to.block * to.block;
             debug_assert!((to.block..=MAX_PIECE).contains(&whole), "a message has whole blocks");
             for (chunk, at) in from.chunks(whole).zip(to.starts(whole / to.block)) {
-                let words =
-                    [self.name.to_bits(), at.ok_or_else(wrong)?, 0, to.stride, to.block as u64];
+                let at = at.ok_or_else(wrong)?;
+                let words = [self.name.to_bits(), at, 0, to.stride, to.block as u64];
+                self.inner.note_fragment(at != to.offset);
                 self.inner.send(
                     self.node,
                     ask::PUT_STRIDED,
@@ -259,6 +262,7 @@ impl Target {
             let sink = AnswerSink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
             let words =
                 |cookie| [self.name.to_bits(), at, cookie, from.stride, from.block as u64, count];
+            self.inner.note_fragment(at != from.offset);
             let begun =
                 self.inner.begin(self.node, ask::GET_STRIDED, sink, words, RequestPayload::Nothing);
             message_fragments.under_way.push_back(begun?);
@@ -273,6 +277,8 @@ pub(crate) struct GetFragment {
     offset: u64,
     base: NonNull<u8>,
     len: usize,
+    /// True if another is before it.
+    continues: bool,
 }
 
 impl Strides {

@@ -16,6 +16,7 @@ struct Network {
     lost: Option<u64>,
     replies: HashMap<u64, Vec<u64>>,
     reports: HashMap<u64, u64>,
+    granted: u64,
 }
 
 impl Network {
@@ -42,8 +43,9 @@ impl ReplyOutlet for Network {
         self.deliver(reply);
     }
 
-    fn report(&mut self, from: u64, to: u64, [total, _]: [u64; 2]) {
+    fn report(&mut self, from: u64, to: u64, [total, granted]: [u64; 2]) {
         assert_eq!(from, ME);
+        self.granted = self.granted.max(granted);
         let before = self.reports.insert(to, total).unwrap_or(0);
         assert!(before <= total, "{to:x} was told {total} after {before}");
     }
@@ -163,4 +165,32 @@ fn messages_are_told_apart() {
     message.reply = false;
     let waits = requesters.admit(&mut network, &message.message(), true);
     assert!(matches!(waits, Arrival::Wait), "requests are held: {waits:?}");
+}
+
+#[test]
+fn a_long_latency_is_no_gap_credit_follows_what_is_hidden() {
+    // A request of 1 KiB each microsecond, each due a millisecond later: a MiB is hidden at a time.
+    const BYTES: usize = 1024;
+    const LATENCY: usize = 1_000;
+    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let cost = REQUEST_COST + BYTES as u64;
+    let (mut sent, mut due, mut sent_last) = (0, std::collections::VecDeque::new(), 0);
+    for now in 0..20 * LATENCY {
+        while due.front().is_some_and(|&at| at <= now) {
+            due.pop_front();
+            let whole = request(9, FrameKind::Medium, vec![], BYTES);
+            let arrival = requesters.admit(&mut network, &whole.message(), false);
+            let Arrival::Request(requester) = arrival else { panic!("{arrival:?}") };
+            requester.note_consumed(&mut network, BYTES);
+        }
+        let consumed = network.reports.get(&9).copied().unwrap_or(0);
+        if sent - consumed + cost <= network.granted.max(CREDIT) {
+            sent += cost;
+            requesters.note_hidden(&mut network, 9, BYTES);
+            due.push_back(now + LATENCY);
+            sent_last += u64::from(now >= 19 * LATENCY);
+        }
+    }
+    assert_eq!(sent_last, LATENCY as u64, "one each microsecond, as without a latency");
+    assert!(network.granted <= 4 << 20, "and no more than that takes: {}", network.granted);
 }

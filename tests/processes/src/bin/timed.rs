@@ -1,11 +1,13 @@
 //! A rank that times its own messages by the clock of Rust's standard library, not by clump's:
-//! `timed ping ROUNDS`, `timed stream MESSAGES BYTES ROUNDS`, `timed emulate KNOBS...`.
+//! `timed ping ROUNDS`, `timed stream MESSAGES BYTES ROUNDS`, `timed long MESSAGES BYTES ROUNDS`,
+//! `timed get BYTES ROUNDS`, `timed emulate KNOBS...`.
 //!
 //! Rank 0 prints a line for each round, in ns; with `emulate` every rank does, after the epoch of
 //! the settings and `KNOBS`, which all ranks change before each round.
 
 use clump::Clump;
 use clump::am::{Dest, Endpoint, Handler, Payload, Tag, Token};
+use clump::rma::Rma;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -21,12 +23,34 @@ fn main() -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let side = Side::open()?;
     match words[..] {
-        ["ping", rounds] => side.rounds(rounds.parse()?, (1, 0))?,
+        ["ping", rounds] => side.rounds(rounds, || side.round(1, 0))?,
         ["stream", messages, bytes, rounds] => {
-            side.rounds(rounds.parse()?, (messages.parse()?, bytes.parse()?))?;
+            let (messages, bytes) = (messages.parse()?, bytes.parse()?);
+            side.rounds(rounds, || side.round(messages, bytes))?;
+        }
+        ["long", messages, bytes, rounds] => {
+            let (messages, bytes): (u64, usize) = (messages.parse()?, bytes.parse()?);
+            side.endpoint.export_segment(bytes as u64)?;
+            side.cl.barrier()?;
+            let payload = vec![7; bytes];
+            side.rounds(rounds, || {
+                let send = |to, number| side.endpoint.request_long(to, PING, 0, &payload, number);
+                side.answered(messages, send)
+            })?;
+        }
+        ["get", bytes, rounds] => {
+            let rma = Rma::open(&side.cl)?;
+            let mut to = vec![0; bytes.parse()?];
+            let (_mine, all) = side.cl.allocate(&rma, to.len() as u64)?;
+            let from = all.get(side.next()).ok_or("there is no next rank")?;
+            side.rounds(rounds, || {
+                let begun = now();
+                from.get_bytes(0, &mut to)?;
+                Ok(begun.elapsed().as_nanos())
+            })?;
         }
         ["emulate", ref texts @ ..] => side.emulate(texts)?,
-        _ => return Err("ping ROUNDS, stream MESSAGES BYTES ROUNDS, or emulate KNOBS...".into()),
+        _ => return Err("ping, stream, long, get or emulate; see its source".into()),
     }
     Ok(side.cl.barrier()?)
 }
@@ -56,30 +80,43 @@ impl Side {
         Ok(Self { cl, endpoint, ranks, answers })
     }
 
+    fn next(&self) -> usize {
+        (self.cl.rank() + 1) % self.cl.nranks()
+    }
+
     /// Sends `messages` requests of `bytes` bytes to the next rank. Returns the time until all
     /// are answered, in ns.
-    fn round(&self, (messages, bytes): (u64, usize)) -> Result<u128> {
-        let next = (self.cl.rank() + 1) % self.cl.nranks();
-        let to = *self.ranks.get(next).ok_or("there is no next rank")?;
+    fn round(&self, messages: u64, bytes: usize) -> Result<u128> {
         let payload = vec![7; bytes];
+        self.answered(messages, |to, number| match bytes {
+            0 => self.endpoint.request(to, PING, number),
+            _ => self.endpoint.request_bulk(to, PING, &payload, number),
+        })
+    }
+
+    /// Sends `messages` requests to the next rank by `send`. Returns the time until all are
+    /// answered, in ns.
+    fn answered<E: std::error::Error + 'static>(
+        &self,
+        messages: u64,
+        send: impl Fn(Dest, u64) -> std::result::Result<(), E>,
+    ) -> Result<u128> {
+        let to = *self.ranks.get(self.next()).ok_or("there is no next rank")?;
         let all = self.answers.get() + messages;
         let begun = now();
         for number in 0..messages {
-            match bytes {
-                0 => self.endpoint.request(to, PING, number)?,
-                _ => self.endpoint.request_bulk(to, PING, &payload, number)?,
-            }
+            send(to, number)?;
         }
         self.endpoint.poll_until(|| self.answers.get() >= all)?;
         Ok(begun.elapsed().as_nanos())
     }
 
-    /// Has rank 0 print so many times of [`Self::round`], after one that is not printed.
-    fn rounds(&self, rounds: u32, extent: (u64, usize)) -> Result<()> {
+    /// Has rank 0 print so many times of `round`, after one that is not printed; others serve.
+    fn rounds(&self, rounds: &str, mut round: impl FnMut() -> Result<u128>) -> Result<()> {
         if self.cl.rank() == 0 {
-            self.round(extent)?;
-            for _ in 0..rounds {
-                println!("{}", self.round(extent)?);
+            round()?;
+            for _ in 0..rounds.parse::<u32>()? {
+                println!("{}", round()?);
             }
         }
         Ok(self.cl.barrier()?)
@@ -89,7 +126,7 @@ impl Side {
     fn emulate(&self, texts: &[&str]) -> Result<()> {
         for text in texts {
             self.cl.emulate(text)?;
-            let took = self.round((1, 0))?;
+            let took = self.round(1, 0)?;
             println!("{} {took} {text}", self.cl.node().job().knob_epoch());
             self.cl.barrier()?;
         }
