@@ -59,11 +59,11 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     ranks.filter_map(|rank| Some((rank, node.rank(rank)?))).map(of).collect()
 }
 
-/// Returns the traffic of every rank of the node by destination, and the times between its sends
-/// and barriers, in order of the ranks.
+/// Returns the traffic of every rank and interface of the node by destination, and the times
+/// between sends and barriers of each rank, in order of the ranks.
 pub fn traffic(node: &NodeMemory) -> (Vec<PairTraffic>, Vec<Intervals>) {
     let (mut pairs, mut intervals) = (Vec::new(), Vec::new());
-    for from in node.local_ranks() {
+    for from in node.local_ranks().chain(node.own_interfaces()) {
         // If the blocks cannot be mapped, report nothing.
         for (to, traffic) in node.traffic_of(from).unwrap_or_default() {
             let Traffic { short, short_bytes, medium, medium_bytes, long, long_bytes } = traffic;
@@ -74,6 +74,9 @@ pub fn traffic(node: &NodeMemory) -> (Vec<PairTraffic>, Vec<Intervals>) {
                 medium: [medium, medium_bytes],
                 long: [long, long_bytes],
             });
+        }
+        if !node.is_local(from) {
+            continue;
         }
         let mut of_rank = Intervals::default();
         for block in node.endpoint_blocks(from).unwrap_or_default() {

@@ -6,14 +6,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interfaces::Interfaces;
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
-use clump_os::clock;
+use clump_os::{clock, procfs};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, WaitReason};
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
 use clump_shm::waiter::SpinPolicy;
-use clump_trace::{Counters, EventKind, Recorder};
+use clump_trace::{Counter, Counters, EventKind, Recorder};
 use clump_transport::{Network, NetworkResources};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -178,6 +178,16 @@ impl RankContext {
         if let Some(trace) = &self.trace {
             trace.note(clock::now_ns(), kind, this_track(), of);
         }
+    }
+
+    /// Counts for how long and how often the rank, which leaves, has lacked a processor.
+    pub fn note_processor(&self) {
+        let pid = std::process::id();
+        let counters = Counters::over(self.block.counters());
+        debug_assert!(!clump_os::forked::is_child(), "a child by `fork` is no rank");
+        counters.set(Counter::ProcessorWait, procfs::waited_ns(pid).unwrap_or(0));
+        counters.set(Counter::Preemptions, procfs::preemptions(pid).unwrap_or(0));
+        debug_assert!(self.node.is_local(self.rank), "the process of a rank of this node");
     }
 
     /// Returns the rank as messages that are delayed on purpose use it.

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use clump_loggp::{BaseParameters, KnobTable};
 use clump_os::text_file;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Number of the file's format.
@@ -24,9 +25,73 @@ pub struct MachineFile {
     pub shm: BaseParameters,
     /// Parameters of messages between nodes.
     pub net: BaseParameters,
+    /// The measurement of them; `None` in files of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+}
+
+/// The circumstances and the precision of a calibration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The day in UTC, as in 2026-11-28.
+    pub date: String,
+    /// Processors that other programs kept busy before it.
+    pub load: f64,
+    /// Within a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shm: Option<PathPrecision>,
+    /// Between nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<PathPrecision>,
+}
+
+/// The precision of the parameters of a path.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathPrecision {
+    /// Round trip of the least that any message must do, of a cache line or of a datagram, in ns:
+    /// one machine's parameters grow with it.
+    pub line_ns: f64,
+    /// Intervals that cover 95 % by the name of the parameter, in ns, G in ns a byte.
+    pub intervals: BTreeMap<String, (f64, f64)>,
+}
+
+/// Returns the day of a time in seconds since 1970, as in 2026-11-28 (Hinnant's algorithm).
+pub fn day_of(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
 }
 
 impl MachineFile {
+    /// Returns a sentence that says what values of knobs are set beside, and how well it is known.
+    pub fn basis(&self, path: &Path) -> String {
+        if self.processor.is_empty() {
+            return format!(
+                "knobs with a plus are added to what the paths take, g and G to nothing: there is no \
+                 calibration in {} (clump lab calibrate)",
+                path.display()
+            );
+        }
+        let of = |(name, base): (&str, &BaseParameters)| {
+            let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.3} us", ns / 1e3));
+            let big_g = base.big_g_ns_per_byte.map_or("-".into(), |g| format!("{g:.3} ns/B"));
+            let (o_s, o_r) = (us(base.o_s_ns), us(base.o_r_ns));
+            format!("{name} o {o_s} and {o_r}, g {}, L {}, G {big_g}", us(base.g_ns), us(base.l_ns))
+        };
+        let how = match &self.calibration {
+            Some(how) => format!("{}, {:.1} processors busy with other work", how.date, how.load),
+            None => "at an unknown time and load".into(),
+        };
+        let paths = [("shm", &self.shm), ("net", &self.net)].map(of).join("; ");
+        format!("knobs are set beside {} (calibrated {how}): {paths}", path.display())
+    }
+
     /// Reads a file; one that is not there is a machine of which nothing is known.
     ///
     /// # Errors
@@ -59,6 +124,15 @@ impl MachineFile {
     }
 }
 
+/// Returns a sentence that says what values of knobs are set beside.
+///
+/// # Errors
+/// The file of the machine cannot be read.
+pub fn basis(config: &Config) -> Result<String> {
+    let path = config.machine_file().unwrap_or_default();
+    Ok(MachineFile::read(&path)?.basis(&path))
+}
+
 /// Reads knobs, beside the parameters of this machine.
 ///
 /// # Errors
@@ -87,6 +161,24 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_says_what_knobs_are_set_beside_and_when_that_was_measured() {
+        let net = BaseParameters { l_ns: Some(-300.0), g_ns: Some(640.0), ..Default::default() };
+        let mut file = MachineFile { processor: "p".into(), net, ..MachineFile::default() };
+        let path = Path::new("/m.json");
+        assert!(file.basis(path).contains("beside /m.json (calibrated at an unknown time"));
+        file.calibration =
+            Some(Calibration { date: day_of(1_795_867_200), load: 0.04, ..Calibration::default() });
+        let said = file.basis(path);
+        assert!(said.contains("2026-11-28, 0.0 processors busy"), "{said}");
+        assert!(said.contains("net o - and -, g 0.640 us, L -0.300 us, G -"), "{said}");
+        assert!(MachineFile::default().basis(path).contains("no calibration in /m.json"));
+        assert_eq!(
+            [0, 951_782_400, 4_107_542_400].map(day_of),
+            ["1970-01-01", "2000-02-29", "2100-03-01"]
+        );
+    }
 
     #[test]
     fn a_file_is_read_back_and_a_damaged_one_is_named() {

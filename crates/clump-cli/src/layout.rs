@@ -77,6 +77,9 @@ pub struct Layout {
 /// Reads knobs of the laboratory from the command line.
 fn knobs(text: &str) -> Result<KnobTable, String> {
     let config = clump_boot::Config::load().map_err(|e| e.to_string())?;
+    if let Ok(basis) = clump_boot::machine::basis(&config) {
+        clump_os::console::err(&format!("emu: {basis}"));
+    }
     clump_boot::machine::knobs(&config, "--emu", text).map_err(|e| match e {
         // The parser names the option.
         clump_boot::Error::BadKnobs { why, .. } => why.to_string(),

@@ -1,5 +1,6 @@
 //! The executor of one-sided operations: an engine, and its connection to the interface's stack.
 
+use crate::answer_tally::AnswerTally;
 use crate::delayed_sends::DelayedSends;
 use crate::engine::{Engine, EngineCounts, ReplySink};
 use crate::memory::NodeSegments;
@@ -12,7 +13,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
-use clump_transport::{Clock, DeliveryQueue, Routes, Wire, Work, credit_bytes, gone};
+use clump_transport::{Clock, DeliveryQueue, Result, Routes, Wire, Work, credit_bytes, gone};
 use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, Original, OwnedMessage, Reason, SendResult};
 
@@ -44,17 +45,22 @@ pub(crate) struct Executor {
     suspects: bool,
     /// Messages to other interfaces, while the network is slower on purpose.
     delayed: DelayedSends,
+    tally: AnswerTally,
 }
 
 impl Executor {
     /// Creates the executor of requests to `name`, which works on `segments`.
+    ///
+    /// # Errors
+    /// Address space has run out.
     pub(crate) fn new(
         memory: &NodeMemory,
         segments: NodeSegments,
         services: Services,
         name: Name,
-    ) -> Self {
+    ) -> Result<Self> {
         let ranks = memory.interface_id(0);
+        let tally = AnswerTally::new(memory, name.rank())?;
         let proxies = memory.proxies() != 0;
         let senders = (0..ranks).filter(|&rank| proxies || !memory.is_local(rank));
         let living = senders.collect();
@@ -64,7 +70,7 @@ impl Executor {
         let own = memory.rank(memory.interface_id(memory.node()));
         let (answers, looked, suspects, delayed) = (Vec::new(), (0, 0), false, Default::default());
         let next_living = 0;
-        Self {
+        Ok(Self {
             engine,
             name,
             memory,
@@ -76,7 +82,8 @@ impl Executor {
             looked,
             suspects,
             delayed,
-        }
+            tally,
+        })
     }
 
     /// Returns the engine, and an outlet for it.
@@ -87,8 +94,9 @@ impl Executor {
         clock: &'a C,
         routes: &'a Routes,
     ) -> (&'a mut Engine<NodeSegments>, Outlet<'a, C>) {
-        let Self { engine, name, memory, flows, answers, delayed, .. } = self;
-        (engine, Outlet { stack, clock, routes, name: *name, memory, flows, answers, delayed })
+        let Self { engine, name, memory, flows, answers, delayed, tally, .. } = self;
+        let name = *name;
+        (engine, Outlet { stack, clock, routes, name, memory, flows, answers, delayed, tally })
     }
 
     /// Begins a turn: sends what has waited for room, and executes the requests of ranks of this
@@ -311,6 +319,7 @@ pub(crate) struct Outlet<'a, C> {
     flows: &'a mut Vec<Option<FlowId>>,
     answers: &'a mut Vec<OwnedMessage>,
     delayed: &'a mut DelayedSends,
+    tally: &'a AnswerTally,
 }
 
 impl<C: Clock> Outlet<'_, C> {
@@ -341,14 +350,20 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
             // Until the turn's end. What ranks are owed is bounded by what they may have
             // outstanding.
             self.answers.push(answer.to_owned());
+            self.tally.note(answer, false);
             return true;
         }
         // Answers to ranks are delayed by the receiving rank.
-        if self.delayed.delays() && self.memory.all_interfaces().contains(&to) {
+        let to_rank = !self.memory.all_interfaces().contains(&to);
+        if self.delayed.delays() && !to_rank {
             return self.delayed.keep(self.clock.now_ns(), answer);
         }
+        let sent = self.transmit_answer(answer);
+        if to_rank && sent == SendResult::Sent {
+            self.tally.note(answer, true);
+        }
         // A lost peer needs no answer.
-        self.transmit_answer(answer) != SendResult::Full
+        sent != SendResult::Full
     }
 
     fn report(&mut self, to: Name, consumed: u64) {

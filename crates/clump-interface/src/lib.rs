@@ -37,6 +37,7 @@
 //!    the home does not grant the claim.
 #![forbid(unsafe_code)]
 
+mod answer_tally;
 mod delayed_sends;
 mod engine;
 mod executor;

@@ -103,7 +103,8 @@ impl<C: Clock> Server<C> {
         let endpoints = NodeEndpoints::new(memory, executes, control_endpoint, table, deposits);
         let stack =
             connect(Wiring { me: (id, place.epoch), peers, endpoints: Box::new(endpoints) })?;
-        let engine = name.map(|name| Executor::new(memory, segments, services, name));
+        let engine =
+            name.map(|name| Executor::new(memory, segments, services, name)).transpose()?;
         let submission_queue =
             proxies.then(|| SubmissionQueue::open(memory, id, routes.clone())).transpose()?;
         let delivery_queues = DeliveryQueue::new(memory, Name::new(id, 0, 1));

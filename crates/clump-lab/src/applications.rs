@@ -16,6 +16,7 @@ use crate::pair::Scope;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result};
 use clump_loggp::Median;
+use clump_os::signal;
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
@@ -76,7 +77,16 @@ pub fn measure(
                 let name = contender.name(plan.venue.scope);
                 progress(&format!("{task}, round {round} of {}: {name}", plan.rounds));
                 let time = contender.time(task, plan);
-                seconds.push(time.with_context(|| format!("running {task} on {name}"))?);
+                let time = time.with_context(|| format!("running {task} on {name}"));
+                // A peer that hangs costs its turn: medians leave out what is no number.
+                match time {
+                    Err(why) if contender.is_peer() && signal::pending(&signal::ENDS).is_none() => {
+                        let remedy = format!("its turn in round {round} failed: {why:#}");
+                        missing.push(Missing { name, remedy });
+                        seconds.push(f64::NAN);
+                    }
+                    time => seconds.push(time?),
+                }
             }
         }
         let names = contenders.iter().map(|it| it.name(plan.venue.scope)).collect();
@@ -122,6 +132,10 @@ impl Contender {
             Self::Clump => "clump",
             Self::Mpi(program) => program.name(scope),
         }
+    }
+
+    fn is_peer(&self) -> bool {
+        !matches!(self, Self::Clump)
     }
 
     /// Runs a turn; returns its seconds.

@@ -9,6 +9,7 @@ use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
 use anyhow::Result;
 use clump_loggp::{BaseParameters, Median};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A knob that delays messages by nothing: it sends them the delayed way.
@@ -67,14 +68,43 @@ impl PathFigures {
 
     /// Returns what knobs are set beside.
     pub fn base(&self) -> BaseParameters {
-        // A latency or an overhead below zero is the precision of the measurement.
+        // An overhead or a gap below zero is the precision of the measurement. A latency is not:
+        // sending and receiving overlap (paper 000, table 2), and an absolute L begins there.
         let known = |median: Median| Some(median.value.max(0.0));
         BaseParameters {
             o_s_ns: known(self.o_s),
             o_r_ns: known(self.o_r),
             g_ns: known(self.g),
-            l_ns: known(self.l),
+            l_ns: Some(self.l.value),
             big_g_ns_per_byte: known(self.big_g),
+        }
+    }
+
+    /// Returns the intervals by the names of the parameters.
+    pub fn intervals(&self) -> BTreeMap<String, (f64, f64)> {
+        let of = |(name, _, _, pick): Row| (name.to_owned(), (pick(self).low, pick(self).high));
+        rows().into_iter().map(of).collect()
+    }
+
+    /// Returns what two halves of a measurement say together.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        let both = |pick: fn(&Self) -> Median| {
+            let (a, b) = (pick(self), pick(other));
+            Median {
+                value: f64::midpoint(a.value, b.value),
+                low: a.low.min(b.low),
+                high: a.high.max(b.high),
+                samples: a.samples + b.samples,
+            }
+        };
+        Self {
+            o_s: both(|figures| figures.o_s),
+            o_r: both(|figures| figures.o_r),
+            g: both(|figures| figures.g),
+            l: both(|figures| figures.l),
+            rtt: both(|figures| figures.rtt),
+            big_g: both(|figures| figures.big_g),
         }
     }
 }
@@ -86,6 +116,43 @@ pub struct PathCalibration {
     pub bare: PathFigures,
     /// While messages are sent the delayed way, for no delay.
     pub delayed: PathFigures,
+}
+
+/// Processors that other programs may keep busy while a calibration is to be saved.
+const MAX_LOAD: f64 = 0.2;
+/// Share by which the halves of a calibration may differ beyond their intervals, and what may
+/// differ anyway: in ns, and in ns a byte.
+const MAX_DIFFERENCE: (f64, f64, f64) = (0.1, 50.0, 0.05);
+
+/// Returns the parameters in which two halves of a calibration do not agree, in words.
+pub fn disagreements(halves: [&PathFigures; 2]) -> Vec<String> {
+    let (share, ns, ns_per_byte) = MAX_DIFFERENCE;
+    let differs = |&(name, unit, digits, pick): &Row| {
+        let [a, b] = halves.map(pick);
+        let apart = (a.low - b.high).max(b.low - a.high);
+        let least = if unit == "ns" { ns } else { ns_per_byte };
+        let most = share * a.value.abs().max(b.value.abs());
+        // L is what overheads leave of a round trip: so is its precision.
+        let most = if name == "L" { most.max(share * halves[0].rtt.value.abs()) } else { most };
+        (apart > most.max(least))
+            .then(|| format!("{name} {:.digits$} and {:.digits$} {unit}", a.value, b.value))
+    };
+    rows().iter().filter_map(differs).collect()
+}
+
+/// Returns why a calibration is not saved: other programs kept processors busy, or its halves do
+/// not agree.
+pub fn refusal(load: f64, disagreements: &[String]) -> Option<String> {
+    let busy = (load > MAX_LOAD).then(|| format!("other programs keep {load:.1} processors busy"));
+    let halves = (!disagreements.is_empty())
+        .then(|| format!("its halves do not agree: {}", disagreements.join(", ")));
+    let why: Vec<String> = busy.into_iter().chain(halves).collect();
+    (!why.is_empty()).then(|| {
+        format!(
+            "not saved, {}; wait until the machine is idle, or save it by --force",
+            why.join("; ")
+        )
+    })
 }
 
 /// Returns the report of calibrated paths, by name.
@@ -140,6 +207,39 @@ pub fn rows() -> [Row; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn figures(o_s: f64, l: f64, half: f64) -> PathFigures {
+        let of = |value: f64| Median { value, low: value - half, high: value + half, samples: 9 };
+        let [o_s, o_r, g, l, rtt, big_g] = [o_s, 600.0, 900.0, l, 9_000.0, 0.5].map(of);
+        PathFigures { o_s, o_r, g, l, rtt, big_g }
+    }
+
+    #[test]
+    fn a_latency_below_zero_is_kept_and_an_overhead_is_not() {
+        let base = figures(-3.0, -300.0, 1.0).base();
+        assert_eq!((base.o_s_ns, base.l_ns), (Some(0.0), Some(-300.0)));
+    }
+
+    #[test]
+    fn a_calibration_under_load_or_of_halves_that_disagree_is_not_saved() {
+        let (a, b, other) =
+            (figures(400.0, -300.0, 9.0), figures(440.0, -900.0, 9.0), figures(700.0, -300.0, 9.0));
+        assert_eq!(
+            disagreements([&a, &b]),
+            [] as [String; 0],
+            "within a tenth, L of the round trip"
+        );
+        assert_eq!(disagreements([&a, &other]), ["o_s 400 and 700 ns"]);
+        let joined = a.joined(&other).o_s;
+        assert_eq!(
+            (joined.value, joined.low, joined.high, joined.samples),
+            (550.0, 391.0, 709.0, 18)
+        );
+        assert_eq!(refusal(0.1, &[]), None);
+        assert!(refusal(0.5, &[]).unwrap().contains("0.5 processors busy"));
+        assert!(refusal(0.0, &disagreements([&a, &other])).unwrap().contains("o_s 400 and 700"));
+        assert_eq!(a.intervals()["o_s"], (391.0, 409.0));
+    }
     use crate::pair::fake::FakePair;
 
     #[test]

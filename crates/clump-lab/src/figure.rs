@@ -7,7 +7,7 @@ pub mod signature;
 pub mod slowdown;
 
 pub use balance::balance;
-pub use slowdown::{Curve, SlowdownChart};
+pub use slowdown::{Curve, MeasuredPoint, SlowdownChart};
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -58,6 +58,7 @@ pub mod steps;
 pub mod study;
 pub mod sweep;
 pub mod sweep_job;
+pub mod sweep_run;
 pub mod time_limit;
 pub mod traces;
 pub mod urgent;

@@ -4,10 +4,11 @@
 //! that was killed goes on where its journal ends. The order of runs follows from the plan's seed
 //! alone.
 
+pub use crate::sweep_run::{LockCounts, RunEnd, SweepRun};
+
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
-use clump_trace::{Counter, Profile};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -35,59 +36,14 @@ pub struct SweepPlan {
     pub rounds: usize,
 }
 
-/// End of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunEnd {
-    /// The program ended cleanly after so many seconds.
-    Took(f64),
-    /// It ended with this code.
-    Failed(i32),
-    /// It was stopped after so many seconds.
-    DidNotFinish(f64),
-}
-
-/// Attempts at locks of one-sided operations, of all ranks of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LockCounts {
-    /// Locks that were acquired.
-    pub acquired: u64,
-    /// Attempts that failed: the lock was not free, or not in time.
-    pub failed: u64,
-}
-
-impl LockCounts {
-    /// Returns those of a profile.
-    pub fn of(profile: &Profile) -> Self {
-        let sum = |counter| profile.counters.iter().map(|rank| rank[counter]).sum();
-        Self { acquired: sum(Counter::RmaLocks), failed: sum(Counter::RmaLocksFailed) }
-    }
-
-    /// Returns a sentence about them, if attempts failed.
-    pub fn note(self) -> Option<String> {
-        let Self { acquired, failed } = self;
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-        let each = failed as f64 / acquired as f64;
-        match (acquired, failed) {
-            (_, 0) => None,
-            (0, failed) => Some(format!("{failed} attempts at locks failed, none succeeded")),
-            _ => Some(format!("{failed} attempts at locks failed, {each:.1} per acquired lock")),
-        }
-    }
-}
-
-/// One run: a line of the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SweepRun {
-    /// Its number in the order of the plan.
-    pub turn: usize,
-    /// Index of its setting.
-    pub setting: usize,
-    /// Its end.
-    pub end: RunEnd,
-    /// Attempts at locks; `None`: it left no profile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub locks: Option<LockCounts>,
+/// Runs of a setting beside runs at none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slowdown {
+    /// Sum of the times over the sum of those of the runs at no setting beside them. Its interval
+    /// is that of the ratios of single runs.
+    pub ratio: Median,
+    /// Mean time of the runs at no setting beside them, in s: what `ratio` divides by.
+    pub base_s: f64,
 }
 
 impl SweepPlan {
@@ -189,12 +145,37 @@ impl SweepJournal {
         self.runs.is_empty()
     }
 
-    fn seconds(&self, setting: usize) -> Vec<f64> {
-        let took = |run: &SweepRun| match run.end {
-            RunEnd::Took(seconds) if run.setting == setting => Some(seconds),
+    /// Returns true if times are those of the program's phases, which all runs report; else they
+    /// are those of whole jobs.
+    pub fn is_of_phases(&self) -> bool {
+        let mut clean = self.runs.values().filter(|run| matches!(run.end, RunEnd::Took(_)));
+        let any = clean.clone().next().is_some();
+        any && clean.all(|run| run.phases_s.is_some_and(|seconds| seconds > 0.0))
+    }
+
+    /// Returns the time of a run that ended cleanly.
+    fn took(&self, run: &SweepRun) -> Option<f64> {
+        match run.end {
+            RunEnd::Took(_) if self.is_of_phases() => run.phases_s,
+            RunEnd::Took(seconds) => Some(seconds),
             _ => None,
-        };
-        self.runs.values().filter_map(took).collect()
+        }
+    }
+
+    fn seconds(&self, setting: usize) -> Vec<f64> {
+        let of = self.runs.values().filter(|run| run.setting == setting);
+        of.filter_map(|run| self.took(run)).collect()
+    }
+
+    /// Returns the time for which ranks waited for processors at a setting, in s.
+    pub fn waited(&self, setting: usize) -> Option<f64> {
+        let of = self.runs.values().filter(|run| run.setting == setting);
+        Some(Median::of(of.filter_map(|run| run.waited_s))?.value)
+    }
+
+    /// Returns true if the setting was run, however it ended.
+    pub fn was_run(&self, setting: usize) -> bool {
+        self.runs.values().any(|run| run.setting == setting)
     }
 
     /// Returns how the setting ended where it did not end cleanly.
@@ -248,21 +229,27 @@ impl SweepJournal {
         (1..self.plan.settings.len()).filter(|&s| !self.is_known(s)).map(each).sum()
     }
 
-    /// Returns the slowdown of a setting: each run over the baselines before and after it.
-    pub fn slowdown(&self, setting: usize) -> Option<Median> {
-        let baseline = |run: &SweepRun| match run.end {
-            RunEnd::Took(seconds) if run.setting == 0 => Some(seconds),
-            _ => None,
-        };
-        let ratios = self.runs.values().filter(|run| run.setting == setting).filter_map(|run| {
-            let RunEnd::Took(seconds) = run.end else { return None };
+    /// Returns the slowdown of a setting: its runs over the baselines before and after each.
+    pub fn slowdown(&self, setting: usize) -> Option<Slowdown> {
+        let baseline = |run: &SweepRun| if run.setting == 0 { self.took(run) } else { None };
+        let runs = self.runs.values().filter(|run| run.setting == setting);
+        let beside = runs.filter_map(|run| {
+            let seconds = self.took(run)?;
             let before = self.runs.range(..run.turn).rev().find_map(|(_, run)| baseline(run));
             let after = self.runs.range(run.turn + 1..).find_map(|(_, run)| baseline(run));
             let beside: Vec<f64> = before.into_iter().chain(after).collect();
             let mean = beside.iter().sum::<f64>() / f64::from(u32::try_from(beside.len()).ok()?);
-            (mean > 0.0).then(|| seconds / mean)
+            (mean > 0.0).then_some((seconds, mean))
         });
-        Median::of(ratios)
+        let beside: Vec<(f64, f64)> = beside.collect();
+        let ratios = Median::of(beside.iter().map(|(seconds, mean)| seconds / mean))?;
+        let sum = |pick: fn(&(f64, f64)) -> f64| beside.iter().map(pick).sum::<f64>();
+        let (times, bases) = (sum(|pair| pair.0), sum(|pair| pair.1));
+        let value = times / bases;
+        let (low, high) = (ratios.low.min(value), ratios.high.max(value));
+        let ratio = Median { value, low, high, ..ratios };
+        #[expect(clippy::cast_precision_loss, reason = "runs are few")]
+        Some(Slowdown { ratio, base_s: bases / beside.len() as f64 })
     }
 
     /// Returns the report of the runs so far.
@@ -278,7 +265,8 @@ impl SweepJournal {
         for (setting, text) in self.plan.settings.iter().enumerate() {
             let name = if setting == 0 { "none" } else { text };
             let time = Median::of(self.seconds(setting)).map(Into::into);
-            let slowdown = if setting == 0 { None } else { self.slowdown(setting).map(Into::into) };
+            let slowdown = self.slowdown(setting).filter(|_| setting != 0);
+            let slowdown = slowdown.map(|slowdown| slowdown.ratio.into());
             table.row(name, ("s", 3), vec![time, slowdown]);
             match self.unclean(setting) {
                 Some(RunEnd::DidNotFinish(seconds)) => {
@@ -294,8 +282,19 @@ impl SweepJournal {
         let (left, done) = (self.left(), self.runs.len());
         let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
         table.notes.push(format!("{done} runs, {left} left at most: {rest}"));
+        table.notes.push(self.time_note().into());
         report.tables.push(table);
         Ok(report)
+    }
+}
+
+impl SweepJournal {
+    /// Returns a sentence that says what its times are of.
+    pub fn time_note(&self) -> &'static str {
+        match self.is_of_phases() {
+            true => "times are those of the program's phases",
+            false => "times are those of whole jobs, their start included",
+        }
     }
 }
 
@@ -319,7 +318,7 @@ mod tests {
             && let Some((turn, setting)) = journal.next()
         {
             let end = RunEnd::Took(drift(turn, setting));
-            journal.add(SweepRun { turn, setting, end, locks: None });
+            journal.add(SweepRun::of((turn, setting), end));
             order.push((turn, setting));
         }
         order
@@ -364,10 +363,28 @@ mod tests {
         let mut journal = SweepJournal::new(plan(), 0.0);
         run_on(&mut journal, usize::MAX);
         for setting in 1..=7 {
-            let slowdown = journal.slowdown(setting).unwrap().value;
+            let slowdown = journal.slowdown(setting).unwrap().ratio.value;
             let expected = 1.0 + setting as f64;
             assert!((slowdown / expected - 1.0).abs() < 0.2, "{setting}: {slowdown}");
         }
+    }
+
+    #[test]
+    fn a_slowdown_is_a_ratio_of_sums_and_of_the_phases_where_all_runs_have_them() {
+        let mut journal = SweepJournal::new(plan(), 0.0);
+        // Whole jobs take 1 s more than their phases; the machine becomes twice as slow.
+        for (turn, (setting, phases)) in
+            [(0, 1.0), (1, 4.0), (0, 1.0), (0, 2.0), (1, 6.0), (0, 2.0)].into_iter().enumerate()
+        {
+            let run = SweepRun::of((turn, setting), RunEnd::Took(phases + 1.0));
+            journal.add(SweepRun { phases_s: Some(phases), ..run });
+        }
+        let Slowdown { ratio, base_s } = journal.slowdown(1).unwrap();
+        assert_eq!((ratio.value, ratio.low, ratio.high, base_s), (10.0 / 3.0, 3.0, 4.0, 1.5));
+        assert!(journal.is_of_phases() && journal.was_run(1) && !journal.was_run(2));
+        journal.add(SweepRun::of((6, 2), RunEnd::Took(9.0)));
+        assert!(!journal.is_of_phases());
+        assert_eq!(journal.slowdown(1).unwrap().ratio.value, 12.0 / 5.0);
     }
 
     #[test]
@@ -383,7 +400,7 @@ mod tests {
                 _ => RunEnd::Took(1.0),
             };
             let locks = (setting == 3).then_some(LockCounts { acquired: 4, failed: 10 });
-            journal.add(SweepRun { turn, setting, end, locks });
+            journal.add(SweepRun { locks, ..SweepRun::of((turn, setting), end) });
         }
         assert_eq!(runs[1..], [3, 3, 1, 3, 1, 4, 3]);
         let text = crate::render::text(&journal.report().unwrap());

@@ -22,6 +22,8 @@ pub struct SweepJob<'a> {
     pub limit_s: u64,
     /// File for its profile.
     pub profile: Option<&'a Path>,
+    /// File for what it prints; else that goes nowhere.
+    pub output: Option<&'a Path>,
     /// Folder for its traces.
     pub trace: Option<&'a Path>,
 }
@@ -40,7 +42,14 @@ impl SweepJob<'_> {
             }
         }
         job.args(self.command).env(VARIABLE, self.knobs);
-        job.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let output = match self.output {
+            Some(path) => {
+                let file = std::fs::File::create(path);
+                file.with_context(|| format!("the file {}", path.display()))?.into()
+            }
+            None => Stdio::null(),
+        };
+        job.stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
         let begun = clock::now_ns();
         let deadline = begun.saturating_add(self.limit_s.saturating_mul(1_000_000_000));
         let mut child = BoundChild::start(&mut job).context("starting a job of the program")?;

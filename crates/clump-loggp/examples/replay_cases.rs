@@ -73,7 +73,7 @@ fn random_run(random: &mut impl Rng) -> Vec<Vec<Step>> {
             _ => {
                 let to = (me + 1 + below(u64::from(ranks) - 1) as u32) % ranks;
                 let (bytes, row) = (below(3000) as u32, ROWS[below(2) as usize]);
-                steps.push(Step::Send { to, key, bytes, row });
+                steps.push(Step::Send { to, key, bytes, row, waits: false });
                 sent.push((me, to, key));
             }
         }
@@ -128,7 +128,7 @@ fn words(step: Step) -> Value {
         Step::Compute { ns } => json!(["compute", ns]),
         Step::Wait => json!(["wait"]),
         Step::WaitEnd => json!(["wait end"]),
-        Step::Send { to, key, bytes, row } => {
+        Step::Send { to, key, bytes, row, .. } => {
             json!(["send", to, key, bytes, row.1 == KnobClass::Bulk])
         }
         Step::Receive { from, key, transit_ns } => json!(["receive", from, key, transit_ns]),

@@ -101,7 +101,9 @@ impl Model {
     pub fn holds(self) -> &'static str {
         match self {
             Model::M1 => "r + 2 m do: the busiest rank is the slowest, and nothing is serial",
-            Model::M1b => "r + (2 m + n) do: besides, n messages are sent while others wait",
+            Model::M1b => {
+                "r + (2 m + n) do: n messages are serial; where n > 0, M1 is a lower bound"
+            }
             Model::M2Burst => "r + m dg: messages are sent as fast as the path takes them",
             Model::M2Uniform => "r + m (g - I): messages are sent at even intervals I",
             Model::M2Intervals => "r + m E(g - i): by the sampled intervals i between sends",

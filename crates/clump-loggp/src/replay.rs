@@ -39,6 +39,8 @@ pub enum Step {
         bytes: u32,
         /// The path and class of the message.
         row: (KnobScope, KnobClass),
+        /// True for a request, which waits for room in the interface; replies wait for none.
+        waits: bool,
     },
     /// Handles a message.
     Receive {
@@ -202,8 +204,8 @@ impl Player {
                 self.now = self.now.later(self.heard);
                 self.waiting = false;
             }
-            Step::Send { to, key, bytes, row } => {
-                self.send((me, to, key), bytes, row, knobs, world);
+            Step::Send { to, key, bytes, row, waits } => {
+                self.send((me, to, key), (bytes, waits), row, knobs, world);
             }
             Step::Receive { from, key, transit_ns } => {
                 let Some(sent) = world.messages.remove(&(from, me, key)) else {
@@ -229,7 +231,7 @@ impl Player {
     fn send(
         &mut self,
         name: (u32, u32, u64),
-        bytes: u32,
+        (bytes, waits): (u32, bool),
         row: (KnobScope, KnobClass),
         knobs: &KnobTable,
         world: &mut World,
@@ -244,8 +246,7 @@ impl Player {
         let (room_ns, at_ns) = (interface.room_ns(), self.now.ns);
         let plan = interface.inject(knob, at_ns, (bulk as usize, false));
         debug_assert_eq!(plan.at_ns, before.ns, "it is injected once the interface is free");
-        // A request waits for room. Others may be replies, which wait for none.
-        if row.1 == KnobClass::OneSided && room_ns > at_ns {
+        if waits && room_ns > at_ns {
             self.now = Moment { ns: room_ns, ..before };
         }
         let mut left = Moment { ns: plan.end_ns, ..before };
@@ -326,7 +327,7 @@ mod tests {
     fn ping_pong(rounds: u64) -> Vec<Vec<Step>> {
         let [mut zero, mut one] = [Vec::new(), Vec::new()];
         for key in 0..rounds {
-            let send = |to| Step::Send { to, key, bytes: 8, row: ROW };
+            let send = |to| Step::Send { to, key, bytes: 8, row: ROW, waits: true };
             let receive = |from| Step::Receive { from, key, transit_ns: 1_000 };
             zero.extend([Step::Compute { ns: 50 }, send(1), Step::Wait, receive(1)]);
             zero.extend([Step::Compute { ns: 10 }, Step::Handled, Step::WaitEnd]);
@@ -354,8 +355,9 @@ mod tests {
         // Rank 0 sends ten messages in 1 us and computes for 100 us; rank 1 waits for all.
         let mut zero = Vec::new();
         let mut one = vec![Step::Wait];
+        let send = |key| Step::Send { to: 1, key, bytes: 8, row: ROW, waits: true };
         for key in 0..10 {
-            zero.extend([Step::Compute { ns: 100 }, Step::Send { to: 1, key, bytes: 8, row: ROW }]);
+            zero.extend([Step::Compute { ns: 100 }, send(key)]);
             one.extend([Step::Receive { from: 0, key, transit_ns: 2_000 }, Step::Handled]);
         }
         zero.push(Step::Compute { ns: 100_000 });
@@ -374,21 +376,22 @@ mod tests {
 
     #[test]
     fn an_interface_that_holds_all_it_can_holds_its_rank_up() {
-        // Stores without an answer, at once; the interface holds 256 of them.
-        let row = (KnobScope::Net, KnobClass::OneSided);
-        let run = |stores: usize, row| {
-            let store = Step::Send { to: NOBODY, key: 0, bytes: 8, row };
-            play(&[vec![store; stores]], "g=+4us").end().ns
+        // Requests without an answer, at once; the interface holds 256 of them.
+        let run = |messages: usize, class, waits| {
+            let row = (KnobScope::Net, class);
+            let send = Step::Send { to: NOBODY, key: 0, bytes: 8, row, waits };
+            play(&[vec![send; messages]], "g=+4us").end().ns
         };
-        assert_eq!([run(257, row), run(300, row)], [0, (299 - 256) * 4_000]);
-        // Replies wait for no room, and messages may be replies.
-        assert_eq!(run(300, ROW), 0);
+        for class in [KnobClass::OneSided, KnobClass::Short] {
+            assert_eq!([257, 300].map(|all| run(all, class, true)), [0, (299 - 256) * 4_000]);
+        }
+        assert_eq!(run(300, KnobClass::Short, false), 0, "replies wait for no room");
     }
 
     #[test]
     fn bytes_that_hold_up_those_behind_them_are_on_the_path() {
         let row = (KnobScope::Net, KnobClass::Bulk);
-        let send = |key| Step::Send { to: 1, key, bytes: 1_000, row };
+        let send = |key| Step::Send { to: 1, key, bytes: 1_000, row, waits: true };
         let receive = |key| Step::Receive { from: 0, key, transit_ns: 100 };
         let one = vec![Step::Wait, receive(1), receive(2), Step::Handled, Step::WaitEnd];
         let played = play(&[vec![send(1), send(2)], one], "G=+3ns/B");
@@ -399,7 +402,7 @@ mod tests {
     #[test]
     fn a_handler_that_nobody_waits_for_delays_what_depends_on_it_alone() {
         // Rank 1 computes for 10 us, handles a request at a poll in between, and answers.
-        let send = |to, key| Step::Send { to, key, bytes: 8, row: ROW };
+        let send = |to, key| Step::Send { to, key, bytes: 8, row: ROW, waits: true };
         let receive = |from, key| Step::Receive { from, key, transit_ns: 1_000 };
         let zero = vec![send(1, 1), Step::Wait, receive(1, 2), Step::Handled, Step::WaitEnd];
         let one = vec![

@@ -86,6 +86,50 @@ pub fn waited_ns(pid: u32) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The times that all processors have spent so far, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    busy: u64,
+    all: u64,
+    processors: u32,
+}
+
+impl ProcessorTimes {
+    /// Reads them; `None` where the kernel does not report them.
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Reads the format of proc_stat(5): user, nice, system, idle, waiting for input, and more.
+    fn parse(text: &str) -> Option<Self> {
+        let all = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = all.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        // Times of guests are in those of users.
+        let all = ticks.iter().take(8).sum::<u64>();
+        let lines = text.lines().filter(|line| line.starts_with("cpu")).count();
+        let processors = u32::try_from(lines - 1).ok().filter(|&number| number > 0)?;
+        Some(Self { busy: all.checked_sub(idle)?, all, processors })
+    }
+
+    /// Returns how many processors were busy since `before`, on average.
+    pub fn busy_since(&self, before: &Self) -> f64 {
+        let [busy, all] =
+            [self.busy - before.busy.min(self.busy), self.all - before.all.min(self.all)];
+        #[expect(clippy::cast_precision_loss, reason = "ticks of a measurement are few")]
+        let share = busy as f64 / all.max(1) as f64;
+        share * f64::from(self.processors)
+    }
+}
+
+/// Returns how often the kernel took the processor from the first thread of process `pid`; `None`
+/// if it has ended.
+pub fn preemptions(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    line?.trim().parse().ok()
+}
+
 /// Returns the threads of process `pid`, each with the first 15 bytes of its name; none when it has
 /// ended.
 pub fn threads(pid: u32) -> Vec<(u32, String)> {
@@ -220,6 +264,19 @@ fn pids() -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
     use crate::process::own_pid;
+
+    #[test]
+    fn busy_processors_are_those_that_neither_idle_nor_wait_for_input() {
+        let text = |user: u64, idle: u64| {
+            format!("cpu  {user} 0 10 {idle} 5 0 0 0 3 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n")
+        };
+        let [before, after] =
+            [text(100, 400), text(160, 440)].map(|text| ProcessorTimes::parse(&text).unwrap());
+        assert!((after.busy_since(&before) - 2.0 * 0.6).abs() < 1e-9);
+        assert_eq!(before.busy_since(&before), 0.0);
+        assert_eq!(ProcessorTimes::parse("intr 5\n"), None);
+        assert!(ProcessorTimes::read().is_some());
+    }
 
     #[test]
     fn a_library_that_is_mapped_is_found_by_the_beginning_of_its_name() {

@@ -19,10 +19,10 @@ use crate::polled_lanes::PolledLanes;
 use crate::queue::QueueReceiver;
 use crate::rank::RankBlock;
 use crate::shared::Shared;
-use crate::traffic::TrafficRow;
+use crate::traffic::{TrafficCell, TrafficRow};
 use crate::{Error, Result, reuse};
 use clump_os::fence;
-use clump_os::map::Mapping;
+use clump_os::map::{Mapping, PAGE};
 use std::collections::BTreeSet;
 
 mod hold;
@@ -468,3 +468,16 @@ impl<L> Inbox<L> {
 }
 
 const _: () = assert!(size_of::<LaneControl>() == LANE_CONTROL);
+
+/// Returns the row of the traffic of a network interface of this node, for its thread.
+///
+/// # Errors
+/// There is no such interface on this node, or address space has run out.
+pub fn interface_traffic(memory: &NodeMemory, id: u32) -> Result<TrafficRow> {
+    debug_assert!(memory.own_interfaces().contains(&id), "ranks have rows of their own");
+    let (block, g) = (memory.endpoint_block(id, 0)?, memory.geometry());
+    let row = memory.endpoint_offset(id, 0)? + g.traffic_in_block() as u64;
+    let bytes = (g.ids() * size_of::<TrafficCell>()).next_multiple_of(PAGE);
+    debug_assert!(row.is_multiple_of(PAGE as u64), "a row begins on a page");
+    Ok(TrafficRow::new(block, place_slice(&memory.map(row, bytes)?, 0, g.ids())?))
+}

@@ -399,14 +399,20 @@ impl NodeMemory {
         Ok(self.geometry.endpoint(slot.ok_or(outside)?, index))
     }
 
-    /// Returns the traffic of all endpoints that `rank` ever opened, by destination, for observers.
+    /// Returns the traffic of all endpoints that `rank` ever opened, by destination, for observers;
+    /// of a network interface, that of its answers.
     ///
     /// # Errors
     /// Address space has run out.
     pub fn traffic_of(&self, rank: u32) -> Result<BTreeMap<u32, Traffic>> {
         let mut all: BTreeMap<u32, Traffic> = BTreeMap::new();
         let (g, cells) = (self.geometry, self.geometry.ids());
-        for (index, block) in self.endpoint_blocks(rank)?.iter().enumerate() {
+        // An interface counts at its first endpoint, which is open only where it is a proxy.
+        let blocks = match self.own_interfaces().contains(&rank) {
+            true => vec![self.endpoint_block(rank, 0)?],
+            false => self.endpoint_blocks(rank)?,
+        };
+        for (index, block) in blocks.iter().enumerate() {
             let row = self.endpoint_offset(rank, index)? + g.traffic_in_block() as u64;
             let pages = cells.div_ceil(CELLS_OF_PAGE);
             for page in (0..pages).filter(|&page| block.has_traffic(page)) {

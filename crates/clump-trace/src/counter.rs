@@ -236,6 +236,9 @@ counters! {
     SvmProtections   "svm.protections"      Count "Changes of rights on pages by the kernel.";
     SvmProtectionTime "svm.protections_ns"  Nanoseconds "Time in these.";
 
+    ProcessorWait    "processor.waited_ns"  Nanoseconds "Time for which this rank could have run but waited for a processor; known when it leaves.";
+    Preemptions      "processor.preemptions" Count "Times that the kernel took the processor from this rank; known when it leaves.";
+
     Joined           "rank.joined_ns"       Moment "Time at which this rank joined the job.";
     Finalized        "rank.finalized_ns"    Moment "Time at which this rank finalized.";
 }

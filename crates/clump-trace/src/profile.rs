@@ -22,10 +22,10 @@ const MAX_PRINTED: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "[u64; 8]", into = "[u64; 8]")]
 pub struct PairTraffic {
-    /// The sender.
+    /// The sender; a number beyond the last rank is that of a node's network interface, which
+    /// executes one-sided operations and answers them.
     pub from: u32,
-    /// The receiver; a number beyond the last rank is that of a node's network interface, which
-    /// executes one-sided operations.
+    /// The receiver, a rank or an interface.
     pub to: u32,
     /// Short messages, and bytes of their words.
     pub short: [u64; 2],
@@ -130,8 +130,9 @@ impl Profile {
         if ranks == 0 || profile.node_of.len() != ranks || profile.intervals.len() != ranks {
             return Err("its lists are not of one length".into());
         }
-        let mut pairs = profile.matrix.iter().flatten();
-        if pairs.any(|pair| pair.from as usize >= ranks) {
+        let (mut pairs, senders) =
+            (profile.matrix.iter().flatten(), ranks + profile.interfaces.len());
+        if pairs.any(|pair| pair.from as usize >= senders) {
             return Err("its matrix names senders that are no ranks".into());
         }
         Ok(profile)
@@ -148,7 +149,7 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranks = self.ranks();
         if let Some(matrix) = self.matrix.as_ref().filter(|all| !all.is_empty()) {
-            let inside = matrix.iter().filter(|pair| (pair.to as usize) < ranks);
+            let inside = matrix.iter().filter(|pair| (pair.from.max(pair.to) as usize) < ranks);
             if ranks <= MAX_PRINTED {
                 writeln!(f, "messages, sender down, receiver across:")?;
                 let head: String = (0..ranks).map(|rank| format!("{rank:>9}")).collect();

@@ -1,7 +1,9 @@
 //! The communication summary: the communication of a program, in the figures of paper 001, table 4.
 //!
 //! Pure arithmetic on one snapshot per rank and the time they span. All messages *sent* count,
-//! requests and replies alike, as in the paper; a kilobyte is 1000 bytes of payload.
+//! requests and replies alike, as in the paper; a kilobyte is 1000 bytes of payload. Answers to
+//! one-sided operations are sent by interfaces: they are in shares and in rates, for a rank of the
+//! paper answers by itself, and in no rank's number of messages.
 
 use crate::counter::Counter;
 use crate::shared_memory::SharedMemorySummary;
@@ -163,12 +165,14 @@ impl Summary {
     /// or whole lives) over `elapsed_ns`, and from the messages that the stacks of their nodes'
     /// network interfaces sent for them meanwhile. Anything per time is zero for an empty span.
     pub fn of(ranks: &[Snapshot], interfaces: &[Snapshot], elapsed_ns: u64) -> Self {
+        let own: Snapshot = ranks.iter().sum();
+        let own_sent = own.over_all_paths().messages_sent();
         let all: Snapshot = ranks.iter().chain(interfaces).sum();
         let local = all.messages_sent();
         let all = all.over_all_paths();
         let sent = all.messages_sent();
         let count = real(ranks.len().max(1) as u64);
-        let average = real(sent) / count;
+        let average = real(own_sent) / count;
         let of_rank = |rank: &Snapshot| rank.over_all_paths().messages_sent();
         let most = ranks.iter().map(of_rank).max().unwrap_or(0);
         let elapsed_ms = real(elapsed_ns) / 1e6;
@@ -179,8 +183,8 @@ impl Summary {
             elapsed_ms,
             messages_per_rank: average,
             messages_max: most,
-            messages_per_rank_ms: per_rank_ms(sent),
-            message_interval_us: (sent != 0).then(|| elapsed_ms * 1e3 / average),
+            messages_per_rank_ms: per_rank_ms(own_sent),
+            message_interval_us: (own_sent != 0).then(|| elapsed_ms * 1e3 / average),
             barrier_interval_ms: (barriers > 0.0).then(|| elapsed_ms / barriers),
             barrier_percent: per_rank_ms(all[Counter::BarrierWait]) / 1e4,
             bulk_percent: percent(all.bulk_sent(), sent),
@@ -189,7 +193,7 @@ impl Summary {
             read_percent: percent(2 * all.replies_sent(), sent).min(100.0),
             bulk_kb_s: per_rank_ms(all.bulk_bytes_sent()),
             small_kb_s: per_rank_ms(all.short_bytes_sent()),
-            balance: (sent != 0).then(|| real(most) / average),
+            balance: (own_sent != 0).then(|| real(most) / average),
             local_percent: percent(local, sent),
             returned: all.returned(),
             aggregation: AggregationSummary::of(&all, count),
@@ -407,6 +411,27 @@ mod tests {
         close(s.balance.unwrap(), 1.6);
         close(s.local_percent, 100.0);
         assert_eq!(s.returned, 1);
+    }
+
+    #[test]
+    fn answers_of_interfaces_are_reads_and_their_payload_is_in_the_rates() {
+        // Each of two ranks gets a word 990 times from the other's node, and 4 KiB 10 times.
+        let reader = rank(&[
+            (C::NetRequestShortSent, 1000),
+            (C::NetRequestShortSentBytes, 24_000),
+            (C::NetReplyShortReceived, 990),
+            (C::NetReplyMediumReceived, 10),
+        ]);
+        let interface = rank(&[
+            (C::NetReplyShortSent, 990),
+            (C::NetReplyShortSentBytes, 15_840),
+            (C::NetReplyMediumSent, 10),
+            (C::NetReplyMediumSentBytes, 40_960),
+        ]);
+        let s = Summary::of(&[reader.clone(), reader], &[interface.clone(), interface], 1_000_000);
+        assert_eq!((s.read_percent, s.bulk_percent, s.bulk_kb_s), (100.0, 0.5, 40_960.0));
+        assert_eq!((s.messages_per_rank, s.messages_max), (1000.0, 1000), "those that it sent");
+        assert_eq!((s.balance, s.small_kb_s), (Some(1.0), 39_840.0));
     }
 
     #[test]

@@ -22,6 +22,7 @@ impl Leave {
             if let Some(trace) = self.0.trace() {
                 trace.conclude();
             }
+            self.0.note_processor();
             self.0.node().finalize(self.0.rank());
         }
     }

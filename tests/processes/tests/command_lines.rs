@@ -45,7 +45,7 @@ fn outputs_that_cannot_be_written_are_found_before_ranks_start() {
         "app raytrace -n 1 --side 16 --picture",
         "app volrend -n 1 --side 16 --picture",
         "lab logp --quick --svg",
-        "lab calibrate --scope shm --save",
+        "lab calibrate --scope shm --force --save",
     ] {
         let ended = Job::command(&format!("{words} {below}")).finish();
         ended.expect(125, &[&file.display().to_string()]);

@@ -2,8 +2,8 @@
 //! which are counted elsewhere.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_process_tests::{Folder, Job, Running, signals, until};
-use clump_trace::{Counter, Profile};
+use clump_process_tests::{Folder, Job, Running, program, signals, until};
+use clump_trace::{Counter, Profile, Summary};
 
 /// Messages and bytes that a rank's counters say it sent, by size.
 fn counted(profile: &Profile, rank: usize) -> [u64; 6] {
@@ -73,6 +73,31 @@ fn monitors_of_interfaces_and_stacks_are_in_the_profile() {
     assert!(own.stacks.iter().all(|one| one.taken > 0), "{own:?}");
     let node = profile_of("-n 2", "talk 2", true);
     assert!(node.stacks.is_empty(), "one node has no network: {node:?}");
+}
+
+#[test]
+fn answers_of_interfaces_are_in_the_matrix_and_are_reads() {
+    for options in ["-n 2 --nodes 2", "-n 2 --nodes 2 --ni proxy:1"] {
+        let folder = Folder::new();
+        let file = folder.path().join("profile.json");
+        let options = format!("{options} --profile {}", file.display());
+        Job::of_program(&options, program("onesided"), ["deaf".into()]).finish().expect_clean();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let profile = serde_json::from_str::<Profile>(&text).unwrap().checked().unwrap();
+        let received = |size: &str| -> u64 {
+            let named = |path| Counter::named(&format!("{path}.reply.{size}.received")).unwrap();
+            let of = |counter| profile.counters[0][counter];
+            of(named("net")) + of(named("shm"))
+        };
+        let answers = profile.matrix.iter().flatten().filter(|pair| pair.from >= 2 && pair.to == 0);
+        let sums = answers.fold([0; 3], |[short, medium, bytes], pair| {
+            [short + pair.short[0], medium + pair.medium[0], bytes + pair.medium[1]]
+        });
+        assert_eq!(sums[..2], [received("short"), received("medium")], "{options}");
+        assert!(sums[2] >= 300_000, "{options}: the payload of the gets: {}", sums[2]);
+        let Summary { read_percent, bulk_kb_s, .. } = profile.summary;
+        assert!(read_percent > 50.0 && bulk_kb_s > 0.0, "{options}: {read_percent} %");
+    }
 }
 
 #[test]

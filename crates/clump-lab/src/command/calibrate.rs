@@ -1,6 +1,7 @@
 //! `clump lab calibrate`: options, jobs, the machine's file.
 
-use crate::calibrate::{NOTHING, PathCalibration, PathFigures, report};
+use crate::bare;
+use crate::calibrate::{NOTHING, PathCalibration, PathFigures, disagreements, refusal, report};
 use crate::compare::process;
 use crate::launch::{self, JobShape};
 use crate::pair::Scope;
@@ -9,17 +10,24 @@ use crate::progress::JobProgress;
 use crate::schema::Machine;
 use anyhow::{Context, Result};
 use clump_boot::Config;
-use clump_boot::machine::{FORMAT, MachineFile};
-use clump_os::console;
+use clump_boot::machine::{FORMAT, MachineFile, PathPrecision, day_of};
+use clump_os::procfs::ProcessorTimes;
 use clump_os::topology::usable_cores;
+use clump_os::{clock, console};
 use clump_wire::Security;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Variable that turns the knobs.
 const VARIABLE: &str = "CLUMP_EMU";
 /// Option by which a waiting rank polls for longer than any waits before it sleeps: to wake the
 /// other side would be part of a lone send.
 const ALWAYS_POLL: [&str; 2] = ["--lab", "spin=1s"];
+/// Time for which processors are watched before a calibration.
+const LOOK: Duration = Duration::from_millis(300);
+/// Rounds of the least that a message must do.
+const LINE_ROUNDS: u32 = 1000;
 
 /// Options of `clump lab calibrate`.
 #[derive(Debug, Clone, clap::Args)]
@@ -34,6 +42,10 @@ pub struct CalibrateArgs {
     /// clump/machine.json in the user's state folder]
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Save the parameters also where other programs kept processors busy, or where two halves of
+    /// the measurement do not agree
+    #[arg(long)]
+    pub force: bool,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -53,21 +65,25 @@ pub fn run(args: &CalibrateArgs) -> Result<u8> {
     let config = Config::load()?;
     let path = args.save.clone().or_else(|| config.machine_file());
     let path = path.context("there is no folder for the machine's file; name one by --save")?;
-    let paths = save(&path, args.security, args.scope)?;
-    let saved = format!("saved in {}", path.display());
+    let (paths, refused) = save(&path, (args.security, args.scope), args.force)?;
+    let saved = refused.clone().unwrap_or_else(|| format!("saved in {}", path.display()));
     crate::render::show(&report(&paths, &saved)?, args.json)?;
-    Ok(0)
+    Ok(u8::from(refused.is_some()))
 }
 
-/// Calibrates one path or both and saves their parameters. Returns them by the paths' names.
+/// Paths by their names, and why they were not saved.
+type Calibrated = (Vec<(String, PathCalibration)>, Option<String>);
+
+/// Calibrates one path or both, and saves their parameters, unless the machine does other work or
+/// the measurement contradicts itself; `force`: also then.
 ///
 /// # Errors
 /// Fails if a job cannot be run, or if the file cannot be written.
 pub fn save(
     path: &Path,
-    security: Security,
-    scope: Option<Scope>,
-) -> Result<Vec<(String, PathCalibration)>> {
+    (security, scope): (Security, Option<Scope>),
+    force: bool,
+) -> Result<Calibrated> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("creating {}", folder.display()))?;
@@ -75,24 +91,45 @@ pub fn save(
     let named = || format!("the machine file {} cannot be written", path.display());
     clump_os::file::check_writable(path).with_context(named)?;
     let mut file = MachineFile::read(path).unwrap_or_default();
-    let mut paths = Vec::new();
+    let (mut paths, mut differences) = (Vec::new(), Vec::new());
     let scopes = scopes(scope);
-    let mut progress = JobProgress::new("calibrate", 2 * scopes.len());
+    let mut progress = JobProgress::new("calibrate", 3 * scopes.len());
+    let load = busy_processors();
+    let mut how = file.calibration.take().unwrap_or_default();
+    (how.date, how.load) = (day_of(clock::real_ns() / 1_000_000_000), load);
     for scope in scopes {
         let name = name(scope, security);
+        progress.next(&format!("{name}, delayed by nothing"));
+        let first = measured(scope, security, NOTHING)?;
         progress.next(&format!("{name}, as it is"));
         let bare = figures(scope, security, "")?;
-        progress.next(&format!("{name}, delayed by nothing"));
-        let delayed = figures(scope, security, NOTHING)?;
+        progress.next(&format!("{name}, delayed by nothing, again"));
+        let second = figures(scope, security, NOTHING)?;
+        let of = |difference: String| format!("{name}: {difference}");
+        differences.extend(disagreements([&first.figures, &second]).into_iter().map(of));
+        let delayed = first.figures.joined(&second);
+        let precision = PathPrecision { line_ns: first.line_ns, intervals: delayed.intervals() };
         match scope {
-            Scope::Shm => file.shm = delayed.base(),
-            Scope::Net => file.net = delayed.base(),
+            Scope::Shm => (file.shm, how.shm) = (delayed.base(), Some(precision)),
+            Scope::Net => (file.net, how.net) = (delayed.base(), Some(precision)),
         }
         paths.push((name, PathCalibration { bare, delayed }));
     }
-    (file.format, file.processor) = (FORMAT, Machine::this().processor);
-    file.write(path)?;
-    Ok(paths)
+    let refused = refusal(load, &differences).filter(|_| !force);
+    if refused.is_none() {
+        (file.format, file.processor) = (FORMAT, Machine::this().processor);
+        file.calibration = Some(how);
+        file.write(path)?;
+    }
+    Ok((paths, refused))
+}
+
+/// Returns how many processors other programs keep busy now.
+fn busy_processors() -> f64 {
+    let before = ProcessorTimes::read();
+    clock::pass(LOOK);
+    let after = ProcessorTimes::read();
+    after.zip(before).map_or(0.0, |(after, before)| after.busy_since(&before))
 }
 
 /// Returns the paths that an option chooses.
@@ -108,11 +145,22 @@ pub fn name(scope: Scope, security: Security) -> String {
     }
 }
 
+/// Parameters of a path, and the round trip of the least that a message must do, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct MeasuredPath {
+    figures: PathFigures,
+    line_ns: f64,
+}
+
 /// Measures a path in a job of its own, with the knobs of `text`.
 ///
 /// # Errors
 /// Fails if the job cannot be run, or prints something else.
 pub fn figures(scope: Scope, security: Security, text: &str) -> Result<PathFigures> {
+    Ok(measured(scope, security, text)?.figures)
+}
+
+fn measured(scope: Scope, security: Security, text: &str) -> Result<MeasuredPath> {
     let nodes = if scope == Scope::Shm { 1 } else { 2 };
     let shape = JobShape { ranks: 2, nodes, security, netns: false };
     let options = if shape.ranks <= usable_cores() { &ALWAYS_POLL[..] } else { &[] };
@@ -130,9 +178,11 @@ fn run_rank(args: &CalibrateArgs) -> Result<u8> {
     let cl = clump::init()?;
     match &mut meet(&cl, scope, args.security)? {
         PairRole::Issuer(issuer) => {
+            let line_ns = bare::round_trip(&mut **issuer, LINE_ROUNDS)?;
             let figures = PathFigures::measure(&mut **issuer)?;
             issuer.finish()?;
-            console::out(&format!("{}\n", serde_json::to_string(&figures)?))?;
+            let measured = MeasuredPath { figures, line_ns };
+            console::out(&format!("{}\n", serde_json::to_string(&measured)?))?;
         }
         PairRole::Server(server) => server.serve()?,
         PairRole::Onlooker => {}

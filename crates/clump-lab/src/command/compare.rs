@@ -10,6 +10,8 @@ use crate::study::input::MAX_BYTES;
 use anyhow::{Context, Result};
 use clump_os::{console, text_file};
 use clump_wire::Security;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Options of `clump lab compare`.
@@ -33,6 +35,9 @@ pub struct CompareArgs {
     /// Turns of every implementation; figures are medians over them.
     #[arg(long, default_value = "5", value_parser = crate::positive::positive())]
     pub rounds: usize,
+    /// A file that each turn is written to as it ends, a line of JSON each
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
     /// One JSON object instead of text.
     #[arg(long)]
     pub json: bool,
@@ -85,12 +90,35 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
     for peer in &missing {
         console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
     }
-    let turns = compare::play(&implementations, &field, args.rounds, console::err)?;
+    let names: Vec<String> =
+        implementations.iter().map(|one| one.name(field.scope).to_owned()).collect();
+    let mut journal = args.journal.as_deref().map(open_journal).transpose()?;
+    let turns = compare::play(
+        &names,
+        args.rounds,
+        |at| implementations[at].play(&field).with_context(|| format!("running {}", names[at])),
+        |what, turn| {
+            let Some(turn) = turn else {
+                console::err(what);
+                return Ok(());
+            };
+            if let Some(why) = turn.failure {
+                console::err(&format!("{what} failed, and the others go on: {why}"));
+            }
+            let line = serde_json::to_string(&turn)?;
+            journal.as_mut().map_or(Ok(()), |file| Ok(writeln!(file, "{line}")?))
+        },
+    )?;
     let table = ComparisonTable::of(&turns);
     if args.markdown {
         return Ok(console::out(&table.markdown())?);
     }
     crate::render::show(&table.report(&field, &missing, &turns)?, args.json)
+}
+
+fn open_journal(path: &Path) -> Result<File> {
+    let file = File::options().create(true).append(true).open(path);
+    file.with_context(|| format!("the journal {}", path.display()))
 }
 
 impl CompareArgs {

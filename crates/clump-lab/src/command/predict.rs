@@ -94,6 +94,7 @@ fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
             .notes
             .push(format!("messages and meetings without their other end: {}", base.unmatched));
     }
+    table.notes.push(clump_boot::machine::basis(&config)?);
     report.tables = vec![table, sensitivity(graph, uses)];
     Ok(report)
 }

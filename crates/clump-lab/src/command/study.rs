@@ -62,6 +62,9 @@ pub struct StudyArgs {
     /// Time after which a run is stopped, and has not finished
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub limit: u64,
+    /// Go on although the machine does other work, or its calibration contradicts itself
+    #[arg(long)]
+    pub force: bool,
     /// Leave the calibration out; the knobs are then absolute beside nothing
     #[arg(long)]
     pub uncalibrated: bool,
@@ -77,7 +80,10 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     let machine = args.out.join("machine.json");
     if !args.uncalibrated && !machine.is_file() {
         console::err("study: calibrating");
-        calibrate::save(&machine, Security::default(), None)?;
+        let (_, refused) = calibrate::save(&machine, (Security::default(), None), args.force)?;
+        if let Some(why) = refused {
+            return Err(WrongCommand::new(format!("the calibration was {why}")).into());
+        }
     }
     let mut files: Vec<PathBuf> = machine.is_file().then_some(machine).into_iter().collect();
     for (name, words) in chosen {

@@ -10,7 +10,7 @@ use clump_boot::Config;
 use clump_loggp::knobs::settings;
 use clump_os::scratch::Scratch;
 use clump_os::{clock, console, text_file};
-use clump_trace::Profile;
+use clump_trace::{Counter, Profile};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -77,17 +77,17 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
     let plan = SweepPlan::new(args.command.clone(), texts(args)?, args.seed, args.rounds);
     let (mut journal, mut file) = open(&args.out, plan, args.precision / 100.0)
         .with_context(|| format!("the journal {}", args.out.display()))?;
+    console::err(&format!("sweep: {}", clump_boot::machine::basis(&Config::load()?)?));
     let (begun, before) = (clock::now_ns(), journal.len());
     while let Some((turn, setting)) = journal.next() {
         let passed_s = (clock::now_ns() - begun) / 1_000_000_000;
         if args.budget.is_some_and(|budget| passed_s >= budget) {
             break;
         }
-        let Some((end, locks)) = one(args, (setting, &journal.plan.settings[setting]))? else {
+        let Some(run) = one(args, (turn, setting), &journal.plan.settings[setting])? else {
             console::err("sweep: interrupted; the same command goes on with it");
             return Ok(None);
         };
-        let run = SweepRun { turn, setting, end, locks };
         write_line(&mut file, &serde_json::to_string(&run)?)?;
         journal.add(run);
         let done = (journal.len() - before) as u64;
@@ -104,32 +104,52 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
     Ok(Some(journal))
 }
 
-/// Makes a run at a setting. Returns its end, and its attempts at locks where they are known;
-/// `None` if the user interrupts. The profile of a run at no setting stays beside the journal.
-fn one(
-    args: &SweepArgs,
-    (setting, knobs): (usize, &str),
-) -> Result<Option<(RunEnd, Option<LockCounts>)>> {
+/// Makes a run at a setting; `None` if the user interrupts. The profile of a run at no setting
+/// stays beside the journal.
+fn one(args: &SweepArgs, (turn, setting): (usize, usize), knobs: &str) -> Result<Option<SweepRun>> {
     let kept = profile_beside(&args.out);
-    let part = kept.with_extension("part");
+    let (part, output) = (kept.with_extension("part"), kept.with_extension("out"));
     let job = SweepJob {
         command: &args.command,
         knobs,
         limit_s: args.limit,
         profile: Some(&part),
+        output: Some(&output),
         trace: None,
     };
     let end = job.run()?;
     let text = text_file::read(&part, MAX_BYTES).ok();
     let profile = text.and_then(|text| serde_json::from_str::<Profile>(&text).ok());
-    let locks = profile.map(|profile| LockCounts::of(&profile));
+    let printed = text_file::read(&output, MAX_BYTES).unwrap_or_default();
+    let _ = std::fs::remove_file(&output);
     // Only a run that ended cleanly leaves its profile: others say too little.
     if setting == 0 && matches!(end, Some(RunEnd::Took(_))) {
         std::fs::rename(&part, &kept).with_context(|| format!("the profile {}", kept.display()))?;
     } else {
         let _ = std::fs::remove_file(&part);
     }
-    Ok(end.map(|end| (end, locks)))
+    Ok(end.map(|end| SweepRun {
+        locks: profile.as_ref().map(LockCounts::of),
+        phases_s: phases_s(&printed),
+        waited_s: profile.as_ref().and_then(waited_s),
+        ..SweepRun::of((turn, setting), end)
+    }))
+}
+
+/// Returns the sum of the phases that a program has printed last, as applications of clump do with
+/// `--json`: an object with `phases`, a list of names and seconds.
+fn phases_s(printed: &str) -> Option<f64> {
+    let last = printed.lines().rev().find(|line| line.starts_with('{'))?;
+    let report: serde_json::Value = serde_json::from_str(last).ok()?;
+    let phases = report.get("phases")?.as_array()?.iter();
+    phases.map(|phase| phase.get(1)?.as_f64()).sum()
+}
+
+/// Returns the time in s for which a rank waited for a processor, of the rank that waited most.
+fn waited_s(profile: &Profile) -> Option<f64> {
+    let most = profile.counters.iter().map(|rank| rank[Counter::ProcessorWait]).max()?;
+    #[expect(clippy::cast_precision_loss, reason = "times of runs are below 2^53 ns")]
+    Some(most as f64 / 1e9)
 }
 
 /// Traces a run at no setting, plays it at every setting of the plan, and leaves what that predicts
@@ -165,6 +185,7 @@ fn traced(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
         knobs: "",
         limit_s: args.limit,
         profile: None,
+        output: None,
         trace: Some(&folder),
     };
     Ok(match job.run()? {
@@ -229,6 +250,15 @@ fn write_line(file: &mut File, line: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::command::{Command, tests::parse};
+
+    #[test]
+    fn phases_are_those_that_the_program_has_printed_last() {
+        let printed = "a line\n{\"phases\":[[\"sort\",0.25],[\"check\",0.5]],\"app\":\"x\"}\nend\n";
+        assert_eq!(super::phases_s(printed), Some(0.75));
+        for other in ["", "{}", "no object", "{\"phases\": 3}", "{\"phases\": [[\"sort\"]]}"] {
+            assert_eq!(super::phases_s(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn options_of_a_run_follow_the_dashes() {

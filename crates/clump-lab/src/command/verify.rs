@@ -96,9 +96,11 @@ fn verified(
 ) -> Result<VerifiedPath> {
     let share = args.assert.unwrap_or(SHARE);
     let name = name(scope, args.security);
+    let asked = clock::now_ns();
     let base = figures(scope, args.security, NOTHING)?;
     let wanted = wanted(&base);
     let (begun, count) = (clock::now_ns(), wanted.len());
+    console::err(&estimate(&name, count, begun - asked));
     let mut measured = Vec::new();
     for (at, point) in wanted.into_iter().enumerate() {
         let figures = figures(scope, args.security, &point.text)?;
@@ -107,6 +109,12 @@ fn verified(
         progress(&name, (at + 1, count), clock::now_ns() - begun);
     }
     Ok(VerifiedPath { name, base, points: measured })
+}
+
+/// Returns how long the measurement will take, by the time of the base.
+fn estimate(name: &str, settings: usize, base_ns: u64) -> String {
+    let all_s = (base_ns * settings as u64).div_ceil(1_000_000_000);
+    format!("verify {name}: {settings} settings, some {all_s} s; slow settings take longer")
 }
 
 /// Writes to the error stream how far the measurement is, and how long it will take.
@@ -118,6 +126,12 @@ fn progress(name: &str, (done, all): (usize, usize), took_ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_measurement_says_at_its_start_how_long_it_takes() {
+        let said = estimate("shm", 38, 3_500_000_000);
+        assert_eq!(said, "verify shm: 38 settings, some 133 s; slow settings take longer");
+    }
 
     #[test]
     fn percentages_are_read_or_refused() {

@@ -1,7 +1,7 @@
 //! The comparison as text, Markdown and JSON.
 
 use super::missing::Missing;
-use super::score::Workload;
+use super::score::{Score, Workload};
 use super::{ImplementationTurns, Venue};
 use crate::contrast::Contrast;
 use crate::schema::{Figure, FigureRole, InstrumentReport, ReportColumn, ReportTable};
@@ -47,7 +47,8 @@ impl ComparisonTable {
     /// Builds the table from the rounds of all implementations; the first is clump.
     pub fn of(results: &[ImplementationTurns]) -> Self {
         let names = results.iter().map(|r| r.name.clone()).collect();
-        let workloads = results.first().and_then(|r| r.rounds.first()).map(|s| s.workloads());
+        let rounds = results.first().map(|clump| clump.rounds.iter().map(Score::workloads));
+        let workloads = rounds.and_then(|mut all| all.find(|known| !known.is_empty()));
         let row = |workload: Workload| WorkloadRow {
             workload,
             name: workload.to_string(),
@@ -91,7 +92,15 @@ impl ComparisonTable {
             let digits = if own < 10.0 { 2 } else { 1 };
             table.row(row.name.clone(), (row.unit, digits), figures);
         }
+        table.notes.push(
+            "over the best: clump's rate over that of the best other, or its time over clump's"
+                .into(),
+        );
         table.notes.extend(missing.iter().map(|peer| format!("{}: {}", peer.name, peer.remedy)));
+        for turn in turns.iter().flat_map(|one| one.failures.iter().map(move |of| (one, of))) {
+            let (one, (round, why)) = turn;
+            table.notes.push(format!("{}: its turn in round {round} failed: {why}", one.name));
+        }
         let data = serde_json::json!({ "table": self, "turns": turns });
         let title = format!("clump beside other implementations through {}", field.scope.text());
         let mut report = InstrumentReport::new("compare", title, &data)?
@@ -145,13 +154,12 @@ fn number(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::score::Score;
     use crate::pair::Scope;
     use clump_wire::Security;
 
     fn result(name: &str, rounds: &[&str]) -> ImplementationTurns {
         let rounds = rounds.iter().map(|text| Score::parse(text, 2).unwrap()).collect();
-        ImplementationTurns { name: name.into(), rounds }
+        ImplementationTurns { name: name.into(), rounds, ..Default::default() }
     }
 
     fn results() -> Vec<ImplementationTurns> {

@@ -3,7 +3,7 @@
 
 use crate::figure::element_titles::with_titles;
 use anyhow::{Result, anyhow};
-use clump_trace::Profile;
+use clump_trace::{PairTraffic, Profile};
 use plotters::prelude::*;
 
 /// Most cells of a side. A job of more ranks shows the mean of several pairs in a cell.
@@ -28,7 +28,8 @@ impl Cells {
         let each = ranks.div_ceil(MAX_SIDE).max(1);
         let side = ranks.div_ceil(each);
         let mut means = vec![0.0; side * side];
-        for pair in profile.matrix.iter().flatten().filter(|pair| (pair.to as usize) < ranks) {
+        let of_ranks = |pair: &&PairTraffic| (pair.from.max(pair.to) as usize) < ranks;
+        for pair in profile.matrix.iter().flatten().filter(of_ranks) {
             let (row, column) = (pair.from as usize / each, pair.to as usize / each);
             let width = |at: usize| each.min(ranks - at * each) as f64;
             means[row * side + column] += pair.messages() as f64 / width(row) / width(column);
@@ -96,7 +97,7 @@ fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
 mod tests {
     use super::*;
     use crate::study::fake::profile;
-    use clump_trace::{PairTraffic, Snapshot};
+    use clump_trace::Snapshot;
 
     fn sent(ranks: usize, pairs: &[(u32, u32, u64)]) -> Profile {
         let mut profile = profile(vec![Snapshot::ZERO; ranks]);

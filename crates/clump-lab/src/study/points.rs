@@ -70,10 +70,15 @@ pub struct SweepPoint {
     pub text: String,
     /// Times that it adds.
     pub added: AddedTimes,
-    /// Time of the program at no setting, in s.
+    /// Time of the program at no setting in s: of the runs beside those of the setting, which
+    /// slowdown and predictions divide by.
     pub base_s: f64,
     /// Time at the setting, in s; `None` where it did not end cleanly.
     pub time_s: Option<Median>,
+    /// True if it was run.
+    pub was_run: bool,
+    /// Time for which ranks waited for processors beyond that at no setting, in s.
+    pub waited_s: f64,
     /// Time over that of the runs at no setting beside it.
     pub slowdown: Option<Median>,
     /// Predicted slowdown by model.
@@ -113,13 +118,17 @@ fn points_of(
     machine: &MachineFile,
 ) -> Vec<SweepPoint> {
     let Some(base) = journal.time(0) else { return Vec::new() };
-    let (base_ns, profile) = (base.value * 1e9, program.profile.as_ref());
+    let profile = program.profile.as_ref();
+    let waited = journal.waited(0).unwrap_or(0.0);
     let replay = program.replays.iter().find(|replay| replay.command == journal.plan.command);
     let mut points = Vec::new();
     for (setting, text) in journal.plan.settings.iter().enumerate().skip(1) {
         let Some(knob) = Knob::of(text) else { continue };
         let bases = [machine.shm, machine.net];
         let Ok(table) = KnobTable::parse(text, &bases) else { continue };
+        let slowdown = journal.slowdown(setting);
+        let base_s = slowdown.map_or(base.value, |slowdown| slowdown.base_s);
+        let base_ns = base_s * 1e9;
         let scope = scope(text, profile);
         let class = if knob == Knob::ByteGap { KnobClass::Bulk } else { KnobClass::Short };
         let added = added(table.get(scope, class), &bases[scope as usize]);
@@ -139,9 +148,11 @@ fn points_of(
             knob,
             text: text.clone(),
             added,
-            base_s: base.value,
+            base_s,
             time_s: journal.time(setting),
-            slowdown: journal.slowdown(setting),
+            was_run: journal.was_run(setting),
+            waited_s: (journal.waited(setting).unwrap_or(waited) - waited).max(0.0),
+            slowdown: slowdown.map(|slowdown| slowdown.ratio),
             predicted: knob.models().iter().filter_map(predict).collect(),
         });
     }
@@ -156,6 +167,14 @@ pub fn unclean(program: &StudiedProgram) -> Vec<(String, RunEnd)> {
         ends.collect::<Vec<_>>()
     };
     program.sweeps.iter().flat_map(of).collect()
+}
+
+/// Returns the settings of all sweeps of a program that were not run.
+pub fn not_run(program: &StudiedProgram) -> impl Iterator<Item = &String> {
+    program.sweeps.iter().flat_map(|journal| {
+        let settings = journal.plan.settings.iter().enumerate();
+        settings.filter(|&(at, _)| !journal.was_run(at)).map(|(_, text)| text)
+    })
 }
 
 /// Returns the settings of all sweeps of a program at which attempts at locks failed, each with a

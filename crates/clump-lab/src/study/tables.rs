@@ -1,11 +1,11 @@
 //! Tables and figures of a study.
 
-use crate::figure::{Curve, LabFigure, SlowdownChart, balance};
+use crate::figure::{Curve, LabFigure, MeasuredPoint, SlowdownChart, balance};
 use crate::negative;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::study::communication;
 use crate::study::input::{StudiedProgram, Study};
-use crate::study::points::{Knob, SweepPoint, lock_notes, points, unclean};
+use crate::study::points::{Knob, SweepPoint, lock_notes, not_run, points, unclean};
 use crate::study::replay_table::replay_table;
 use crate::study::sections::sections;
 use crate::sweep::RunEnd;
@@ -79,11 +79,25 @@ fn calibration(study: &Study) -> Option<ReportTable> {
         ("G", "ns/B", 3, |base| base.big_g_ns_per_byte),
     ];
     for (name, unit, digits, pick) in rows {
-        let values = [&machine.shm, &machine.net].map(|base| pick(base).map(Figure::from));
+        let how = machine.calibration.as_ref();
+        let paths = [
+            (&machine.shm, how.and_then(|how| how.shm.as_ref())),
+            (&machine.net, how.and_then(|how| how.net.as_ref())),
+        ];
+        let values = paths.map(|(base, precision)| {
+            let interval = precision.and_then(|known| known.intervals.get(name)).copied();
+            pick(base).map(|value| Figure { value, interval })
+        });
         table.row(name, (unit, digits), values.into());
     }
     negative::explain(&mut table);
-    table.notes.push(format!("calibrated on {}", machine.processor));
+    table.notes.push(match &machine.calibration {
+        Some(how) => format!(
+            "calibrated on {}, {}, {:.1} processors busy with other work",
+            machine.processor, how.date, how.load
+        ),
+        None => format!("calibrated on {}, at an unknown time and load", machine.processor),
+    });
     Some(table)
 }
 
@@ -102,6 +116,7 @@ fn predictions(program: &StudiedProgram, points: &[SweepPoint], knob: Knob) -> V
     }
     if let Some(table) = tables.last_mut() {
         add_notes(table, program);
+        table.notes.extend(points.iter().filter_map(|point| lost_time_note(point)));
     }
     tables
 }
@@ -147,7 +162,23 @@ fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
             RunEnd::Took(_) => {}
         }
     }
+    table.notes.extend(not_run(program).map(|text| format!("{text}: not run")));
+    table.notes.extend(program.sweeps.first().map(|sweep| sweep.time_note().to_owned()));
     table.notes.extend(lock_notes(program));
+}
+
+/// Returns a sentence, if ranks waited longer for processors than the best prediction misses: the
+/// model may be right, and the machine has too few processors.
+fn lost_time_note(point: &SweepPoint) -> Option<String> {
+    let measured = point.slowdown?.value;
+    let errors = point.predicted.iter().map(|(_, predicted)| (predicted - measured).abs());
+    let error_s = errors.min_by(f64::total_cmp)? * point.base_s;
+    (point.waited_s > error_s && point.waited_s > 0.01 * point.base_s).then(|| {
+        format!(
+            "{}: a rank waited {:.3} s more for a processor, the best prediction misses {error_s:.3} s",
+            point.text, point.waited_s
+        )
+    })
 }
 
 fn predicted(point: &SweepPoint, model: Model) -> Option<f64> {
@@ -171,13 +202,13 @@ fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
         let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
         let measured = points.iter().filter_map(|point| {
             let slowdown = point.slowdown?;
-            Some((across(point), slowdown.value, slowdown.low, slowdown.high))
+            Some(MeasuredPoint { across: across(point), slowdown })
         });
         // The critical path, where there is a trace.
         let models = models(&points, knob);
         let drawn = models.iter().find(|model| **model == Model::M5).or(models.first()).copied();
         let model = |point: &&SweepPoint| Some((across(point), predicted(point, drawn?)?));
-        let unfinished = points.iter().filter(|point| point.time_s.is_none());
+        let unfinished = points.iter().filter(|point| point.was_run && point.time_s.is_none());
         let curve = Curve {
             name: program.name.clone(),
             model: drawn.map(|model| model.name().to_owned()).unwrap_or_default(),
@@ -219,7 +250,7 @@ mod tests {
             [(0, 2.0), (1, 4.0), (2, 13.2), (3, 0.0), (0, 2.0)].iter().enumerate()
         {
             let end = if *s > 0.0 { RunEnd::Took(*s) } else { RunEnd::DidNotFinish(60.0) };
-            journal.add(SweepRun { turn, setting: *setting, end, locks: None });
+            journal.add(SweepRun::of((turn, *setting), end));
         }
         let name = "p".to_owned();
         let sweeps = vec![journal];
@@ -238,11 +269,42 @@ mod tests {
         assert_eq!((figure(1, 1), figure(1, 2)), (6.6, 6.0), "{text}");
         assert!((figure(1, 3) + 9.09).abs() < 0.01, "{text}");
         assert!(text.contains("stopped after 60 s"), "{text}");
+        assert!(text.contains("g=5us,scope=net: not run"), "{text}");
+        let drawn = |name: &str| &*figures.iter().find(|figure| figure.name == name).unwrap().svg;
+        assert_eq!([drawn("slowdown-o"), drawn("slowdown-g")].map(crosses), [1, 0]);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let names: Vec<_> = figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names, ["balance-p", "slowdown-o", "slowdown-g"]);
         let csv = crate::csv::csv(&report);
         assert!(csv.contains("error M1"), "{csv}");
+    }
+
+    /// Returns the number of settings at which a figure says that a program did not finish.
+    fn crosses(svg: &str) -> usize {
+        svg.matches("did not finish").count()
+    }
+
+    #[test]
+    fn slowdown_and_prediction_divide_by_the_same_runs() {
+        // The machine is twice as slow while the second setting is measured: 1 s, then 2 s without.
+        let mut study = study(2);
+        let plan = study.programs[0].sweeps[0].plan.clone();
+        let mut journal = SweepJournal::new(plan, 0.01);
+        for (turn, (setting, s)) in
+            [(0, 1.0), (1, 3.0), (0, 1.0), (0, 2.0), (2, 12.0), (0, 2.0)].iter().enumerate()
+        {
+            let run = SweepRun::of((turn, *setting), RunEnd::Took(*s));
+            let waited_s = Some(if *setting == 2 { 0.5 } else { 0.1 });
+            journal.add(SweepRun { waited_s, ..run });
+        }
+        study.programs[0].sweeps = vec![journal];
+        let (report, _) = report(&study).unwrap();
+        let table = report.tables.iter().find(|t| t.title.starts_with("p: o")).unwrap();
+        // M1 adds 2 s and 10 s: exactly what was measured.
+        let figures = |row: usize| [1, 2, 3].map(|at| table.rows[row].figures[at].unwrap().value);
+        assert_eq!((figures(0), figures(1)), ([3.0, 3.0, 0.0], [6.0, 6.0, 0.0]));
+        let note = "o=+5us,scope=net: a rank waited 0.400 s more for a processor";
+        assert!(table.notes.iter().any(|line| line.starts_with(note)), "{:?}", table.notes);
     }
 
     #[test]

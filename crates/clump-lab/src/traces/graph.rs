@@ -1,7 +1,7 @@
 //! A traced run as steps that can be played again on a slower network (M5, docs/adr/0043).
 
 use crate::traces::matcher::{Matcher, MessageName};
-use crate::traces::serial_phases::SerialPhases;
+use crate::traces::serial_phases::{ROOM, SerialPhases};
 use crate::traces::timeline::{Timeline, TimelineEvent};
 use clump_loggp::replay::NOBODY;
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, models, replay};
@@ -24,6 +24,8 @@ struct Track {
     /// Handlers that have begun, and whether their messages are known.
     handlers: Vec<bool>,
     waits: bool,
+    /// True while it waits for room.
+    room: bool,
     heard: bool,
     barrier: bool,
     /// Handlers outside of waits: the steps that began them.
@@ -167,7 +169,8 @@ impl Pass {
                 let Some(name) = timeline.message(rank, &event) else { return };
                 self.sends.send(name, at_ns);
                 let (row, key) = ((scope, kind), u64::from(name.sent));
-                track.steps.push(Step::Send { to: event.peer, key, bytes: event.value, row });
+                let (to, bytes, waits) = (event.peer, event.value, !class.reply);
+                track.steps.push(Step::Send { to, key, bytes, row, waits });
             }
             EventKind::Handle => {
                 let name = timeline.message(rank, &event);
@@ -194,7 +197,7 @@ impl Pass {
                     (rank, asked(&event), 0)
                 };
                 let row = (scope, KnobClass::OneSided);
-                track.steps.push(Step::Send { to, key, bytes, row });
+                track.steps.push(Step::Send { to, key, bytes, row, waits: true });
             }
             EventKind::Answer => {
                 if let Some(sent_ns) = self.asked.remove(&(rank, asked(&event))) {
@@ -210,6 +213,12 @@ impl Pass {
     fn synchronize(&mut self, at: (u32, u8), at_ns: u64, event: &TraceEvent) {
         let track = self.graph.tracks.entry(at).or_default();
         match event.kind {
+            // It ends when the network takes more, whatever is handled meanwhile: time of its own.
+            EventKind::Wait if event.detail == ROOM => {
+                track.compute_until(at_ns);
+                track.room = true;
+            }
+            EventKind::WaitEnd if std::mem::take(&mut track.room) => track.compute_until(at_ns),
             EventKind::Wait => {
                 track.compute_until(at_ns);
                 (track.waits, track.heard) = (true, false);

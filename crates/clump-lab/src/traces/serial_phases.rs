@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Fewest messages of a phase.
 const FEWEST: u64 = 2;
 /// Detail of a wait for room.
-const ROOM: u8 = 4;
+pub(super) const ROOM: u8 = 4;
 
 /// Messages of a rank.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

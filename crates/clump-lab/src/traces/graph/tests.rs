@@ -85,6 +85,24 @@ fn what_a_rank_waits_for_comes_later_on_a_slower_network() {
 }
 
 #[test]
+fn a_wait_for_room_is_not_for_what_is_handled_meanwhile() {
+    // Both ranks send bursts, and handle each other's while the network takes no more.
+    let mut written = Written::default();
+    for (rank, other) in [(0, 1), (1, 0)] {
+        for round in 0..3 {
+            let at = |us: u64| round * 10_000 + us * 1_000 + rank as u64 * 100;
+            written.message(rank, [at(1), at(5), at(5) + 50]);
+            written.note(rank, at(4), EventKind::Wait, (other as u32, ROOM, 0));
+            written.note(rank, at(8), EventKind::WaitEnd, (0, 0, 0));
+        }
+    }
+    let graph = written.graph();
+    assert_eq!(longer(&graph, ["L=+5us", "L=+100us"]), [0, 0], "nobody waits for a message");
+    // Three sendings and three receptions of a rank.
+    assert_eq!(longer(&graph, ["o=+1us"]), [6_000]);
+}
+
+#[test]
 fn a_message_that_is_handled_late_had_come_before() {
     let mut written = Written::default();
     // The first takes 2 us; the second waits 48 us for a rank that computes until it polls.
