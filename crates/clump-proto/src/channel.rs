@@ -7,7 +7,7 @@ mod transmit;
 use crate::ack::Ack;
 use crate::backpressure::Backpressure;
 use crate::echo::Echo;
-use crate::judged::Judged;
+use crate::judged::Turn;
 use crate::keepalive::Keepalive;
 use crate::mtu::Mtu;
 use crate::receive::Receive;
@@ -67,8 +67,8 @@ pub struct PacketArrival {
 /// - **Death** is not decided here: a silent peer is probed less and less often, down to once a
 ///   second, for ever.
 ///
-/// No call panics, allocates (except `new`, and sending more units at once than ever), or takes
-/// more work than a packet can name units: 8192.
+/// No call panics, allocates (except `new`, sending more units at once than ever, and more units
+/// behind a gap than a packet describes), or takes more work than a packet can name units: 8192.
 #[derive(Debug)]
 pub struct Channel<U> {
     send: Send<U>,
@@ -96,7 +96,7 @@ pub struct Channel<U> {
     /// Acknowledgement and echo of the last packet.
     heard: (u64, u32, bool),
     /// Units that the peer's closing packets have described.
-    closing: Judged,
+    closing: Turn,
     /// The next packet requests an acknowledgement at once.
     ask: bool,
     /// A packet has to be sent for that request.
@@ -131,7 +131,7 @@ impl<U> Channel<U> {
             marks: 0,
             peer_marks: 0,
             heard: (0, 0, false),
-            closing: Judged::default(),
+            closing: Turn::default(),
             ask: false,
             ask_alone: false,
             control_until: 0,
@@ -314,6 +314,9 @@ impl<U> Channel<U> {
     pub fn release_spare(&mut self) {
         self.send.shrink();
         self.receive.shrink();
+        if self.is_quiet() {
+            self.retransmit.shrink();
+        }
         debug_assert!(self.spare_bytes() == 0 || !self.is_quiet(), "an idle channel keeps little");
     }
 

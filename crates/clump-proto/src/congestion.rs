@@ -3,8 +3,16 @@
 //! Judged once a round trip, from the least delay of that round. While it is low and the window is
 //! at its maximum, a packet costs a comparison.
 
+mod drain;
+mod round;
+mod standing;
+
 use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
+use drain::Drain;
+use round::Round;
+pub(crate) use round::{Cut, RoundEnd, Sample};
+use standing::{Standing, StandingDelay};
 
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
 const DELAY_SHARE: f64 = 0.8;
@@ -24,13 +32,21 @@ const SMALL_WINDOW: usize = 64 << 10;
 const SMALL_SHARE: f64 = 0.5;
 /// Least decrease by delay where a round trip is much longer than queues: otherwise senders that
 /// share such a path would come to equal windows in thousands of round trips.
-const MIN_FAR_CUT: f64 = 1.0 / 32.0;
+const MIN_FAR_CUT: f64 = 1.0 / 16.0;
 /// Rounds in a row with high delay that count as congestion: one alone is a peer that computed (ADR
 /// 12).
 const HIGH_ROUNDS: u32 = 2;
 /// Rounds of growth in a row after which the step doubles.
 const ACTIVE_AFTER: u32 = 4;
 const MAX_DOUBLINGS: u32 = 16;
+/// Time in which a window grows by a unit at least.
+const GROWTH_TIME: Nanos = 400_000;
+/// Rounds with half a window after which its effect is seen: the first was sent before. On a short
+/// path others that share the queue need more of them to answer.
+const FAR_ROUNDS: u32 = 2;
+const NEAR_ROUNDS: u32 = 32;
+/// Rounds in a row with next to no queue after which the path is not full.
+const EMPTY_ROUNDS: u32 = 2;
 /// Round trip up to which a path holds nothing: what is in flight lies in sockets.
 const SHORT_PATH: Nanos = 50_000;
 /// Least number of units over which loss is judged.
@@ -38,48 +54,13 @@ const JUDGED_UNITS: u32 = 32;
 /// Divisor of the units that may be lost without congestion: a tenth, as long as delay is low and
 /// marks are absent (ADR 12).
 const TOLERATED_LOSS: u32 = 10;
+/// Delay tolerated for noise, of the mean by which round trips in turn differ, where a round has
+/// this many samples or fewer. The least of four sums of two evenly distributed delays is above 2.4
+/// times that mean once in 50.
+const NOISE_SHARE: f64 = 2.0;
+const NOISY_SAMPLES: f64 = 4.0;
 /// Rounds without any sign of congestion after which pacing ends.
 const CALM_AFTER: u32 = 16;
-
-/// Time between drains: a sender whose window is in use reduces it to one unit for some rounds, so
-/// that a queue drains and the least round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue
-/// 14, 2016). A sender that began behind others' packets takes their queue for the path, and would
-/// keep it for as long as it lasts. Senders that begin together drain together.
-const DRAIN_EVERY: Nanos = 100_000_000;
-/// Least number of rounds between drains, so that on long paths they cost as little.
-const DRAIN_AFTER: u32 = 256;
-/// Time and rounds until the first drain after the window was made smaller for the first time;
-/// doubled for each later one: a queue that was taken for the path while others began need not last
-/// (ADR 12).
-const FIRST_DRAIN: (Nanos, u32) = (5_000_000, 32);
-/// Rounds of a drain: in the first, units sent before are acknowledged; in the others, the other
-/// senders' reduction shows.
-const DRAIN_ROUNDS: u32 = 4;
-/// Those on a path that holds much more than its queues: half a window is enough there.
-const FAR_DRAIN_ROUNDS: u32 = 2;
-
-/// Reason for which the window was made smaller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// Packets queue.
-    Delay,
-    /// Switches marked packets.
-    Marks,
-    /// Too many are lost.
-    Loss,
-}
-
-/// Information of one packet about the path.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample {
-    /// Units that arrived, and their bytes.
-    pub units: u32,
-    pub bytes: usize,
-    /// Packets that arrived with a mark.
-    pub marks: u32,
-    /// A round trip and the least one, if the packet gave one.
-    pub delay: Option<(Nanos, Nanos)>,
-}
 
 /// The window that the path bears.
 #[derive(Debug)]
@@ -100,33 +81,32 @@ pub(crate) struct CongestionControl {
     /// Length of the longest unit so far.
     unit: usize,
     /// The round ends when a packet sent after this has arrived.
-    round: Ticks,
-    /// Least delay of the round above the least round trip.
-    queueing: Nanos,
-    round_trip: Nanos,
+    began: Ticks,
+    round: Round,
     /// Least round trip at the last sample.
     least: Nanos,
-    units: u32,
-    bytes: usize,
-    marks: u32,
-    /// True if the window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
-    used: bool,
+    /// Delay that comes and goes, smoothed, by the number of samples of a round.
+    noise: Nanos,
+    standing: StandingDelay,
     high_rounds: u32,
     /// Rounds in a row in which the window grew beyond the threshold.
     calm_rounds: u32,
+    /// Window that last filled the path, rounds in a row without a queue, and those of them in
+    /// which the window was larger than that.
+    saturated: usize,
+    /// True if it has grown since it was made smaller.
+    grew: bool,
+    empty_rounds: u32,
+    ramp: u32,
+    /// The most that the path has carried, slowly forgotten.
+    highest: usize,
     /// Smoothed share of marked packets, of `WHOLE`: RFC 8257, 4.2 (alpha).
     marked: u32,
     judged: u32,
     lost: u32,
     /// Rounds until pacing ends.
     restless: u32,
-    /// Rounds left of a drain, and the time at which the last one ended.
-    draining: u32,
-    drained_at: Ticks,
-    /// Rounds since.
-    undrained: u32,
-    /// Drains since the window was first made smaller, as far as they count.
-    drains: u32,
+    drain: Drain,
     /// State to restore should the losses turn out false: window, threshold, number of losses.
     before: Option<(usize, usize, u32)>,
 }
@@ -144,24 +124,23 @@ impl CongestionControl {
             cut_at: 0,
             target: config.delay_target,
             unit: 0,
-            round: 0,
-            queueing: Nanos::MAX,
-            round_trip: 0,
+            began: 0,
+            round: Round::NEW,
             least: 0,
-            units: 0,
-            bytes: 0,
-            marks: 0,
-            used: false,
+            noise: 0,
+            standing: StandingDelay::default(),
             high_rounds: 0,
             calm_rounds: 0,
+            saturated: 0,
+            grew: false,
+            empty_rounds: 0,
+            ramp: 0,
+            highest: 0,
             marked: WHOLE,
             judged: 0,
             lost: 0,
             restless: 0,
-            draining: 0,
-            drained_at: 0,
-            undrained: 0,
-            drains: 0,
+            drain: Drain::default(),
             before: None,
         }
     }
@@ -169,7 +148,7 @@ impl CongestionControl {
     /// Returns the bytes that may be in flight.
     #[inline]
     pub(crate) fn window(&self) -> usize {
-        if self.draining == 0 {
+        if !self.drain.is_on() {
             return self.window;
         }
         let drained = if self.is_far() { self.window / 2 } else { self.unit };
@@ -201,45 +180,37 @@ impl CongestionControl {
     pub(crate) fn on_sent(&mut self, bytes: usize, open: usize) {
         debug_assert!(open >= bytes, "the unit is in flight");
         self.unit = self.unit.max(bytes);
-        self.used |= 2 * open >= self.window;
+        self.round.used |= 2 * open >= self.window;
     }
 
     /// Handles an acknowledgement. `newest` is the time at which the newest packet that arrived was
     /// sent.
     #[inline]
-    pub(crate) fn on_acked(&mut self, now: Ticks, newest: Ticks, sample: Sample) -> Option<Cut> {
-        self.units += sample.units;
-        self.bytes += sample.bytes;
-        self.marks += sample.marks;
-        if let Some((round_trip, least)) = sample.delay {
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Ticks,
+        newest: Ticks,
+        sample: Sample,
+    ) -> Option<RoundEnd> {
+        self.round.add(&sample);
+        if let Some((_, least)) = sample.delay {
             self.least = least;
-            let queueing = round_trip.saturating_sub(least);
-            if queueing < self.queueing {
-                self.queueing = queueing;
-                self.round_trip = round_trip;
-            }
         }
-        if newest < self.round || self.units == 0 {
+        if newest < self.began || self.round.units == 0 {
             return None;
         }
-        let cut = if self.draining > 0 { self.drain(now) } else { self.end_round(now) };
-        self.round = now;
-        cut
+        let end = if self.drain.is_on() { self.drain(now) } else { self.end_round(now) };
+        self.began = now;
+        self.round.restart();
+        end
     }
 
     /// Ends a round of a drain: it gives no information about the window.
     #[cold]
-    fn drain(&mut self, now: Ticks) -> Option<Cut> {
-        debug_assert!(self.draining > 0 && self.unit > 0, "a drain leaves room for a unit");
-        self.draining -= 1;
-        (self.drained_at, self.undrained) = (now, 0);
-        self.begin_round();
+    fn drain(&mut self, now: Ticks) -> Option<RoundEnd> {
+        debug_assert!(self.unit > 0, "a drain leaves room for a unit");
+        self.drain.end_drained_round(now);
         None
-    }
-
-    fn begin_round(&mut self) {
-        (self.units, self.bytes, self.marks) = (0, 0, 0);
-        (self.used, self.queueing) = (false, Nanos::MAX);
     }
 
     /// Learns from the bytes that arrived in a round of so many nanoseconds how many the path
@@ -250,11 +221,14 @@ impl CongestionControl {
             return;
         }
         let length = self.least - SHORT_PATH;
-        let of = |time| (self.bytes as u128 * u128::from(time) / u128::from(round.max(1))) as usize;
+        let of = |time| {
+            (self.round.bytes as u128 * u128::from(time) / u128::from(round.max(1))) as usize
+        };
         let held = of(length);
         self.carried = of(self.least);
+        self.highest = (self.highest - self.highest / 512).max(self.carried);
         // A round in which little was sent says nothing about what the path holds.
-        let kept = if self.used { self.on_path - self.on_path / 8 } else { self.on_path };
+        let kept = if self.round.used { self.on_path - self.on_path / 8 } else { self.on_path };
         self.on_path = held.max(kept);
         debug_assert!(self.carried >= held, "a part of what arrived");
     }
@@ -271,54 +245,66 @@ impl CongestionControl {
         2 * self.on_path
     }
 
-    fn end_round(&mut self, now: Ticks) -> Option<Cut> {
-        debug_assert!(self.draining == 0, "a round of a drain tells nothing");
-        let (units, marks) = (self.units, self.marks.min(self.units));
-        self.measure_path(nanos(now.saturating_sub(self.round)));
-        let target = self.target_now();
+    fn end_round(&mut self, now: Ticks) -> Option<RoundEnd> {
+        debug_assert!(!self.drain.is_on(), "a round of a drain tells nothing");
+        let (units, marks) = (self.round.units, self.round.marks.min(self.round.units));
+        self.measure_path(nanos(now.saturating_sub(self.began)));
+        self.measure_noise();
+        let target = self.target_now() + self.noise;
         debug_assert!(target >= self.target, "a small window tolerates more");
-        let high = self.queueing != Nanos::MAX && self.queueing > target;
+        let high = self.round.delay().is_some_and(|delay| delay > target);
         self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
         self.judged += units;
+        // A queue that overflows stays as long as it is with half a window too.
+        let overflows = self.lost * TOLERATED_LOSS > self.judged;
+        if !high || overflows || self.least <= SHORT_PATH {
+            self.standing.on_low();
+        } else {
+            let rounds = if self.is_short() { NEAR_ROUNDS } else { FAR_ROUNDS };
+            match self.standing.on_high(self.window, self.round.queueing, rounds) {
+                Standing::Unknown => {}
+                Standing::Awaited if self.is_short() => {}
+                Standing::Awaited => self.high_rounds = 0,
+                Standing::NotOurs(window) => return Some(self.restore(now, window)),
+            }
+        }
         let cut = self.judge(units, marks, target);
         match cut {
             Some((cut, share)) => self.shrink(now, cut, share),
-            None if self.used && !high => self.grow(),
+            None if self.round.used && !high => self.grow(),
             None => self.calm_rounds = 0,
         }
         if cut.is_none() && !high {
             self.restless = self.restless.saturating_sub(1);
         }
-        self.undrained = self.undrained.saturating_add(1);
-        if self.undrained == 1 && self.drained_at == 0 {
-            self.drained_at = now; // nothing is known before the first round
-        }
-        if self.used && self.is_drain_due(now) {
+        self.drain.end_round(now);
+        if self.round.used {
             debug_assert!(self.unit > 0, "a window in use has units");
-            self.draining = if self.is_far() { FAR_DRAIN_ROUNDS } else { DRAIN_ROUNDS };
+            self.drain.begin_if_due(now, self.threshold != usize::MAX, self.is_far());
         }
-        self.begin_round();
-        cut.map(|(cut, _)| cut)
+        cut.map(|(cut, _)| RoundEnd::Cut(cut))
     }
 
-    fn is_drain_due(&mut self, now: Ticks) -> bool {
-        let mut wait = (DRAIN_EVERY, DRAIN_AFTER);
-        // Not while windows still double: senders that do not drain would take the bandwidth that
-        // the others leave.
-        let early = self.threshold != usize::MAX;
-        if early {
-            let (time, rounds) = FIRST_DRAIN;
-            wait = (wait.0.min(time << self.drains), wait.1.min(rounds << self.drains));
-        }
-        let due = self.undrained > wait.1 && nanos(now.wrapping_sub(self.drained_at)) > wait.0;
-        if due && early {
-            self.drains = (self.drains + 1).min(DRAIN_AFTER.ilog2());
-            debug_assert!(
-                self.threshold <= self.most.max(self.least_window()),
-                "it was made smaller"
-            );
-        }
-        due
+    /// Smooths the noise of a round. The least of few samples is far above the least of all, that
+    /// of many is not.
+    fn measure_noise(&mut self) {
+        let Some((noise, samples)) = self.round.noise() else { return };
+        let weight = (NOISY_SAMPLES / f64::from(samples)).sqrt().min(1.0);
+        let noise = (NOISE_SHARE * weight * noise as f64) as Nanos;
+        self.noise = self.noise - self.noise / 4 + noise / 4;
+    }
+
+    /// Takes back what was done about a delay that is not the sender's.
+    #[cold]
+    fn restore(&mut self, now: Ticks, window: usize) -> RoundEnd {
+        debug_assert!(window >= self.window, "it was made smaller");
+        let longer = self.round.round_trip;
+        // As many bytes in a time as before, as far as a step of slow start goes.
+        let more = window as u64 * (longer - self.least) / self.least.max(1);
+        let window = window + window.min(usize::try_from(more).unwrap_or(usize::MAX));
+        (self.window, self.saturated, self.high_rounds) = (window.min(self.most), 0, 0);
+        self.drain.postpone(now);
+        RoundEnd::Longer(longer)
     }
 
     /// Returns the delay that is tolerated with this window.
@@ -351,11 +337,12 @@ impl CongestionControl {
             return Some((Cut::Marks, (share / 2.0).min(MAX_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
-            debug_assert!(self.queueing > target && self.round_trip > 0, "delay is high");
+            let Round { queueing, round_trip, .. } = self.round;
+            debug_assert!(queueing > target && round_trip > 0, "delay is high");
             // Swift, algorithm 1: by the share of the delay that is above the target.
-            let over = (self.queueing - target) as f64;
+            let over = (queueing - target) as f64;
             let least = if self.is_far() { MIN_FAR_CUT } else { 0.0 };
-            let share = (DELAY_SHARE * over / self.round_trip as f64).clamp(least, MAX_CUT);
+            let share = (DELAY_SHARE * over / round_trip as f64).clamp(least, MAX_CUT);
             return Some((Cut::Delay, share));
         }
         if self.judged + self.lost < JUDGED_UNITS {
@@ -373,8 +360,12 @@ impl CongestionControl {
     fn shrink(&mut self, now: Ticks, cut: Cut, share: f64) {
         debug_assert!((0.0..=MAX_CUT).contains(&share), "half of it at most");
         let mut window = (self.window as f64 * (1.0 - share)) as usize;
+        // Of cuts one after the other the first tells how much filled the path.
+        let filled = if self.grew { 0 } else { self.saturated };
+        self.grew = false;
+        (self.saturated, self.empty_rounds, self.ramp) = (self.window.max(filled), 0, 0);
         (self.cut_at, self.ceiling) = (now, 0);
-        if self.is_far() && cut == Cut::Loss {
+        if self.is_far() && cut != Cut::Delay {
             // What arrived in a round is what the path carries, and known well where it holds much.
             self.ceiling = self.carried.min(self.window);
             window = window.max(self.ceiling - self.ceiling / 8);
@@ -386,6 +377,7 @@ impl CongestionControl {
     }
 
     fn grow(&mut self) {
+        self.grew = true;
         let step = if self.window < self.threshold { self.window } else { self.step() };
         debug_assert!(step > 0, "a window that was in use grows");
         let most = self.most.min(self.near + self.beyond_ends());
@@ -404,9 +396,26 @@ impl CongestionControl {
             return self.unit; // rounds are many
         }
         self.calm_rounds += 1;
-        let doublings = self.calm_rounds.saturating_sub(ACTIVE_AFTER).min(MAX_DOUBLINGS);
+        self.empty_rounds = if self.is_empty() { self.empty_rounds + 1 } else { 0 };
+        let beyond = self.window > self.saturated + self.saturated / 16;
+        self.ramp = if beyond && self.empty_rounds > EMPTY_ROUNDS { self.ramp + 1 } else { 0 };
+        if self.ramp > 0 {
+            // More than last filled the path leaves it empty: it carries more than then.
+            let halvings = if self.window < self.highest / 2 { 0 } else { 4 - self.ramp.min(3) };
+            return (self.window >> halvings).max(self.unit);
+        }
         let most = if self.is_far() { self.window / 32 } else { self.window / 8 };
-        (self.unit << doublings).min(most).max(self.unit)
+        let doublings = self.calm_rounds.saturating_sub(ACTIVE_AFTER).min(MAX_DOUBLINGS);
+        let doublings = if self.empty_rounds > EMPTY_ROUNDS { MAX_DOUBLINGS } else { doublings };
+        // As much in a time as over a short path: senders that share a long one come to equal
+        // windows by what they grow by regardless of those.
+        let base = self.unit * (self.least / GROWTH_TIME).max(1) as usize;
+        (base << doublings).min(most.max(base)).min(self.window / 8).max(self.unit)
+    }
+
+    /// Returns true if next to nothing queued in this round.
+    fn is_empty(&self) -> bool {
+        self.round.delay().is_some_and(|delay| delay <= self.target / 4 + self.noise)
     }
 
     /// Returns true if a round trip may be one of queues.
@@ -468,10 +477,9 @@ impl CongestionControl {
     pub(crate) fn check_invariants(&self) {
         assert!(self.window > 0, "something may be sent");
         assert!(self.marked <= WHOLE, "a share of marks is no more than all");
-        assert!(self.draining <= DRAIN_ROUNDS && self.restless <= CALM_AFTER, "signs fade");
-        assert!(self.drains <= DRAIN_AFTER.ilog2(), "drains become rarer to a bound");
-        assert!(self.draining == 0 || self.unit > 0, "a drain leaves room for a unit");
-        let measured = self.queueing == Nanos::MAX || self.queueing <= self.round_trip;
-        assert!(measured, "queueing is a part of the round trip");
+        assert!(self.restless <= CALM_AFTER, "signs fade");
+        assert!(!self.drain.is_on() || self.unit > 0, "a drain leaves room for a unit");
+        self.drain.check_invariants();
+        self.round.check_invariants();
     }
 }

@@ -16,7 +16,7 @@
 //! # Invariants
 //! 1. No clock, socket, thread or random source: time and input are arguments, output is polled.
 //! 2. Every unit is new to the receiver once, and released at the sender once, after that.
-//! 3. At most 65,536 units are in flight. A unit is found lost only if it was described as missing
+//! 3. At most 262,144 units are in flight. A unit is found lost only if it was described as missing
 //!    since a later one arrived: never because a packet has no room to describe it.
 //! 4. What the driver does not take was not sent: it is offered again, in its order, within 1.3 ms,
 //!    and neither counts as lost nor shrinks a window.
@@ -24,7 +24,7 @@
 //!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
 //!    sides.
 //! 6. Nothing allocates but [`Channel::new`] and a window that grows: the table of units in flight
-//!    doubles, up to 65,536 entries, until [`Channel::release_spare`]. A packet costs no more than
+//!    doubles, up to 262,144 entries, until [`Channel::release_spare`]. A packet costs no more than
 //!    in proportion to what it newly acknowledges and finds lost.
 //! 7. No statement of a peer, even an authenticated one, affects more than its own channel: no
 //!    panic, no memory.

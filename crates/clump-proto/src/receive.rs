@@ -3,9 +3,10 @@
 use crate::bits::Bits;
 use crate::sack::SackBuf;
 
-/// Units that may be in flight at once: 64 MiB in datagrams of 1472 bytes. One packet describes
+/// Units that may be in flight at once: 256 MiB in datagrams of 1472 bytes, so that
+/// those of 64 MiB can be repaired twice. One packet describes
 /// 8192 of them; where more lie beyond a gap, packets take turns.
-pub(crate) const SPAN: u64 = 1 << 16;
+pub(crate) const SPAN: u64 = 1 << 18;
 
 /// Disposition of an arriving unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

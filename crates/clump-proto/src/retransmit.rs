@@ -13,8 +13,9 @@ use crate::{Config, Nanos};
 const OVERTAKEN_BY: u64 = 3;
 /// Rounds of loss without a false one after which reordering is forgotten (RFC 8985, 6.2, step 4).
 const FORGIVEN_AFTER: u32 = 16;
-/// Most quarters of the least round trip by which packets may overtake each other.
-const MAX_STEPS: u32 = 16;
+/// Most quarters of the least round trip by which packets may overtake each other: where delay
+/// varies, by several round trips.
+const MAX_STEPS: u32 = 64;
 
 /// Units that were found lost.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Retransmit {
     /// Notes units that arrived although they were found lost: packets overtake each other on this
     /// path.
     pub(crate) fn on_false_loss(&mut self) {
-        self.reordering_steps = (self.reordering_steps + 1).min(MAX_STEPS);
+        self.reordering_steps = (2 * self.reordering_steps).min(MAX_STEPS);
         self.forgiving = FORGIVEN_AFTER;
         debug_assert!(self.reordering_steps > 1, "more is tolerated than without reordering");
     }
@@ -154,9 +155,8 @@ impl Retransmit {
     pub(crate) fn detect<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
         debug_assert!(self.newest.order <= send.last_order(), "only what was sent arrives");
         self.loss_at = Nanos::MAX;
-        let Newest { order, sent, .. } = self.judged.newest();
         match send.oldest() {
-            Some(oldest) if oldest.order < order || oldest.sent < sent => {
+            Some(oldest) if self.judged.may_overtake(&oldest) => {
                 self.detect_overtaken(now, send, rtt)
             }
             _ => Lost::default(),
@@ -164,19 +164,19 @@ impl Retransmit {
     }
 
     fn detect_overtaken<U>(&mut self, now: Nanos, send: &mut Send<U>, rtt: &Rtt) -> Lost {
-        let (mut lost, newest) = (Lost::default(), self.judged.newest());
+        let mut lost = Lost::default();
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
-        // overtake each other, never more than the smoothed one.
-        let reordering = (rtt.least() / 4 * Nanos::from(self.reordering_steps)).min(rtt.smoothed());
-        let tolerance = newest.age + ticks(reordering).max(1);
+        // overtake each other, never more than a timeout.
+        let reordering = (rtt.least() / 4 * Nanos::from(self.reordering_steps)).min(rtt.timeout());
         while let Some(oldest) = send.oldest() {
+            let newest = self.judged.newest(oldest.unit);
             if oldest.order >= newest.order && oldest.sent >= newest.sent {
                 break;
             }
             // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
             let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= newest.order;
             // RFC 8985, 6.2, step 5.
-            let at = oldest.sent + tolerance;
+            let at = oldest.sent + newest.age + ticks(reordering).max(1);
             if !by_count && ticks(now) < at {
                 self.loss_at = nanos(at);
                 break;
@@ -188,7 +188,10 @@ impl Retransmit {
             send.lose_oldest();
         }
         debug_assert!(u64::from(lost.units) <= SPAN, "no more than was in flight");
-        let left = |left: Transmission| left.order >= newest.order && left.sent >= newest.sent;
+        let left = |left: Transmission| {
+            let newest = self.judged.newest(left.unit);
+            left.order >= newest.order && left.sent >= newest.sent
+        };
         let waits = self.loss_at != Nanos::MAX;
         debug_assert!(waits || send.oldest().is_none_or(left), "all overtaken ones are judged");
         if lost.units > 0 {
@@ -278,6 +281,11 @@ impl Retransmit {
         }
         self.expired = false;
         self.quiet_since = now;
+    }
+
+    /// Gives back memory, if nothing is in flight.
+    pub(crate) fn shrink(&mut self) {
+        self.judged.shrink();
     }
 
     /// Asserts what always holds between calls.

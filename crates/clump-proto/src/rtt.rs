@@ -105,6 +105,13 @@ impl Rtt {
         debug_assert!(self.least <= sample && self.least <= self.min_now, "none was shorter");
     }
 
+    /// Sets the least round trip: the path has become longer.
+    #[cold]
+    pub(crate) fn lengthen(&mut self, now: Nanos, least: Nanos) {
+        debug_assert!(least >= self.least, "a shorter one is noticed at once");
+        (self.least, self.min_now, self.since) = (least, Nanos::MAX, now);
+    }
+
     /// Returns a smoothed round trip without the time that packets waited in sockets; the assumed
     /// one before the first sample.
     #[inline]

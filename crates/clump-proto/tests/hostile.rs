@@ -107,7 +107,7 @@ proptest! {
                 prop_assert_eq!((unit, body), (released, !released), "each once, in order");
                 released += 1;
             }
-            prop_assert!(released <= sent && sent - released <= 65_536);
+            prop_assert!(released <= sent && sent - released <= 262_144);
             prop_assert_eq!(channel.is_quiet(), sent == released);
             prop_assert!(channel.bodies().copied().eq((released..sent).map(|unit| !unit)));
             let mut resent = 0;
@@ -115,7 +115,7 @@ proptest! {
                 prop_assert!((released..sent).contains(&unit));
                 channel.resend_unit(now, unit);
                 resent += 1;
-                prop_assert!(resent <= 65_536, "work is bounded");
+                prop_assert!(resent <= 262_144, "work is bounded");
             }
             let _ = (channel.poll_probe(now), channel.poll_probe_ack());
             if channel.wants_ack(now) {
@@ -178,8 +178,8 @@ fn packets_count_once_and_units_too_far_ahead_not_at_all() {
         "another packet with the same unit"
     );
     assert!(channel.wants_ack(1000), "a peer that sends again has not heard: told at once");
-    assert_eq!(unit(&mut channel, 3, 1 + 65_536), UnitStatus::Duplicate, "too far ahead");
-    assert_eq!(unit(&mut channel, 4, 1 + 65_535), UnitStatus::New);
+    assert_eq!(unit(&mut channel, 3, 1 + 262_144), UnitStatus::Duplicate, "too far ahead");
+    assert_eq!(unit(&mut channel, 4, 1 + 262_143), UnitStatus::New);
     assert_eq!(unit(&mut channel, 10_000, 1), UnitStatus::New);
     assert!(channel.is_replay(5), "too old to tell");
     let stats = channel.stats();

@@ -9,6 +9,7 @@
 mod actor;
 mod driver;
 mod fault;
+mod link;
 mod node_faults;
 mod plan;
 mod random;
@@ -17,12 +18,13 @@ mod switch;
 pub(crate) use actor::{BACKSTOP, BACKSTOP_IDLE, Mode};
 pub(crate) use driver::SimDriver;
 pub use fault::{Departure, PlannedFault};
+pub use link::{LinkFaults, Policer};
 pub(crate) use node_faults::NodeFaults;
 pub use plan::{BasePlan, MICROSECOND, MILLISECOND, SECOND};
 pub(crate) use plan::{DATAGRAMS, channel, key_of, link_changes, port};
 pub use random::{Random, mix};
-pub use switch::{LinkFaults, NetCounts, Port};
-pub(crate) use switch::{SharedSwitch, Time, address_of};
+pub use switch::{NetCounts, Port};
+pub(crate) use switch::{OVERHEAD, SharedSwitch, Time, address_of};
 
 use switch::{Switch, SwitchEvent};
 
@@ -225,6 +227,7 @@ impl Kernel {
             PlannedFault::LinkChange { .. }
             | PlannedFault::Partition { .. }
             | PlannedFault::OneWay { .. } => {}
+            PlannedFault::PortRate { seat, rate } => self.switch.lock().set_rate(*seat, *rate),
             PlannedFault::Narrow { most } => self.switch.lock().narrow(*most),
             PlannedFault::Heal => {
                 self.heal(now);

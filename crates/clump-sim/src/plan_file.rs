@@ -2,12 +2,13 @@
 //!
 //! The seed draws the rest. `plans/` has the scenarios of the tests.
 
+mod path;
 mod span;
 mod text;
 
 use crate::kernel::{BasePlan, LinkFaults, PlannedFault, Time};
 use crate::messages::ClusterPlan;
-use crate::network::Network;
+use crate::network::{Network, PathPlan};
 use crate::onesided::{NetworkMode, OneSidedPlan, OneSidedSize};
 use crate::proxies::Setting;
 use std::path::Path;
@@ -60,6 +61,8 @@ pub enum WorldPlan {
     Proxies(Setting),
     /// A bench on a network.
     Throughput(Network),
+    /// Streams on a path.
+    Path(Box<PathPlan>),
 }
 
 impl NamedPlan {
@@ -132,6 +135,10 @@ impl NamedPlan {
             }
             WorldText::Throughput => {
                 text.network.iter().map(|one| WorldPlan::Throughput(one.network())).collect()
+            }
+            WorldText::Paths => {
+                let plans = text.path.iter().flat_map(|path| path.plans(seed));
+                plans.map(|plan| WorldPlan::Path(Box::new(plan))).collect()
             }
         })
     }

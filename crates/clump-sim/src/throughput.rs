@@ -6,13 +6,18 @@
 //! least [`COUNTED_TRIPS`] round trips after the first [`WARM_TRIPS`].
 
 mod bench;
+mod cubic;
+mod path;
+mod pauses;
 mod station;
+mod tcp;
 
 use crate::kernel::{MILLISECOND, SECOND, Time};
-pub use crate::network::Network;
+pub use crate::network::{Network, PathPlan};
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use bench::Bench;
 use clump_wire::frame::FrameKind;
+pub use path::{PathReport, path_table, try_path};
 use serde::Serialize;
 use station::Role;
 
@@ -103,9 +108,6 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
     incast.run(warm, span)?;
     let rates = incast.rates(0, span);
     let all: f64 = rates.iter().sum();
-    let share = |rate: f64| rate * rates.len() as f64 / all;
-    let least = share(rates.iter().copied().fold(f64::MAX, f64::min));
-    let most = share(rates.iter().copied().fold(0.0, f64::max));
     let counts = incast.kernel.network().1;
     Ok(ThroughputReport {
         network: network.name.clone(),
@@ -117,9 +119,17 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
         round_trip_ns: round_trips(0)?,
         round_trip_lossy_ns: round_trips(1_000)?,
         incast_ratio: all / lossless,
-        incast_shares: [least, most],
+        incast_shares: least_and_most(&rates),
         incast_lost: counts.overflowed as f64 / counts.sent.max(1) as f64,
     })
+}
+
+/// Returns the minimum and maximum of the rates, as ratios of their mean.
+fn least_and_most(rates: &[f64]) -> [f64; 2] {
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let least = rates.iter().copied().fold(f64::MAX, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    [least / mean, most / mean]
 }
 
 /// Formats the reports as a table.
@@ -205,6 +215,38 @@ mod tests {
         assert!(report.start_round_trips < 7.0 && report.ratio_at_loss_1 > 0.9, "{report:?}");
         let [least, most] = report.incast_shares;
         assert!(least > 0.8 && most < 1.2 && report.incast_ratio > 0.9, "{report:?}");
+    }
+
+    fn paths_of(text: &str) -> Vec<PathPlan> {
+        let plan = NamedPlan::parse("paths", text).unwrap();
+        let runs = plan.runs(1).unwrap().into_iter().map(|run| match run {
+            WorldPlan::Path(path) => *path,
+            other => panic!("no path: {other:?}"),
+        });
+        runs.collect()
+    }
+
+    #[test]
+    fn a_path_with_noise_carries_what_it_can() {
+        let mut paths = paths_of(include_str!("../plans/noise.toml"));
+        paths.sort_by_key(|path| path.round_trip != 2 * MILLISECOND); // stable: those of 2 ms first
+        for path in first_of(4, &paths) {
+            let report = try_path(path, false).unwrap();
+            assert!(report.ratio() > 0.85, "{}: {report:?}", report.ratio());
+        }
+    }
+
+    #[test]
+    fn a_short_message_beside_long_ones_waits_for_the_path_and_its_queue() {
+        let paths = paths_of(include_str!("../plans/short-beside-long.toml"));
+        for path in first_of(2, &paths) {
+            let report = try_path(path, false).unwrap();
+            let [median, ..] = report.ping_ns.unwrap();
+            // The queue holds 400 us; a packet takes one more.
+            assert!(median > path.round_trip, "{report:?}");
+            assert!(median < path.round_trip + 401 * MICROSECOND, "{report:?}");
+            assert!(report.ratio() > 0.85, "the stream goes on: {report:?}");
+        }
     }
 
     #[test]

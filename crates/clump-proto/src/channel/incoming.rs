@@ -2,9 +2,9 @@
 
 use super::{Channel, PacketArrival, UnitStatus};
 use crate::Nanos;
-use crate::congestion::{Cut, Sample};
+use crate::congestion::{Cut, RoundEnd, Sample};
 use crate::echo::SocketWait;
-use crate::judged::{DescribedUnits, Newest, offset_of};
+use crate::judged::{DescribedUnits, offset_of};
 use crate::receive::UnitDisposition;
 use crate::retransmit::Lost;
 use crate::send::Acked;
@@ -88,7 +88,7 @@ impl<U> Channel<U> {
         };
         let ends = header.kind == PacketKind::Close
             && DescribedUnits::of(header, sack.len())
-                .is_some_and(|units| self.closing.on_described(units, Newest::default()));
+                .is_some_and(|units| self.closing.on_described(units));
         PacketArrival { unit, ends }
     }
 
@@ -153,17 +153,23 @@ impl<U> Channel<U> {
         if acked.units > 0 {
             self.handle_acked(now, acked);
         }
-        if sack.is_empty() && header.flags.has(Flags::WHOLE) && offset_of(header) == 0 {
-            self.retransmit.on_all_described(); // as in most packets
-        } else if let Some(units) = DescribedUnits::of(header, sack.len()) {
-            self.retransmit.on_described(units);
+        // One that later packets have overtaken describes what was so before they arrived.
+        if echo.is_none_or(|echo| echo >= self.retransmit.newest_sent()) {
+            if sack.is_empty() && header.flags.has(Flags::WHOLE) && offset_of(header) == 0 {
+                self.retransmit.on_all_described(); // as in most packets
+            } else if let Some(units) = DescribedUnits::of(header, sack.len()) {
+                self.retransmit.on_described(units);
+            }
         }
         self.detect_lost(now, in_vain);
         if self.window.adapts() && (acked.units > 0 || marks > 0) {
             let newest = self.retransmit.newest_sent();
             let sample = Sample { units: acked.units, bytes: acked.bytes, marks, delay };
-            let cut = self.window.control.on_acked(ticks(now), newest, sample);
-            self.count_cut(cut);
+            match self.window.control.on_acked(ticks(now), newest, sample) {
+                None => {}
+                Some(RoundEnd::Cut(cut)) => self.count_cut(Some(cut)),
+                Some(RoundEnd::Longer(least)) => self.rtt.lengthen(now, least),
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use clump_os::clock;
 use clump_sim::proxies::{Costs, ProxyCell, Setting};
-use clump_sim::throughput::ThroughputReport;
+use clump_sim::throughput::{PathReport, ThroughputReport};
 use clump_sim::{
     ClusterPlan, NamedPlan, NetCounts, RunFailure, RunSummary, SECOND, WorldPlan, onesided,
     shared_heap,
@@ -142,6 +142,9 @@ struct Summary {
     /// Results of a bench, where a plan requested it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     networks: Vec<ThroughputReport>,
+    /// Results on paths, where a plan requested it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paths: Vec<PathReport>,
     failed_seeds: Vec<u64>,
 }
 
@@ -241,10 +244,12 @@ fn main() -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     let text = serde_json::to_string_pretty(&summary)?;
-    if summary.networks.is_empty() {
-        writeln!(std::io::stdout(), "{text}")?;
-    } else {
+    if !summary.networks.is_empty() {
         write!(std::io::stdout(), "{}", clump_sim::throughput::table(&summary.networks))?;
+    } else if !summary.paths.is_empty() {
+        write!(std::io::stdout(), "{}", clump_sim::throughput::path_table(&summary.paths))?;
+    } else {
+        writeln!(std::io::stdout(), "{text}")?;
     }
     write_json(&options, &text)?;
     if !summary.failed_seeds.is_empty() {
@@ -315,6 +320,10 @@ fn run_named(
             }
             WorldPlan::Throughput(network) => {
                 summary.networks.push(clump_sim::throughput::measure(&network)?);
+                Ok(())
+            }
+            WorldPlan::Path(path) => {
+                summary.paths.push(clump_sim::throughput::try_path(&path, options.trace)?);
                 Ok(())
             }
         };

@@ -3,7 +3,8 @@
 //! Sites are machines: ranks where each rank has a stack of its own and no node matters, nodes
 //! otherwise. Actors are ranks, and behind them the interfaces of nodes.
 
-use super::switch::{LinkFaults, Time};
+use super::link::LinkFaults;
+use super::switch::Time;
 
 /// A planned change to the cluster: a fault, its consequence, or the end of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum PlannedFault {
     Partition { sites: u64, cut: bool },
     /// Cuts one direction between two sites, or (`false`) heals it.
     OneWay { from: u32, to: u32, cut: bool },
+    /// The port of a seat gets another rate.
+    PortRate { seat: u32, rate: u64 },
     /// From now on no path carries more than this many bytes; also when everything else is healed.
     Narrow { most: usize },
     /// A rank computes: only its backstop serves the stack.

@@ -5,6 +5,7 @@
 //! target (delay and faults), the target's port of the switch (rate, a queue that loses and marks)
 //! and the target's socket (a buffer that loses).
 
+use super::link::{LinkFaults, LinkState};
 use super::random::Random;
 use clump_driver::{Ecn, Inbound, Outgoing};
 use std::cmp::Reverse;
@@ -14,55 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Nanoseconds of virtual time.
 pub(crate) type Time = u64;
-
-/// Faults of the link from one rank to another. Chances are in a million.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkFaults {
-    /// Delay of each datagram.
-    pub delay: Time,
-    /// Maximum additional delay; datagrams then overtake each other.
-    pub jitter: Time,
-    /// Chance of being lost.
-    pub loss: u32,
-    /// Chance that a run of losses begins.
-    pub burst: u32,
-    /// Datagrams in such a run.
-    pub burst_length: u32,
-    /// Chance of arriving more than once.
-    pub duplicate: u32,
-    /// Chance of being held back.
-    pub reorder: u32,
-    /// Longest time for which it is held back.
-    pub held: Time,
-    /// Chance of corruption: bits flipped, or cut short.
-    pub corrupt: u32,
-    /// Chance of arriving again long after.
-    pub stale: u32,
-    /// Longest datagram that is delivered; longer ones are dropped.
-    pub mtu: usize,
-    /// True if all datagrams are dropped.
-    pub cut: bool,
-}
-
-impl LinkFaults {
-    /// Returns a link without faults.
-    pub fn clean(delay: Time, mtu: usize) -> Self {
-        Self {
-            delay,
-            jitter: 0,
-            loss: 0,
-            burst: 0,
-            burst_length: 1,
-            duplicate: 0,
-            reorder: 0,
-            held: 0,
-            corrupt: 0,
-            stale: 0,
-            mtu,
-            cut: false,
-        }
-    }
-}
 
 /// The port between a rank and the links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +40,8 @@ struct Seat {
     port: Port,
     card_free: Time,
     port_free: Time,
+    /// Seat whose port of the switch leads to it: its own, or that of another one on its host.
+    host: u32,
     inbox: VecDeque<Packet>,
     inbox_bytes: usize,
     attached: bool,
@@ -122,6 +76,7 @@ pub struct NetCounts {
     pub bytes: u64,
     pub lost: u64,
     pub cut: u64,
+    pub policed: u64,
     pub doubled: u64,
     pub held: u64,
     pub spoilt: u64,
@@ -139,7 +94,7 @@ pub(crate) struct Switch {
     pub(crate) now: Time,
     seats: Vec<Seat>,
     links: Vec<LinkFaults>,
-    bursts: Vec<u32>,
+    states: Vec<LinkState>,
     events: BinaryHeap<Reverse<(Time, u64, SwitchEvent)>>,
     sequence: u64,
     packets: Vec<Packet>,
@@ -183,18 +138,19 @@ impl Switch {
     /// Creates as many seats as there are ports, all joined by links like `link`.
     pub(crate) fn new(now: Time, ports: Vec<Port>, link: &LinkFaults, random: Random) -> Self {
         let links = vec![link.clone(); ports.len() * ports.len()];
-        let seat = |port| Seat {
+        let seat = |(host, port)| Seat {
             port,
             card_free: 0,
             port_free: 0,
+            host: host as u32,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             attached: false,
         };
         Self {
             now,
-            bursts: vec![0; links.len()],
-            seats: ports.into_iter().map(seat).collect(),
+            states: vec![LinkState::default(); links.len()],
+            seats: ports.into_iter().enumerate().map(seat).collect(),
             links,
             events: BinaryHeap::new(),
             sequence: 0,
@@ -237,6 +193,16 @@ impl Switch {
         &self.seats[seat as usize].port
     }
 
+    /// Lets a seat use the port of the switch that leads to another one, on the same host.
+    pub(crate) fn share_port(&mut self, seat: u32, host: u32) {
+        self.seats[seat as usize].host = host;
+    }
+
+    /// Sets the rate of a seat's port, both ways.
+    pub(crate) fn set_rate(&mut self, seat: u32, rate: u64) {
+        self.seats[seat as usize].port.rate = rate;
+    }
+
     /// Keeps datagrams for a seat from now on, or drops them.
     pub(crate) fn attach(&mut self, seat: u32, attached: bool) {
         let seat = &mut self.seats[seat as usize];
@@ -274,7 +240,8 @@ impl Switch {
 
     fn pass_port(&mut self, to: u32, packet: u32) {
         let now = self.now;
-        let seat = &mut self.seats[to as usize];
+        let host = self.seats[to as usize].host;
+        let seat = &mut self.seats[host as usize];
         let waiting = bytes_in(seat.port_free.saturating_sub(now), seat.port.rate);
         let bytes = self.packets[packet as usize].bytes.len() as u64 + OVERHEAD;
         if waiting + bytes > seat.port.queue_bytes.max(bytes) {
@@ -315,31 +282,44 @@ impl Switch {
     /// Takes a datagram from seat `from`, whose clock may be ahead. Returns false when its card
     /// takes none now.
     pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>, ahead: Time) -> bool {
-        let bytes = outgoing.bytes() as u64 + OVERHEAD;
-        let now = self.now.max(ahead);
-        let seat = &mut self.seats[from as usize];
-        let waiting = bytes_in(seat.card_free.saturating_sub(now), seat.port.rate);
-        if waiting > seat.port.card_bytes || self.random.chance(seat.port.refuse) {
-            self.counts.refused += 1;
-            return false;
-        }
-        seat.card_free = now.max(seat.card_free) + time_of(bytes, seat.port.rate);
-        let left = seat.card_free;
-        self.counts.sent += 1;
-        self.counts.bytes += outgoing.bytes() as u64;
+        let bytes = outgoing.bytes();
+        let Some(left) = self.pass_card(from, bytes, ahead) else { return false };
         let Some(to) = seat_of(outgoing.to).filter(|&to| (to as usize) < self.seats.len()) else {
             return true;
         };
-        let mut datagram = Vec::with_capacity(outgoing.bytes());
+        let mut datagram = Vec::with_capacity(bytes);
         outgoing.append_to(&mut datagram);
         self.travel(from, to, left, datagram);
         true
     }
 
+    /// Takes a datagram that no driver sends. Returns false when the card takes none now.
+    pub(crate) fn send_plain(&mut self, from: u32, to: u32, datagram: Vec<u8>) -> bool {
+        let left = self.pass_card(from, datagram.len(), 0);
+        left.map(|left| self.travel(from, to, left, datagram)).is_some()
+    }
+
+    /// Returns the time at which a datagram has left the card of a seat, whose clock may be ahead;
+    /// `None` when the card takes none now.
+    fn pass_card(&mut self, from: u32, bytes: usize, ahead: Time) -> Option<Time> {
+        let now = self.now.max(ahead);
+        let seat = &mut self.seats[from as usize];
+        let waiting = bytes_in(seat.card_free.saturating_sub(now), seat.port.rate);
+        if waiting > seat.port.card_bytes || self.random.chance(seat.port.refuse) {
+            self.counts.refused += 1;
+            return None;
+        }
+        let taken = time_of(bytes as u64 + OVERHEAD, seat.port.rate);
+        seat.card_free = now.max(seat.card_free) + taken;
+        self.counts.sent += 1;
+        self.counts.bytes += bytes as u64;
+        Some(seat.card_free)
+    }
+
     fn travel(&mut self, from: u32, to: u32, left: Time, mut bytes: Vec<u8>) {
         let at = from as usize * self.seats.len() + to as usize;
-        let Self { links, random, counts, bursts, most, .. } = self;
-        let link = &links[at];
+        let Self { links, random, counts, states, most, .. } = self;
+        let (link, state) = (&links[at], &mut states[at]);
         if link.cut {
             counts.cut += 1;
             return;
@@ -349,13 +329,17 @@ impl Switch {
             return;
         }
         if link.burst == 0 {
-            bursts[at] = 0; // ended by a link change
-        } else if bursts[at] == 0 && random.chance(link.burst) {
-            bursts[at] = random.between(1, u64::from(link.burst_length)) as u32;
+            state.burst = 0; // ended by a link change
+        } else if state.burst == 0 && random.chance(link.burst) {
+            state.burst = random.between(1, u64::from(link.burst_length)) as u32;
         }
-        if bursts[at] > 0 || random.chance(link.loss) {
-            bursts[at] = bursts[at].saturating_sub(1);
+        if state.burst > 0 || random.chance(link.loss) {
+            state.burst = state.burst.saturating_sub(1);
             counts.lost += 1;
+            return;
+        }
+        if !state.passes(link, left, bytes.len() as u64 + OVERHEAD) {
+            counts.policed += 1;
             return;
         }
         let clean = bytes.clone();
@@ -368,6 +352,7 @@ impl Switch {
             counts.held += 1;
             delay += random.between(0, link.held);
         }
+        let arrival = state.arrival(link, left + delay);
         let again =
             random.chance(link.duplicate).then(|| link.delay + random.below(4 * link.delay + 1));
         let late = random.chance(link.stale).then(|| random.magnitude(1_000_000, 5_000_000_000));
@@ -376,7 +361,7 @@ impl Switch {
         for delay in again.into_iter().chain(late) {
             self.put(from, to, left + delay, clean.clone());
         }
-        self.put(from, to, left + delay, bytes);
+        self.put(from, to, arrival, bytes);
     }
 
     /// Schedules the arrival of a datagram at the port of `to`.
@@ -395,6 +380,14 @@ impl Switch {
         self.schedule(at, SwitchEvent::AtPort(to, index));
     }
 
+    /// Hands over the oldest datagram in the socket of a seat without a driver.
+    pub(crate) fn receive_plain(&mut self, seat: u32) -> Option<Vec<u8>> {
+        let seat = &mut self.seats[seat as usize];
+        let packet = seat.inbox.pop_front()?;
+        seat.inbox_bytes -= packet.bytes.len();
+        Some(packet.bytes)
+    }
+
     /// Hands over the datagrams in the socket of a seat.
     pub(crate) fn receive(&mut self, seat: u32, into: &mut Inbound) -> usize {
         let seat = &mut self.seats[seat as usize];
@@ -411,13 +404,13 @@ impl Switch {
 
 /// Bytes of Ethernet, IPv4 and UDP around each datagram: preamble, header, checksum, gap, 20 and 8
 /// bytes.
-const OVERHEAD: u64 = 8 + 14 + 4 + 12 + 20 + 8;
+pub(crate) const OVERHEAD: u64 = 8 + 14 + 4 + 12 + 20 + 8;
 
 fn time_of(bytes: u64, rate: u64) -> Time {
     bytes.saturating_mul(1_000_000_000) / rate.max(1)
 }
 
-fn bytes_in(time: Time, rate: u64) -> u64 {
+pub(super) fn bytes_in(time: Time, rate: u64) -> u64 {
     (u128::from(time) * u128::from(rate) / 1_000_000_000) as u64
 }
 

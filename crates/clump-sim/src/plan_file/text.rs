@@ -1,7 +1,8 @@
 //! Fields of a plan's file.
 
+use super::path::PathText;
 use super::span::{Chance, Span};
-use crate::kernel::{LinkFaults, PlannedFault, Port, Time};
+use crate::kernel::{LinkFaults, PlannedFault, Policer, Port, Time};
 use crate::network::Network;
 use crate::proxies::Setting;
 use serde::Deserialize;
@@ -33,6 +34,9 @@ pub(super) struct PlanText {
     /// Networks of a bench.
     #[serde(default)]
     pub(super) network: Vec<NetworkText>,
+    /// Paths to try.
+    #[serde(default)]
+    pub(super) path: Vec<PathText>,
 }
 
 /// World of a plan.
@@ -43,6 +47,7 @@ pub(super) enum WorldText {
     OneSided,
     Proxies,
     Throughput,
+    Paths,
 }
 
 /// Transport of one-sided operations.
@@ -108,6 +113,7 @@ pub(super) struct ClusterText {
 pub(super) struct LinkText {
     delay: Option<Span>,
     jitter: Option<Span>,
+    ordered: Option<bool>,
     loss: Option<Chance>,
     burst: Option<Chance>,
     burst_length: Option<u32>,
@@ -116,6 +122,7 @@ pub(super) struct LinkText {
     held: Option<Span>,
     corrupt: Option<Chance>,
     stale: Option<Chance>,
+    policer: Option<PolicerText>,
     mtu: Option<usize>,
 }
 
@@ -127,6 +134,7 @@ impl LinkText {
         LinkFaults {
             delay: span(self.delay, base.delay),
             jitter: span(self.jitter, base.jitter),
+            ordered: self.ordered.unwrap_or(base.ordered),
             loss: chance(self.loss, base.loss),
             burst: chance(self.burst, base.burst),
             burst_length: self.burst_length.unwrap_or(base.burst_length),
@@ -135,9 +143,24 @@ impl LinkText {
             held: span(self.held, base.held),
             corrupt: chance(self.corrupt, base.corrupt),
             stale: chance(self.stale, base.stale),
+            policer: self.policer.map(PolicerText::policer).or(base.policer),
             mtu: self.mtu.unwrap_or(base.mtu),
             cut: base.cut,
         }
+    }
+}
+
+/// A limit of a rate without a queue.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PolicerText {
+    rate: u64,
+    burst: u64,
+}
+
+impl PolicerText {
+    fn policer(self) -> Policer {
+        Policer { rate: self.rate, burst: self.burst }
     }
 }
 
@@ -309,6 +332,7 @@ impl PlanText {
         is(self.transport != TransportText::Drawn, self.world == WorldText::OneSided, "transport")?;
         is(self.setting.is_some(), self.world == WorldText::Proxies, "setting")?;
         is(!self.network.is_empty(), self.world == WorldText::Throughput, "network")?;
+        is(!self.path.is_empty(), self.world == WorldText::Paths, "path")?;
         is(self.link.is_some(), cluster, "link")?;
         is(self.has_own_faults(), cluster, "fault")?;
         let wide = self.cluster.ranks.into_iter().chain(self.cluster.nodes).find(|n| *n > 32);
@@ -329,7 +353,7 @@ impl PlanText {
 }
 
 /// Returns the port of a network without a limit other than its rate and queue.
-fn plain_port(rate: u64, mtu: usize, queue_bytes: u64) -> Port {
+pub(super) fn plain_port(rate: u64, mtu: usize, queue_bytes: u64) -> Port {
     Port {
         rate,
         queue_bytes,

@@ -1,23 +1,37 @@
 //! Stations on one network, whose arrivals are counted from a time on.
 
+use super::pauses::PauseSchedule;
 use super::station::{BenchRank, TURN};
-use crate::kernel::{self, Kernel, KernelConfig, PlannedFault, Random, SECOND, Time, World};
-use crate::network::Network;
+use super::tcp::TcpStream;
+use crate::kernel::{
+    self, Kernel, KernelConfig, LinkFaults, MILLISECOND, PlannedFault, Port, Random, SECOND, Time,
+    World,
+};
+use crate::network::{Network, PathPlan};
 use clump_net::Batch;
 
 /// Stations that stop at a time.
 pub(super) struct Bench {
     pub(super) kernel: Kernel,
     pub(super) stations: Vec<BenchRank>,
+    /// Stream beside them, with the first two seats beyond theirs.
+    tcp: Option<TcpStream>,
+    pauses: Option<PauseSchedule>,
     batch: Batch,
     /// Time from which arrivals count, and what had arrived before, by station and source.
     count_from: Time,
-    before: Option<Vec<Vec<u64>>>,
+    before: Option<(Vec<Vec<u64>>, u64)>,
     /// Time at which the first [`START_BYTES`] had arrived anywhere.
     started_at: Option<Time>,
+    /// Time of the next line of a trace.
+    next_line: Time,
     over: bool,
 }
 
+/// Rate of the senders' cards, of that of the path.
+const CARD_FACTOR: u64 = 4;
+/// Time between lines of a trace.
+const TRACE_EVERY: Time = 5 * MILLISECOND;
 /// Bytes after which a stream counts as started.
 pub(super) const START_BYTES: u64 = 1 << 20;
 
@@ -27,15 +41,60 @@ impl Bench {
     pub(super) fn new(network: &Network, loss: u32, ranks: u32) -> anyhow::Result<Self> {
         let mut link = network.link.clone();
         link.loss = link.loss.max(loss);
+        Self::on((&link, &network.port), u64::from(loss), (ranks, ranks), false)
+    }
+
+    /// Creates a bench on a path: a station that consumes, those that will send to it, and what
+    /// disturbs them.
+    pub(super) fn on_path(plan: &PathPlan, trace: bool) -> anyhow::Result<Self> {
+        let ranks = plan.senders + 1;
+        let seats = ranks + if plan.beside_cubic { 2 } else { 0 };
+        // Cards are faster than the port that all share, so that what queues does so there.
+        let card = Port { rate: CARD_FACTOR * plan.port.rate, ..plan.port.clone() };
+        let mut bench = Self::on((&plan.link, &card), plan.seed, (ranks, seats), trace)?;
+        let rate = plan.port.rate;
+        bench.kernel.schedule(0, PlannedFault::PortRate { seat: 0, rate });
+        for change in &plan.changes {
+            let rate = change.rate.map(|rate| PlannedFault::PortRate { seat: 0, rate });
+            let delayed = |delay| {
+                let link = LinkFaults { delay, ..plan.link.clone() };
+                (1..seats).map(move |to| (to, link.clone()))
+            };
+            let links = change.delay.into_iter().flat_map(delayed).map(|(to, link)| {
+                PlannedFault::LinkChange { from: 0, to, both: true, link: Box::new(link) }
+            });
+            rate.into_iter().chain(links).for_each(|fault| bench.kernel.schedule(change.at, fault));
+        }
+        for (sender, &delay) in (1..ranks).zip(plan.unequal.iter().cycle()) {
+            let link = Box::new(LinkFaults { delay, ..plan.link.clone() });
+            let fault = PlannedFault::LinkChange { from: 0, to: sender, both: true, link };
+            bench.kernel.schedule(0, fault);
+        }
+        bench.pauses = plan.pauses.map(|pauses| PauseSchedule::new(pauses, ranks, plan.seed));
+        if plan.beside_cubic {
+            let ends = [ranks, ranks + 1];
+            bench.kernel.switch.lock().share_port(ends[1], 0);
+            bench.tcp = Some(TcpStream::new(&bench.kernel.switch, ends, plan.port.mtu));
+            bench.kernel.wake(ends[0], 0);
+        }
+        Ok(bench)
+    }
+
+    fn on(
+        (link, port): (&LinkFaults, &Port),
+        seed: u64,
+        (ranks, seats): (u32, u32),
+        trace: bool,
+    ) -> anyhow::Result<Self> {
         let mut kernel = Kernel::new(KernelConfig {
             begin: 0,
-            ports: vec![network.port.clone(); ranks as usize],
-            link: &link,
-            random: Random::new(u64::from(loss)),
-            actors: ranks,
-            sites: Vec::new(),
+            ports: vec![port.clone(); seats as usize],
+            link,
+            random: Random::new(seed),
+            actors: seats,
+            sites: (0..seats).map(|seat| vec![seat]).collect(),
             max_events: u64::MAX,
-            trace: false,
+            trace,
         });
         let switch = kernel.switch.clone();
         let channel = clump_proto::Config::default();
@@ -45,10 +104,13 @@ impl Bench {
         Ok(Self {
             kernel,
             stations,
+            tcp: None,
+            pauses: None,
             batch: Batch::default(),
             count_from: 0,
             before: None,
             started_at: None,
+            next_line: 0,
             over: false,
         })
     }
@@ -70,12 +132,25 @@ impl Bench {
     pub(super) fn rates(&self, station: usize, span: Time) -> Vec<f64> {
         let (after, before) = (self.arrived(), self.before.as_ref());
         let counts = after.get(station).into_iter().flatten().enumerate();
-        let before = |from: usize| before.and_then(|all| all.get(station)?.get(from).copied());
+        let before = |from: usize| before.and_then(|(all, _)| all.get(station)?.get(from).copied());
         let rate = |(from, bytes): (usize, &u64)| {
             let counted = bytes - before(from).unwrap_or_default();
             counted as f64 * SECOND as f64 / span as f64
         };
         counts.filter(|(from, _)| *from != station).map(rate).collect()
+    }
+
+    /// Returns the bytes of payload per second that the stream beside the stations had while they
+    /// were counted.
+    pub(super) fn tcp_rate(&self, span: Time) -> Option<f64> {
+        let tcp = self.tcp.as_ref()?;
+        let before = self.before.as_ref().map_or(0, |(_, bytes)| *bytes);
+        Some((tcp.bytes() - before) as f64 * SECOND as f64 / span as f64)
+    }
+
+    /// Returns the time for which stations did nothing while they were counted.
+    pub(super) fn paused(&self) -> Time {
+        self.pauses.as_ref().map_or(0, PauseSchedule::paused)
     }
 
     /// Returns the time at which the first [`START_BYTES`] had arrived.
@@ -97,8 +172,20 @@ impl World for Bench {
     }
 
     fn on_turn(&mut self, now: Time, actor: u32) -> anyhow::Result<()> {
-        let station = &mut self.stations[actor as usize];
+        if let Some(until) = self.pauses.as_mut().and_then(|pauses| pauses.until(now, actor)) {
+            self.kernel.wake(actor, until);
+            return Ok(());
+        }
+        let Some(station) = self.stations.get_mut(actor as usize) else {
+            let next = self.tcp.as_mut().map_or(Time::MAX, |tcp| tcp.act(now, actor));
+            self.kernel.wake(actor, next);
+            return Ok(());
+        };
         let next = station.act(now, &mut self.batch);
+        if actor > 0 && self.kernel.traces() && now >= self.next_line {
+            self.next_line = now + TRACE_EVERY;
+            self.kernel.say(now, &format!("{actor} {}", station.stack.describe()));
+        }
         self.kernel.wake(actor, next);
         if self.started_at.is_none() {
             let arrived: u64 = self.stations[actor as usize].arrived.counts().iter().sum();
@@ -115,7 +202,9 @@ impl World for Bench {
 
     fn check_progress(&mut self, now: Time) -> anyhow::Result<Option<()>> {
         if self.before.is_none() && now >= self.count_from {
-            self.before = Some(self.arrived());
+            let tcp = self.tcp.as_ref().map_or(0, TcpStream::bytes);
+            self.before = Some((self.arrived(), tcp));
+            self.pauses.iter_mut().for_each(|pauses| pauses.count_from(now));
         }
         Ok(self.over.then_some(()))
     }

@@ -30,7 +30,9 @@ pub(super) enum Role {
     Stream(FrameKind),
     /// Sends, waits for the reply, sends again.
     Ping,
-    /// Replies.
+    /// Streams long messages, and sends short ones as [`Role::Ping`] does beside them.
+    PingBesideLong,
+    /// Consumes what arrives, and replies to short messages.
     Echo,
 }
 
@@ -80,6 +82,8 @@ pub(super) struct BenchRank {
     me: u32,
     credit: u64,
     flow: Option<FlowId>,
+    /// Flow of short messages beside a stream.
+    ping_flow: Option<FlowId>,
     requesters: Requesters,
     /// Progress of the long message that is being sent.
     progress: Progress,
@@ -110,6 +114,7 @@ impl BenchRank {
             me,
             credit,
             flow: None,
+            ping_flow: None,
             requesters: Requesters::new(name_of(me, 1, 0)),
             progress: Progress::default(),
             payload: vec![5; LONG],
@@ -142,7 +147,7 @@ impl BenchRank {
         let mut outlet = SimOutlet { stack, now, credit: *credit };
         match requesters.admit(&mut outlet, arrival, false) {
             Arrival::Request(requester) => {
-                if self.role == Role::Echo {
+                if self.role == Role::Echo && arrival.kind == FrameKind::Short {
                     let head = (FrameKind::Short, 1);
                     let _ = requester.send(&mut outlet, head, &[1], &[]);
                 }
@@ -152,7 +157,7 @@ impl BenchRank {
                 }
                 requester.note_consumed(&mut outlet, bytes);
             }
-            Arrival::Answer if self.role == Role::Ping => {
+            Arrival::Answer if matches!(self.role, Role::Ping | Role::PingBesideLong) => {
                 self.round_trips.extend(self.sent_at.take().map(|sent| now - sent));
             }
             _ => {}
@@ -163,8 +168,31 @@ impl BenchRank {
         let kind = match self.role {
             Role::Stream(kind) => kind,
             Role::Ping if self.sent_at.is_none() => FrameKind::Short,
+            Role::PingBesideLong => {
+                return self.send_ping(now) + self.send_stream(now, FrameKind::Long);
+            }
             _ => return 0,
         };
+        self.send_stream(now, kind)
+    }
+
+    /// Sends a short message on a flow of its own, unless one is under way.
+    fn send_ping(&mut self, now: Time) -> usize {
+        if self.sent_at.is_some() {
+            return 0;
+        }
+        let (from, to) = (name_of(self.me, 1, 0), name_of(self.to, 1, 0));
+        let Self { stack, ping_flow, .. } = self;
+        let flow = *ping_flow.get_or_insert_with(|| stack.open_flow(from, to, self.to, false));
+        let route = Route { from, to, tag: 0 };
+        let request = Message::request((FrameKind::Short, 1), route, (&[7], &[]));
+        let sent = stack.request(|| now, flow, &request) == SendResult::Sent;
+        self.sent_at = sent.then_some(now);
+        usize::from(sent)
+    }
+
+    /// Sends messages of a kind, as many as go at once.
+    fn send_stream(&mut self, now: Time, kind: FrameKind) -> usize {
         let (from, to) = (name_of(self.me, 1, 0), name_of(self.to, 1, 0));
         let Self { stack, flow, progress, payload, .. } = self;
         let flow = *flow.get_or_insert_with(|| stack.open_flow(from, to, self.to, false));
