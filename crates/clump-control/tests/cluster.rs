@@ -106,6 +106,8 @@ pub struct Cluster {
     cut: BTreeSet<(u32, u32)>,
     faults: Vec<Fault>,
     random: Sequence,
+    /// Delay of every path, beside what is random.
+    pub path_ns: u64,
     /// Datagrams of 1,000 that are lost; of others a tenth comes twice, and a tenth late.
     loss: u64,
     /// Datagrams that agents have sent.
@@ -132,6 +134,7 @@ impl Cluster {
             cut: BTreeSet::new(),
             faults: Vec::new(),
             random: Sequence::new(seed),
+            path_ns: 0,
             loss,
             sent: 0,
             evicted: Vec::new(),
@@ -172,7 +175,7 @@ impl Cluster {
 
     fn report(&mut self, node: u32, event: Event) {
         self.events.push(event);
-        let (at, key) = (self.now + DELAY, self.events.len() - 1);
+        let (at, key) = (self.now + DELAY + self.path_ns, self.events.len() - 1);
         self.at(at, Step::Report(node, key));
     }
 
@@ -267,7 +270,7 @@ impl Cluster {
         for _ in 0..copies {
             if self.random.below(1000) >= self.loss {
                 let late = if self.random.below(10) == 0 { 20 } else { 1 };
-                let delay = 1 + self.random.below(late * DELAY);
+                let delay = self.path_ns + 1 + self.random.below(late * DELAY);
                 self.at(self.now + delay, Step::Heartbeat { from, to, probe });
             }
         }
@@ -309,7 +312,7 @@ impl Cluster {
 
     fn kill(&mut self, node: u32) {
         if std::mem::replace(&mut self.agents[node as usize].alive, false) {
-            self.at(self.now + DELAY, Step::Gone(node));
+            self.at(self.now + DELAY + self.path_ns, Step::Gone(node));
         }
     }
 
@@ -328,7 +331,7 @@ impl Cluster {
                     self.commands.push(command);
                     let number = self.commands.len() - 1;
                     // One after another, behind those of the command before: none overtakes.
-                    self.sent_until = self.sent_until.max(self.now + DELAY);
+                    self.sent_until = self.sent_until.max(self.now + DELAY + self.path_ns);
                     for node in 0..self.nodes {
                         if !self.rules.is_lost(node) {
                             self.sent_until += SEND;
@@ -361,7 +364,7 @@ impl Cluster {
             }
             AgentCommand::Conclude => {
                 agent.concluded = true;
-                self.at(self.now + DELAY, Step::Part(node));
+                self.at(self.now + DELAY + self.path_ns, Step::Part(node));
                 self.kill(node);
             }
             _ => {}

@@ -49,6 +49,22 @@ proptest! {
         }
     }
 
+    /// Over round trips of 50 ms the delay of detection is that of short ones, and three ways more:
+    /// of the last answer, of the reports, and of the command.
+    #[test]
+    fn on_a_path_of_50_ms_no_node_dies_falsely_and_a_stopped_one_is_evicted_in_time(
+        seed: u64, nodes in 2_u32..9, loss in 0_u64..50,
+    ) {
+        let mut cluster = Cluster::new(nodes, OnDeath::Continue, loss, seed);
+        cluster.path_ns = 25 * MS;
+        cluster.run(60_000 * MS);
+        prop_assert_eq!(&cluster.evicted, &[]);
+        cluster.plan(60_000 * MS, Fault::Stop(nodes - 1));
+        cluster.run(60_000 * MS + NOTICED + 3 * cluster.path_ns);
+        let evicted: Vec<u32> = cluster.evicted.iter().map(|(node, _)| *node).collect();
+        prop_assert_eq!(evicted, [nodes - 1]);
+    }
+
     #[test]
     fn a_node_stopped_for_a_moment_stays(seed: u64, nodes in 2_u32..9, ms in 0_u64..1000) {
         let mut cluster = Cluster::new(nodes, OnDeath::End, 0, seed);

@@ -10,8 +10,8 @@ mod standing;
 use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
 use drain::Drain;
-use round::Round;
 pub(crate) use round::{Cut, RoundEnd, Sample};
+use round::{RoundSamples, SHORT_PATH};
 use standing::{Standing, StandingDelay};
 
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
@@ -47,8 +47,6 @@ const FAR_ROUNDS: u32 = 2;
 const NEAR_ROUNDS: u32 = 32;
 /// Rounds in a row with next to no queue after which the path is not full.
 const EMPTY_ROUNDS: u32 = 2;
-/// Round trip up to which a path holds nothing: what is in flight lies in sockets.
-const SHORT_PATH: Nanos = 50_000;
 /// Least number of units over which loss is judged.
 const JUDGED_UNITS: u32 = 32;
 /// Divisor of the units that may be lost without congestion: a tenth, as long as delay is low and
@@ -82,7 +80,7 @@ pub(crate) struct CongestionControl {
     unit: usize,
     /// The round ends when a packet sent after this has arrived.
     began: Ticks,
-    round: Round,
+    round: RoundSamples,
     /// Least round trip at the last sample.
     least: Nanos,
     /// Delay that comes and goes, smoothed, by the number of samples of a round.
@@ -125,7 +123,7 @@ impl CongestionControl {
             target: config.delay_target,
             unit: 0,
             began: 0,
-            round: Round::NEW,
+            round: RoundSamples::NEW,
             least: 0,
             noise: 0,
             standing: StandingDelay::default(),
@@ -257,8 +255,10 @@ impl CongestionControl {
         self.judged += units;
         // A queue that overflows stays as long as it is with half a window too.
         let overflows = self.lost * TOLERATED_LOSS > self.judged;
-        if !high || overflows || self.least <= SHORT_PATH {
+        if !high {
             self.standing.on_low();
+        } else if overflows || self.least <= SHORT_PATH {
+            self.standing.forget();
         } else {
             let rounds = if self.is_short() { NEAR_ROUNDS } else { FAR_ROUNDS };
             match self.standing.on_high(self.window, self.round.queueing, rounds) {
@@ -300,7 +300,7 @@ impl CongestionControl {
         debug_assert!(window >= self.window, "it was made smaller");
         let longer = self.round.round_trip;
         // As many bytes in a time as before, as far as a step of slow start goes.
-        let more = window as u64 * (longer - self.least) / self.least.max(1);
+        let more = window as u64 * longer.saturating_sub(self.least) / self.least.max(1);
         let window = window + window.min(usize::try_from(more).unwrap_or(usize::MAX));
         (self.window, self.saturated, self.high_rounds) = (window.min(self.most), 0, 0);
         self.drain.postpone(now);
@@ -337,7 +337,7 @@ impl CongestionControl {
             return Some((Cut::Marks, (share / 2.0).min(MAX_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
-            let Round { queueing, round_trip, .. } = self.round;
+            let RoundSamples { queueing, round_trip, .. } = self.round;
             debug_assert!(queueing > target && round_trip > 0, "delay is high");
             // Swift, algorithm 1: by the share of the delay that is above the target.
             let over = (queueing - target) as f64;

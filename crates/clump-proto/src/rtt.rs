@@ -108,8 +108,8 @@ impl Rtt {
     /// Sets the least round trip: the path has become longer.
     #[cold]
     pub(crate) fn lengthen(&mut self, now: Nanos, least: Nanos) {
-        debug_assert!(least >= self.least, "a shorter one is noticed at once");
-        (self.least, self.min_now, self.since) = (least, Nanos::MAX, now);
+        (self.least, self.min_now, self.since) = (least.max(self.least()), Nanos::MAX, now);
+        debug_assert!(self.least >= least, "a shorter one is noticed at once");
     }
 
     /// Returns a smoothed round trip without the time that packets waited in sockets; the assumed

@@ -18,13 +18,14 @@ mod switch;
 pub(crate) use actor::{BACKSTOP, BACKSTOP_IDLE, Mode};
 pub(crate) use driver::SimDriver;
 pub use fault::{Departure, PlannedFault};
+pub(crate) use link::Time;
 pub use link::{LinkFaults, Policer};
 pub(crate) use node_faults::NodeFaults;
 pub use plan::{BasePlan, MICROSECOND, MILLISECOND, SECOND};
 pub(crate) use plan::{DATAGRAMS, channel, key_of, link_changes, port};
 pub use random::{Random, mix};
 pub use switch::{NetCounts, Port};
-pub(crate) use switch::{OVERHEAD, SharedSwitch, Time, address_of};
+pub(crate) use switch::{OVERHEAD, SharedSwitch, address_of};
 
 use switch::{Switch, SwitchEvent};
 

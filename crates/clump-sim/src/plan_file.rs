@@ -2,6 +2,7 @@
 //!
 //! The seed draws the rest. `plans/` has the scenarios of the tests.
 
+mod link;
 mod path;
 mod span;
 mod text;

@@ -32,8 +32,8 @@ impl<U> Channel<U> {
     /// Notes the first transmission of the next unit, `bytes` long with its header, and keeps its
     /// body; returns its number.
     ///
-    /// Call it only while there is [`room`](Self::room): with 262,144 units in flight none is taken,
-    /// and the number is `u64::MAX`, which every receiver refuses.
+    /// Call it only while there is [`room`](Self::room): with 262,144 units in flight none is
+    /// taken, and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
     pub fn launch(&mut self, now: Nanos, bytes: usize, body: U) -> u64 {
         let unit = self.send.push(ticks(now), bytes, body);

@@ -1,7 +1,9 @@
-//! What a round trip has shown: arrivals, marks, and the delay beyond the least round trip.
+//! Samples of a round trip: arrivals, marks, and the delay beyond the least one.
 
 use crate::Nanos;
 
+/// Round trip up to which a path holds nothing: what is in flight lies in sockets.
+pub(super) const SHORT_PATH: Nanos = 50_000;
 /// Samples of a round from which noise is estimated, at least.
 const MIN_SAMPLES: u32 = 4;
 /// Noise for which delay is tolerated at most.
@@ -41,7 +43,7 @@ pub(crate) struct Sample {
 
 /// Samples of one round.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct RoundSamples {
     pub(super) units: u32,
     pub(super) bytes: usize,
     pub(super) marks: u32,
@@ -57,7 +59,7 @@ pub(super) struct Round {
     samples: u32,
 }
 
-impl Round {
+impl RoundSamples {
     pub(super) const NEW: Self = Self {
         units: 0,
         bytes: 0,
@@ -83,7 +85,7 @@ impl Round {
             self.queueing = queueing;
             self.round_trip = round_trip;
         }
-        if least > super::SHORT_PATH {
+        if least > SHORT_PATH {
             self.compare(round_trip);
         }
     }

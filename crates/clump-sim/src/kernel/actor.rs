@@ -1,8 +1,8 @@
 //! Behaviour common to actors of all worlds: polling, computing, being stopped; the work of the
 //! progress thread.
 
+use super::link::Time;
 use super::plan::MILLISECOND;
-use super::switch::Time;
 
 /// Polling interval of the backstop while something is in flight (`clump-transport`).
 pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;

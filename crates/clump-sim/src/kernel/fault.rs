@@ -3,8 +3,7 @@
 //! Sites are machines: ranks where each rank has a stack of its own and no node matters, nodes
 //! otherwise. Actors are ranks, and behind them the interfaces of nodes.
 
-use super::link::LinkFaults;
-use super::switch::Time;
+use super::link::{LinkFaults, Time};
 
 /// A planned change to the cluster: a fault, its consequence, or the end of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,12 @@
-//! A link: its faults, and what it remembers of the datagrams before.
+//! A link: its faults, and its state that datagrams leave behind.
 
-use super::switch::{Time, bytes_in};
+/// Nanoseconds of virtual time.
+pub(crate) type Time = u64;
+
+/// Returns the bytes that pass in a time at a rate.
+pub(super) fn bytes_in(time: Time, rate: u64) -> u64 {
+    (u128::from(time) * u128::from(rate) / 1_000_000_000) as u64
+}
 
 /// Faults of the link from one rank to another. Chances are in a million.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +73,7 @@ pub struct Policer {
     pub burst: u64,
 }
 
-/// What a link remembers of the datagrams before.
+/// State of a link that datagrams leave behind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LinkState {
     /// Datagrams left of a run of losses.

@@ -1,9 +1,9 @@
 //! The part of a plan that all worlds share, and its draw from a seed.
 
 use super::fault::PlannedFault;
-use super::link::LinkFaults;
+use super::link::{LinkFaults, Time};
 use super::random::Random;
-use super::switch::{Port, Time};
+use super::switch::Port;
 use clump_net::seal::{JobKey, KeyError};
 use clump_proto::{Config, Congestion};
 use clump_wire::Security;

@@ -5,16 +5,13 @@
 //! target (delay and faults), the target's port of the switch (rate, a queue that loses and marks)
 //! and the target's socket (a buffer that loses).
 
-use super::link::{LinkFaults, LinkState};
+use super::link::{LinkFaults, LinkState, Time, bytes_in};
 use super::random::Random;
 use clump_driver::{Ecn, Inbound, Outgoing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Nanoseconds of virtual time.
-pub(crate) type Time = u64;
 
 /// The port between a rank and the links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -408,10 +405,6 @@ pub(crate) const OVERHEAD: u64 = 8 + 14 + 4 + 12 + 20 + 8;
 
 fn time_of(bytes: u64, rate: u64) -> Time {
     bytes.saturating_mul(1_000_000_000) / rate.max(1)
-}
-
-pub(super) fn bytes_in(time: Time, rate: u64) -> u64 {
-    (u128::from(time) * u128::from(rate) / 1_000_000_000) as u64
 }
 
 fn spoil(bytes: &mut Vec<u8>, random: &mut Random) {

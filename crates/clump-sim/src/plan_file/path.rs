@@ -1,7 +1,7 @@
 //! Fields of a path to try.
 
+use super::link::{LinkText, plain_port};
 use super::span::Span;
-use super::text::{LinkText, plain_port};
 use crate::kernel::{LinkFaults, Port, Time};
 use crate::network::{PathChange, PathPlan, Pauses};
 use serde::Deserialize;
