@@ -37,7 +37,6 @@ use clump_boot::Config;
 use clump_boot::boot::VARIABLES;
 use clump_control::EndRequests;
 use clump_os::epoll::{Interest, Poller};
-use clump_os::netns::Networks;
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, console, procfs};
@@ -50,6 +49,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::time::Duration;
 use suspension::Suspension;
+use wired::NodeNetworks;
 
 /// Meanings of tokens in the poller; the lower half is a node.
 mod token {
@@ -135,8 +135,7 @@ struct Launcher {
     timed_out: bool,
     /// Time when agents got their job.
     begun_ns: u64,
-    /// Held until the end: an empty namespace exists as long as a descriptor holds it.
-    networks: Option<Networks>,
+    networks: Option<NodeNetworks>,
 }
 
 impl Launcher {
@@ -149,7 +148,7 @@ impl Launcher {
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
         poller.add(printer.bell(), token::PRINTED, Interest::Read)?;
-        let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
+        let networks = NodeNetworks::of_job(spec, config.netns())?;
         let StartedAgents { agents, relays } = start_agents(spec, fan_out_of(config))?;
         let mut launcher = Self {
             spec: spec.clone(),

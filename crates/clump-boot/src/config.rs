@@ -85,7 +85,7 @@ key_table! {
 }
 
 /// Settings that are texts; empty by default.
-pub static TEXT_KEYS: [Key; 6] = [
+pub static TEXT_KEYS: [Key; 7] = [
     Key::text(
         "emu",
         "CLUMP_EMU",
@@ -105,6 +105,11 @@ pub static TEXT_KEYS: [Key; 6] = [
         "trace",
         "CLUMP_TRACE",
         "The folder into which each rank writes a trace of its messages, waits and barriers; none if empty.",
+    ),
+    Key::text(
+        "netns",
+        "CLUMP_NETNS",
+        "The network namespaces for the nodes of jobs, which clump lab path sets for the command that it runs; none if empty.",
     ),
     Key::text(
         "net_faults",
@@ -238,6 +243,11 @@ impl Config {
     pub fn trace(&self) -> Option<PathBuf> {
         let named = &self.texts[3].0;
         (!named.is_empty()).then(|| named.into())
+    }
+
+    /// Returns the network namespaces for the nodes of jobs, as text; empty: none are handed over.
+    pub fn netns(&self) -> &str {
+        &self.texts[4].0
     }
 
     /// Returns the file of this machine's parameters; `None`: there is no folder for it.

@@ -9,6 +9,7 @@ pub mod costs;
 pub mod flood;
 pub mod logp;
 pub mod loss;
+pub mod path;
 pub mod predict;
 pub mod report;
 pub mod steps;
@@ -51,6 +52,9 @@ pub enum Command {
     Collectives(collectives::CollectivesArgs),
     /// Cost of lost packets and of many senders at once between nodes
     Loss(loss::LossArgs),
+    /// A path between nodes that has a length, a rate and a queue: any command on it, or clump
+    /// beside TCP
+    Path(Box<path::PathArgs>),
     /// Loss of throughput of a job between nodes under an attacker's flood of packets
     Flood(flood::FloodArgs),
     /// Cost of small messages and locks between nodes during bulk transfers
@@ -77,6 +81,7 @@ pub fn main(command: &Command) -> Result<u8> {
         Command::Applications(args) => applications::run(args),
         Command::Collectives(args) => collectives::run(args),
         Command::Loss(args) => loss::run(args),
+        Command::Path(args) => path::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Urgent(args) => urgent::run(args),
     }

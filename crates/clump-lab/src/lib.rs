@@ -46,6 +46,7 @@ pub mod measure;
 pub mod negative;
 pub mod page;
 pub mod pair;
+pub mod path;
 pub mod plan;
 pub mod plot;
 pub mod positive;

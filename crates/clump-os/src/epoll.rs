@@ -1,8 +1,8 @@
 //! Waiting for many descriptors at once.
 
 use crate::error::{OsError, Result};
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -95,10 +95,7 @@ impl Poller {
     /// # Errors
     /// The kernel cannot wait, which it always can.
     pub fn wait(&self, limit: Option<Duration>) -> Result<Vec<Ready>> {
-        let limit = limit.map(|span| Timespec {
-            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(span.subsec_nanos()),
-        });
+        let limit = limit.map(timespec);
         let mut space = [MaybeUninit::uninit(); MAX_READY];
         let events = match epoll::wait(&self.fd, &mut space, limit.as_ref()) {
             Ok((events, _)) => events,
@@ -115,6 +112,27 @@ impl Poller {
             }
         };
         Ok(events.iter().map(ready).collect())
+    }
+
+    /// Waits as [`Poller::wait`] does, which rounds a limit up to whole milliseconds: this does
+    /// not, for a further system call.
+    ///
+    /// # Errors
+    /// The kernel cannot wait, which it always can.
+    pub fn wait_exactly(&self, limit: Duration) -> Result<Vec<Ready>> {
+        let mut own = [PollFd::new(&self.fd, PollFlags::IN)];
+        match rustix::event::poll(&mut own, Some(&timespec(limit))) {
+            Ok(_) => self.wait(Some(Duration::ZERO)),
+            Err(Errno::INTR) => Ok(Vec::new()),
+            Err(e) => Err(OsError::new("ppoll", e)),
+        }
+    }
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(span.subsec_nanos()),
     }
 }
 
@@ -139,12 +157,14 @@ mod tests {
         let there = Ready { token: 7, readable: true, writable: false };
         assert_eq!(poller.wait(None).unwrap(), [there]);
         assert_eq!(poller.wait(None).unwrap(), [there]);
+        assert_eq!(poller.wait_exactly(Duration::from_secs(1)).unwrap(), [there]);
         poller.change(&a, 8, Interest::ReadWrite).unwrap();
         assert_eq!(
             poller.wait(None).unwrap(),
             [Ready { token: 8, readable: true, writable: true }]
         );
         poller.remove(&a).unwrap();
+        assert!(poller.wait_exactly(Duration::from_nanos(1)).unwrap().is_empty());
         assert!(poller.wait(Some(Duration::ZERO)).unwrap().is_empty());
     }
 }

@@ -24,6 +24,7 @@ const HEADER: usize = 16;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
@@ -98,6 +99,11 @@ impl Netlink {
     /// Sets the longest packet that an interface takes.
     pub(crate) fn shorten(&mut self, name: &str, bytes: u32) -> Result<()> {
         self.set(name, IFLA_MTU, &bytes.to_ne_bytes())
+    }
+
+    /// Sets the number of packets that may wait in an interface.
+    pub(crate) fn lengthen_queue(&mut self, name: &str, packets: u32) -> Result<()> {
+        self.set(name, IFLA_TXQLEN, &packets.to_ne_bytes())
     }
 
     /// Gives an interface another hardware address.

@@ -145,6 +145,14 @@ pub fn user_namespace() -> Result<()> {
     child.status().map(drop).map_err(|e| OsError::of("entering a user namespace", &e))
 }
 
+/// Opens the file that makes TUN devices.
+///
+/// # Errors
+/// The kernel has none, or this user may not open it.
+pub fn tun_device() -> Result<()> {
+    crate::tun::open_maker().map(drop)
+}
+
 /// Opens a counter of this thread's instructions in user mode.
 ///
 /// # Errors

@@ -19,6 +19,7 @@ mod metrics;
 mod nodes;
 mod onesided;
 mod out_of_memory;
+mod path;
 mod profile;
 mod proxies;
 mod regions;

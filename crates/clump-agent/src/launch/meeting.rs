@@ -5,7 +5,7 @@ use super::agent_handle::AgentHandle;
 use super::input::InputReader;
 use super::ssh_starter::SshStarter;
 use super::unreached::{self, Attempt};
-use super::{Launcher, OWN_FAILURE, SWEEP_NS, suspension, token, wired};
+use super::{Launcher, OWN_FAILURE, SWEEP_NS, suspension, token};
 use crate::coordinator::Coordinator;
 use crate::frame::{Frame, Key};
 use crate::hello::Hello;
@@ -164,7 +164,7 @@ impl Launcher {
             plan.sharing = sharing;
             plan.other_clocks = kernels.on_others(node);
             plan.elsewhere = link.machine().is_some();
-            if let Some(namespaces) = self.networks.as_ref().and_then(|all| wired::of(all, node)) {
+            if let Some(namespaces) = self.networks.as_ref().and_then(|all| all.of(node)) {
                 plan.namespaces = Some(namespaces);
                 let cables = 0..self.spec.cables;
                 plan.addresses = cables.map(|c| netns::cable_address(node, c).into()).collect();

@@ -26,7 +26,7 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
     );
     area("limits", limits::limits(facts));
     area("between nodes", vec![udp(), packet(facts), xdp(facts)]);
-    area("laboratory and tests", vec![namespaces(facts), counters(facts)]);
+    area("laboratory and tests", vec![namespaces(facts), tunnels(facts), counters(facts)]);
     area("companions", companions(facts));
     findings
 }
@@ -306,6 +306,17 @@ fn namespaces(facts: &Facts) -> Finding {
         "`clump run --netns` needs root; tests over separate network namespaces are skipped.",
         "run them as root, or sysctl -w kernel.unprivileged_userns_clone=1 (Debian), \
          kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)",
+    )
+}
+
+fn tunnels(facts: &Facts) -> Finding {
+    attempt(
+        "TUN devices",
+        &facts.tun_device,
+        "`clump lab path` tries programs on a path with a length, a rate and a queue.",
+        "`clump lab path` is refused; `--emu` delays messages without a path.",
+        "chmod 666 /dev/net/tun as root; where there is none, modprobe tun, or for a container \
+         --device /dev/net/tun",
     )
 }
 

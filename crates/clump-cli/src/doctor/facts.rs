@@ -47,6 +47,8 @@ pub struct Facts {
     pub xdp: Attempt,
     /// Namespaces without root.
     pub user_namespace: Attempt,
+    /// TUN devices.
+    pub tun_device: Attempt,
     /// Counting instructions.
     pub instructions: Attempt,
     /// The kernel's restriction of counters (perf_event_paranoid).
@@ -92,6 +94,7 @@ pub fn gather() -> Facts {
         listeners: clump_agent::loopback_listeners(),
         xdp: clump_os::xdp::probe(),
         user_namespace: probe::user_namespace(),
+        tun_device: probe::tun_device(),
         instructions: probe::instruction_counter(),
         perf_paranoia: probe::perf_paranoia(),
         programs: programs(),

@@ -39,6 +39,7 @@ fn good() -> Facts {
         listeners: Some(0),
         xdp: Ok(()),
         user_namespace: Ok(()),
+        tun_device: Ok(()),
         instructions: Ok(()),
         perf_paranoia: Some(2),
         programs: Programs {
@@ -86,6 +87,7 @@ fn every_lack_says_what_it_means_and_how_to_end_it() {
     bare.futex = Err(refused("futex"));
     bare.membarrier = Err(refused("membarrier"));
     bare.user_namespace = Err(refused("unshare"));
+    bare.tun_device = Err(refused("opening /dev/net/tun"));
     bare.instructions = Err(refused("perf_event_open"));
     bare.programs = Programs::default();
     bare.memory = Memory::default();
@@ -93,7 +95,7 @@ fn every_lack_says_what_it_means_and_how_to_end_it() {
     bare.allowed = vec![1];
     let findings = checks::all(&bare);
     let lacking: Vec<_> = findings.iter().filter(|f| f.verdict != Verdict::Ok).collect();
-    assert_eq!(lacking.len(), 14, "{lacking:#?}");
+    assert_eq!(lacking.len(), 15, "{lacking:#?}");
     assert!(lacking.iter().all(|f| !f.remedy.is_empty() && !f.meaning.is_empty()), "{lacking:#?}");
     assert!(!usable(&findings));
     let page = report(&findings);
