@@ -1,19 +1,22 @@
 //! `cargo xtask walk`: functions of the project that a short message passes, out and in, on one
-//! node and between two; how many they are must be as ARCHITECTURE.md says.
+//! node and between two, and those that only its acknowledgement passes. How many they are must be
+//! as ARCHITECTURE.md says, and no more than the limits, which may only go down.
 //!
 //! The program is an example with functions `walk_<step>`, each of which sends or takes in one
-//! message; it prints their names. It is built without optimization, so that callgrind sees every
-//! function that the source has, but for those that are always inlined (`#[inline(always)]`).
+//! message; it prints their names. It is built without optimization, and without the pass that
+//! inlines `#[inline(always)]`, so that callgrind sees every function that the source has.
 //! Accessors and conversions, of up to three lines, are listed and counted apart: what a reader has
-//! to follow are the others.
+//! to follow are the others. None of them may be longer than a screen.
 
 mod count;
+mod limits;
 
 use crate::callgrind::{self, Visit};
 use crate::source::Source;
 use crate::{command, host};
 use anyhow::{Context, Result, bail};
 use count::{StepCount, differences};
+use limits::excesses;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -26,6 +29,10 @@ const EXAMPLE: &str = "walk";
 const PAGE: &str = "ARCHITECTURE.md";
 /// Lines of the body of an accessor or conversion, at most.
 const SHORT: usize = 3;
+/// Lines of the body of any function on the way, at most.
+const LONGEST: usize = 70;
+/// The step that counts only what no other step between nodes passes.
+const ACKNOWLEDGEMENT: &str = "walk_acknowledge_between_nodes";
 /// Runs of each step, of which the shortest counts: in others a timer is due, or the path has just
 /// turned out to take longer packets, which need new buffers.
 const RUNS: usize = 8;
@@ -35,6 +42,7 @@ const PLAIN: &[&str] = &[
     "profile.release.opt-level=0",
     "profile.release.lto=\"off\"",
     "profile.release.debug=\"line-tables-only\"",
+    "build.rustflags=[\"-Cno-prepopulate-passes\"]",
 ];
 
 /// Returns the reason why nothing can be counted here, if there is one.
@@ -44,7 +52,7 @@ pub fn missing() -> Option<String> {
 }
 
 /// Prints the functions of every step, and how many functions and files they are. Returns false if
-/// ARCHITECTURE.md has other numbers.
+/// ARCHITECTURE.md has other numbers, or a limit is exceeded.
 ///
 /// # Errors
 /// Fails if the program does not build or run, or if callgrind saw nothing of a step.
@@ -53,20 +61,22 @@ pub fn run(root: &Path) -> Result<bool> {
         println!("walk: SKIPPED: {reason}");
         return Ok(true);
     }
-    let totals = counted(root)?;
+    let (totals, mut wrong) = counted(root)?;
     for total in &totals {
         println!("{total}");
     }
     let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
-    let wrong = differences(&page, &totals);
+    wrong.extend(differences(&page, &totals));
+    wrong.extend(excesses(&totals));
     for said in &wrong {
         println!("walk: {said}");
     }
     Ok(wrong.is_empty())
 }
 
-/// Builds and runs the program; prints the functions of every step, and counts them.
-fn counted(root: &Path) -> Result<Vec<StepCount>> {
+/// Builds and runs the program; prints the functions of every step, and counts them. Names those
+/// that are too long.
+fn counted(root: &Path) -> Result<(Vec<StepCount>, Vec<String>)> {
     let target = host::target(root).join("walk");
     let args = ["build", "--release", "--package", PACKAGE, "--example", EXAMPLE];
     let mut build = command::cargo(root, &args);
@@ -81,7 +91,8 @@ fn counted(root: &Path) -> Result<Vec<StepCount>> {
     if !listed.success {
         bail!("{EXAMPLE}: {}", listed.why);
     }
-    let mut totals = Vec::new();
+    let (mut totals, mut too_long) = (Vec::new(), Vec::new());
+    let mut between_nodes: Vec<Visit> = Vec::new();
     for step in listed.stdout.lines().filter(|line| line.starts_with("walk_")) {
         let mut visits = Vec::new();
         for _ in 0..RUNS {
@@ -93,14 +104,19 @@ fn counted(root: &Path) -> Result<Vec<StepCount>> {
                 visits = seen;
             }
         }
-        let longer = longer(root, &visits)?;
+        if step == ACKNOWLEDGEMENT {
+            visits.retain(|visit| !between_nodes.contains(visit));
+        } else if step.ends_with("_between_nodes") {
+            between_nodes.extend_from_slice(&visits);
+        }
+        let longer = longer(root, &visits, &mut too_long)?;
         println!("{step}\n{}", table(&visits, &longer));
         totals.push(total(step, &visits, &longer));
     }
     if totals.is_empty() {
         bail!("{EXAMPLE} announced no step; it prints `walk_<step>` lines");
     }
-    Ok(totals)
+    Ok((totals, too_long))
 }
 
 /// Runs the program under callgrind, which counts while `step` runs, and returns what it wrote.
@@ -141,24 +157,31 @@ fn own(visits: Vec<Visit>) -> Vec<Visit> {
     kept
 }
 
-/// Returns those whose body has more than three lines.
-fn longer(root: &Path, visits: &[Visit]) -> Result<Vec<Visit>> {
+/// Returns those whose body has more than three lines, and names those that are too long.
+fn longer(root: &Path, visits: &[Visit], too_long: &mut Vec<String>) -> Result<Vec<Visit>> {
     let mut longer = Vec::new();
     for visit in visits {
         let path = root.join(&visit.file);
         let text = fs::read_to_string(&path).with_context(|| format!("reading {}", visit.file))?;
-        if is_long(&Source::parse(&text), &visit.function) {
+        let lines = lines_of(&Source::parse(&text), &visit.function);
+        if lines > SHORT {
             longer.push(visit.clone());
+        }
+        if lines > LONGEST {
+            let Visit { file, function } = visit;
+            too_long.push(format!("{file}: {function}: {lines} lines, the limit is {LONGEST}"));
         }
     }
     Ok(longer)
 }
 
-/// Returns true if a function of that name has a body of more than three lines.
-fn is_long(source: &Source, function: &str) -> bool {
+/// Returns the lines of the body of the longest function of that name.
+fn lines_of(source: &Source, function: &str) -> usize {
     let last = function.rsplit("::").next().unwrap_or(function);
     let name = last.split('<').next().unwrap_or(last);
-    source.functions().iter().any(|f| f.name == name && f.body_lines > SHORT)
+    let functions = source.functions();
+    let named = functions.iter().filter(|function| function.name == name);
+    named.map(|function| function.body_lines).max().unwrap_or(0)
 }
 
 /// Lists visits; accessors are marked.
@@ -204,6 +227,8 @@ mod tests {
     fn accessors_are_told_from_functions_that_do_something() {
         let text = "fn a() {\n 1\n}\nfn b<T>() {\n 1;\n 2;\n 3;\n 4\n}\n";
         let source = Source::parse(text);
-        assert!(!is_long(&source, "krate::a") && is_long(&source, "krate::<impl X>::b<u8>"));
+        assert_eq!(lines_of(&source, "krate::a"), 1);
+        assert_eq!(lines_of(&source, "krate::<impl X>::b<u8>"), 4);
+        assert_eq!(lines_of(&source, "krate::c"), 0, "made by a macro");
     }
 }

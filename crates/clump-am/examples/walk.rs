@@ -14,11 +14,16 @@ use std::error::Error;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Messages that go ahead, so that nothing is done for the first time.
 const AHEAD: u64 = 40;
 /// Nanoseconds without messages before the one that counts.
 const PAUSE_NS: u64 = 50_000_000;
+/// Time for which an acknowledgement waits: longer than the step that takes the message in.
+const ACK_DELAY: Duration = Duration::from_millis(20);
+/// Polls of which one looks at the network, at least.
+const POLLS: u32 = 40;
 const SINK: Handler = Handler(1);
 
 #[inline(never)]
@@ -38,6 +43,12 @@ fn walk_out_between_nodes(ep: &Endpoint, dest: Dest) -> bool {
 
 #[inline(never)]
 fn walk_in_between_nodes(ep: &Endpoint) -> usize {
+    ep.poll().unwrap_or(0)
+}
+
+/// Called where the acknowledgement of the message is due, and where it comes.
+#[inline(never)]
+fn walk_acknowledge_between_nodes(ep: &Endpoint) -> usize {
     ep.poll().unwrap_or(0)
 }
 
@@ -72,7 +83,7 @@ fn contexts(nodes: u32) -> Result<Vec<Arc<RankContext>>, Box<dyn Error>> {
             key: Secret::taking(&mut [7; 32])?,
             security: Security::Crc,
             polling: (4, 16),
-            tuning: NetworkTuning::default(),
+            tuning: NetworkTuning { ack_delay: ACK_DELAY, ..NetworkTuning::default() },
         };
         let memory = &memories[node_of[rank as usize] as usize];
         let context = if nodes == 1 {
@@ -112,15 +123,35 @@ fn walk(
     if !out(&here, dest) || take(&there) != 1 {
         return Err("the message did not arrive at once".into());
     }
+    if nodes > 1 {
+        pause(ACK_DELAY);
+        walk_acknowledge_between_nodes(&there);
+        // Not every poll looks at the network.
+        for _ in 0..POLLS {
+            walk_acknowledge_between_nodes(&here);
+        }
+    }
     Ok(())
 }
+
+/// Lets so much time pass.
+fn pause(time: Duration) {
+    let start = clock::now_ns();
+    while u128::from(clock::now_ns() - start) < time.as_nanos() {}
+}
+
+const STEPS: [&str; 5] = [
+    "walk_out_one_node",
+    "walk_in_one_node",
+    "walk_out_between_nodes",
+    "walk_in_between_nodes",
+    "walk_acknowledge_between_nodes",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     walk(1, walk_out_one_node, walk_in_one_node)?;
     walk(2, walk_out_between_nodes, walk_in_between_nodes)?;
-    for step in
-        ["walk_out_one_node", "walk_in_one_node", "walk_out_between_nodes", "walk_in_between_nodes"]
-    {
+    for step in STEPS {
         println!("{step}");
     }
     Ok(())

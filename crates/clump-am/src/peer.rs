@@ -59,10 +59,7 @@ impl Route {
     /// Returns the path through this node's memory, to send by it.
     #[inline(always)]
     pub(crate) fn path_mut(&mut self) -> Option<&mut Path> {
-        match self {
-            Route::Local(path) | Route::Own(path) => Some(path),
-            Route::Absent | Route::Remote(_) => None,
-        }
+        if let Route::Local(path) | Route::Own(path) = self { Some(path) } else { None }
     }
 
     /// Returns the counter of messages that found no room on it.
@@ -80,10 +77,7 @@ impl Route {
 
     /// Returns the flow to an endpoint of another node.
     pub(crate) fn flow(&self) -> Option<FlowId> {
-        match self {
-            Route::Remote(flow) => Some(*flow),
-            _ => None,
-        }
+        if let Route::Remote(flow) = self { Some(*flow) } else { None }
     }
 }
 

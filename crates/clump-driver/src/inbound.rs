@@ -20,12 +20,7 @@ impl Ecn {
     /// Decodes the low two bits of the IP traffic class.
     #[inline]
     pub fn from_traffic_class(class: u8) -> Self {
-        match class & 3 {
-            0 => Self::NotEct,
-            1 => Self::Ect1,
-            2 => Self::Ect0,
-            _ => Self::Ce,
-        }
+        [Self::NotEct, Self::Ect1, Self::Ect0, Self::Ce][usize::from(class & 3)]
     }
 
     /// Returns the low two bits of the IP traffic class.

@@ -140,12 +140,6 @@ impl Found {
         if self.routes.last() != Some(&frame.head.route) {
             self.routes.push(frame.head.route);
         }
-        self.push_same(frame, at);
-    }
-
-    /// Adds a whole frame that has the route of the frame added last.
-    #[inline]
-    pub(crate) fn push_same(&mut self, frame: &Frame<'_>, at: usize) {
         let words = frame.word_count();
         debug_assert!(words <= MAX_WORDS, "frames carry no more words");
         debug_assert!(self.routes.last() == Some(&frame.head.route), "with its route");

@@ -8,9 +8,11 @@
 //!  +---------------- ended: what was not taken goes on by datagrams - GivenUp
 //! ```
 
+use crate::message_part::{MessagePart, OwnedPart};
 use crate::seal::RecordCipher;
 use crate::stream_notice::StreamNotice;
-use crate::unacked_records::{BegunMessage, RecordPart, UnackedRecords, UntakenPart};
+use crate::tx_queue::LongMessage;
+use crate::unacked_records::UnackedRecords;
 use clump_driver::{ByteStream, StreamTransfer};
 use clump_proto::Nanos;
 use clump_wire::OwnedMessage;
@@ -109,7 +111,7 @@ impl BulkSender {
 
     /// Adds a part of a message, and writes what there is room for. On a stream that was given up
     /// it waits with the others.
-    pub(crate) fn append(&mut self, now: Nanos, part: &RecordPart<'_>) -> Option<StreamNotice> {
+    pub(crate) fn append(&mut self, now: Nanos, part: &MessagePart<'_>) -> Option<StreamNotice> {
         match &mut self.state {
             State::Open { open, progress_at } => {
                 if self.records.is_empty() {
@@ -184,7 +186,7 @@ impl BulkSender {
         now: Nanos,
         stream: u32,
         count: u64,
-    ) -> Option<(Vec<UntakenPart>, Vec<BegunMessage>)> {
+    ) -> Option<(Vec<OwnedPart>, Vec<LongMessage>)> {
         if stream != self.stream || matches!(self.state, State::Off) {
             return None;
         }

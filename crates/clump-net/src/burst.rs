@@ -1,8 +1,8 @@
 //! One call of the driver: up to 64 packets, each contiguous, which is the cheapest for a driver.
 
-use crate::outbox::{Outbox, Unit};
 use crate::seal::Sealer;
 use crate::stats::Stats;
+use crate::tx_queue::{TxQueue, Unit};
 use clump_driver::{Driver, DriverError, MIN_KEPT, Outgoing};
 use clump_proto::{Channel, Nanos, SackBuf};
 use clump_wire::{HEADER_BYTES, Header, PacketKind};
@@ -64,26 +64,34 @@ impl Burst {
         &mut self,
         header: &Header,
         sealer: &Sealer,
-        (outbox, unit): (&mut Outbox, &mut Unit),
+        (queue, unit): (&mut TxQueue, &mut Unit),
     ) {
         debug_assert!(header.number > 0, "the header is stamped");
-        let again = unit.is_fixed();
+        let seal = |packet: &mut [u8]| {
+            if let Some(head) = packet.first_chunk_mut() {
+                *head = header.encode(0);
+            }
+            sealer.seal_whole(header.number, packet, HEADER_BYTES);
+            packet.len()
+        };
         if self.packets.is_empty() {
             // Encrypted packets are kept if they are many enough for a zero-copy send.
-            self.keeps |= sealer.in_place() && outbox.has_much(unit);
+            self.keeps |= sealer.in_place() && queue.has_much(unit);
         }
-        if !again && !sealer.in_place() {
-            checksum(header, sealer, outbox.packet_mut(unit));
-        } else if again
-            || !self.keeps
-            || !outbox.keep_sealed(unit, |packet| encrypt(header, sealer, packet))
-        {
-            let body = outbox.body(unit, sealer).unwrap_or_default();
+        let sealed = match () {
+            () if unit.is_fixed() => None,
+            () if !sealer.in_place() => unit.packet_mut(&mut queue.memory).map(seal),
+            () if self.keeps => unit.keep_sealed(&mut queue.memory, seal),
+            () => None,
+        };
+        let Some(bytes) = sealed else {
+            let body = unit.body(&queue.memory, sealer).unwrap_or_default();
             debug_assert!(!body.is_empty(), "its packet opens again");
             return self.copy(header, sealer, &body);
-        }
-        let bytes = HEADER_BYTES + unit.bytes() + sealer.tag_bytes();
+        };
+        debug_assert!(bytes == HEADER_BYTES + unit.bytes() + sealer.tag_bytes(), "its packet");
         self.packets.push(Loaded { unit: Some(header.unit), place: PacketPlace::Unit, bytes });
+        debug_assert!(self.packets.len() <= MAX_PACKETS, "a call of the driver takes so many");
         self.bytes += bytes;
     }
 
@@ -125,9 +133,9 @@ impl Burst {
     /// lies in another send buffer. One contiguous buffer costs less than one and a part of the
     /// next.
     #[inline]
-    pub(crate) fn is_full(&self, outbox: &Outbox, newest: Option<&Unit>) -> bool {
+    pub(crate) fn is_full(&self, queue: &TxQueue, newest: Option<&Unit>) -> bool {
         let long = self.packets.len() > 1 && self.bytes >= MIN_KEPT;
-        self.is_long() || (long && outbox.ends_send_buffer(self.keeps, newest))
+        self.is_long() || (long && queue.ends_buffer(self.keeps, newest))
     }
 
     /// Sends every packet that was loaded, by one call of the driver or two, and is empty again.
@@ -138,16 +146,17 @@ impl Burst {
         &mut self,
         now: Nanos,
         (driver, to): (&mut (dyn Driver + 'static), SocketAddr),
-        (channel, outbox): (&mut Channel<Unit>, &Outbox),
+        (channel, queue): (&mut Channel<Unit>, &TxQueue),
         stats: &mut Stats,
     ) -> bool {
         let result = match *self.packets.as_slice() {
             [only] if self.bytes < MIN_KEPT || matches!(only.place, PacketPlace::Copy(..)) => {
-                let packet = self.packet(&only, (channel, outbox));
+                let packet = self.packet(&only, (channel, queue));
                 driver.send(&[Outgoing { to, head: packet, body: &[], tail: &[] }])
             }
-            _ => self.send_many((driver, to), (channel, outbox)),
+            _ => self.send_many((driver, to), (channel, queue)),
         };
+        debug_assert!(taken_of(&result) <= self.packets.len(), "no more than there is");
         let complete = matches!(result, Ok(taken) if taken == self.packets.len());
         if complete {
             stats.packets_sent += self.packets.len() as u64;
@@ -167,9 +176,9 @@ impl Burst {
     fn send_many(
         &self,
         (driver, to): (&mut (dyn Driver + 'static), SocketAddr),
-        (channel, outbox): (&mut Channel<Unit>, &Outbox),
+        (channel, queue): (&mut Channel<Unit>, &TxQueue),
     ) -> Result<usize, DriverError> {
-        let packet = |loaded| self.packet(loaded, (channel, outbox));
+        let packet = |loaded| self.packet(loaded, (channel, queue));
         let outgoing = |loaded| Outgoing { to, head: packet(loaded), body: &[], tail: &[] };
         debug_assert!(!self.packets.is_empty(), "a call of the driver sends something");
         let all: Vec<Outgoing<'_>> = self.packets.iter().map(outgoing).collect();
@@ -206,13 +215,13 @@ impl Burst {
     fn packet<'a>(
         &'a self,
         loaded: &Loaded,
-        (channel, outbox): (&'a Channel<Unit>, &'a Outbox),
+        (channel, queue): (&'a Channel<Unit>, &'a TxQueue),
     ) -> &'a [u8] {
         let packet = match loaded.place {
             PacketPlace::Copy(begin, end) => self.copies.get(begin..end),
             PacketPlace::Unit => {
                 let unit = loaded.unit.and_then(|unit| channel.body(unit));
-                unit.and_then(|unit| outbox.packet(unit))
+                unit.and_then(|unit| unit.packet(&queue.memory))
             }
         };
         debug_assert!(packet.is_some(), "a loaded packet stays until it is sent");
@@ -252,33 +261,6 @@ fn taken_of(result: &Result<usize, DriverError>) -> usize {
     }
 }
 
-/// Builds an encrypted packet of a unit in place.
-#[inline]
-fn encrypt(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
-    let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else {
-        clump_bug::bug!("a unit lies behind its header");
-        return;
-    };
-    *head = header.encode(0);
-    debug_assert!(rest.len() >= sealer.tag_bytes(), "there is room for the tag");
-    let body = rest.len().saturating_sub(sealer.tag_bytes());
-    let (body, tag) = rest.split_at_mut(body);
-    sealer.seal(header.number, head, body, tag);
-}
-
-/// Writes header and checksum around a unit in place.
-#[inline]
-fn checksum(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) {
-    let Some(packet) = packet else {
-        clump_bug::bug!("a unit lies between its header and its checksum");
-        return;
-    };
-    if let Some(head) = packet.first_chunk_mut() {
-        *head = header.encode(0);
-    }
-    sealer.checksum_whole(packet, HEADER_BYTES);
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(
@@ -290,8 +272,9 @@ mod tests {
     use super::*;
     use crate::seal::JobKey;
     use clump_driver::{Capabilities, Inbound};
-    use clump_wire::frame::{FrameHead, FrameKind, Route};
-    use clump_wire::{Packet, Security};
+    use clump_proto::Content;
+    use clump_wire::frame::{FrameKind, Route};
+    use clump_wire::{Message, Packet, Security};
     use std::os::fd::BorrowedFd;
 
     /// Records which units are sent, and whether zero-copy; takes at most `most` each time.
@@ -342,28 +325,21 @@ mod tests {
     }
 
     /// Units in flight, and the memory that they lie in.
-    type InFlight = (Channel<Unit>, Outbox);
+    type InFlight = (Channel<Unit>, TxQueue);
 
-    /// Creates an outbox of `units` whole units of 1400 bytes, all in flight.
+    /// Creates an in_flight of `units` whole units of 1400 bytes, all in flight.
     fn units_in_flight(units: u64, security: Security) -> InFlight {
-        let in_place = security == Security::Aead;
-        let mut outbox = Outbox::new(1400, security.trailer_bytes(), in_place, true);
+        let datagram = HEADER_BYTES + 1400 + security.trailer_bytes();
+        let mut queue = TxQueue::new(0, datagram, true, &sealer(security));
         let route = Route { from: 1, to: 2, tag: 3 };
-        let head = FrameHead {
-            kind: FrameKind::Medium,
-            reply: false,
-            handler: 1,
-            route,
-            order: None,
-            fragment: None,
-        };
-        outbox.append(&head, &[], &vec![7; 1400 * units as usize]);
+        let payload = vec![7; 1400 * units as usize];
+        queue.append(&Message::request((FrameKind::Medium, 1), route, (&[], &payload)), None);
         let config = clump_proto::Config { initial_window_bytes: 1 << 20, ..Default::default() };
         let mut channel = Channel::new(&config, 0);
         for _ in 0..units {
-            channel.launch(1, 1400, outbox.launch().unwrap());
+            channel.launch(1, 1400, queue.launch(1, Content::Data).unwrap());
         }
-        (channel, outbox)
+        (channel, queue)
     }
 
     fn sealer(security: Security) -> Sealer {
@@ -374,7 +350,7 @@ mod tests {
     fn sent(
         most: usize,
         units: &[u64],
-        (channel, outbox): &mut InFlight,
+        (channel, queue): &mut InFlight,
         security: Security,
     ) -> (usize, Notebook) {
         let sealer = sealer(security);
@@ -385,17 +361,21 @@ mod tests {
             let header = Header { kind, unit, number: unit + 1, ..Header::default() };
             let body = channel.body_mut(unit).unwrap();
             burst.keeps |= sealer.in_place();
-            burst.seal_unit(&header, &sealer, (outbox, body));
+            burst.seal_unit(&header, &sealer, (queue, body));
         }
         let to = "127.0.0.1:9".parse().unwrap();
         let mut stats = Stats::default();
-        let all = burst.send(1, (&mut driver, to), (channel, outbox), &mut stats);
+        let all = burst.send(1, (&mut driver, to), (channel, queue), &mut stats);
         assert_eq!(all, stats.sends_refused == 0, "the rest is counted");
         (stats.packets_sent as usize, driver)
     }
 
-    fn flush(most: usize, units: &[u64], outbox: &mut InFlight) -> (usize, Vec<(bool, Vec<u64>)>) {
-        let (taken, driver) = sent(most, units, outbox, Security::Crc);
+    fn flush(
+        most: usize,
+        units: &[u64],
+        in_flight: &mut InFlight,
+    ) -> (usize, Vec<(bool, Vec<u64>)>) {
+        let (taken, driver) = sent(most, units, in_flight, Security::Crc);
         (taken, driver.calls)
     }
 
@@ -403,41 +383,41 @@ mod tests {
     fn encrypted_packets_are_sent_zero_copy_from_where_nothing_else_ever_lies() {
         let opener = JobKey::new(&mut [3; 32]).unwrap();
         let opener = opener.opener(Security::Aead, 0, 1, 1).unwrap();
-        let mut outbox = units_in_flight(80, Security::Aead);
+        let mut in_flight = units_in_flight(80, Security::Aead);
         for from in [0, 40] {
             let send_buffer: Vec<_> = (from..from + 40).collect();
-            let (_, driver) = sent(64, &send_buffer, &mut outbox, Security::Aead);
+            let (_, driver) = sent(64, &send_buffer, &mut in_flight, Security::Aead);
             assert_eq!(driver.calls, [(true, send_buffer.clone())]);
             for (unit, mut packet) in send_buffer.iter().zip(driver.packets) {
                 let end = opener.open_whole(unit + 1, &mut packet, HEADER_BYTES).unwrap();
-                let kept = outbox.0.body(*unit).unwrap();
-                let body = outbox.1.body(kept, &sealer(Security::Aead)).unwrap();
+                let kept = in_flight.0.body(*unit).unwrap();
+                let body = kept.body(&in_flight.1.memory, &sealer(Security::Aead)).unwrap();
                 assert_eq!(packet[HEADER_BYTES..end], *body);
                 assert!(body.ends_with(&[7; 1000]), "as it was packed");
             }
         }
-        assert!(!outbox.1.sealed_hold(&[7; 32]), "all of it is encrypted");
-        let (_, again) = sent(64, &[3], &mut outbox, Security::Aead);
+        assert!(!in_flight.1.memory.sealed_hold(&[7; 32]), "all of it is encrypted");
+        let (_, again) = sent(64, &[3], &mut in_flight, Security::Aead);
         assert_eq!(again.calls, [(false, vec![3])], "what lies there is not touched");
     }
 
     #[test]
     fn units_that_go_out_again_do_not_keep_new_ones_from_zero_copy() {
-        let mut outbox = units_in_flight(80, Security::Crc);
+        let mut in_flight = units_in_flight(80, Security::Crc);
         let send_buffer: Vec<_> = (0..40).collect();
-        assert_eq!(flush(64, &send_buffer, &mut outbox), (40, vec![(true, send_buffer)]));
+        assert_eq!(flush(64, &send_buffer, &mut in_flight), (40, vec![(true, send_buffer)]));
         let next: Vec<_> = (40..80).collect();
         let both: Vec<_> = [&[3, 17][..], &next].concat();
         let calls = vec![(false, vec![3, 17]), (true, next)];
-        assert_eq!(flush(64, &both, &mut outbox), (42, calls), "in the order of their numbers");
-        assert_eq!(flush(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
+        assert_eq!(flush(64, &both, &mut in_flight), (42, calls), "in the order of their numbers");
+        assert_eq!(flush(64, &[5, 41], &mut in_flight), (2, vec![(false, vec![5, 41])]));
         // Packets that a full wire does not take are not overtaken.
-        assert_eq!(flush(1, &[5, 41], &mut outbox).0, 1);
-        let mut outbox = units_in_flight(80, Security::Crc);
-        assert!(!flush(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");
+        assert_eq!(flush(1, &[5, 41], &mut in_flight).0, 1);
+        let mut in_flight = units_in_flight(80, Security::Crc);
+        assert!(!flush(64, &[0, 1], &mut in_flight).1[0].0, "too short to be worth it");
         let send_buffer: Vec<_> = (0..40).collect();
-        flush(64, &send_buffer, &mut outbox);
+        flush(64, &send_buffer, &mut in_flight);
         let both: Vec<_> = [0, 1].into_iter().chain(40..80).collect();
-        assert_eq!(flush(1, &both, &mut outbox), (1, vec![(false, vec![0])]));
+        assert_eq!(flush(1, &both, &mut in_flight), (1, vec![(false, vec![0])]));
     }
 }

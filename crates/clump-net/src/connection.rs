@@ -8,36 +8,40 @@ mod long;
 mod peer_streams;
 mod record_reader;
 mod rx;
-mod sink;
 mod traffic_count;
-mod tx;
 
 use crate::deliveries::Delivery;
-use crate::outbox::{Outbox, Progress, Unit};
+use crate::message_part::Progress;
+use crate::peer_path::PeerPath;
+use crate::schedule::Schedule;
 use crate::seal::Sealer;
+use crate::transmitter::Transmitter;
+use crate::tx_queue::{TxQueue, Unit};
 use clump_proto::{Channel, Nanos, SocketWait, UnitStatus};
-use clump_wire::OwnedMessage;
-use clump_wire::SendResult;
-use clump_wire::frame::FrameHead;
-use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind};
-pub(crate) use long::LongBody;
+use clump_wire::{MAX_SACK_WORDS, Message, OwnedMessage, Packet, PacketKind, SendResult};
 use peer_streams::{MIN_BULK, PeerStreams};
 use rx::Rx;
-pub(crate) use sink::PacketSink;
 use traffic_count::TrafficCount;
-pub(crate) use tx::MAX_WAITING;
-use tx::Tx;
 
-/// A message to be sent.
+/// Everything needed to send packets to one peer: its path, and what all peers share.
+pub(crate) struct PacketSink<'a> {
+    pub(crate) path: &'a PeerPath,
+    pub(crate) transmitter: &'a mut Transmitter,
+    pub(crate) schedule: &'a mut Schedule,
+}
+
+/// Terms on which a message is sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
-    pub(crate) head: FrameHead,
+pub(crate) struct SendTerms {
     /// True if it is handled in the order in which such messages are sent.
     pub(crate) ordered: bool,
-    pub(crate) words: &'a [u64],
-    pub(crate) payload: &'a [u8],
     /// Bytes that may wait before it finds no room.
     pub(crate) max_waiting: usize,
+}
+
+impl SendTerms {
+    /// Without regard to limits.
+    pub(crate) const UNLIMITED: Self = Self { ordered: false, max_waiting: usize::MAX };
 }
 
 /// A packet of the peer's own, as it arrived.
@@ -58,7 +62,7 @@ pub(crate) struct Arrived<'a> {
 pub(crate) struct Connection {
     /// The protocol's state, and the units in flight.
     channel: Channel<Unit>,
-    tx: Tx,
+    queue: TxQueue,
     rx: Rx,
     /// The streams to and from the peer, once there was bulk.
     bulk: Option<Box<PeerStreams>>,
@@ -66,16 +70,28 @@ pub(crate) struct Connection {
     traffic: TrafficCount,
     /// True once it was reported that the path carries less than before.
     told_narrow: bool,
+    /// True if something happened that [`Stack::service`](crate::Stack::service) has to handle.
+    touched: bool,
+    /// True if the connection is in the list for that.
+    listed: bool,
 }
 
 impl Connection {
     /// Creates a connection over which nothing was sent.
     pub(crate) fn new(now: Nanos, config: &clump_proto::Config, sealer: &Sealer) -> Self {
         let channel = Channel::new(config, now);
-        let tx = Tx::new(now, channel.datagram_bytes(), config.control_first, sealer);
-        debug_assert!(channel.is_quiet() && !tx.outbox.has_waiting(), "nothing was sent");
-        let (rx, traffic) = (Rx::default(), TrafficCount::default());
-        Self { channel, tx, rx, bulk: None, traffic, told_narrow: false }
+        let queue = TxQueue::new(now, channel.datagram_bytes(), config.control_first, sealer);
+        debug_assert!(channel.is_quiet() && queue.waiting() == 0, "nothing was sent");
+        Self {
+            channel,
+            queue,
+            rx: Rx::default(),
+            bulk: None,
+            traffic: TrafficCount::default(),
+            told_narrow: false,
+            touched: false,
+            listed: false,
+        }
     }
 
     /// Sends a message, or finds no room for it.
@@ -84,46 +100,34 @@ impl Connection {
     pub(crate) fn push(
         &mut self,
         now: impl Fn() -> Nanos,
-        message: &Outgoing<'_>,
+        message: &Message<'_>,
+        terms: SendTerms,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let Outgoing { mut head, ordered, words, payload, max_waiting } = *message;
-        debug_assert!(head.order.is_none(), "the connection numbers ordered messages");
-        if payload.len() >= MIN_BULK && self.takes_stream(now(), &head, payload.len(), sink) {
-            return self.push_record(now(), message, sink);
+        let bytes = message.payload.len();
+        if bytes >= MIN_BULK && self.takes_stream(now(), message.kind, bytes, sink) {
+            return self.push_record(now(), message, terms, sink);
         }
-        if !self.has_room(&head, ordered, payload, max_waiting) {
+        if !self.has_room(message, terms) {
             self.kick(now(), false, sink);
             return SendResult::Full;
         }
-        head.order = self.tx.take_order(ordered);
-        let first = !self.tx.outbox.has_waiting();
-        let whole = self.tx.outbox.whole_units();
-        self.tx.outbox.append(&head, words, payload);
-        debug_assert!(self.tx.outbox.has_waiting(), "the message waits to be sent");
-        if first {
-            let at = now();
-            self.tx.opened_at = at;
-            self.kick(at, false, sink);
-        } else if self.tx.outbox.whole_units() > whole || self.tx.outbox.has_control() {
-            self.kick(now(), false, sink);
+        let (order, first) = (self.queue.take_order(terms.ordered), self.queue.waiting() == 0);
+        if self.queue.append(message, order) {
+            let now = now();
+            if first {
+                self.queue.opened_at = now;
+            }
+            self.kick(now, false, sink);
         }
         SendResult::Sent
     }
 
     /// Returns true if a message finds room behind, or ahead of, those that wait.
     #[inline]
-    pub(crate) fn has_room(
-        &self,
-        head: &FrameHead,
-        ordered: bool,
-        payload: &[u8],
-        max_waiting: usize,
-    ) -> bool {
-        if let Some(room) = self.would_take_record(head, payload) {
-            return room;
-        }
-        self.tx.outbox.waiting() < max_waiting || (!ordered && self.tx.outbox.passes(head, payload))
+    pub(crate) fn has_room(&self, message: &Message<'_>, terms: SendTerms) -> bool {
+        let queued = || self.queue.has_room(message, terms.ordered, terms.max_waiting);
+        self.would_take_record(message).unwrap_or_else(queued)
     }
 
     /// Returns true if a packet of this number was taken in, or is too old to tell.
@@ -162,7 +166,7 @@ impl Connection {
         let arrival = self.channel.handle_late(now, late, &header, sack, datagram.len(), marked);
         while let Some((number, unit)) = self.channel.poll_acked() {
             debug_assert!(self.channel.has_arrived(number), "buffers are freed after that");
-            self.tx.outbox.on_arrived(unit);
+            self.queue.on_arrived(unit);
         }
         debug_assert!(joined.is_none() || header.kind == PacketKind::Data, "a joined unit is one");
         match (header.kind, arrival.unit) {
@@ -186,11 +190,9 @@ impl Connection {
     pub(crate) fn take_undelivered(&mut self, sealer: &Sealer) -> Vec<OwnedMessage> {
         self.rx.on_lost();
         // Units behind a gap are not acknowledged in order, but may have arrived.
-        let Self { tx: Tx { outbox, .. }, channel, .. } = self;
-        let undelivered = outbox.take_all(sealer, channel.take_bodies());
-        debug_assert!(channel.newest_body().is_none(), "nothing is kept for a lost peer");
-        debug_assert!(!outbox.has_waiting(), "nothing is sent to a lost peer");
-        let mut undelivered = undelivered;
+        let mut undelivered = self.queue.take_all(sealer, self.channel.take_bodies());
+        debug_assert!(self.channel.newest_body().is_none(), "nothing is kept for a lost peer");
+        debug_assert!(self.queue.waiting() == 0, "nothing is sent to a lost peer");
         undelivered.extend(self.take_undelivered_records());
         undelivered
     }
@@ -210,9 +212,9 @@ impl Connection {
         if self.is_on_stream(&progress) {
             return self.abandon_record(now, progress, sink);
         }
-        self.tx.note_opening(now);
+        self.queue.note_opening(now);
         debug_assert!(progress.done > 0 || progress.message.is_none(), "it was begun");
-        self.tx.outbox.abandon(progress);
+        self.queue.abandon(progress);
         self.kick(now, false, sink);
     }
 
@@ -220,12 +222,12 @@ impl Connection {
     pub(crate) fn set_shares(&mut self, window: u32, spare: usize) {
         debug_assert!(window > 0, "a closed window stops the peer");
         self.channel.set_receive_window(window);
-        self.tx.outbox.set_growth(spare);
+        self.queue.memory.set_growth(spare);
     }
 
-    /// Returns the outgoing data.
-    pub(crate) fn outbox(&self) -> &Outbox {
-        &self.tx.outbox
+    /// Returns the data that waits.
+    pub(crate) fn queue(&self) -> &TxQueue {
+        &self.queue
     }
 
     /// Returns the channel.
@@ -236,12 +238,13 @@ impl Connection {
     /// Returns the bytes kept: in flight, waiting, not whole or in turn yet.
     pub(crate) fn memory_bytes(&self) -> usize {
         let in_flight: usize = self.channel.bodies().map(Unit::bytes).sum();
-        in_flight + self.tx.outbox.bytes() + self.rx.bytes() + self.bulk_bytes()
+        let queued = self.queue.waiting() + self.queue.sent.kept_bytes();
+        in_flight + queued + self.rx.bytes() + self.bulk_bytes()
     }
 
     /// Returns true if everything sent has been acknowledged, and nothing waits to be sent.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.channel.is_quiet() && !self.tx.outbox.has_waiting() && self.is_bulk_quiet()
+        self.channel.is_quiet() && self.queue.waiting() == 0 && self.is_bulk_quiet()
     }
 
     /// Takes the length of the longest datagram that the path was found to carry, if that is less
@@ -260,9 +263,10 @@ impl Connection {
     /// Asserts what always holds between calls; `lost`: the peer is.
     pub(crate) fn check_invariants(&self, lost: bool) {
         self.channel.check_invariants();
-        self.tx.check_invariants(self.channel.bodies());
+        self.queue.check_invariants(self.channel.bodies());
+        assert!(!self.touched || self.listed, "what needs service is listed");
         self.rx.check_invariants();
-        assert!(!lost || !self.tx.outbox.has_waiting(), "nothing waits for a lost peer");
+        assert!(!lost || self.queue.waiting() == 0, "nothing waits for a lost peer");
         assert!(!lost || self.channel.bodies().next().is_none(), "and nothing is in flight");
     }
 }

@@ -124,7 +124,8 @@ impl Deliveries {
 
 impl Delivery<'_> {
     /// Handles a whole message in one frame that asks for no order and may be handed over as it
-    /// lies in the packet; returns the reason for which it cannot.
+    /// lies in the packet; returns the reason for which it cannot. What it says of credit is the
+    /// caller's.
     #[inline]
     pub(crate) fn hand_over(&mut self, frame: &Frame<'_>, words_at: usize) -> FrameFate {
         let head = &frame.head;
@@ -132,7 +133,6 @@ impl Delivery<'_> {
         match self.deliveries.endpoints.admit(head.route.to, tag) {
             Ok(index) if head.order.is_none() && Some(index) == self.wanted => {
                 debug_assert!(!self.deliveries.has_queued(index), "none is overtaken");
-                self.flows.on_arrival(head, frame.first_words(), frame.payload.len());
                 self.found.push_frame(frame, words_at);
                 FrameFate::Done
             }

@@ -43,7 +43,7 @@ impl Peer {
 
     /// Returns true if anything waits to be sent for the first time.
     fn has_waiting(&self) -> bool {
-        self.connection.as_deref().is_some_and(|connection| connection.outbox().has_waiting())
+        self.connection.as_deref().is_some_and(|connection| connection.queue().waiting() != 0)
     }
 
     /// Opens the connection.

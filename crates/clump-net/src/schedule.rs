@@ -33,6 +33,12 @@ impl Schedule {
         debug_assert!(self.streams.contains(&peer), "it is listed");
     }
 
+    /// Returns true if there are, or were, streams.
+    #[inline]
+    pub(crate) fn has_streams(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
     /// Returns the peer at `at` in the list of those with streams.
     #[inline]
     pub(crate) fn streams(&self, at: usize) -> Option<u32> {

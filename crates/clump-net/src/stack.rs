@@ -136,7 +136,7 @@ impl Stack {
     ) -> usize {
         batch.clear();
         debug_assert!(!self.deliveries.has_returns(), "what is refused has been returned");
-        if let Some(index) = wanted {
+        if let Some(index) = wanted.filter(|&index| self.has_queued(index)) {
             self.deliveries.take_into(index, &mut batch.found);
         }
         let (received, now, unseen) = self.transmitter.receive(now, &mut batch.inbound);
@@ -154,12 +154,15 @@ impl Stack {
             let path = datagram.path;
             self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
         }
-        received + self.receive_streams(now, wanted, found)
+        if self.schedule.has_streams() {
+            return received + self.receive_streams(now, wanted, found);
+        }
+        received
     }
 
     /// Takes what streams have brought; returns the number of records, at least one if anything
     /// came.
-    #[inline]
+    #[cold]
     fn receive_streams(&mut self, now: Nanos, wanted: Option<u8>, found: &mut Found) -> usize {
         let mut taken = 0;
         let mut at = 0;
@@ -291,38 +294,6 @@ impl Stack {
     /// Services every connection that needs it, and timers that are due. `force` sends everything
     /// that waits; otherwise units that are not full may wait a little.
     pub fn service(&mut self, now: Nanos, force: bool) {
-        self.service_touched(now, force);
-        if self.schedule.take_due(now) {
-            self.handle_timeouts(now);
-        }
-        let mut at = 0;
-        while let Some(id) = self.schedule.streams(at) {
-            self.service_streams(now, id);
-            at += 1;
-        }
-    }
-
-    #[cold]
-    fn service_streams(&mut self, now: Nanos, id: u32) {
-        let Self { peers, transmitter, schedule, .. } = self;
-        debug_assert!(transmitter.streams.is_some(), "only then there are any");
-        debug_assert!(peers.get(id).is_some(), "peers are listed");
-        let known = peers.get_mut(id).filter(|known| known.is_open());
-        let split = known.and_then(|known| known.split(transmitter, schedule));
-        if let Some((connection, mut sink)) = split {
-            connection.service_streams(now, &mut sink);
-        }
-    }
-
-    /// Returns true if anything has happened since the last [`Stack::service`] that it would
-    /// handle.
-    #[inline]
-    pub fn wants_service(&self) -> bool {
-        self.schedule.len() > 0
-    }
-
-    #[inline]
-    fn service_touched(&mut self, now: Nanos, force: bool) {
         let Self { peers, transmitter, schedule, .. } = self;
         let mut left = schedule.len();
         while left > 0 {
@@ -332,17 +303,40 @@ impl Stack {
             let Some(known) = known else { break };
             let lost = known.lost.is_some();
             let Some((connection, mut sink)) = known.split(transmitter, schedule) else { break };
-            let done = if lost {
-                connection.unlist();
-                true
-            } else {
-                connection.service(now, force, &mut sink)
-            };
-            if done {
+            if connection.service(now, force, lost, &mut sink) {
                 schedule.remove(left);
             }
         }
         debug_assert!(left == 0, "every listed connection was serviced");
+        if schedule.take_due(now) {
+            self.handle_timeouts(now);
+        }
+        if self.schedule.has_streams() {
+            self.service_streams(now);
+        }
+    }
+
+    #[cold]
+    fn service_streams(&mut self, now: Nanos) {
+        let Self { peers, transmitter, schedule, .. } = self;
+        debug_assert!(transmitter.streams.is_some(), "only then there are any");
+        let mut at = 0;
+        while let Some(id) = schedule.streams(at) {
+            debug_assert!(peers.get(id).is_some(), "peers are listed");
+            let known = peers.get_mut(id).filter(|known| known.is_open());
+            let split = known.and_then(|known| known.split(transmitter, schedule));
+            if let Some((connection, mut sink)) = split {
+                connection.service_streams(now, &mut sink);
+            }
+            at += 1;
+        }
+    }
+
+    /// Returns true if anything has happened since the last [`Stack::service`] that it would
+    /// handle.
+    #[inline]
+    pub fn wants_service(&self) -> bool {
+        self.schedule.len() > 0
     }
 
     fn handle_timeouts(&mut self, now: Nanos) {

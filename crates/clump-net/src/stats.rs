@@ -1,7 +1,5 @@
 //! Counters of a stack's work and of the errors it met.
 
-use clump_proto::Content;
-
 /// Counts since the stack was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "clump-trace's table of counters says what each means")]
@@ -32,17 +30,4 @@ pub struct Stats {
     pub streams_broken: u64,
     pub records_sent: u64,
     pub records_received: u64,
-}
-
-impl Stats {
-    /// Counts a unit that is offered to the driver.
-    #[inline]
-    pub(crate) fn count_unit(&mut self, content: Content) {
-        match content {
-            Content::Refused => {}
-            Content::Resend => self.units_resent += 1,
-            _ => self.units_sent += 1,
-        }
-        self.units_ahead += u64::from(content == Content::Control);
-    }
 }

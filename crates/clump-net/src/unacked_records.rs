@@ -1,11 +1,13 @@
 //! Records of a stream, kept until their receiver has said that it has taken them.
 
+use crate::message_part::{MessagePart, OwnedPart};
 use crate::seal::RecordCipher;
-use clump_wire::OwnedMessage;
+use crate::tx_queue::LongMessage;
 use clump_wire::frame::{self, FrameHead, FrameKind, MessageFragment};
 use clump_wire::record::{
     RECORD_FRAME_AT, RECORD_FRAME_BYTES, RECORD_HEAD_BYTES, RECORD_TAG_BYTES, RecordHead,
 };
+use clump_wire::{Message, OwnedMessage};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -14,50 +16,10 @@ const MAX_KEPT: usize = 2 << 20;
 /// Parts of one write.
 const MAX_PARTS: usize = 8;
 
-/// A part of a message that travels as one record.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecordPart<'a> {
-    /// The head of its frame; that of the message, with its order, if the part begins it.
-    pub(crate) head: FrameHead,
-    /// The words of the message, if the part begins it.
-    pub(crate) words: &'a [u64],
-    pub(crate) payload: &'a [u8],
-    /// Bytes of the payload of the whole message.
-    pub(crate) total: usize,
-    /// Offset of this part's payload in it.
-    pub(crate) at: usize,
-    /// Number of the message, if it has several parts.
-    pub(crate) message: Option<u64>,
-}
-
-/// A part of a message that was not taken, as it goes on by datagrams.
-#[derive(Debug)]
-pub(crate) struct UntakenPart {
-    pub(crate) head: FrameHead,
-    pub(crate) words: Vec<u64>,
-    pub(crate) payload: Vec<u8>,
-    pub(crate) total: usize,
-    pub(crate) at: usize,
-    pub(crate) message: Option<u64>,
-}
-
-/// A long message of several records that has begun.
-#[derive(Debug)]
-pub(crate) struct BegunMessage {
-    pub(crate) head: FrameHead,
-    pub(crate) words: Vec<u64>,
-    pub(crate) message: u64,
-    /// The record that ends it; `None` while more follow.
-    last: Option<u64>,
-}
-
 #[derive(Debug)]
 struct Record {
-    head: FrameHead,
-    words: Vec<u64>,
-    total: usize,
-    at: usize,
-    message: Option<u64>,
+    /// The part that it carries, but for its payload.
+    part: OwnedPart,
     /// Head, payload, tag, sealed.
     packet: Vec<u8>,
 }
@@ -71,7 +33,7 @@ pub(crate) struct UnackedRecords {
     /// Records that were written as a whole, and bytes of the next.
     written: (usize, usize),
     bytes: usize,
-    begun: VecDeque<BegunMessage>,
+    begun: VecDeque<LongMessage>,
     /// Buffers for the next records: with those of records, no more than may be kept.
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
@@ -121,25 +83,25 @@ impl UnackedRecords {
 
     /// Returns true if this message has begun here and not ended.
     pub(crate) fn is_open(&self, message: Option<u64>) -> bool {
-        self.begun.iter().any(|begun| begun.last.is_none() && Some(begun.message) == message)
+        self.begun.iter().any(|begun| begun.last.is_none() && Some(begun.number) == message)
     }
 
     /// Adds a part of a message, sealed.
-    pub(crate) fn append(&mut self, cipher: &RecordCipher, part: &RecordPart<'_>) {
-        let RecordPart { head, words, payload, total, at, message } = *part;
-        debug_assert!(at + payload.len() <= total, "a part of the payload");
-        debug_assert!(message.is_some() || payload.len() == total, "one part is all of it");
+    pub(crate) fn append(&mut self, cipher: &RecordCipher, part: &MessagePart<'_>) {
+        let MessagePart { message: Message { payload, .. }, total, at, .. } = *part;
+        debug_assert!(part.number.is_some() || payload.len() == total, "one part is all of it");
         let number = self.count();
         let packet = self.pack(cipher, number, part);
         debug_assert!(packet.len() > RECORD_HEAD_BYTES, "a head, a payload, a tag");
-        let ends = at + payload.len() == total || (at > 0 && payload.is_empty());
-        match message {
-            Some(message) if at == 0 => {
-                let words = words.to_vec();
-                self.begun.push_back(BegunMessage { head, words, message, last: None });
+        let ends = part.end() == total || (at > 0 && payload.is_empty());
+        let kept = part.without_payload();
+        match part.number {
+            Some(number) if at == 0 => {
+                let message = kept.message.clone();
+                self.begun.push_back(LongMessage { message, number, last: None });
             }
             Some(message) if ends => {
-                let ended = self.begun.iter_mut().find(|begun| begun.message == message);
+                let ended = self.begun.iter_mut().find(|begun| begun.number == message);
                 debug_assert!(ended.is_some(), "what ends has begun");
                 if let Some(begun) = ended {
                     begun.last = Some(number);
@@ -148,20 +110,20 @@ impl UnackedRecords {
             _ => {}
         }
         self.bytes += packet.len();
-        let words = words.to_vec();
-        self.records.push_back(Record { head, words, total, at, message, packet });
+        self.records.push_back(Record { part: kept, packet });
         debug_assert!(self.has_unwritten(), "it is to be written");
     }
 
-    fn pack(&mut self, cipher: &RecordCipher, number: u64, part: &RecordPart<'_>) -> Vec<u8> {
-        let RecordPart { head, words, payload, total, at, message } = *part;
+    fn pack(&mut self, cipher: &RecordCipher, number: u64, part: &MessagePart<'_>) -> Vec<u8> {
+        let MessagePart { message: Message { words, payload, .. }, total, at, .. } = *part;
         let mut packet = self.spare.pop().unwrap_or_default();
         self.spare_bytes -= packet.capacity();
         packet.clear();
         packet.reserve(RECORD_HEAD_BYTES + payload.len() + RECORD_TAG_BYTES);
         packet.resize(RECORD_FRAME_AT, 0);
         let place = if at == 0 { total } else { at } as u64;
-        let fragment = message.map(|message| MessageFragment { message, at: place });
+        let fragment = part.number.map(|message| MessageFragment { message, at: place });
+        let head = part.head();
         let framed = match (fragment, at) {
             (Some(_), 1..) => FrameHead { kind: FrameKind::Part, order: None, fragment, ..head },
             _ => FrameHead { fragment, ..head },
@@ -238,25 +200,21 @@ impl UnackedRecords {
     pub(crate) fn take_all(
         &mut self,
         cipher: Option<&RecordCipher>,
-    ) -> (Vec<UntakenPart>, Vec<BegunMessage>) {
+    ) -> (Vec<OwnedPart>, Vec<LongMessage>) {
         let base = self.base;
         let records = std::mem::take(&mut self.records);
         let begins: Vec<u64> = records
             .iter()
-            .filter(|record| record.at == 0)
-            .filter_map(|record| record.message)
+            .filter(|record| record.part.at == 0)
+            .filter_map(|record| record.part.number)
             .collect();
-        let part = |(number, record): (u64, Record)| UntakenPart {
-            payload: plain(record.packet, number, cipher),
-            head: record.head,
-            words: record.words,
-            total: record.total,
-            at: record.at,
-            message: record.message,
+        let part = |(number, Record { mut part, packet }): (u64, Record)| {
+            part.message.payload = plain(packet, number, cipher);
+            part
         };
         let parts = (base..).zip(records).map(part).collect();
         let mut begun: Vec<_> = self.begun.drain(..).collect();
-        begun.retain(|begun| !begins.contains(&begun.message));
+        begun.retain(|begun| !begins.contains(&begun.number));
         *self = Self::default();
         debug_assert!(self.is_empty() && self.count() == 0, "the next stream begins anew");
         (parts, begun)
@@ -266,12 +224,13 @@ impl UnackedRecords {
     pub(crate) fn take_undelivered(&mut self, cipher: Option<&RecordCipher>) -> Vec<OwnedMessage> {
         let (parts, begun) = self.take_all(cipher);
         debug_assert!(self.begun.is_empty() && self.bytes == 0, "nothing is left here");
-        let rest =
-            begun.into_iter().map(|begun| OwnedMessage::of(&begun.head, &begun.words, Vec::new()));
+        let rest = begun.into_iter().map(|begun| begun.message);
         let whole = parts.into_iter().filter(|part| part.at == 0).map(|part| {
-            let long = part.head.kind == FrameKind::Long;
-            let payload = if long { Vec::new() } else { part.payload };
-            OwnedMessage::of(&part.head, &part.words, payload)
+            let mut message = part.message;
+            if message.kind == FrameKind::Long {
+                message.payload = Vec::new();
+            }
+            message
         });
         rest.chain(whole).collect()
     }

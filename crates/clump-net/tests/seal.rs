@@ -177,7 +177,7 @@ fn a_packet_in_one_piece_has_the_same_checksum() {
         let mut tag = [0; 4];
         sealer.checksum(&head, &body, &mut tag);
         let mut packet = [&head[..], &body, &[0; 4]].concat();
-        sealer.checksum_whole(&mut packet, head.len());
+        sealer.seal_whole(9, &mut packet, head.len());
         assert_eq!(packet[head.len() + bytes..], tag, "{bytes} bytes");
         assert_eq!(opener.open_whole(9, &mut packet, head.len()), Some(head.len() + bytes));
         for at in [0, head.len() - 1, head.len() + bytes / 2, head.len() + bytes + 3] {

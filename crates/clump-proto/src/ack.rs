@@ -14,16 +14,26 @@ const BEHIND_GAP: u32 = 8;
 pub(crate) struct Ack {
     delay: Nanos,
     max_packets: u32,
-    packets: u32,
-    bytes: usize,
+    owed: Owed,
     /// Units behind a gap that have arrived one after the other.
     behind_gap: u32,
-    /// Time at which the oldest of them has waited long enough.
-    deadline: Nanos,
-    /// True if it waits no longer.
-    now: bool,
     /// True if the last packet bore a congestion mark.
     marked: bool,
+}
+
+/// Arrivals that are to be acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Owed {
+    packets: u32,
+    bytes: usize,
+    /// Time at which the oldest of them has waited long enough.
+    deadline: Nanos,
+    /// True if the acknowledgement waits no longer.
+    now: bool,
+}
+
+impl Owed {
+    const NOTHING: Self = Self { packets: 0, bytes: 0, deadline: Nanos::MAX, now: false };
 }
 
 impl Ack {
@@ -31,11 +41,8 @@ impl Ack {
         Self {
             delay: config.ack_delay,
             max_packets: config.ack_packets.max(1),
-            packets: 0,
-            bytes: 0,
+            owed: Owed::NOTHING,
             behind_gap: 0,
-            deadline: Nanos::MAX,
-            now: false,
             marked: false,
         }
     }
@@ -50,10 +57,13 @@ impl Ack {
         bytes: usize,
         window: u32,
     ) {
-        debug_assert!(self.now || self.packets < self.max_packets, "due after so many");
-        if self.packets == 0 {
-            debug_assert!(self.deadline == Nanos::MAX && self.bytes == 0, "nothing waited");
-            self.deadline = now.saturating_add(self.delay);
+        debug_assert!(self.owed.now || self.owed.packets < self.max_packets, "due after so many");
+        if self.owed.packets == 0 {
+            debug_assert!(
+                self.owed.deadline == Nanos::MAX && self.owed.bytes == 0,
+                "nothing waited"
+            );
+            self.owed.deadline = now.saturating_add(self.delay);
         }
         // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that gaps are
         // noticed and filled. Duplicates always (TRANSPORT: a channel that did not could stop for
@@ -61,11 +71,11 @@ impl Ack {
         let behind_gap = taken == UnitDisposition::OutOfOrder;
         self.behind_gap = if behind_gap { self.behind_gap.saturating_add(1) } else { 0 };
         let many = self.behind_gap > ONE_BY_ONE;
-        self.packets += if many { BEHIND_GAP } else { 1 };
-        self.bytes += bytes;
-        self.now |= (taken != UnitDisposition::InOrder && !many)
-            || self.packets >= self.max_packets
-            || self.bytes >= window as usize / 4;
+        self.owed.packets += if many { BEHIND_GAP } else { 1 };
+        self.owed.bytes += bytes;
+        self.owed.now |= (taken != UnitDisposition::InOrder && !many)
+            || self.owed.packets >= self.max_packets
+            || self.owed.bytes >= window as usize / 4;
         debug_assert!(
             self.is_owed() && self.deadline() != Nanos::MAX,
             "it is acknowledged in time"
@@ -76,49 +86,47 @@ impl Ack {
     /// sender sees which share of its packets met congestion.
     #[inline]
     pub(crate) fn on_mark(&mut self, marked: bool) {
-        self.now |= marked != self.marked;
+        self.owed.now |= marked != self.marked;
         self.marked = marked;
     }
 
     /// Makes an acknowledgement due: the sender requests it, or must be told something.
     #[inline]
     pub(crate) fn on_ack_requested(&mut self) {
-        self.now = true;
+        self.owed.now = true;
     }
 
     /// Notes that an acknowledgement was sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
-        self.packets = 0;
-        self.bytes = 0;
-        self.deadline = Nanos::MAX;
-        self.now = false;
+        self.owed = Owed::NOTHING;
+        debug_assert!(!self.is_owed(), "all of it is acknowledged");
     }
 
     /// Returns true if an acknowledgement is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
-        self.now || self.deadline <= now
+        self.owed.now || self.owed.deadline <= now
     }
 
     /// Returns true if anything has not been acknowledged yet.
     #[inline]
     pub(crate) fn is_owed(&self) -> bool {
-        self.now || self.packets > 0
+        self.owed.now || self.owed.packets > 0
     }
 
     /// Returns the time at which an acknowledgement is due; `Nanos::MAX`: nothing to acknowledge.
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
-        if self.now { 0 } else { self.deadline }
+        if self.owed.now { 0 } else { self.owed.deadline }
     }
 
     /// Asserts what always holds between calls.
     pub(crate) fn check_invariants(&self) {
-        let waits = self.packets > 0;
-        assert_eq!(waits, self.deadline != Nanos::MAX, "a deadline is of packets that wait");
-        assert!(waits || self.bytes == 0, "bytes are of packets");
-        assert!(self.now || self.packets < self.max_packets, "due after so many");
+        let waits = self.owed.packets > 0;
+        assert_eq!(waits, self.owed.deadline != Nanos::MAX, "a deadline is of packets that wait");
+        assert!(waits || self.owed.bytes == 0, "bytes are of packets");
+        assert!(self.owed.now || self.owed.packets < self.max_packets, "due after so many");
         assert_eq!(self.is_owed(), self.deadline() != Nanos::MAX, "what is owed is timed");
     }
 }

@@ -112,14 +112,17 @@ impl<U> Channel<U> {
     /// Creates a channel over which nothing was sent.
     pub fn new(config: &Config, now: Nanos) -> Self {
         debug_assert!(config.initial_window_bytes > 0, "something may be sent");
+        let mut retransmit = Retransmit::new(config, now);
+        let rtt = Rtt::new(now);
+        retransmit.set_patience(&rtt);
         Self {
             send: Send::new(),
             receive: Receive::new(),
             replay: Replay::new(),
             ack: Ack::new(config),
             echo: Echo::default(),
-            rtt: Rtt::new(now),
-            retransmit: Retransmit::new(config, now),
+            rtt,
+            retransmit,
             window: Window::new(config, now),
             backpressure: Backpressure::default(),
             mtu: Mtu::new(config),
@@ -153,7 +156,7 @@ impl<U> Channel<U> {
             .ack
             .deadline()
             .min(asked)
-            .min(self.retransmit.deadline(&self.send, &self.rtt))
+            .min(self.retransmit.deadline(&self.send))
             .min(self.window.probe_deadline(&self.send))
             .min(self.window.pace_deadline(&self.rtt))
             .min(self.keepalive.deadline().unwrap_or(Nanos::MAX));

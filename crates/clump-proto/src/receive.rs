@@ -44,6 +44,11 @@ pub(crate) struct Description {
     pub whole: bool,
 }
 
+impl Description {
+    /// That of a packet where nothing is missing.
+    pub(crate) const NOTHING: Self = Self { offset: 0, whole: true };
+}
+
 impl Receive {
     pub(crate) fn new() -> Self {
         Self { expected: 0, end: 0, beyond: 0, arrived: Bits::new(), described: 0 }
@@ -91,6 +96,9 @@ impl Receive {
             self.arrived
                 .grow(unit + 1 - self.expected, (self.expected, self.end.max(self.expected)));
         }
+        if self.beyond == 0 {
+            self.described = 0;
+        }
         self.arrived.set(unit);
         self.beyond += 1;
         self.end = self.end.max(unit + 1);
@@ -130,12 +138,12 @@ impl Receive {
         self.expected + self.beyond
     }
 
-    /// Appends the units beyond the first gap that have arrived, as far as there is room: the next
-    /// report begins where this one ends.
+    /// Appends the units beyond the first gap, if there is one, that have arrived, as far as there
+    /// is room: the next report begins where this one ends.
+    #[cold]
     pub(crate) fn report(&mut self, sack: &mut SackBuf) -> Description {
         if self.beyond == 0 {
-            self.described = 0;
-            return Description { offset: 0, whole: true };
+            return Description::NOTHING;
         }
         debug_assert!(sack.words().is_empty(), "words follow the first missing unit");
         debug_assert!(self.end - self.expected <= SPAN, "no sender may send more");

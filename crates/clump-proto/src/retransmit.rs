@@ -43,8 +43,10 @@ pub(crate) struct Retransmit {
     forgiving: u32,
     /// Time at which the oldest overtaken transmission counts as lost.
     loss_at: Nanos,
-    /// Time of the last transmission or the last acknowledgement, whichever is later.
+    /// Time of the last transmission or the last acknowledgement, whichever is later, and how long
+    /// a silence may last from then on.
     quiet_since: Nanos,
+    patience: Nanos,
     /// Silences since the last acknowledgement, and the time at which the first began.
     backoff: u32,
     silent_since: Nanos,
@@ -67,6 +69,7 @@ impl Retransmit {
             forgiving: 0,
             loss_at: Nanos::MAX,
             quiet_since: now,
+            patience: 0,
             backoff: 0,
             silent_since: now,
             must_probe: false,
@@ -200,18 +203,20 @@ impl Retransmit {
         lost
     }
 
-    /// Returns how long a silence may last: after the first silence a unit is sent again to see if
-    /// the last ones were lost (RFC 8985, 7.2), after more of them less and less often (RFC 6298,
-    /// 5.5). It never ends: a peer that computes does not poll, and death is decided elsewhere.
+    /// Sets how long a silence may last, after anything that it depends on has changed: after the
+    /// first silence a unit is sent again to see if the last ones were lost (RFC 8985, 7.2), after
+    /// more of them less and less often (RFC 6298, 5.5). It never ends: a peer that computes does
+    /// not poll, and death is decided elsewhere.
     #[inline]
-    fn silence(&self, rtt: &Rtt) -> Nanos {
-        match self.backoff {
+    pub(crate) fn set_patience(&mut self, rtt: &Rtt) {
+        self.patience = match self.backoff {
             0 => self.first_silence(rtt),
             n => {
                 let once = rtt.timeout().max(self.timeout_floor).max(2 * self.probe.wait());
                 once.saturating_mul(1 << (n - 1).min(20)).min(self.timeout_max)
             }
-        }
+        };
+        debug_assert!(self.patience <= self.timeout_max, "a silence ends");
     }
 
     #[inline]
@@ -221,19 +226,14 @@ impl Retransmit {
 
     /// Returns the time at which something is to be done.
     #[inline]
-    pub(crate) fn deadline<U>(&self, send: &Send<U>, rtt: &Rtt) -> Nanos {
-        self.loss_at.min(self.silence_ends(send, rtt))
+    pub(crate) fn deadline<U>(&self, send: &Send<U>) -> Nanos {
+        self.loss_at.min(self.silence_ends(send))
     }
 
     #[inline]
-    fn silence_ends<U>(&self, send: &Send<U>, rtt: &Rtt) -> Nanos {
-        if send.oldest().is_none() || self.must_probe {
-            Nanos::MAX
-        } else if self.expired {
-            0
-        } else {
-            self.quiet_since.saturating_add(self.silence(rtt))
-        }
+    fn silence_ends<U>(&self, send: &Send<U>) -> Nanos {
+        let ends = if self.expired { 0 } else { self.quiet_since.saturating_add(self.patience) };
+        if send.is_in_flight() && !self.must_probe { ends } else { Nanos::MAX }
     }
 
     /// Returns true if the silence has lasted too long now; then a unit must be sent again. RFC
@@ -245,7 +245,7 @@ impl Retransmit {
         send: &Send<U>,
         rtt: &Rtt,
     ) -> bool {
-        let silent = self.silence_ends(send, rtt) <= heard;
+        let silent = self.silence_ends(send) <= heard;
         if silent {
             debug_assert!(!self.must_probe, "one probe is sent before the next is due");
             debug_assert!(send.oldest().is_some(), "a silence is about units in flight");
@@ -257,6 +257,7 @@ impl Retransmit {
             self.quiet_since = now;
             self.must_probe = true;
             self.expired = false;
+            self.set_patience(rtt);
         }
         silent
     }
@@ -264,7 +265,7 @@ impl Retransmit {
     /// Ends the silence at once: units in flight did not arrive for a reason that is known and
     /// repaired.
     pub(crate) fn expire<U>(&mut self, send: &Send<U>) {
-        self.expired = send.oldest().is_some();
+        self.expired = send.is_in_flight();
     }
 
     /// Returns true if a unit is to be sent again whatever the window says.

@@ -194,6 +194,19 @@ impl<U> Send<U> {
         self.again_bytes += bytes;
     }
 
+    /// Returns true if the driver has taken units that are neither known to have arrived nor found
+    /// lost.
+    #[inline]
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.units_in_flight.front().is_some()
+    }
+
+    /// Returns true if units are to be sent again.
+    #[inline]
+    pub(crate) fn has_again(&self) -> bool {
+        self.again.front().is_some()
+    }
+
     /// Returns the oldest transmission in flight.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Transmission> {

@@ -126,6 +126,7 @@ impl EndpointBlock {
     }
 
     /// For the owner: notes that page `page` of its row of traffic holds something.
+    #[cold]
     pub(crate) fn mark_traffic(&self, page: usize) {
         let Some(cell) = self.traffic_pages.get(page / 64) else {
             clump_bug::bug!("a row has a bit for each of its pages");

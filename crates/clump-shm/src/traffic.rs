@@ -99,7 +99,10 @@ impl TrafficRow {
         if traffic == Traffic::default() {
             return;
         }
-        self.block.mark_traffic(to as usize / CELLS_OF_PAGE);
+        let page = to as usize / CELLS_OF_PAGE;
+        if !self.block.has_traffic(page) {
+            self.block.mark_traffic(page);
+        }
         for (cell, word) in cell.0.iter().zip(traffic.words()) {
             cell.store(cell.load(Ordering::Relaxed).wrapping_add(word), Ordering::Relaxed);
         }

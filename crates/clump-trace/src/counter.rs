@@ -127,7 +127,7 @@ counters! {
     NetReplayed      "net.packets.replayed" Count "Packets thrown away: received before.";
     NetMalformed     "net.packets.malformed" Count "Packets thrown away: not of our format.";
     NetFramesMalformed "net.frames.malformed" Count "Frames thrown away: authentic, but not what a correct peer sends.";
-    NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take; they are sent again.";
+    NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take at once; they are offered again.";
     NetReceivesFailed "net.receives.failed" Count "Receptions that the operating system refused; if that lasts for a second, it ends the job.";
     NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
     NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
@@ -299,21 +299,8 @@ impl Counter {
     /// Returns the counter of payload bytes that belongs to [`Counter::messages`].
     #[inline(always)]
     pub const fn bytes(role: Role, size: Size, flow: Flow) -> Counter {
-        use Counter as C;
-        match (flow, role, size) {
-            (Flow::Sent, Role::Request, Size::Short) => C::RequestShortSentBytes,
-            (Flow::Sent, Role::Request, Size::Medium) => C::RequestMediumSentBytes,
-            (Flow::Sent, Role::Request, Size::Long) => C::RequestLongSentBytes,
-            (Flow::Sent, Role::Reply, Size::Short) => C::ReplyShortSentBytes,
-            (Flow::Sent, Role::Reply, Size::Medium) => C::ReplyMediumSentBytes,
-            (Flow::Sent, Role::Reply, Size::Long) => C::ReplyLongSentBytes,
-            (Flow::Received, Role::Request, Size::Short) => C::RequestShortReceivedBytes,
-            (Flow::Received, Role::Request, Size::Medium) => C::RequestMediumReceivedBytes,
-            (Flow::Received, Role::Request, Size::Long) => C::RequestLongReceivedBytes,
-            (Flow::Received, Role::Reply, Size::Short) => C::ReplyShortReceivedBytes,
-            (Flow::Received, Role::Reply, Size::Medium) => C::ReplyMediumReceivedBytes,
-            (Flow::Received, Role::Reply, Size::Long) => C::ReplyLongReceivedBytes,
-        }
+        // Each follows its messages, as a test of the table checks.
+        Self::ALL[Self::messages(role, size, flow) as usize + 1]
     }
 
     /// Maps a counter of messages or their bytes in shared memory to its counterpart for messages

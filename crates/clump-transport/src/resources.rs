@@ -12,6 +12,7 @@ use clump_shm::node::NodeMemory;
 use clump_wire::Security;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Peers that have a connected socket of their own.
 const MAX_CONNECTIONS: usize = 16;
@@ -27,11 +28,14 @@ pub struct NetworkTuning {
     pub control_first: bool,
     /// The messages that go by streams; `None`: none.
     pub streams: Option<StreamUse>,
+    /// Longest time for which an acknowledgement waits for a packet to ride on.
+    pub ack_delay: Duration,
 }
 
 impl Default for NetworkTuning {
     fn default() -> Self {
-        Self { window: None, faults: None, control_first: true, streams: None }
+        let ack_delay = Duration::from_nanos(clump_proto::Config::default().ack_delay);
+        Self { window: None, faults: None, control_first: true, streams: None, ack_delay }
     }
 }
 
@@ -51,6 +55,7 @@ impl NetworkTuning {
             faults: faults(config),
             control_first: config.lab.net_control_first,
             streams,
+            ..Self::default()
         }
     }
 }
@@ -103,7 +108,7 @@ impl NetworkResources {
         endpoints: Box<dyn EndpointTable>,
     ) -> Result<Stack> {
         let Self { sockets, direct, mut key, security, tuning, .. } = self;
-        let NetworkTuning { window, faults, control_first, streams } = tuning;
+        let NetworkTuning { window, faults, control_first, streams, ack_delay } = tuning;
         debug_assert!(peers.find(me).is_none(), "a stack is no peer of itself");
         let shared_out = direct.len().is_multiple_of(sockets.len().max(1));
         debug_assert!(shared_out, "a driver takes as many descriptors with each socket");
@@ -135,6 +140,7 @@ impl NetworkResources {
             channel: clump_proto::Config {
                 congestion,
                 control_first,
+                ack_delay: u64::try_from(ack_delay.as_nanos()).unwrap_or(u64::MAX),
                 ..clump_proto::Config::default()
             },
             credit_bytes: credit_bytes(node),

@@ -37,19 +37,22 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// All kinds, in the order of their numbers, which begin with 1.
+    const ALL: [Self; 8] = [
+        Self::Short,
+        Self::Medium,
+        Self::Long,
+        Self::Returned,
+        Self::Part,
+        Self::Credit,
+        Self::Ask,
+        Self::Stream,
+    ];
+
     /// Returns the kind with that number.
     pub fn from_bits(bits: u8) -> Option<Self> {
-        Some(match bits {
-            1 => FrameKind::Short,
-            2 => FrameKind::Medium,
-            3 => FrameKind::Long,
-            4 => FrameKind::Returned,
-            5 => FrameKind::Part,
-            6 => FrameKind::Credit,
-            7 => FrameKind::Ask,
-            8 => FrameKind::Stream,
-            _ => return None,
-        })
+        let at = usize::from(bits).wrapping_sub(1);
+        Self::ALL.get(at).copied()
     }
 }
 
@@ -127,15 +130,9 @@ struct RawRoute {
 /// Returns the bytes that a frame takes in a packet.
 #[inline]
 pub fn frame_bytes(head: &FrameHead, same_route: bool, words: usize, payload: usize) -> usize {
-    head_bytes(head, same_route) + words * 8 + payload.next_multiple_of(8)
-}
-
-#[inline]
-fn head_bytes(head: &FrameHead, same_route: bool) -> usize {
     let route = if same_route || head.kind == FrameKind::Part { 0 } else { 24 };
-    8 + route
-        + if head.order.is_some() { 8 } else { 0 }
-        + if head.fragment.is_some() { 16 } else { 0 }
+    let order = 8 * usize::from(head.order.is_some()) + 16 * usize::from(head.fragment.is_some());
+    8 + route + order + words * 8 + payload.next_multiple_of(8)
 }
 
 /// Appends a frame to a packet's body. `same_route` leaves the route out: the frame before it in

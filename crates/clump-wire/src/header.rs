@@ -38,18 +38,21 @@ pub enum PacketKind {
 }
 
 impl PacketKind {
+    /// All kinds, in the order of their numbers, which begin with 1.
+    const ALL: [Self; 8] = [
+        Self::Data,
+        Self::Ack,
+        Self::Probe,
+        Self::ProbeAck,
+        Self::Heartbeat,
+        Self::Close,
+        Self::CloseAck,
+        Self::Fragment,
+    ];
+
     fn from_bits(bits: u8) -> Option<Self> {
-        Some(match bits {
-            1 => PacketKind::Data,
-            2 => PacketKind::Ack,
-            3 => PacketKind::Probe,
-            4 => PacketKind::ProbeAck,
-            5 => PacketKind::Heartbeat,
-            6 => PacketKind::Close,
-            7 => PacketKind::CloseAck,
-            8 => PacketKind::Fragment,
-            _ => return None,
-        })
+        let at = usize::from(bits).wrapping_sub(1);
+        Self::ALL.get(at).copied()
     }
 }
 

@@ -14,10 +14,7 @@ pub enum Security {
 impl Security {
     /// Returns the bytes after the body of a packet.
     pub const fn trailer_bytes(self) -> usize {
-        match self {
-            Security::Aead => 16,
-            Security::Crc => 4,
-        }
+        if matches!(self, Security::Aead) { 16 } else { 4 }
     }
 
     /// Returns the name in options and reports.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 /// Differences that count as none: the number of functions of one step varies by this much from run
-/// to run, since a socket is ready at once or not.
-const TOLERANCE: usize = 6;
+/// to run, since a socket is ready at once or not, and a packet acknowledges something or nothing.
+const TOLERANCE: usize = 15;
 
 /// Functions and files that a message passes in one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn counts_that_differ_from_the_page_are_named() {
-        assert_eq!(differences(PAGE, &[counted("walk_out", 76)]), Vec::<String>::new());
-        for far in [63, 77] {
+        assert_eq!(differences(PAGE, &[counted("walk_out", 85)]), Vec::<String>::new());
+        for far in [54, 86] {
             let said = differences(PAGE, &[counted("walk_out", far)]);
             assert!(
                 said[0].starts_with(&format!("walk_out: {far} functions in 31 files")),

@@ -36,12 +36,20 @@ impl Connections {
         options: &UdpOptions,
     ) -> Option<usize> {
         if self.all.get(self.last).is_none_or(|known| known.to != *to) {
-            self.last = match self.all.iter().position(|known| known.to == *to) {
-                Some(at) => at,
-                None => self.make(local, to, options)?,
-            };
+            self.last = self.find_other(local, to, options)?;
         }
         self.all.get(self.last)?.socket.is_some().then_some(self.last)
+    }
+
+    #[cold]
+    fn find_other(
+        &mut self,
+        local: SocketAddr,
+        to: &SocketAddr,
+        options: &UdpOptions,
+    ) -> Option<usize> {
+        let known = self.all.iter().position(|known| known.to == *to);
+        known.or_else(|| self.make(local, to, options))
     }
 
     #[cold]
@@ -56,6 +64,14 @@ impl Connections {
 
     pub(super) fn socket(&self, number: usize) -> Option<BorrowedFd<'_>> {
         self.all.get(number)?.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns true if a connection sends one datagram of so many bytes as a whole, which it may
+    /// have to be set to first.
+    #[inline]
+    pub(super) fn is_whole(&mut self, number: usize, bytes: usize) -> bool {
+        let segment = self.all.get(number).map_or(0, |known| known.segment);
+        segment == 0 || self.cut(number, 0, bytes)
     }
 
     /// Makes a connection cut data into datagrams of `segment` bytes, or not at all (0), unless it

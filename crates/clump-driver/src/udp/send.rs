@@ -78,9 +78,11 @@ impl Udp {
     /// Returns the socket by which datagrams to `to` leave: one of its family, always the same.
     #[inline]
     pub(super) fn socket_towards(&self, to: &SocketAddr) -> usize {
-        if self.sockets.len() == 1 {
-            return 0;
-        }
+        if self.sockets.len() == 1 { 0 } else { self.chosen_socket(to) }
+    }
+
+    /// Chooses among several sockets.
+    fn chosen_socket(&self, to: &SocketAddr) -> usize {
         let fits = |i: &usize| self.sockets[*i].local.is_ipv4() == to.is_ipv4();
         let fitting = (0..self.sockets.len()).filter(fits).count();
         let host = match to.ip() {
@@ -96,9 +98,6 @@ impl Udp {
     /// Returns the connection to a destination, where there is one.
     #[inline]
     pub(super) fn connection_to(&mut self, main: usize, to: &SocketAddr) -> Option<usize> {
-        if self.options.connections == 0 {
-            return None;
-        }
         self.connections.find(self.sockets[main].local, to, &self.options)
     }
 
@@ -111,7 +110,7 @@ impl Udp {
     ) -> Result<bool, DriverError> {
         let main = self.socket_towards(&datagram.to);
         let connection = self.connection_to(main, &datagram.to);
-        let whole = |&number: &usize| self.connections.cut(number, 0, datagram.bytes());
+        let whole = |&number: &usize| self.connections.is_whole(number, datagram.bytes());
         let mut connection = connection.filter(whole);
         let Outgoing { to, head, body, tail } = datagram;
         let mut result = Err(Errno::AGAIN);

@@ -1,16 +1,15 @@
 //! Bulk by streams: what takes them, and what happens to them.
 
 use super::peer_streams::{MIN_BULK, PeerStreams};
-use super::{Connection, LongBody, Outgoing, PacketSink};
+use super::{Connection, PacketSink, SendTerms};
 use crate::deliveries::Delivery;
-use crate::outbox::{MessageBody, PayloadFragment, Progress};
+use crate::message_part::{MessagePart, OwnedPart, Progress};
 use crate::stream_notice::StreamNotice;
-use crate::unacked_records::{BegunMessage, RecordPart, UntakenPart};
+use crate::tx_queue::{LongMessage, MAX_WAITING};
 use clump_proto::Nanos;
-use clump_wire::OwnedMessage;
-use clump_wire::SendResult;
-use clump_wire::frame::{FrameHead, FrameKind, Route};
+use clump_wire::frame::{FrameKind, Route};
 use clump_wire::record::MAX_RECORD_PAYLOAD;
+use clump_wire::{Message, OwnedMessage, SendResult};
 
 /// Bytes of a long payload in one record: the nearest caches hold them.
 const PART_BYTES: usize = 256 << 10;
@@ -32,11 +31,11 @@ impl Connection {
     pub(super) fn takes_stream(
         &mut self,
         now: Nanos,
-        head: &FrameHead,
+        kind: FrameKind,
         bytes: usize,
         sink: &mut PacketSink<'_>,
     ) -> bool {
-        let bulk_kind = match head.kind {
+        let bulk_kind = match kind {
             FrameKind::Medium => bytes <= MAX_RECORD_PAYLOAD,
             FrameKind::Long => true,
             _ => false,
@@ -59,17 +58,15 @@ impl Connection {
     pub(super) fn push_record(
         &mut self,
         now: Nanos,
-        message: &Outgoing<'_>,
+        message: &Message<'_>,
+        terms: SendTerms,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let Outgoing { mut head, ordered, words, payload, max_waiting } = *message;
-        if max_waiting != usize::MAX && !self.make_record_room(now, sink) {
+        if terms.max_waiting != usize::MAX && !self.make_record_room(now, sink) {
             return SendResult::Full;
         }
-        head.order = self.tx.take_order(ordered);
-        debug_assert!(payload.len() <= MAX_RECORD_PAYLOAD, "one record carries it");
-        let total = payload.len();
-        let part = RecordPart { head, words, payload, total, at: 0, message: None };
+        let part = MessagePart::whole(message, self.queue.take_order(terms.ordered));
+        debug_assert!(part.total <= MAX_RECORD_PAYLOAD, "one record carries it");
         self.append_record(now, &part, sink);
         SendResult::Sent
     }
@@ -90,16 +87,16 @@ impl Connection {
         sender.is_some_and(|sender| sender.is_open() && sender.records().has_room())
     }
 
-    fn append_record(&mut self, now: Nanos, part: &RecordPart<'_>, sink: &mut PacketSink<'_>) {
-        debug_assert!(part.payload.len() <= MAX_RECORD_PAYLOAD, "a record carries it");
-        debug_assert!(part.head.fragment.is_none(), "the record says which part it is");
+    fn append_record(&mut self, now: Nanos, part: &MessagePart<'_>, sink: &mut PacketSink<'_>) {
+        let bytes = part.message.payload.len();
+        debug_assert!(bytes <= MAX_RECORD_PAYLOAD, "a record carries it");
         let Some(bulk) = &mut self.bulk else {
             clump_bug::bug!("records are for open streams");
             return;
         };
         bulk.sent += 1;
         sink.transmitter.stats.records_sent += 1;
-        sink.transmitter.stats.bytes_sent += part.payload.len() as u64;
+        sink.transmitter.stats.bytes_sent += bytes as u64;
         if let Some(notice) = bulk.sender.append(now, part) {
             self.send_notice(now, notice, sink);
         }
@@ -111,48 +108,49 @@ impl Connection {
         progress.message.is_some() && records.is_some_and(|all| all.is_open(progress.message))
     }
 
-    /// Returns true if a long message of so many bytes goes by a stream, or goes on by one.
+    /// Returns true if a long message goes by a stream, or goes on by one.
     #[inline]
     pub(super) fn takes_long_stream(
         &mut self,
         now: &impl Fn() -> Nanos,
-        (head, bytes): (&FrameHead, usize),
+        part: &MessagePart<'_>,
         progress: &Progress,
         sink: &mut PacketSink<'_>,
     ) -> bool {
-        let begins = *progress == Progress::default();
+        let (begins, bytes) = (*progress == Progress::default(), part.total);
         self.is_on_stream(progress)
-            || (begins && bytes >= MIN_BULK && self.takes_stream(now(), head, bytes, sink))
+            || (begins
+                && bytes >= MIN_BULK
+                && self.takes_stream(now(), part.message.kind, bytes, sink))
     }
 
-    /// Returns true if a long message of so many bytes, or more of it, finds room.
+    /// Returns true if a long message, or more of it, finds room.
     pub(crate) fn has_long_room(
         &mut self,
         now: impl Fn() -> Nanos,
-        size: (&FrameHead, usize),
+        part: &MessagePart<'_>,
         progress: &Progress,
         sink: &mut PacketSink<'_>,
     ) -> bool {
-        if self.takes_long_stream(&now, size, progress, sink) {
+        if self.takes_long_stream(&now, part, progress, sink) {
             return self.make_record_room(now(), sink);
         }
-        self.tx.has_room()
+        self.queue.waiting() < MAX_WAITING
     }
 
     /// Sends a long message by its stream, or as much of it as is available and finds room.
     pub(super) fn send_records(
         &mut self,
         now: impl Fn() -> Nanos,
-        message: &LongBody<'_>,
+        part: (&MessagePart<'_>, bool),
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let end = message.body.payload.at + message.body.payload.bytes.len();
-        while progress.done < end {
+        while progress.done < part.0.end() {
             if !self.make_record_room(now(), sink) {
                 return SendResult::Full;
             }
-            self.send_record(&now, message, progress, sink);
+            self.send_record(&now, part, progress, sink);
         }
         SendResult::Sent
     }
@@ -160,38 +158,37 @@ impl Connection {
     fn send_record(
         &mut self,
         now: &impl Fn() -> Nanos,
-        message: &LongBody<'_>,
+        (part, ordered): (&MessagePart<'_>, bool),
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) {
-        let LongBody { body, ordered } = *message;
-        let MessageBody { mut head, words, payload: PayloadFragment { total, at, bytes } } = body;
-        debug_assert!(progress.done >= at && progress.done < total, "fragments come in order");
-        let begins = progress.done == 0;
-        let rest = bytes.get(progress.done - at..).unwrap_or_default();
+        let (at, total) = (progress.done, part.total);
+        debug_assert!(at >= part.at && at < total, "parts come in order");
+        let begins = at == 0;
+        let rest = part.rest(at);
         let payload = rest.get(..PART_BYTES).unwrap_or(rest);
         if begins && payload.len() < total {
-            progress.message = Some(self.tx.outbox.take_message_number());
+            progress.message = Some(self.queue.long_messages.take_number());
         }
-        head.order = self.tx.take_order(ordered && begins);
-        let words = if begins { words } else { &[] };
-        let (at, message) = (progress.done, progress.message);
+        let order = self.queue.take_order(ordered && begins);
+        let words = if begins { part.message.words } else { &[] };
         progress.done += payload.len();
-        let part = RecordPart { head, words, payload, total, at, message };
+        let message = Message { words, payload, ..part.message };
+        let part = MessagePart { message, order, total, at, number: progress.message };
         self.append_record(now(), &part, sink);
     }
 
-    /// Sends all of the available fragment of a long message by its stream, which has room.
+    /// Sends all of the available part of a long message by its stream, which has room.
     pub(super) fn send_all_records(
         &mut self,
         now: impl Fn() -> Nanos,
-        message: &LongBody<'_>,
+        part: (&MessagePart<'_>, bool),
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let end = message.body.payload.at + message.body.payload.bytes.len();
+        let end = part.0.end();
         while progress.done < end {
-            self.send_record(&now, message, progress, sink);
+            self.send_record(&now, part, progress, sink);
         }
         debug_assert!(progress.done == end, "all of it, and no more");
         SendResult::Sent
@@ -204,25 +201,20 @@ impl Connection {
         progress: Progress,
         sink: &mut PacketSink<'_>,
     ) {
-        let route = Route::default();
-        let kind = FrameKind::Long;
-        let head = FrameHead { kind, reply: false, handler: 0, route, order: None, fragment: None };
-        let Progress { done: at, message } = progress;
+        let message = Message::request((FrameKind::Long, 0), Route::default(), (&[], &[]));
+        let Progress { done: at, message: number } = progress;
         debug_assert!(at > 0, "it has begun");
-        let part = RecordPart { head, words: &[], payload: &[], total: at + 1, at, message };
+        let part = MessagePart { message, order: None, total: at + 1, at, number };
         self.append_record(now, &part, sink);
     }
 
     /// Tells the peer news of a stream.
     fn send_notice(&mut self, now: Nanos, notice: StreamNotice, sink: &mut PacketSink<'_>) {
-        let (kind, route) = (FrameKind::Stream, Route::default());
-        let head = FrameHead { kind, reply: true, handler: 0, route, order: None, fragment: None };
         let given_up = matches!(notice, StreamNotice::GivenUp { .. });
         sink.transmitter.stats.streams_given_up += u64::from(given_up);
         let words = &notice.encode();
-        let max_waiting = usize::MAX;
-        let message = Outgoing { head, ordered: false, words, payload: &[], max_waiting };
-        let pushed = self.push(|| now, &message, sink);
+        let message = Message::answer((FrameKind::Stream, 0), (0, 0), (words, &[]));
+        let pushed = self.push(|| now, &message, SendTerms::UNLIMITED, sink);
         debug_assert!(pushed == SendResult::Sent, "there is room without a limit");
         self.kick(now, true, sink);
     }
@@ -230,6 +222,13 @@ impl Connection {
     /// Handles the news of streams that have come.
     #[inline]
     pub(crate) fn handle_notices(&mut self, now: Nanos, sink: &mut PacketSink<'_>) {
+        if !self.rx.notices.is_empty() {
+            self.handle_all_notices(now, sink);
+        }
+    }
+
+    #[cold]
+    fn handle_all_notices(&mut self, now: Nanos, sink: &mut PacketSink<'_>) {
         while let Some(notice) = self.rx.notices.pop_front() {
             self.handle_notice(now, notice, sink);
         }
@@ -260,7 +259,7 @@ impl Connection {
                 let bulk = self.bulk.as_mut();
                 let rest = bulk.and_then(|bulk| bulk.sender.on_ended(now, stream, count));
                 if let Some((parts, begun)) = rest {
-                    self.move_to_packets(now, parts, begun, sink);
+                    self.move_to_packets(now, &parts, begun, sink);
                 }
                 None
             }
@@ -315,22 +314,20 @@ impl Connection {
     fn move_to_packets(
         &mut self,
         now: Nanos,
-        parts: Vec<UntakenPart>,
-        begun: Vec<BegunMessage>,
+        parts: &[OwnedPart],
+        begun: Vec<LongMessage>,
         sink: &mut PacketSink<'_>,
     ) {
-        self.tx.note_opening(now);
-        let outbox = &mut self.tx.outbox;
-        for BegunMessage { head, words, message, .. } in begun {
-            outbox.adopt(head, &words, message);
+        self.queue.note_opening(now);
+        for LongMessage { message, number, .. } in begun {
+            self.queue.long_messages.begin(message, number);
         }
         for part in parts {
-            let UntakenPart { head, words, payload, total, at, message } = part;
-            outbox.append_untaken((head, &words), (total, at, &payload), message);
+            self.queue.append_untaken(&part.part());
         }
         if let Some(bulk) = &mut self.bulk {
             debug_assert!(bulk.sender.records().is_empty(), "all of it is here");
-            bulk.moved = Some(self.tx.outbox.end());
+            bulk.moved = Some(self.queue.end());
         }
         self.kick(now, true, sink);
     }
@@ -409,7 +406,7 @@ impl Connection {
         let untaken = bulk.sender.records().len() as u64;
         debug_assert!(untaken <= bulk.sent, "records are counted");
         bulk.sent - untaken >= end
-            && bulk.moved.is_none_or(|end| self.tx.outbox.has_arrived_before(end))
+            && bulk.moved.is_none_or(|end| self.queue.sent.has_arrived_before(end))
     }
 
     /// Returns true if nothing of streams is to be sent or reported.
@@ -429,9 +426,10 @@ impl Connection {
 
     /// Returns true if a message that found no room on a stream would find it now; `None` if it
     /// takes none.
-    pub(super) fn would_take_record(&self, head: &FrameHead, payload: &[u8]) -> Option<bool> {
-        let bulk = self.bulk.as_ref().filter(|_| payload.len() >= MIN_BULK)?;
-        let kind = matches!(head.kind, FrameKind::Medium | FrameKind::Long);
+    #[inline]
+    pub(super) fn would_take_record(&self, message: &Message<'_>) -> Option<bool> {
+        let bulk = self.bulk.as_ref().filter(|_| message.payload.len() >= MIN_BULK)?;
+        let kind = matches!(message.kind, FrameKind::Medium | FrameKind::Long);
         (kind && bulk.sender.is_open()).then(|| self.has_record_room())
     }
 }

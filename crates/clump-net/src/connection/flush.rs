@@ -1,80 +1,65 @@
-//! Sending: from the outbox to the driver, and everything that a timer or an acknowledgement
+//! Sending: from the queue to the driver, and everything that a timer or an acknowledgement
 //! causes.
 
-use super::tx::Tx;
 use super::{Connection, PacketSink};
-use crate::outbox::{FlushPolicy, Outbox};
 use crate::transmitter::Transmitter;
+use crate::tx_queue::{FlushPolicy, TxQueue};
 use clump_proto::{Content, Nanos, Next};
 use clump_wire::{Flags, HEADER_BYTES, Header, PacketKind, UNIT_FRAGMENT_BYTES, UnitFragment};
 
-/// Longest time that a message waits for others to share its packet, while others keep coming: a
-/// packet costs either side some microseconds.
-const COALESCE_NS: Nanos = 100_000;
-/// A message that comes so soon after a packet waits for others to follow: less than a round trip,
-/// more than it takes to send a packet.
-const FLOOD_NS: Nanos = 2_500;
 impl Connection {
     /// Sends the units that may be sent now; a unit that is not full only if nothing else is in
     /// flight, or the last packet left a while ago, or `force`.
     pub(crate) fn kick(&mut self, now: Nanos, force: bool, sink: &mut PacketSink<'_>) {
-        if !force && (self.tx.outbox.has_batch() || self.tx.outbox.has_control()) {
-            // A unit begun behind whole units may still fill up.
+        let due = if force { Some(true) } else { self.queue.is_due(now, self.channel.is_quiet()) };
+        if due != Some(true) {
+            // A unit that is open, also one begun behind whole ones, may still fill up.
             self.touch(sink);
-            self.pump(now, false, sink);
-            return;
         }
-        if !force {
-            let pause = if self.channel.is_quiet() { FLOOD_NS } else { COALESCE_NS };
-            if now.saturating_sub(self.tx.sent_at) < pause {
-                return self.touch(sink);
-            }
+        if due != Some(false) {
+            self.pump(now, due.is_some(), sink);
         }
-        self.pump(now, true, sink);
     }
 
     /// Has the connection serviced at the next occasion.
     #[inline]
     pub(crate) fn touch(&mut self, sink: &mut PacketSink<'_>) {
-        self.tx.touched = true;
-        if !std::mem::replace(&mut self.tx.listed, true) {
+        self.touched = true;
+        if !std::mem::replace(&mut self.listed, true) {
             sink.schedule.list(sink.path.peer());
         }
         debug_assert!(sink.schedule.len() > 0, "a listed connection is in the list");
     }
 
-    /// Services a listed connection. Returns true if it needs no further service for now.
+    /// Services a listed connection, whose peer may be `lost`: then nothing is sent. Returns true
+    /// if it needs no further service for now.
     #[inline]
-    pub(crate) fn service(&mut self, now: Nanos, force: bool, sink: &mut PacketSink<'_>) -> bool {
-        debug_assert!(self.tx.listed, "only listed connections are serviced");
-        if self.tx.touched {
-            // An outbox that has not grown since the last service gets no further messages at
-            // present.
-            let waiting = self.tx.outbox.waiting();
-            let idle = force
-                || std::mem::replace(&mut self.tx.serviced_bytes, waiting) == waiting
-                || now.saturating_sub(self.tx.opened_at) >= COALESCE_NS;
+    pub(crate) fn service(
+        &mut self,
+        now: Nanos,
+        force: bool,
+        lost: bool,
+        sink: &mut PacketSink<'_>,
+    ) -> bool {
+        debug_assert!(self.listed, "only listed connections are serviced");
+        debug_assert!(!lost || self.queue.waiting() == 0, "nothing is sent to a lost peer");
+        self.touched &= !lost;
+        if self.touched {
+            let idle = self.queue.is_settled(now) || force;
             // Units beyond the window wait for an acknowledgement, which touches again.
             if !self.pump(now, idle, sink) {
-                debug_assert!(self.tx.touched, "it is serviced again");
+                debug_assert!(self.touched, "it is serviced again");
                 return false;
             }
         }
-        debug_assert!(!self.tx.touched, "all that happened was handled");
-        self.tx.listed = false;
+        debug_assert!(!self.touched, "all that happened was handled");
+        self.listed = false;
         true
-    }
-
-    /// Notes that the connection is not serviced any more: its peer is lost.
-    pub(crate) fn unlist(&mut self) {
-        debug_assert!(self.tx.listed, "only listed connections are serviced");
-        debug_assert!(!self.tx.outbox.has_waiting(), "nothing is sent to a lost peer");
-        (self.tx.listed, self.tx.touched) = (false, false);
     }
 
     /// Returns true if the connection is to be serviced.
     pub(crate) fn is_listed(&self) -> bool {
-        self.tx.listed
+        self.listed
     }
 
     /// Does what is due; `heard` is the time up to which arrivals are known.
@@ -82,11 +67,10 @@ impl Connection {
         if self.channel.next_timeout().is_some_and(|at| at <= now) {
             self.channel.handle_timeout_unheard(now, heard.min(now));
             // What is open may be growing: then it is listed, and not for the timer to close.
-            let old = now.saturating_sub(self.tx.opened_at) >= COALESCE_NS;
-            let close_open = old || !self.tx.touched;
+            let close_open = self.queue.is_old(now) || !self.touched;
             self.pump(now, close_open, sink);
             let next = self.channel.next_timeout();
-            debug_assert!(next != Some(0) || self.tx.listed, "what is due at once was done");
+            debug_assert!(next != Some(0) || self.listed, "what is due at once was done");
         }
         sink.schedule.note_timeout(self.channel.next_timeout());
         sink.schedule.note_timeout(self.release_idle(now));
@@ -99,8 +83,8 @@ impl Connection {
         let policy = if close_open { FlushPolicy::Any } else { FlushPolicy::Batch };
         while self.flush(now, policy, sink, |_| ()) {}
         sink.schedule.note_timeout(self.channel.next_timeout());
-        let done = close_open || !self.tx.outbox.has_waiting();
-        self.tx.touched &= !done;
+        let done = close_open || self.queue.waiting() == 0;
+        self.touched &= !done;
         done
     }
 
@@ -111,13 +95,13 @@ impl Connection {
         &mut self,
         now: Nanos,
         sink: &mut PacketSink<'_>,
-        feed: impl FnMut(&mut Outbox),
+        feed: impl FnMut(&mut TxQueue),
     ) -> bool {
         self.flush(now, FlushPolicy::Whole, sink, feed);
         sink.schedule.note_timeout(self.channel.next_timeout());
         self.touch(sink);
-        debug_assert!(self.tx.touched && self.tx.listed, "it is serviced");
-        !self.tx.outbox.has_whole()
+        debug_assert!(self.touched && self.listed, "it is serviced");
+        !self.queue.has_whole()
     }
 
     /// Sends one burst, in named stages: backlog, next, launch, stamp, seal, send. If no whole unit
@@ -128,33 +112,42 @@ impl Connection {
         now: Nanos,
         policy: FlushPolicy,
         sink: &mut PacketSink<'_>,
-        mut feed: impl FnMut(&mut Outbox),
+        mut feed: impl FnMut(&mut TxQueue),
     ) -> bool {
-        let defers = self.channel.defers_burst(now, self.tx.outbox.contiguous_bytes());
-        let policy = self.tx.outbox.burst_policy(policy, defers);
-        let more = loop {
-            let Self { channel, tx: Tx { outbox, overhead, sent_at, .. }, .. } = self;
-            let Transmitter { burst, stats, .. } = &mut *sink.transmitter;
-            if !outbox.has_whole() {
-                feed(outbox);
+        // Beside control messages data is sent in whole bursts or not at all, since a part of one
+        // costs as much.
+        let policy = match policy {
+            _ if self.queue.has_several()
+                && self.channel.defers_burst(now, self.queue.contiguous_bytes()) =>
+            {
+                FlushPolicy::Batch
             }
-            let backlog = outbox.backlog(policy, *overhead, burst.keeps_sealed());
+            FlushPolicy::Batch if self.queue.has_batch() => FlushPolicy::Whole,
+            _ => policy,
+        };
+        let more = loop {
+            let Self { channel, queue, .. } = self;
+            let Transmitter { burst, stats, .. } = &mut *sink.transmitter;
+            if !queue.has_whole() {
+                feed(queue);
+            }
+            let backlog = queue.backlog(policy, burst.keeps_sealed());
             let Some(next) = channel.next(now, &backlog) else { break false };
+            let launched = matches!(next.content, Content::Data | Content::Control);
             let unit = match next.content {
-                Content::Refused | Content::Resend => Some(next.unit),
-                Content::Data => outbox.launch().map(|unit| channel.launch(now, next.bytes, unit)),
-                Content::Control => {
-                    let control = outbox.launch_control();
-                    control.map(|unit| channel.launch(now, next.bytes, unit))
-                }
+                Content::Refused | Content::Resend => next.unit,
+                Content::Data | Content::Control => match queue.launch(now, next.content) {
+                    Some(unit) => channel.launch(now, next.bytes, unit),
+                    None => break false,
+                },
                 Content::ProbeAck | Content::Ack | Content::Probe => {
                     self.send_answer(now, &next, sink);
                     continue;
                 }
             };
-            let Some(unit) = unit else { break false };
-            stats.count_unit(next.content);
-            *sent_at = now;
+            stats.units_sent += u64::from(launched);
+            stats.units_resent += u64::from(next.content == Content::Resend);
+            stats.units_ahead += u64::from(next.content == Content::Control);
             if next.bytes > channel.datagram_bytes() {
                 self.send_fragments(now, unit, sink);
                 continue;
@@ -162,14 +155,15 @@ impl Connection {
             let mut header = Header { kind: PacketKind::Data, unit, ..sink.path.header };
             channel.stamp(now, &mut header, &mut burst.sack);
             if let Some(body) = channel.body_mut(unit) {
-                burst.seal_unit(&header, &sink.path.sealer, (outbox, body));
+                burst.seal_unit(&header, &sink.path.sealer, (queue, body));
             }
-            if burst.is_full(outbox, channel.newest_body()) {
+            if burst.is_full(queue, channel.newest_body()) {
                 break true;
             }
         };
         let sent = self.send(now, sink);
-        if self.tx.set_datagram_bytes(self.channel.datagram_bytes()) {
+        let bytes = self.channel.datagram_bytes();
+        if bytes != self.queue.datagram_bytes && self.queue.set_datagram_bytes(bytes) {
             sink.transmitter.stats.paths_narrowed += 1;
         }
         sent && more
@@ -180,7 +174,7 @@ impl Connection {
     fn send(&mut self, now: Nanos, sink: &mut PacketSink<'_>) -> bool {
         let Transmitter { driver, burst, stats, .. } = &mut *sink.transmitter;
         let to = (&mut **driver, sink.path.address);
-        burst.is_empty() || burst.send(now, to, (&mut self.channel, &self.tx.outbox), stats)
+        burst.is_empty() || burst.send(now, to, (&mut self.channel, &self.queue), stats)
     }
 
     /// Sends the packets loaded so far, and then one without a unit.
@@ -193,7 +187,8 @@ impl Connection {
         self.channel.stamp(now, &mut header, &mut burst.sack);
         // Selective acknowledgements take their share of a probe's length.
         let words = 8 * burst.sack.words().len();
-        let padding = next.bytes.saturating_sub(self.tx.overhead + words);
+        let overhead = HEADER_BYTES + sink.path.sealer.tag_bytes();
+        let padding = next.bytes.saturating_sub(overhead + words);
         burst.copy(&header, &sink.path.sealer, &vec![0; padding]);
         stats.acks_sent += u64::from(next.content == Content::Ack);
         self.send(now, sink);
@@ -208,7 +203,7 @@ impl Connection {
         let sealer = &sink.path.sealer;
         let overhead = HEADER_BYTES + UNIT_FRAGMENT_BYTES + sealer.tag_bytes();
         let most = self.channel.datagram_bytes().saturating_sub(overhead).max(1);
-        let body = self.channel.body(unit).and_then(|unit| self.tx.outbox.body(unit, sealer));
+        let body = self.channel.body(unit).and_then(|unit| unit.body(&self.queue.memory, sealer));
         let body = body.unwrap_or_default().into_owned();
         debug_assert!(body.len() > most, "only what is too long is cut");
         for (number, part) in body.chunks(most).enumerate() {

@@ -30,7 +30,7 @@ impl Connection {
     fn release_spare(&mut self) {
         debug_assert!(self.is_quiet(), "what is in flight is kept");
         self.channel.release_spare();
-        self.tx.outbox.release_spare();
+        self.queue.release_spare();
         if let Some(bulk) = &mut self.bulk {
             bulk.sender.release_spare();
         }
@@ -39,6 +39,6 @@ impl Connection {
     /// Returns the bytes that are given back once the connection is idle.
     pub(crate) fn spare_bytes(&self) -> usize {
         let bulk = self.bulk.as_ref().map_or(0, |bulk| bulk.sender.records().spare_bytes());
-        self.channel.spare_bytes() + self.tx.outbox.spare_bytes() + bulk
+        self.channel.spare_bytes() + self.queue.spare_bytes() + bulk
     }
 }

@@ -1,31 +1,28 @@
 //! Long messages: packed a little at a time, so that the first packets are sent before the rest is
 //! packed.
 
-use super::{Connection, MAX_WAITING, PacketSink};
-use crate::outbox::{MessageBody, Progress};
+use super::{Connection, PacketSink};
+use crate::message_part::{MessagePart, Progress};
+use crate::tx_queue::MAX_WAITING;
 use clump_proto::Nanos;
 use clump_wire::SendResult;
 
 /// Bytes that are packed ahead of the window before the window is checked again.
 const STEP: usize = 64 << 10;
 
-/// A long message, or the fragment of it that is available.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LongBody<'a> {
-    pub(crate) body: MessageBody<'a>,
-    pub(crate) ordered: bool,
-}
-
 impl Connection {
-    /// Returns the body of a message with its number, if it begins and asks for order: only the
-    /// frame that begins the message has one.
-    fn numbered<'a>(&mut self, message: &LongBody<'a>, progress: &Progress) -> MessageBody<'a> {
-        let LongBody { mut body, ordered } = *message;
-        debug_assert!(body.head.order.is_none(), "the connection numbers ordered messages");
+    /// Returns a part with its message's number in the order of messages, if it begins one that
+    /// asks for order: only the frame that begins the message has it.
+    pub(super) fn numbered<'a>(
+        &mut self,
+        part: &MessagePart<'a>,
+        ordered: bool,
+        progress: &Progress,
+    ) -> MessagePart<'a> {
+        debug_assert!(part.order.is_none(), "the connection numbers ordered messages");
         let begins = *progress == Progress::default();
         debug_assert!(begins || progress.message.is_some(), "what was begun has its number");
-        body.head.order = self.tx.take_order(ordered && begins);
-        body
+        MessagePart { order: self.queue.take_order(ordered && begins), ..*part }
     }
 
     /// Sends a long request, or as much of it as there is room for; `progress` tells how much.
@@ -33,30 +30,29 @@ impl Connection {
     pub(crate) fn send_long(
         &mut self,
         now: impl Fn() -> Nanos,
-        message: &LongBody<'_>,
+        (part, ordered): (&MessagePart<'_>, bool),
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let size = (&message.body.head, message.body.payload.total);
-        if self.takes_long_stream(&now, size, progress, sink) {
-            return self.send_records(now, message, progress, sink);
+        if self.takes_long_stream(&now, part, progress, sink) {
+            return self.send_records(now, (part, ordered), progress, sink);
         }
-        debug_assert!(self.tx.has_room(), "the caller asks for room");
-        let (body, mut all) = (self.numbered(message, progress), false);
+        debug_assert!(self.queue.waiting() < MAX_WAITING, "the caller asks for room");
+        let (part, mut all) = (self.numbered(part, ordered, progress), false);
         while !all {
             let (at, before) = (now(), progress.done);
-            self.tx.note_opening(at);
-            let goes_on = self.feed(at, sink, |outbox| {
-                all = all || outbox.append_some(&body, progress, 1);
+            self.queue.note_opening(at);
+            let goes_on = self.feed(at, sink, |queue| {
+                all = all || queue.append_part(&part, progress, 1);
             });
             if !all && !goes_on {
                 // Fragments beyond the window are packed ahead, while its acknowledgements come.
-                let waiting = self.tx.outbox.waiting();
+                let waiting = self.queue.waiting();
                 if waiting >= MAX_WAITING {
                     return SendResult::Full;
                 }
                 let most = STEP.min(MAX_WAITING - waiting);
-                all = self.tx.outbox.append_some(&body, progress, most);
+                all = self.queue.append_part(&part, progress, most);
             }
             debug_assert!(progress.done >= before, "nothing is packed twice");
         }
@@ -68,31 +64,26 @@ impl Connection {
     pub(crate) fn relay_long(
         &mut self,
         now: impl Fn() -> Nanos,
-        message: &LongBody<'_>,
+        (part, ordered): (&MessagePart<'_>, bool),
         progress: &mut Progress,
         sink: &mut PacketSink<'_>,
     ) -> SendResult {
-        let size = (&message.body.head, message.body.payload.total);
-        if self.takes_long_stream(&now, size, progress, sink) {
+        if self.takes_long_stream(&now, part, progress, sink) {
             if !self.make_record_room(now(), sink) {
                 return SendResult::Full;
             }
-            return self.send_all_records(now, message, progress, sink);
+            return self.send_all_records(now, (part, ordered), progress, sink);
         }
-        if !self.tx.has_room() {
+        if self.queue.waiting() >= MAX_WAITING {
             self.kick(now(), false, sink);
             return SendResult::Full;
         }
-        let body = self.numbered(message, progress);
-        let end = body.payload.at + body.payload.bytes.len();
-        let first = !self.tx.outbox.has_waiting();
-        let all = self.tx.outbox.append_some(&body, progress, usize::MAX);
-        debug_assert!(progress.done >= end, "all of it is packed");
-        debug_assert!(all == (end == body.payload.total), "the last fragment ends the message");
+        let part = self.numbered(part, ordered, progress);
         let at = now();
-        if first {
-            self.tx.opened_at = at;
-        }
+        self.queue.note_opening(at);
+        let all = self.queue.append_part(&part, progress, usize::MAX);
+        debug_assert!(progress.done >= part.end(), "all of it is packed");
+        debug_assert!(all == (part.end() == part.total), "the last fragment ends the message");
         self.kick(at, false, sink);
         SendResult::Sent
     }

@@ -2,7 +2,7 @@
 
 use super::bulk_receiver::BulkReceiver;
 use crate::bulk_sender::BulkSender;
-use crate::outbox::PackedEnd;
+use crate::tx_queue::PackedEnd;
 
 /// Shortest payload that goes by a stream.
 pub(super) const MIN_BULK: usize = 32 << 10;
@@ -14,7 +14,7 @@ pub(super) struct PeerStreams {
     pub(super) receiver: BulkReceiver,
     /// Records sent so far.
     pub(super) sent: u64,
-    /// The end of the outbox when the rest of a stream went there.
+    /// The end of the queue when the rest of a stream went there.
     pub(super) moved: Option<PackedEnd>,
 }
 

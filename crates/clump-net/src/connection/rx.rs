@@ -70,25 +70,27 @@ impl Rx {
             debug_assert!(before.is_none_or(|before| before.order.is_none()), "none waited");
             let words_at = at + body.len() - frames.left() - tail;
             if before.is_some_and(|before| follows(&before, &frame.head)) {
-                delivery.found.push_same(&frame, words_at);
+                delivery.found.push_frame(&frame, words_at);
                 continue;
             }
             before = None;
-            match self.route(&frame, words_at, delivery) {
-                Ok(true) => before = Some(frame.head),
-                Ok(false) => {}
-                Err(_) => delivery.stats.frames_malformed += 1,
+            // Almost all messages are small, and handed over as they lie in the packet.
+            if is_small(&frame.head) && delivery.hand_over(&frame, words_at) == FrameFate::Done {
+                before = Some(frame.head);
+            } else if self.route(&frame, words_at, delivery).is_err() {
+                delivery.stats.frames_malformed += 1;
             }
         }
     }
 
-    /// Routes a frame; returns true if it was handed over as it lies in the packet.
+    /// Routes a frame that could not be handed over as it lies in the packet, or not without a look
+    /// at its kind.
     fn route(
         &mut self,
         frame: &Frame<'_>,
         words_at: usize,
         delivery: &mut Delivery<'_>,
-    ) -> Result<bool, ProtocolViolation> {
+    ) -> Result<(), ProtocolViolation> {
         let head = &frame.head;
         let endpoints = &*delivery.deliveries.endpoints;
         let whole = match (head.kind, head.fragment) {
@@ -101,43 +103,40 @@ impl Rx {
                 if !own && endpoints.relays() {
                     return self.on_frame(frame, words_at, delivery);
                 }
-                return Ok(false);
+                return Ok(());
             }
             (_, Some(fragment)) => {
                 let payloads = &mut delivery.found.payloads;
                 self.reassembly.on_begin(frame, fragment, endpoints, payloads)?
             }
-            (FrameKind::Long, None) => return self.on_long(frame, delivery).map(|()| false),
+            (FrameKind::Long, None) => return self.on_long(frame, delivery),
             (FrameKind::Stream, _) => {
                 let mut words = [0; MAX_WORDS];
                 let notice = StreamNotice::parse(frame.words(&mut words));
                 self.notices.push_back(notice.ok_or(ProtocolViolation)?);
-                return Ok(false);
+                return Ok(());
             }
             _ => return self.on_frame(frame, words_at, delivery),
         };
         if let Some(whole) = whole {
             self.on_whole(whole, delivery)?;
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// Handles a whole message in one frame. Almost all small messages take this path.
-    #[inline]
+    /// Handles a whole message in one frame.
     fn on_frame(
         &mut self,
         frame: &Frame<'_>,
         words_at: usize,
         delivery: &mut Delivery<'_>,
-    ) -> Result<bool, ProtocolViolation> {
-        match delivery.hand_over(frame, words_at) {
-            FrameFate::Done => Ok(true),
-            FrameFate::Copy(refused) => {
-                let message = copy(frame, frame.payload.to_vec());
-                self.in_turn(frame.head.order, message, refused, delivery)?;
-                Ok(false)
-            }
-        }
+    ) -> Result<(), ProtocolViolation> {
+        let FrameFate::Copy(refused) = delivery.hand_over(frame, words_at) else {
+            delivery.flows.on_arrival(&frame.head, frame.first_words(), frame.payload.len());
+            return Ok(());
+        };
+        let message = copy(frame, frame.payload.to_vec());
+        self.in_turn(frame.head.order, message, refused, delivery)
     }
 
     /// Handles a long message in one frame: its payload goes to the segment now.
@@ -319,11 +318,14 @@ impl Rx {
 /// Returns true if a frame is a whole small message on the route of the one before it.
 #[inline]
 fn follows(before: &FrameHead, head: &FrameHead) -> bool {
-    matches!(head.kind, FrameKind::Short | FrameKind::Medium)
-        && head.reply == before.reply
-        && head.order.is_none()
-        && head.fragment.is_none()
-        && head.route == before.route
+    is_small(head) && head.reply == before.reply && head.route == before.route
+}
+
+/// Returns true if a frame is a whole small message that asks for no order.
+#[inline]
+fn is_small(head: &FrameHead) -> bool {
+    let small = matches!(head.kind, FrameKind::Short | FrameKind::Medium);
+    small && head.order.is_none() && head.fragment.is_none()
 }
 
 fn copy(frame: &Frame<'_>, payload: Vec<u8>) -> OwnedMessage {

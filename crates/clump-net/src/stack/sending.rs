@@ -2,11 +2,12 @@
 //! proxy sends for the ranks of its node.
 
 use super::Stack;
-use crate::connection::{Connection, LongBody, MAX_WAITING, Outgoing, PacketSink};
+use crate::connection::{Connection, PacketSink, SendTerms};
 use crate::flow::{Flow, FlowId, REQUEST_COST};
-use crate::outbox::{MessageBody, Outbox, PackedEnd, PayloadFragment, Progress};
+use crate::message_part::{MessagePart, Progress};
+use crate::tx_queue::{MAX_WAITING, PackedEnd, TxQueue};
 use clump_proto::Nanos;
-use clump_wire::frame::{FrameHead, FrameKind};
+use clump_wire::frame::FrameKind;
 use clump_wire::{Message, Reason, SendResult};
 
 /// The end of the data handed to a stack at one time, for each peer.
@@ -42,9 +43,8 @@ impl Stack {
             return SendResult::Full;
         }
         debug_assert!(flow.carries(message), "another flow's message");
-        let (ordered, max_waiting) = (flow.ordered, MAX_WAITING);
-        let outgoing = Outgoing { ordered, max_waiting, ..unlimited(message) };
-        let pushed = connection.push(now, &outgoing, &mut sink);
+        let terms = SendTerms { ordered: flow.ordered, max_waiting: MAX_WAITING };
+        let pushed = connection.push(now, message, terms, &mut sink);
         if pushed == SendResult::Sent {
             flow.spend(cost);
             debug_assert!(flow.outstanding() > 0, "the request is outstanding");
@@ -63,8 +63,7 @@ impl Stack {
     ) -> SendResult {
         let Self { flows, peers, transmitter, schedule, .. } = self;
         let Some(flow) = flows.get_mut(flow) else { return closed_flow() };
-        let Message { words, payload, .. } = *message;
-        debug_assert!(progress.done <= payload.len(), "no more is packed than there is");
+        debug_assert!(progress.done <= message.payload.len(), "no more is packed than there is");
         let begun = *progress != Progress::default();
         let no_credit = flow.lacks_credit(REQUEST_COST);
         let connected = peers.connect(&now, flow.peer, transmitter, schedule);
@@ -76,29 +75,26 @@ impl Stack {
             }
         };
         debug_assert!(flow.carries(message), "another flow's message");
-        let head = message.head();
-        let size = (&head, payload.len());
-        if (no_credit && !begun) || !connection.has_long_room(&now, size, progress, &mut sink) {
+        let part = MessagePart::whole(message, None);
+        if (no_credit && !begun) || !connection.has_long_room(&now, &part, progress, &mut sink) {
             return SendResult::Full;
         }
         if !begun {
             flow.spend(REQUEST_COST);
         }
-        let body = MessageBody { head, words, payload: PayloadFragment::whole(payload) };
-        let message = LongBody { body, ordered: flow.ordered };
-        connection.send_long(now, &message, progress, &mut sink)
+        connection.send_long(now, (&part, flow.ordered), progress, &mut sink)
     }
 
     /// Sends a reply, or a request that is returned (`FrameKind::Returned`).
     #[inline]
     pub fn reply(&mut self, now: impl Fn() -> Nanos, peer: u32, reply: &Message<'_>) -> SendResult {
-        self.push(now, peer, &Outgoing { max_waiting: 2 * MAX_WAITING, ..unlimited(reply) })
+        self.push(now, peer, reply, SendTerms { ordered: false, max_waiting: 2 * MAX_WAITING })
     }
 
     /// Sends a reply even if there is no room: for messages whose number is bounded by the peer's
     /// own requests, and those of a closing endpoint. Nothing is sent to a lost peer.
     pub fn reply_anyway(&mut self, now: impl Fn() -> Nanos, peer: u32, reply: &Message<'_>) {
-        let pushed = self.push(now, peer, &unlimited(reply));
+        let pushed = self.push(now, peer, reply, SendTerms::UNLIMITED);
         debug_assert!(pushed != SendResult::Full, "there is room without a limit");
     }
 
@@ -118,7 +114,7 @@ impl Stack {
         let Ok((connection, mut sink)) = connected else { return };
         let words = if consumed[1] == 0 { &consumed[..1] } else { &consumed };
         let report = Message::answer((FrameKind::Credit, 0), (from, to), (words, &[]));
-        let _ = connection.push(&now, &unlimited(&report), &mut sink);
+        let _ = connection.push(&now, &report, SendTerms::UNLIMITED, &mut sink);
         // The sender of the requests may wait for nothing else.
         connection.kick(now(), true, &mut sink);
     }
@@ -157,7 +153,7 @@ impl Stack {
         ordered: bool,
     ) -> SendResult {
         let max_waiting = if message.reply { 2 * MAX_WAITING } else { MAX_WAITING };
-        self.push(now, peer, &Outgoing { ordered, max_waiting, ..unlimited(message) })
+        self.push(now, peer, message, SendTerms { ordered, max_waiting })
     }
 
     /// Sends the next fragment of a long message, all of it or nothing. `fragment`: the message,
@@ -181,10 +177,8 @@ impl Stack {
                 return if begun { SendResult::Sent } else { SendResult::Refused(refusal) };
             }
         };
-        let Message { words, payload: bytes, .. } = *fragment;
-        let (head, payload) = (fragment.head(), PayloadFragment { total, at, bytes });
-        let message = LongBody { body: MessageBody { head, words, payload }, ordered };
-        connection.relay_long(now, &message, progress, &mut sink)
+        let part = MessagePart { message: *fragment, order: None, total, at, number: None };
+        connection.relay_long(now, (&part, ordered), progress, &mut sink)
     }
 
     /// Abandons a long message that was begun, since its sender is gone: the peer discards it, and
@@ -204,30 +198,31 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        message: &Outgoing<'_>,
+        message: &Message<'_>,
+        terms: SendTerms,
     ) -> SendResult {
         let Self { peers, transmitter, schedule, .. } = self;
         match peers.connect(&now, peer, transmitter, schedule) {
-            Ok((connection, mut sink)) => connection.push(now, message, &mut sink),
+            Ok((connection, mut sink)) => connection.push(now, message, terms, &mut sink),
             Err(refusal) => SendResult::Refused(refusal),
         }
     }
 
     /// Returns true if a message that found no room would find it now, or would be returned.
-    pub fn would_take(&self, peer: u32, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
+    pub fn would_take(&self, peer: u32, message: &Message<'_>, ordered: bool) -> bool {
         let Some(connection) = self.peers.get(peer).and_then(|peer| peer.open_connection()) else {
             return true;
         };
-        let long = matches!(head.kind, FrameKind::Long | FrameKind::Part);
-        let most = if head.reply && !long { 2 * MAX_WAITING } else { MAX_WAITING };
-        connection.has_room(head, ordered, payload, most)
+        let long = matches!(message.kind, FrameKind::Long | FrameKind::Part);
+        let max_waiting = if message.reply && !long { 2 * MAX_WAITING } else { MAX_WAITING };
+        connection.has_room(message, SendTerms { ordered, max_waiting })
     }
 
     /// Marks the data handed over up to now.
     pub fn mark(&self) -> Mark {
         let connected =
             self.peers.talking().filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?)));
-        let end = |connection: &Connection| (connection.outbox().end(), connection.records_end());
+        let end = |connection: &Connection| (connection.queue().end(), connection.records_end());
         Mark(
             connected
                 .map(|(id, connection)| {
@@ -243,7 +238,7 @@ impl Stack {
         mark.0.retain(|&(id, end, records)| {
             let connection = self.peers.get(id).and_then(|peer| peer.open_connection());
             connection.is_some_and(|connection| {
-                !connection.outbox().has_arrived_before(end)
+                !connection.queue().sent.has_arrived_before(end)
                     || !connection.has_taken_before(records)
             })
         });
@@ -252,17 +247,17 @@ impl Stack {
 
     /// Returns the end of the data packed for a peer: for [`Stack::has_sent_before`].
     pub fn packed_before(&self, peer: u32) -> PackedEnd {
-        self.outbox_of(peer).map(Outbox::end).unwrap_or_default()
+        self.queue_to(peer).map(TxQueue::end).unwrap_or_default()
     }
 
     /// Returns true if everything packed for a peer up to `end` has been sent, or will never be.
     pub fn has_sent_before(&self, peer: u32, end: PackedEnd) -> bool {
-        self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(end))
+        self.queue_to(peer).is_none_or(|queue| queue.sent.has_sent_before(end))
     }
 
-    fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
+    fn queue_to(&self, peer: u32) -> Option<&TxQueue> {
         let connection = self.peers.get(peer)?.open_connection()?;
-        Some(connection.outbox())
+        Some(connection.queue())
     }
 }
 
@@ -282,16 +277,8 @@ fn request_credit(
         let words = [total, wanted];
         let words = if wanted > flow.credit() { &words[..] } else { &words[..1] };
         let ask = Message::answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));
-        let _ = connection.push(now, &unlimited(&ask), sink);
+        let _ = connection.push(now, &ask, SendTerms::UNLIMITED, sink);
     }
-}
-
-/// Returns a message that is sent without regard to limits.
-#[inline]
-fn unlimited<'a>(message: &Message<'a>) -> Outgoing<'a> {
-    let Message { words, payload, .. } = *message;
-    let head = message.head();
-    Outgoing { head, ordered: false, words, payload, max_waiting: usize::MAX }
 }
 
 /// Returns the result for a flow that is not open: its endpoint was closed. A caller that waited

@@ -82,7 +82,7 @@ impl Stack {
         let mut text = String::new();
         for (id, peer) in self.peers.talking() {
             let Some(connection) = peer.connection.as_deref() else { continue };
-            let (waiting, stats) = (connection.outbox().waiting(), connection.channel().stats());
+            let (waiting, stats) = (connection.queue().waiting(), connection.channel().stats());
             let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
         }
         text
@@ -162,7 +162,7 @@ impl Stack {
     /// Returns true if anything waits to be sent for the first time.
     pub fn holds_back(&self) -> bool {
         self.peers.open_connections().any(|(_, connection)| {
-            connection.outbox().has_waiting() || connection.has_unwritten_records()
+            connection.queue().waiting() != 0 || connection.has_unwritten_records()
         })
     }
 

@@ -57,11 +57,15 @@ impl<U> Channel<U> {
         let first = !self.echo.any();
         // Windows and marks of an older packet are out of date.
         let newer = self.echo.on_packet(now, waited, header);
-        let marks = if newer { self.handle_news(now, header) } else { 0 };
+        let marks = if newer { header.ce.wrapping_sub(self.peer_marks) } else { 0 };
+        if newer {
+            self.window.on_peer(now, header.window);
+            self.peer_marks = header.ce;
+        }
         if first {
             self.mtu.on_first_arrival(now);
         }
-        self.handle_acks((now, waited), header, sack, marks);
+        self.handle_acks((now, waited), header, sack, marks.into());
         self.ack.on_mark(ce);
         if ce {
             self.marks = self.marks.wrapping_add(1);
@@ -90,14 +94,6 @@ impl<U> Channel<U> {
             && DescribedUnits::of(header, sack.len())
                 .is_some_and(|units| self.closing.on_described(units));
         PacketArrival { unit, ends }
-    }
-
-    #[inline]
-    fn handle_news(&mut self, now: Nanos, header: &Header) -> u32 {
-        self.window.on_peer(now, header.window);
-        let marks = header.ce.wrapping_sub(self.peer_marks);
-        self.peer_marks = header.ce;
-        marks.into()
     }
 
     #[inline]
@@ -161,6 +157,7 @@ impl<U> Channel<U> {
                 self.retransmit.on_described(units);
             }
         }
+        self.retransmit.set_patience(&self.rtt);
         self.detect_lost(now, in_vain);
         if self.window.adapts() && (acked.units > 0 || marks > 0) {
             let newest = self.retransmit.newest_sent();

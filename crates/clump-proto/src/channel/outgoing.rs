@@ -2,6 +2,7 @@
 
 use super::Channel;
 use crate::judged::describes;
+use crate::receive::Description;
 use crate::send::Transmission;
 use crate::time::ticks;
 use crate::{Nanos, SackBuf};
@@ -107,22 +108,21 @@ impl<U> Channel<U> {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
+        self.echo.stamp(now, header);
         if self.receive.has_gap() && !with_words {
-            // An acknowledgement stays due: without the words nothing beyond the gap is known.
-            self.echo.stamp(now, header);
-            return;
+            return; // an acknowledgement stays due: nothing beyond the gap is known without words
         }
         if header.kind == PacketKind::Close && header.unit == 0 {
             self.receive.restart_description();
         }
-        let described = self.receive.report(sack);
+        let gap = self.receive.has_gap();
+        let described = if gap { self.receive.report(sack) } else { Description::NOTHING };
         if described.whole {
             header.flags = header.flags.with(Flags::WHOLE);
         }
         if with_words {
             header.unit = described.offset;
         }
-        self.echo.stamp(now, header);
         self.ack.on_sent();
         debug_assert!(!carries || sack.words().is_empty(), "packets of units have no room");
         debug_assert!(!self.wants_ack(now), "what is acknowledged is not due");

@@ -74,7 +74,8 @@ impl<U> Channel<U> {
         if self.backpressure.deadline().is_some() {
             return None;
         }
-        if let Some(again) = self.poll_lost_unit(now) {
+        let again = self.send.has_again() || self.retransmit.must_probe();
+        if again && let Some(again) = self.poll_lost_unit(now) {
             debug_assert!(!self.has_arrived(again.unit), "only what is missing is sent again");
             self.resend_unit(now, again.unit);
             let content = if again.refused { Content::Refused } else { Content::Resend };
@@ -98,12 +99,6 @@ impl<U> Channel<U> {
                 return Some(Next { content: Content::Data, unit: 0, bytes });
             }
         }
-        self.answer_due(now)
-    }
-
-    /// Returns the packet without a unit that is due.
-    #[inline]
-    fn answer_due(&mut self, now: Nanos) -> Option<Next> {
         if let Some(probed) = self.poll_probe_ack() {
             return Some(Next { content: Content::ProbeAck, unit: probed, bytes: 0 });
         }

@@ -398,8 +398,12 @@ impl SubmissionQueue {
         }
         let Self { inbox, left, .. } = self;
         let payload = |short: bool| if short { &[][..] } else { &[0][..] };
-        let stays =
-            |one: &Left| !stack.would_take(one.peer, &one.head, one.ordered, payload(one.short));
+        let stays = |one: &Left| {
+            let FrameHead { kind, reply, handler, route, .. } = one.head;
+            let payload = payload(one.short);
+            let message = Message { kind, reply, handler, route, words: &[], payload };
+            !stack.would_take(one.peer, &message, one.ordered)
+        };
         let is_left = |lane: Option<usize>| left.iter().any(|one| one.lane == lane && stays(one));
         inbox.block().doorbell().rung()
             || (inbox.anything_pending() && !(inbox.pending == [true, false] && is_left(None)))

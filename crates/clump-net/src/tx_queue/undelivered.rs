@@ -73,11 +73,10 @@ impl UndeliveredMessages {
 
     /// Adds a long message whose beginning has arrived, and some of the rest has not.
     fn add_begun(&mut self, message: u64) -> Option<usize> {
-        let begun = self.begun.iter().find(|begun| begun.message == message)?;
-        debug_assert!(begun.head.kind == FrameKind::Long, "only long messages are noted");
-        let (at, whole) =
-            (self.messages.len(), OwnedMessage::of(&begun.head, &begun.words, Vec::new()));
-        self.messages.push((whole, Delivery::Lost));
+        let begun = self.begun.iter().find(|begun| begun.number == message)?;
+        debug_assert!(begun.message.kind == FrameKind::Long, "only long messages are noted");
+        let at = self.messages.len();
+        self.messages.push((begun.message.clone(), Delivery::Lost));
         self.parted.push((message, at));
         Some(at)
     }
@@ -85,7 +84,7 @@ impl UndeliveredMessages {
     pub(super) fn finish(mut self) -> Vec<OwnedMessage> {
         // Part of a message that was not even packed whole has not arrived.
         let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
-        for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
+        for message in unfinished.map(|begun| begun.number).collect::<Vec<_>>() {
             match self.parted.iter().find(|(number, _)| *number == message) {
                 Some(&(_, at)) => {
                     debug_assert!(at < self.messages.len(), "the index of a message");

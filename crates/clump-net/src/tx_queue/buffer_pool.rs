@@ -1,8 +1,8 @@
 //! Send buffers of one kind: the one being filled, those before it that are still needed, and those
 //! kept for reuse.
 
-use super::layout::HEADROOM;
-use super::send_buffer::{BufferRange, SendBuffer};
+use super::send_buffer::{BufferRange, HEADROOM, PoolKind, SendBuffer};
+use clump_wire::Append;
 use std::collections::VecDeque;
 
 /// Bytes of send buffers kept for reuse, of those in flight at one time.
@@ -16,10 +16,9 @@ const GROWING: u64 = 4;
 /// A pool of send buffers, numbered consecutively.
 #[derive(Debug)]
 pub(super) struct BufferPool {
-    /// The send buffer being filled, those before it that are still needed, and the number of the
-    /// first.
-    send_buffer: SendBuffer,
-    send_buffers: VecDeque<SendBuffer>,
+    kind: PoolKind,
+    /// Send buffers that are needed, and the number of the first. The last is the one being filled.
+    send_buffers: Vec<SendBuffer>,
     first: u64,
     spare: VecDeque<SendBuffer>,
     spare_bytes: usize,
@@ -36,17 +35,17 @@ pub(super) struct BufferPool {
 impl BufferPool {
     /// Creates a pool for units of at most `capacity` bytes with `tail` bytes behind each.
     /// `zero_copy`: the kernel may read them in place.
-    pub(super) fn new(capacity: usize, tail: usize, zero_copy: bool) -> Self {
+    pub(super) fn new(kind: PoolKind, capacity: usize, tail: usize, zero_copy: bool) -> Self {
         Self {
-            zero_copy,
-            send_buffer: SendBuffer::default(),
-            send_buffers: VecDeque::new(),
+            kind,
+            send_buffers: Vec::new(),
             first: 0,
             spare: VecDeque::new(),
             spare_bytes: 0,
             grows_to: 0,
             capacity,
             tail,
+            zero_copy,
         }
     }
 
@@ -63,8 +62,7 @@ impl BufferPool {
 
     /// Returns the number of units that need a buffer of the pool.
     pub(super) fn units(&self) -> usize {
-        let all = self.send_buffers.iter().chain([&self.send_buffer]);
-        all.map(|buffer| buffer.units as usize).sum()
+        self.send_buffers.iter().map(|buffer| buffer.units as usize).sum()
     }
 
     /// Returns the largest size of a unit.
@@ -82,84 +80,86 @@ impl BufferPool {
     /// Sets the largest size of a unit from now on.
     pub(super) fn set_capacity(&mut self, capacity: usize) {
         debug_assert!(capacity > 0, "units hold something");
-        debug_assert!(capacity.is_multiple_of(8), "frames begin at multiples of 8");
         self.capacity = capacity;
         self.spare.clear();
         self.spare_bytes = 0;
     }
 
-    /// Returns the send buffer being filled.
+    /// Returns the packet at a place.
     #[inline]
-    pub(super) fn filling(&self) -> &SendBuffer {
-        &self.send_buffer
+    pub(super) fn packet(&self, place: BufferRange) -> Option<&[u8]> {
+        let at = place.send_buffer.wrapping_sub(self.first) as usize;
+        self.send_buffers.get(at)?.memory.get(place.at, place.end + self.tail)
     }
 
-    /// Returns the send buffer being filled, mutably.
+    /// Returns the packet at a place, to be filled in.
     #[inline]
-    pub(super) fn filling_mut(&mut self) -> &mut SendBuffer {
-        &mut self.send_buffer
+    pub(super) fn packet_mut(&mut self, place: BufferRange) -> Option<&mut [u8]> {
+        let at = place.send_buffer.wrapping_sub(self.first) as usize;
+        self.send_buffers.get_mut(at)?.memory.get_mut(place.at, place.end + self.tail)
     }
 
-    /// Returns the send buffer of that number.
+    /// Returns the send buffer being filled: that of the unit that was begun last.
     #[inline]
-    pub(super) fn get(&self, send_buffer: u64) -> Option<&SendBuffer> {
-        let at = usize::try_from(send_buffer.checked_sub(self.first)?).ok()?;
-        if at == self.send_buffers.len() {
-            Some(&self.send_buffer)
-        } else {
-            self.send_buffers.get(at)
-        }
-    }
-
-    /// Returns the send buffer of that number, mutably.
-    #[inline]
-    pub(super) fn get_mut(&mut self, send_buffer: u64) -> Option<&mut SendBuffer> {
-        let at = usize::try_from(send_buffer.checked_sub(self.first)?).ok()?;
-        if at == self.send_buffers.len() {
-            Some(&mut self.send_buffer)
-        } else {
-            self.send_buffers.get_mut(at)
-        }
+    pub(super) fn filling(&mut self) -> Option<&mut SendBuffer> {
+        self.send_buffers.last_mut()
     }
 
     /// Returns true if the send buffer being filled has room for another unit.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.send_buffer.has_room(self.capacity, self.tail)
+        self.send_buffers.last().is_some_and(|last| last.has_room(self.capacity, self.tail))
     }
 
-    /// Begins a packet: behind the last one, or in a new send buffer; returns its offset.
+    /// Begins a packet: behind the last one, or in a new send buffer. Returns its offset.
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
         if !self.has_room() {
             self.next_buffer();
         }
         debug_assert!(self.has_room(), "a new buffer holds a unit");
-        self.send_buffer.begin()
+        let Some(last) = self.filling() else { return 0 };
+        // The header is written when the packet is sealed.
+        last.memory.reserve(HEADROOM);
+        last.units += 1;
+        last.memory.len() - HEADROOM
     }
 
-    /// Returns the number of the send buffer being filled.
-    #[inline]
-    pub(super) fn number(&self) -> u64 {
-        self.first + self.send_buffers.len() as u64
-    }
-
-    /// Ends the packet that begins at `at`.
+    /// Ends the packet that begins at `at`; returns its place.
     #[inline]
     pub(super) fn finish(&mut self, at: usize) -> BufferRange {
-        let number = self.number();
-        debug_assert!(self.get(number).is_some(), "the buffer is found by its number");
-        let place = self.send_buffer.finish(number, at, self.tail);
-        debug_assert!(self.send_buffer.holds_all(), "a unit does not outgrow its buffer");
+        let (pool, tail) = (self.kind, self.tail);
+        let send_buffer = self.first + self.send_buffers.len().saturating_sub(1) as u64;
+        let end = self.filling().map_or(0, |last| last.memory.len());
+        debug_assert!(end > at + HEADROOM, "a packet holds a unit");
+        if let Some(last) = self.filling() {
+            last.memory.reserve(tail);
+            debug_assert!(last.memory.len() <= last.capacity(), "a unit does not outgrow it");
+        }
+        BufferRange { pool, send_buffer, at, end }
+    }
+
+    /// Keeps a whole packet behind the one before it; returns its place.
+    pub(super) fn keep(&mut self, packet: &[u8]) -> BufferRange {
+        debug_assert!(packet.len() > HEADROOM + self.tail, "a packet with its tag");
+        let (at, tail) = (self.begin(), self.tail);
+        if let Some(last) = self.filling() {
+            last.memory.truncate(at);
+            last.memory.append(packet.len(), |free| free.append(packet));
+            last.memory.truncate(at + packet.len() - tail);
+        }
+        let place = self.finish(at);
+        debug_assert!(place.end + tail - at == packet.len(), "as a whole");
         place
     }
 
+    #[cold]
     fn next_buffer(&mut self) {
-        let there = self.spare_bytes + (self.send_buffers.len() + 1) * self.send_buffer.capacity();
+        let (number, needed) = (self.first + self.send_buffers.len() as u64, self.needed_bytes());
         let spare = if !self.zero_copy {
             // The most recently released buffer, which the cache is likely to hold.
             self.spare.pop_back()
-        } else if there < self.grows_to && self.number().is_multiple_of(GROWING) {
+        } else if self.spare_bytes + needed < self.grows_to && number.is_multiple_of(GROWING) {
             None
         } else {
             self.spare.pop_front()
@@ -173,13 +173,16 @@ impl BufferPool {
             None => SendBuffer::new(self.capacity, self.tail),
         };
         debug_assert!(fresh.has_room(self.capacity, self.tail), "a new buffer holds a unit");
-        let (full, number) = (std::mem::replace(&mut self.send_buffer, fresh), self.number());
-        if full.units > 0 {
-            self.send_buffers.push_back(full);
-        } else {
-            self.recycle(full);
+        if let Some(unused) = self.send_buffers.pop_if(|last| last.units == 0) {
+            self.recycle(unused);
         }
-        debug_assert!(self.number() - number <= 1, "numbers are consecutive");
+        self.send_buffers.push(fresh);
+        debug_assert!(self.has_room(), "the next unit lies in it");
+    }
+
+    /// Returns the bytes of buffers that are needed.
+    fn needed_bytes(&self) -> usize {
+        self.send_buffers.iter().map(SendBuffer::capacity).sum()
     }
 
     /// Keeps a send buffer that is not needed any more for reuse.
@@ -196,51 +199,58 @@ impl BufferPool {
         debug_assert!(self.spare_bytes <= self.grows_to.max(SPARE), "memory is bounded");
     }
 
-    /// Releases a unit of this send buffer.
+    /// Releases the unit at a place.
     #[inline]
-    pub(super) fn release(&mut self, send_buffer: u64) {
-        let Some(send_buffer) = self.get_mut(send_buffer) else {
+    pub(super) fn release(&mut self, place: BufferRange) {
+        let at = place.send_buffer.wrapping_sub(self.first) as usize;
+        let Some(send_buffer) = self.send_buffers.get_mut(at) else {
             clump_bug::bug!("units in use keep their send buffers");
             return;
         };
         debug_assert!(send_buffer.units > 0, "each unit is released once");
         send_buffer.units = send_buffer.units.saturating_sub(1);
-        if send_buffer.units > 0 {
-            return;
-        }
-        while self.send_buffers.front().is_some_and(|send_buffer| send_buffer.units == 0) {
-            let Some(send_buffer) = self.send_buffers.pop_front() else { break };
+        debug_assert!(place.end + self.tail <= send_buffer.memory.len(), "it lay there");
+        while self.send_buffers.len() > 1
+            && self.send_buffers.first().is_some_and(|first| first.units == 0)
+        {
             self.first += 1;
-            self.recycle(send_buffer);
+            let unused = self.send_buffers.remove(0);
+            self.recycle(unused);
         }
-        if self.send_buffer.units == 0 {
-            self.send_buffer.clear();
+        if let Some(last) = self.filling().filter(|last| last.units == 0) {
+            last.clear();
         }
     }
 
-    /// Gives up all send buffers.
+    /// Gives up all send buffers. Their numbers go on.
     pub(super) fn clear(&mut self) {
-        (self.send_buffer, self.send_buffers) = (SendBuffer::default(), VecDeque::new());
+        self.first += self.send_buffers.len() as u64;
+        self.send_buffers = Vec::new();
         (self.spare, self.spare_bytes) = (VecDeque::new(), 0);
+        debug_assert!(self.spare_bytes() == 0 && !self.has_room(), "the next unit gets a new one");
     }
 
-    /// Gives back all send buffers; no unit needs one. Their numbers go on.
+    /// Gives back all send buffers; no unit needs one.
     pub(super) fn release_spare(&mut self) {
         if self.units() > 0 {
             clump_bug::bug!("buffers of units are kept");
             return;
         }
-        let number = self.number();
         self.clear();
-        self.first = number;
-        debug_assert!(self.spare_bytes() == 0 && !self.has_room(), "the next unit gets a new one");
     }
 
     /// Returns the bytes of send buffers that no unit needs.
     pub(super) fn spare_bytes(&self) -> usize {
-        let filling = if self.send_buffer.units == 0 { self.send_buffer.capacity() } else { 0 };
+        let unused = self.send_buffers.last().filter(|last| last.units == 0);
         let listed = self.send_buffers.capacity() + self.spare.capacity();
-        self.spare_bytes + filling + listed * size_of::<SendBuffer>()
+        self.spare_bytes + unused.map_or(0, SendBuffer::capacity) + listed * size_of::<SendBuffer>()
+    }
+
+    /// Returns true if these bytes lie in the buffer being filled.
+    #[cfg(test)]
+    pub(super) fn holds(&mut self, bytes: &[u8]) -> bool {
+        let filling = self.filling().and_then(|last| last.memory.get(0, last.memory.len()));
+        filling.is_some_and(|all| all.windows(bytes.len()).any(|window| window == bytes))
     }
 
     /// Asserts what always holds between calls.
@@ -248,10 +258,10 @@ impl BufferPool {
         let spare: usize = self.spare.iter().map(SendBuffer::capacity).sum();
         assert_eq!(self.spare_bytes, spare, "spare bytes are counted");
         assert!(self.spare.iter().all(|buffer| buffer.units == 0), "spare buffers are unused");
-        let first = self.send_buffers.front();
+        let first = self.send_buffers.first().filter(|_| self.send_buffers.len() > 1);
         assert!(first.is_none_or(|buffer| buffer.units > 0), "the first buffer is needed");
         assert!(self.spare_bytes <= self.grows_to.max(SPARE), "memory is bounded");
-        let clean = |buffer: &SendBuffer| buffer.packets().is_empty();
+        let clean = |buffer: &SendBuffer| buffer.memory.len() == 0;
         assert!(self.spare.iter().all(clean), "spare buffers hold nothing");
         assert!(self.grows_to <= MAX_SPARE, "growth is bounded");
     }

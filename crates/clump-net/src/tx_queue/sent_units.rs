@@ -4,14 +4,31 @@
 //! Units of bulk are numbered apart from those of control messages, which may go ahead of them. So
 //! a unit of bulk has its number while it waits.
 
-use super::packed_end::PackedEnd;
 use super::send_buffer::BufferRange;
 use super::unit::Unit;
 use std::collections::VecDeque;
 
+/// End of the data packed for a peer: numbers of units of bulk, and of control messages, up to some
+/// moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PackedEnd {
+    /// Units of bulk.
+    pub(super) bulk: u64,
+    /// Units of control messages, which go ahead of bulk.
+    pub(super) control: u64,
+}
+
+impl PackedEnd {
+    /// Returns true if `other` counts no unit that this does not.
+    #[inline]
+    pub fn is_before(self, other: Self) -> bool {
+        self.bulk <= other.bulk && self.control <= other.control
+    }
+}
+
 /// Units that were sent, counted; and those that have arrived and are kept.
 #[derive(Debug, Default)]
-pub(super) struct SentUnits {
+pub(crate) struct SentUnits {
     /// Units sent, of bulk and of control messages.
     sent: PackedEnd,
     /// Those before which all have arrived.
@@ -70,13 +87,25 @@ impl SentUnits {
             self.spans.pop_front();
         }
         debug_assert!(self.arrived.bulk < self.sent.bulk, "it has not arrived");
-        Unit::bulk(place, needed_for)
+        Unit::new(place, Some(needed_for))
     }
 
     /// Notes that a unit of control messages is sent.
-    pub(super) fn send_control(&mut self) {
+    pub(super) fn send_control(&mut self, place: BufferRange) -> Unit {
         self.sent.control += 1;
         debug_assert!(self.arrived.control < self.sent.control, "it has not arrived");
+        Unit::new(place, None)
+    }
+
+    /// Returns true if everything packed when the queue returned `end` has been sent.
+    pub(crate) fn has_sent_before(&self, end: PackedEnd) -> bool {
+        debug_assert!(self.arrived.is_before(self.sent), "only what was sent arrives");
+        end.is_before(self.sent)
+    }
+
+    /// Returns true if everything packed when the queue returned `end` has arrived.
+    pub(crate) fn has_arrived_before(&self, end: PackedEnd) -> bool {
+        end.is_before(self.arrived())
     }
 
     /// Notes that a unit has arrived, with all before it. Calls `release` with what nothing needs
@@ -109,6 +138,11 @@ impl SentUnits {
     /// Returns the units that have arrived and are kept.
     pub(super) fn kept(&self) -> impl Iterator<Item = &Unit> + '_ {
         self.kept.iter()
+    }
+
+    /// Returns the bytes of the units that have arrived and are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept().map(Unit::bytes).sum()
     }
 
     /// Takes the units that have arrived and are kept, after the peer is lost. All others count as
