@@ -218,7 +218,7 @@ fn of_global_memory(error: &GlobalError) -> S {
         Global::Messages(error) => of_messages(error),
         Global::TookPart(error) => of_global_memory(error),
         Global::RankFailed { .. } => S::CLUMP_ERR_SYSTEM,
-        Global::NoMemoryAt { .. } => S::CLUMP_ERR_LIMIT,
+        Global::NoMemoryAt { .. } | Global::Livelock { .. } => S::CLUMP_ERR_LIMIT,
         Global::NoSuchElement { .. }
         | Global::BadPointer { .. }
         | Global::WrongLength { .. }

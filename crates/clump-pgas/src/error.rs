@@ -153,6 +153,17 @@ pub enum ErrorKind {
     /// An object that is in use.
     #[error("this object is in use: what uses it polls, or calls itself")]
     ObjectInUse,
+    /// Attempts at a lock without an end.
+    #[error(
+        "livelock: {attempts} attempts at locks of this rank on end, and no progress; {failed} of its \
+         own have failed so far. Ranks that wait in queues send none"
+    )]
+    Livelock {
+        /// Calls that were served on end.
+        attempts: u64,
+        /// Attempts of this rank that have failed since the array was created.
+        failed: u64,
+    },
     /// The failure of a function, in its own words.
     #[error("{text}")]
     FunctionFailed {

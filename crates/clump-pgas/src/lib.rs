@@ -5,12 +5,15 @@
 //! ones (`clump-rma`), so they never wait for the rank that they concern, and meets other ranks by
 //! collectives (`clump-coll`).
 //!
-//! Main types: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks), [`GlobalPtr`]
-//! (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`] (gets that complete
-//! together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`] (functions called at other
-//! ranks), [`Halo`] (boundaries of neighbours), [`PgasOptions`] and [`Aggregation`] (bounds and
-//! counters of aggregation), [`collector::Collector`] and [`NodeGrid`] (its pure parts, which
-//! simulations run, too).
+//! Main types: [`Pgas`] (a thread's access), [`Spread`] (an array over all ranks),
+//! [`GlobalPtr`] (an element's address), [`GlobalRef`] (an element, to operate on), [`Phase`]
+//! (gets that complete together), [`GlobalMutex`] (a value under a lock), [`RemoteCalls`]
+//! (functions called at other ranks), [`Halo`] (boundaries of neighbours), [`ObjectCache`]
+//! (copies of objects of other nodes), [`LockArray`] (locks over all ranks), [`CostZones`]
+//! (equal shares of work), [`WorkQueues`] (tasks that ranks steal), [`BulkChannel`] (one-way
+//! sends of any length), [`PgasOptions`] and [`Aggregation`] (bounds and counters of
+//! aggregation), [`collector::Collector`] and [`NodeGrid`] (its pure parts, which simulations
+//! run, too).
 //!
 //! # Completion
 //! 1. Blocking operations (`read`, `write`, [`Pending::wait`]) have happened when they return.
@@ -35,11 +38,14 @@
 
 mod aggregator;
 mod borrowed_call;
+mod bulk_channel;
+mod cache_table;
 mod call_answers;
 mod call_outbox;
 mod call_record;
 mod call_sender;
 pub mod collector;
+mod cost_zones;
 mod dist;
 mod element;
 mod element_fn;
@@ -51,8 +57,10 @@ mod grid;
 mod halo;
 mod layout;
 mod local_part;
+mod lock_array;
 mod many;
 mod mutex;
+mod object_cache;
 mod pending;
 mod pending_call;
 mod pgas;
@@ -60,12 +68,18 @@ mod phase;
 mod remote_calls;
 mod remote_context;
 mod remote_fn;
+mod ring;
 mod spread;
 mod stored;
 mod strided;
+mod termination;
+mod work_queues;
 
 pub use aggregator::{Aggregation, PgasOptions};
 pub use borrowed_call::BorrowedForm;
+pub use bulk_channel::BulkChannel;
+pub use cache_table::CacheCounts;
+pub use cost_zones::CostZones;
 pub use dist::Dist;
 pub use element::{AtomicElement, Bits, Element};
 pub use element_fn::ElementFn;
@@ -76,7 +90,9 @@ pub use grid::NodeGrid;
 pub use halo::{Halo, HaloNeighbour};
 pub use layout::{ElementPlace, Layout, SpreadLayout};
 pub use local_part::LocalPart;
+pub use lock_array::{LockArray, LockAttempts, LockKind};
 pub use mutex::{GlobalGuard, GlobalMutex};
+pub use object_cache::{CacheClass, CacheRequests, ObjectCache};
 pub use pending::Pending;
 pub use pending_call::PendingCall;
 pub use pgas::Pgas;
@@ -86,3 +102,4 @@ pub use remote_context::RemoteContext;
 pub use remote_fn::{DistName, RawBytes, RemoteFn};
 pub use spread::Spread;
 pub use strided::BlockStride;
+pub use work_queues::{WorkCounts, WorkQueues};

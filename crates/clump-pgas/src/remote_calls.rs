@@ -13,6 +13,7 @@ use crate::pending_call::PendingCall;
 use crate::pgas::{Pgas, took_part};
 use crate::remote_context::{ExecutedCall, RemoteBody, RemoteContext};
 use crate::remote_fn::{DistName, RawBytes, RemoteFn};
+use crate::termination::TerminationWaves;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -225,6 +226,15 @@ impl RemoteCalls {
         self.sender.poll()
     }
 
+    /// Polls once, and returns the number of calls that were executed here.
+    pub(crate) fn poll_counted(&self) -> Result<u64> {
+        let (_, before) = self.sender.table.counts();
+        self.poll()?;
+        let (_, after) = self.sender.table.counts();
+        debug_assert!(before <= after, "counts grow");
+        Ok(after - before)
+    }
+
     /// Returns once no call is under way anywhere, what functions called included, and no rank has
     /// work of its own. A collective. `work` does some of this rank's own work, and returns false
     /// if it found none; it is called again whenever functions may have left some.
@@ -234,7 +244,7 @@ impl RemoteCalls {
     /// took part, and called `work` no more after its error ([`crate::Error::took_part`]). Or if a
     /// rank died or left.
     pub fn detect_termination(&self, mut work: impl FnMut() -> Result<bool>) -> Result<()> {
-        let (mut before, mut failure) = (None, Ok(()));
+        let (mut waves, mut failure) = (TerminationWaves::default(), Ok(()));
         let mut may_work = true;
         loop {
             let mut worked = 0;
@@ -256,19 +266,13 @@ impl RemoteCalls {
                     }
                 }
             }
-            // Four counters (Mattern 1987): calls sent and calls executed, at all ranks, in two
-            // waves. If all four are equal, nothing was under way between the waves.
             let (sent, executed) = self.sender.table.counts();
             let mut counts = [sent, executed, worked];
             let pgas = &self.sender.pgas;
             pgas.inner.together(|team| team.all_reduce_slice(&mut counts, clump_coll::Sum))?;
-            let [sent, executed, worked] = counts;
-            debug_assert!(before.is_none_or(|(s, e)| s <= sent && e <= executed), "counts grow");
-            let idle = sent == executed && worked == 0;
-            if idle && before == Some((sent, executed)) {
+            if waves.wave(counts) {
                 return took_part(failure);
             }
-            before = Some((sent, executed));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::rma::Rma;
 use crate::target::Target;
-use clump_onesided::Word;
+use clump_onesided::{Range, Word};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -144,6 +144,30 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
             self.gets.ask_once(target, || target.request_words(offset, indexes, base))?;
         }
         Ok(())
+    }
+
+    /// Begins to read several ranges into `to`, one after the other: [`Target::gather`].
+    ///
+    /// # Errors
+    /// Fails if `to` is not as long as all ranges together, or has a range of more than 16 KiB. On
+    /// this node it fails if they are refused. On another, the end of the phase reports a refusal;
+    /// it fails if another [`Rma`] has opened the target.
+    pub fn gather(
+        &'scope self,
+        target: &Target,
+        ranges: &[Range],
+        to: &'env mut [u8],
+    ) -> Result<()> {
+        if target.is_near() {
+            return target.gather(ranges, to);
+        }
+        target.each_answer(ranges, to, |ranges, to| {
+            debug_assert!(!ranges.is_empty(), "each answer has a range");
+            if to.is_empty() {
+                return Ok(());
+            }
+            self.gets.ask_once(target, || target.request_ranges(ranges, to))
+        })
     }
 }
 

@@ -15,9 +15,19 @@ const EXAMPLES: [(&str, Option<&str>, &str); 7] = [
     ("all_to_all", Some("100"), "4 ranks have exchanged blocks"),
 ];
 
+/// Examples in Rust alone.
+const RUST_EXAMPLES: [(&str, Option<&str>, &str); 6] = [
+    ("object_cache", Some("300"), "misses, fetched in"),
+    ("lock_array", None, "8000 in all accounts; 0 attempts"),
+    ("lock_array", Some("spin"), "8000 in all accounts"),
+    ("lock_array", Some("served"), "8000 in all accounts"),
+    ("work_queues", Some("7"), "7 queens: 40 solutions"),
+    ("bulk_channel", Some("5000"), "20000 numbers"),
+];
+
 #[test]
 fn examples_in_rust() {
-    for (name, argument, says) in EXAMPLES {
+    for (name, argument, says) in EXAMPLES.into_iter().chain(RUST_EXAMPLES) {
         let example = program(&format!("example-{}", name.replace('_', "-")));
         for options in ["-n 4 --nodes 2", "-n 1"] {
             let argument = argument.map(OsString::from);

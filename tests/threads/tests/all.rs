@@ -11,6 +11,7 @@ mod connections;
 mod flag_barrier;
 mod global_memory;
 mod halo;
+mod irregular;
 mod locks;
 mod onesided;
 mod onesided_programs;

@@ -128,23 +128,6 @@ impl Target {
         self.inner.begin(self.node, code::BATCH, sink, words, load)
     }
 
-    /// Makes a request whose answer fills `to`, and waits for it.
-    fn fill<const N: usize>(
-        &self,
-        code: u8,
-        words: impl FnOnce(u64) -> [u64; N],
-        load: &[u8],
-        to: &mut [u8],
-    ) -> Result<()> {
-        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
-        debug_assert!(to.len() <= MAX_PIECE, "an answer is one message");
-        let sink = AnswerSink::Buffer(NonNull::from(&mut *to).cast(), to.len());
-        let load = RequestPayload::Bytes(load);
-        let cookie = self.inner.begin(self.node, code, sink, words, load)?;
-        // Taken from the requester there, however it ends.
-        self.inner.await_one(cookie).map(drop)
-    }
-
     /// Reads several ranges into `to`, one after the other. Up to 1024 ranges of 16 KiB together
     /// come in one answer.
     ///
@@ -152,6 +135,16 @@ impl Target {
     /// Fails if `to` is not as long as all ranges together, or has a range of more than 16 KiB; else
     /// as [`Target::get_bytes`] does.
     pub fn gather(&self, ranges: &[Range], to: &mut [u8]) -> Result<()> {
+        self.each_answer(ranges, to, |ranges, to| self.gather_once(ranges, to))
+    }
+
+    /// Divides ranges, and the bytes they are read into, by the answers that they come in.
+    pub(crate) fn each_answer<'a>(
+        &self,
+        ranges: &[Range],
+        to: &'a mut [u8],
+        mut each: impl FnMut(&[Range], &'a mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let no = |offset, why| refused(self.name, offset, why);
         let mut rest = to;
         let mut ranges = ranges;
@@ -171,9 +164,20 @@ impl Target {
             let (here, later) = rest.split_at_mut(bytes);
             (ranges, rest) = (behind, later);
             debug_assert!(!these.is_empty(), "each request has a range");
-            self.gather_once(these, here)?;
+            each(these, here)?;
         }
         if rest.is_empty() { Ok(()) } else { Err(no(0, Refusal::OutOfBounds)) }
+    }
+
+    /// Requests ranges, no more than one answer holds. The buffer must be borrowed until the
+    /// operation has been waited for, or taken from the requester.
+    pub(crate) fn request_ranges(&self, ranges: &[Range], to: &mut [u8]) -> Result<u64> {
+        debug_assert!(self.near.is_none(), "ranks of a node need no interface");
+        debug_assert!(ranges.len() <= MAX_RANGES && to.len() <= MAX_PIECE, "one message each");
+        let words = |cookie| [self.name.to_bits(), 0, cookie];
+        let sink = AnswerSink::Buffer(NonNull::from(&mut *to).cast(), to.len());
+        let load = RequestPayload::Bytes(ranges.as_bytes());
+        self.inner.begin(self.node, code::GATHER, sink, words, load)
     }
 
     fn gather_once(&self, ranges: &[Range], to: &mut [u8]) -> Result<()> {
@@ -182,8 +186,9 @@ impl Target {
             if to.is_empty() {
                 return Ok(());
             }
-            let words = |cookie| [self.name.to_bits(), 0, cookie];
-            return self.fill(code::GATHER, words, ranges.as_bytes(), to);
+            let cookie = self.request_ranges(ranges, to)?;
+            // Taken from the requester there, however it ends.
+            return self.inner.await_one(cookie).map(drop);
         }
         let mut rest = to;
         for range in ranges {
