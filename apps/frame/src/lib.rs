@@ -5,7 +5,9 @@
 //! console and the clock.
 //!
 //! Main types: [`InputSize`] (an option), [`AppReport`] (what a run prints), [`random::Random`]
-//! (numbers that every rank can make for any other), [`keys::Keys`].
+//! (numbers that every rank can make for any other), [`keys::Keys`],
+//! [`picture::write_picture`]; [`barnes`] (bodies, sums of cells, and the serial version of both
+//! applications of this kind).
 //!
 //! # Invariants
 //! 1. A report has `verified` only if the application's own check has passed on all ranks; the exit
@@ -13,7 +15,9 @@
 //! 2. Inputs are functions of parameters and place alone, so that any rank can make any part again.
 #![forbid(unsafe_code)]
 
+pub mod barnes;
 pub mod keys;
+pub mod picture;
 pub mod random;
 mod report;
 

@@ -4,7 +4,7 @@
 //! `command`; all of them use the facade alone.
 //!
 //! Main types: [`run::SharedRun`] (a run: phases, what ranks waited for, report),
-//! [`task_queues::TaskQueues`] (tasks that ranks steal), [`picture::write_picture`].
+//! [`task_queues::TaskQueues`] (tasks that ranks steal).
 //!
 //! # Invariants
 //! 1. Each application's own are at the head of its module; those of reports in `clump-app-frame`.
@@ -17,7 +17,6 @@ pub mod jacobi;
 pub mod lu;
 pub mod matmul;
 pub mod ocean;
-pub mod picture;
 pub mod radix_svm;
 pub mod raytrace;
 pub mod run;

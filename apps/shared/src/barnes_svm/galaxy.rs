@@ -1,14 +1,16 @@
 //! The bodies of all ranks, and the steps they make.
 
-use crate::barnes_svm::body::{self, BodyMotion, COST, POTENTIAL, PlacedMass};
 use crate::barnes_svm::insertion;
-use crate::barnes_svm::key::{cube_side, key_of};
 use crate::barnes_svm::shared_octree::SharedOctree;
 use crate::barnes_svm::subspaces::SpaceDivision;
-use crate::barnes_svm::walk::{Octree, Opening, attraction};
 use anyhow::Result;
 use clump::svm::{Home, SharedArray, Svm};
 use clump::{Max, Sum};
+use clump_app_frame::barnes::body::{self, BodyMotion, PlacedMass};
+use clump_app_frame::barnes::key::cube_side;
+use clump_app_frame::barnes::shape::GalaxyShape;
+use clump_app_frame::barnes::walk::{BodyWalk, Opening, attraction};
+use clump_app_frame::barnes::{GalaxyLog, TreeCounts};
 
 /// Method by which ranks build the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,35 +20,6 @@ pub enum TreeBuilding {
     /// Subtrees of parts of space, merged.
     Merged,
 }
-
-/// Parameters of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GalaxyShape {
-    /// Bodies.
-    pub bodies: usize,
-    /// Seed of their places.
-    pub seed: u64,
-    /// Side of a cell over its distance from which on it is opened.
-    pub angle: f64,
-    /// Length of a step.
-    pub time: f64,
-    /// Steps.
-    pub steps: usize,
-}
-
-/// Numbers of a tree and of the forces found with it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TreeCounts {
-    /// Cells.
-    pub cells: u64,
-    /// Levels below the root.
-    pub depth: u64,
-    /// Bodies and cells that forces were made of.
-    pub interactions: u64,
-}
-
-/// Counts and energies of motion and place, evaluation by evaluation.
-pub type GalaxyLog = Vec<(TreeCounts, [f64; 2])>;
 
 /// Bodies that attract each other.
 #[derive(Debug)]
@@ -100,15 +73,10 @@ impl Galaxy {
             let mut energies = [0.0; 2];
             for &number in &self.own {
                 let (mut placed, mut motion) = (self.placed.get(number), self.motions.get(number));
-                if step > 0 {
-                    body::kick(&mut motion, self.shape.time / 2.0);
-                }
-                for (sum, energy) in energies.iter_mut().zip(body::energies(&placed, &motion)) {
-                    *sum += energy;
-                }
+                let at = (step, self.shape.steps);
+                let more = body::step((&mut placed, &mut motion), self.shape.time, at);
+                energies.iter_mut().zip(more).for_each(|(sum, energy)| *sum += energy);
                 if step < self.shape.steps {
-                    body::kick(&mut motion, self.shape.time / 2.0);
-                    body::drift(&mut placed, &motion, self.shape.time);
                     self.placed.set(number, placed);
                 }
                 self.motions.set(number, motion);
@@ -149,14 +117,11 @@ impl Galaxy {
         // Costs are read until here, and written from here on.
         self.svm.barrier()?;
         let opening = Opening { side, angle: self.shape.angle };
-        let (mut interactions, mut stack) = (0, Vec::new());
+        let (mut interactions, mut walk) = (0, BodyWalk::default());
         for &number in &self.own {
-            let key = key_of(&self.tree.placed(number), side);
-            let found = attraction(&self.tree, (number, &key), opening, &mut stack);
+            let found = attraction(&self.tree, number, opening, &mut walk);
             let mut motion = self.motions.get(number);
-            motion[3..6].copy_from_slice(&found.pull);
-            motion[POTENTIAL] = found.potential;
-            motion[COST] = found.interactions.max(1) as f64;
+            found.record(&mut motion);
             self.motions.set(number, motion);
             interactions += found.interactions;
         }

@@ -1,15 +1,15 @@
 //! Building of the tree by all ranks at once, body by body, under the locks of cells (paper 003,
 //! Barnes-original).
 
-use crate::barnes_svm::key::{CubeKey, MAX_LEVELS, key_of, octant};
 use crate::barnes_svm::shared_octree::SharedOctree;
-use crate::barnes_svm::walk::{OctantChild, OctantWord, Octree};
 use anyhow::{Result, ensure};
 use clump::svm::SharedLocks;
+use clump_app_frame::barnes::key::{CubeKey, MAX_LEVELS, key_of, octant};
+use clump_app_frame::barnes::walk::{OctantChild, OctantWord, Octree, octants_of_two};
 use std::collections::HashMap;
 
 /// Cells as this rank last saw them under their locks. A part that is a cell stays one, so that a
-/// rank takes no lock to go down there again (invariant 3).
+/// rank takes no lock to go down there again (invariant 1).
 type SeenCells = HashMap<usize, [OctantWord; 8]>;
 
 /// Inserts bodies of this rank into a tree that has a root.
@@ -66,13 +66,14 @@ fn part_them(
     level: usize,
 ) -> Result<usize> {
     ensure!(level < MAX_LEVELS, "bodies {} and {} are too close", one.0, other.0);
-    let (at, other_at) = (octant(&one.1, level), octant(&other.1, level));
-    let mut octants = [0; 8];
-    if at == other_at {
-        octants[at] = OctantChild::Cell(part_them(tree, one, other, level + 1)?).word();
-    } else {
-        octants[at] = OctantChild::Body(one.0).word();
-        octants[other_at] = OctantChild::Body(other.0).word();
-    }
+    let octants = match octants_of_two(one, other, level) {
+        Some(octants) => octants,
+        None => {
+            let mut octants = [0; 8];
+            let part = part_them(tree, one, other, level + 1)?;
+            octants[octant(&one.1, level)] = OctantChild::Cell(part).word();
+            octants
+        }
+    };
     tree.make(level, &octants)
 }

@@ -1,10 +1,11 @@
 //! The tree in shared memory, its sums, and the shares of its bodies.
 
-use crate::barnes_svm::body::{BodyMotion, COST, PlacedMass};
-use crate::barnes_svm::moments::{self, CELL_COST, CellMoments};
-use crate::barnes_svm::walk::{OctantChild, OctantWord, Octree};
 use anyhow::{Result, ensure};
+use clump::pgas::CostZones;
 use clump::svm::{Home, SharedArray, SharedLocks, Svm};
+use clump_app_frame::barnes::body::{BodyMotion, COST, PlacedMass};
+use clump_app_frame::barnes::moments::{self, CELL_COST, CellMoments};
+use clump_app_frame::barnes::walk::{OctantChild, OctantWord, Octree};
 use std::ops::Range;
 
 /// The tree of all ranks. Each makes cells in a part of the arrays of its own.
@@ -120,8 +121,7 @@ impl SharedOctree {
     /// share of the cost of all (cost zones).
     pub fn own_zone(&self) -> Vec<usize> {
         let all = self.moments.get(0)[CELL_COST] as u64;
-        let (rank, ranks) = (self.svm.rank() as u64, self.svm.nranks() as u64);
-        let zone = all * rank / ranks..all * (rank + 1) / ranks;
+        let zone = CostZones::new(all, self.svm.nranks()).zone(self.svm.rank());
         let (mut before, mut bodies) = (0, Vec::new());
         self.collect_zone(0, &zone, &mut before, &mut bodies);
         bodies

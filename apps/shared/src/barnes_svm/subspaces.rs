@@ -1,11 +1,11 @@
 //! Building of the tree without locks: space is divided until no part has many bodies, each part is
 //! assigned to one rank, and the subtrees that ranks make are merged (paper 003, Barnes-spatial).
 
-use crate::barnes_svm::key::{CubeKey, MAX_LEVELS, key_of, octant};
 use crate::barnes_svm::shared_octree::SharedOctree;
-use crate::barnes_svm::walk::{OctantChild, OctantWord, Octree};
 use anyhow::{Result, ensure};
 use clump::svm::{Home, SharedArray, SharedMatrix, Svm};
+use clump_app_frame::barnes::key::{CubeKey, MAX_LEVELS, key_of, octant};
+use clump_app_frame::barnes::walk::{OctantChild, OctantWord, Octree};
 
 /// Parts of space that each rank gets at least, if bodies are spread evenly.
 const PARTS: usize = 16;

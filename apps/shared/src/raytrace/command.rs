@@ -1,6 +1,5 @@
 //! `clump app raytrace`.
 
-use crate::picture::{Channels, write_picture};
 use crate::raytrace::scene::{Ball, ball, fields};
 use crate::raytrace::trace::{Scene, pixel};
 use crate::run::SharedRun;
@@ -10,6 +9,7 @@ use clap::Args;
 use clump::Sum;
 use clump::svm::{Home, SharedArray};
 use clump_app_frame::InputSize;
+use clump_app_frame::picture::{Channels, write_picture};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,6 +1,5 @@
 //! `clump app volrend`.
 
-use crate::picture::{Channels, write_picture};
 use crate::run::SharedRun;
 use crate::task_queues::TaskQueues;
 use crate::volrend::cast::Viewpoint;
@@ -12,6 +11,7 @@ use clap::Args;
 use clump::Sum;
 use clump::svm::{Home, SharedArray};
 use clump_app_frame::InputSize;
+use clump_app_frame::picture::{Channels, write_picture};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Cells that contain a body, from the cube of all bodies down.
 
-use crate::barnes_svm::body::PlacedMass;
+use crate::barnes::body::PlacedMass;
 
 /// Most levels below the root.
 pub const MAX_LEVELS: usize = 48;

@@ -1,6 +1,6 @@
 //! Cells summed up: mass, centre, spread; and the force of such a sum.
 
-use crate::barnes_svm::body::PlacedMass;
+use crate::barnes::body::{BodyMotion, COST, POTENTIAL, PlacedMass};
 
 /// Centre and mass of a cell; the sums of mass times the products of distances from the centre
 /// (xx, yy, zz, xy, xz, yz); the cost and the number of its bodies.
@@ -63,6 +63,13 @@ pub struct Attraction {
 }
 
 impl Attraction {
+    /// Records it in the motion of its body.
+    pub fn record(&self, motion: &mut BodyMotion) {
+        motion[3..6].copy_from_slice(&self.pull);
+        motion[POTENTIAL] = self.potential;
+        motion[COST] = self.interactions.max(1) as f64;
+    }
+
     /// Adds the attraction of a body.
     #[inline]
     pub fn add_body(&mut self, from: &[f64; 3], placed: &PlacedMass) {

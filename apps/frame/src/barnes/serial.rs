@@ -1,23 +1,13 @@
 //! The serial version, whose tree is made of sorted bodies in private memory; and forces and
 //! energies without a tree.
 
-use crate::barnes_svm::body::{self, BodyMotion, COST, POTENTIAL, PlacedMass};
-use crate::barnes_svm::galaxy::{GalaxyLog, GalaxyShape, TreeCounts};
-use crate::barnes_svm::key::{CubeKey, MAX_LEVELS, cube_side, key_of, octant};
-use crate::barnes_svm::moments::{self, CellMoments, SOFTENING};
-use crate::barnes_svm::walk::{OctantChild, OctantWord, Octree, Opening, attraction};
+use crate::barnes::body::{self, BodyMotion, COST, PlacedMass};
+use crate::barnes::key::{CubeKey, MAX_LEVELS, cube_side, key_of, octant};
+use crate::barnes::moments::{self, CellMoments, SOFTENING};
+use crate::barnes::shape::{Bodies, GalaxyShape};
+use crate::barnes::walk::{BodyWalk, OctantChild, OctantWord, Octree, Opening, attraction};
+use crate::barnes::{GalaxyRun, TreeCounts};
 use std::cmp::Ordering;
-
-/// Result of a serial run.
-#[derive(Debug)]
-pub struct SerialGalaxy {
-    /// Places behind the last step.
-    pub placed: Vec<PlacedMass>,
-    /// Motions behind the last step.
-    pub motions: Vec<BodyMotion>,
-    /// Counts and energies of each evaluation.
-    pub log: GalaxyLog,
-}
 
 struct SerialOctree<'a> {
     placed: &'a [PlacedMass],
@@ -93,40 +83,29 @@ fn evaluate(shape: &GalaxyShape, placed: &[PlacedMass], motions: &mut [BodyMotio
     let mut tree = SerialOctree { placed, motions: &before, octants, moments, depth: 0 };
     tree.make(&keys, 0);
     let opening = Opening { side, angle: shape.angle };
-    let (mut interactions, mut stack) = (0, Vec::new());
-    for (key, number) in &keys {
-        let found = attraction(&tree, (*number, key), opening, &mut stack);
-        let motion = &mut motions[*number];
-        motion[3..6].copy_from_slice(&found.pull);
-        motion[POTENTIAL] = found.potential;
-        motion[COST] = found.interactions.max(1) as f64;
+    let (mut interactions, mut walk) = (0, BodyWalk::default());
+    for (_, number) in &keys {
+        let found = attraction(&tree, *number, opening, &mut walk);
+        found.record(&mut motions[*number]);
         interactions += found.interactions;
     }
     TreeCounts { cells: tree.octants.len() as u64, depth: tree.depth as u64, interactions }
 }
 
-/// Makes the steps of a run.
-pub fn run(shape: &GalaxyShape) -> SerialGalaxy {
-    let first = |number| body::body(shape.seed, shape.bodies, number);
-    let (mut placed, mut motions): (Vec<_>, Vec<_>) = (0..shape.bodies).map(first).unzip();
+/// Makes the steps of a run that begins with these bodies.
+pub fn run(shape: &GalaxyShape, (mut placed, mut motions): Bodies) -> GalaxyRun {
+    debug_assert_eq!(placed.len(), shape.bodies, "all bodies");
     let mut log = Vec::new();
     for step in 0..=shape.steps {
         let counts = evaluate(shape, &placed, &mut motions);
         let mut energies = [0.0; 2];
         for (placed, motion) in placed.iter_mut().zip(&mut motions) {
-            if step > 0 {
-                body::kick(motion, shape.time / 2.0);
-            }
-            let more = body::energies(placed, motion);
+            let more = body::step((placed, motion), shape.time, (step, shape.steps));
             energies.iter_mut().zip(more).for_each(|(sum, energy)| *sum += energy);
-            if step < shape.steps {
-                body::kick(motion, shape.time / 2.0);
-                body::drift(placed, motion, shape.time);
-            }
         }
         log.push((counts, energies));
     }
-    SerialGalaxy { placed, motions, log }
+    GalaxyRun { placed, motions, log }
 }
 
 /// Returns the root of the mean square of the errors of accelerations, in parts of that of
@@ -162,11 +141,15 @@ pub fn momentum(placed: &[PlacedMass], motions: &[BodyMotion]) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::{SerialOctree, force_error, in_tree_order, momentum, run};
-    use crate::barnes_svm::galaxy::GalaxyShape;
-    use crate::barnes_svm::key::{key_of, octant};
-    use crate::barnes_svm::moments::Attraction;
-    use crate::barnes_svm::walk::{Opening, attraction};
-    use clump_app_frame::random::Random;
+    use crate::barnes::body::PlacedMass;
+    use crate::barnes::key::{key_of, octant};
+    use crate::barnes::moments::{Attraction, CellMoments};
+    use crate::barnes::shape::GalaxyShape;
+    use crate::barnes::walk::{BodyWalk, OctantWord, Octree, Opening, PartialOctree, attraction};
+    use crate::random::Random;
+    use std::cell::RefCell;
+    use std::collections::HashSet;
+    use std::convert::Infallible;
 
     fn shape(bodies: usize, angle: f64, steps: usize) -> GalaxyShape {
         GalaxyShape { bodies, seed: 5, angle, time: 0.025, steps }
@@ -194,19 +177,76 @@ mod tests {
             SerialOctree { placed: &placed, motions: &motions, octants, moments, depth: 0 };
         tree.make(&keyed, 0);
         let opening = Opening { side: 2.0, angle: 1.0 };
-        let found = attraction(&tree, (1, &keyed[2].0), opening, &mut Vec::new());
+        let found = attraction(&tree, 1, opening, &mut BodyWalk::default());
         let mut due = Attraction::default();
         [2, 0].iter().for_each(|&other: &usize| due.add_body(&[0.98; 3], &placed[other]));
         assert_eq!(found.interactions, 2);
         assert!((found.potential - due.potential).abs() < 1e-15, "{found:?} {due:?}");
     }
 
+    /// A tree of which each part is missing when it is first looked up, and every second time.
+    struct HaltingTree<'a>(&'a SerialOctree<'a>, RefCell<HashSet<(u8, usize)>>);
+
+    impl HaltingTree<'_> {
+        fn gives<T>(&self, part: (u8, usize), it: T) -> Result<Option<T>, Infallible> {
+            let was_there = self.1.borrow_mut().remove(&part);
+            if !was_there {
+                self.1.borrow_mut().insert(part);
+            }
+            Ok(was_there.then_some(it))
+        }
+    }
+
+    impl PartialOctree for HaltingTree<'_> {
+        type Error = Infallible;
+
+        fn try_octants(&self, cell: usize) -> Result<Option<[OctantWord; 8]>, Infallible> {
+            self.gives((0, cell), self.0.octants(cell))
+        }
+
+        fn try_moments(&self, cell: usize) -> Result<Option<CellMoments>, Infallible> {
+            self.gives((1, cell), self.0.moments(cell))
+        }
+
+        fn try_placed(&self, body: usize) -> Result<Option<PlacedMass>, Infallible> {
+            self.gives((2, body), self.0.placed(body))
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_a_part_was_missing() {
+        let (placed, motions) = shape(200, 0.7, 0).model();
+        let side = 64.0;
+        let mut keyed: Vec<_> = placed.iter().map(|at| key_of(at, side)).zip(0..).collect();
+        keyed.sort_by(|a, b| in_tree_order(&a.0, &b.0));
+        let (octants, moments) = Default::default();
+        let mut tree =
+            SerialOctree { placed: &placed, motions: &motions, octants, moments, depth: 0 };
+        tree.make(&keyed, 0);
+        let (opening, mut walk) = (Opening { side, angle: 0.7 }, BodyWalk::default());
+        for body in [0, 7, 199] {
+            let due = attraction(&tree, body, opening, &mut walk);
+            let halting = HaltingTree(&tree, RefCell::default());
+            walk.begin(body, &placed[body], side);
+            let mut halts = 0;
+            let found = loop {
+                match walk.advance(&halting, opening).unwrap() {
+                    Some(found) => break found,
+                    None => halts += 1,
+                }
+            };
+            assert_eq!(found, due);
+            assert!(halts > due.interactions, "each part was missing once");
+        }
+    }
+
     #[test]
     fn forces_are_those_of_all_pairs_and_energy_and_momentum_stay() {
-        let exact = run(&shape(600, 1e-9, 0));
+        let model = shape(600, 0.7, 12).model();
+        let exact = run(&shape(600, 1e-9, 0), model.clone());
         assert!(force_error(&exact.placed, &exact.motions, 600) < 1e-13);
         assert_eq!(exact.log[0].0.interactions, 600 * 599);
-        let serial = run(&shape(600, 0.7, 12));
+        let serial = run(&shape(600, 0.7, 12), model);
         let error = force_error(&serial.placed, &serial.motions, 600);
         assert!((1e-7..0.012).contains(&error), "{error}");
         let energies: Vec<_> = serial.log.iter().map(|(_, [a, b])| a + b).collect();

@@ -1,7 +1,7 @@
 //! Bodies of Plummer's model, in units in which the constant of gravity and the mass of all are 1,
 //! and their energy is -1/4 (Aarseth, Henon and Wielen 1974).
 
-use clump_app_frame::random::Random;
+use crate::random::Random;
 use std::f64::consts::{PI, TAU};
 
 /// Place and mass of a body.
@@ -54,21 +54,41 @@ pub fn body(seed: u64, bodies: usize, number: usize) -> (PlacedMass, BodyMotion)
 }
 
 /// Changes a velocity as the acceleration does in `time`.
-pub fn kick(motion: &mut BodyMotion, time: f64) {
+fn kick(motion: &mut BodyMotion, time: f64) {
     for part in 0..3 {
         motion[part] += time * motion[3 + part];
     }
 }
 
 /// Changes a place as the velocity does in `time`.
-pub fn drift(placed: &mut PlacedMass, motion: &BodyMotion, time: f64) {
+fn drift(placed: &mut PlacedMass, motion: &BodyMotion, time: f64) {
     for part in 0..3 {
         placed[part] += time * motion[part];
     }
 }
 
+/// Makes the last half of a body's step before an evaluation, and the first half of the one behind
+/// it (kick, drift, kick): there is none before the first evaluation, nor behind the last. Returns
+/// the energies in between.
+pub fn step(
+    (placed, motion): (&mut PlacedMass, &mut BodyMotion),
+    time: f64,
+    (step, steps): (usize, usize),
+) -> [f64; 2] {
+    debug_assert!(step <= steps, "evaluation {step} of a run of {steps} steps");
+    if step > 0 {
+        kick(motion, time / 2.0);
+    }
+    let energies = energies(placed, motion);
+    if step < steps {
+        kick(motion, time / 2.0);
+        drift(placed, motion, time);
+    }
+    energies
+}
+
 /// Returns the kinetic energy of a body, and its half of the potential energy.
-pub fn energies(placed: &PlacedMass, motion: &BodyMotion) -> [f64; 2] {
+fn energies(placed: &PlacedMass, motion: &BodyMotion) -> [f64; 2] {
     let square: f64 = motion[..3].iter().map(|part| part * part).sum();
     [placed[3] * square / 2.0, placed[3] * motion[POTENTIAL] / 2.0]
 }
