@@ -1,5 +1,5 @@
 //! Applications in the global address space, a module each: random updates and reads, sorts, and
-//! loops over graphs and cubes.
+//! loops over graphs, cubes and trees.
 //!
 //! Layer 8: a program (`clump app NAME`) mounts the options and the `run` of an application's
 //! `command`; all of them use the facade alone.
@@ -12,6 +12,7 @@
 //! 1. Each application's own are at the head of its module; those of reports in `clump-app-frame`.
 #![forbid(unsafe_code)]
 
+pub mod barnes;
 pub mod buckets;
 pub mod connect;
 pub mod em3d;

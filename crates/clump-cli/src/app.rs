@@ -5,6 +5,7 @@ use crate::ranks::Ranks;
 use crate::shared_app::SharedApp;
 use crate::sort_job;
 use clap::{Args, Subcommand};
+use clump_global_apps::barnes::command::GlobalBarnesArgs;
 use clump_global_apps::connect::command::ConnectArgs;
 use clump_global_apps::em3d::command::Em3dArgs;
 use clump_global_apps::fft3d::command::Fft3dArgs;
@@ -13,7 +14,7 @@ use clump_global_apps::histo::command::HistoArgs;
 use clump_global_apps::indexgather::command::IndexgatherArgs;
 use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
 use clump_global_apps::sample::command::SampleArgs;
-use clump_global_apps::{connect, em3d, fft3d, gups, histo, indexgather, radix, sample};
+use clump_global_apps::{barnes, connect, em3d, fft3d, gups, histo, indexgather, radix, sample};
 use clump_os::console;
 use clump_os::printable::printable_lines;
 use clump_sort::command::SortArgs;
@@ -125,6 +126,14 @@ enum App {
         #[command(flatten)]
         args: Fft3dArgs,
     },
+    /// Move bodies that attract each other, by an octree in global memory
+    #[command(after_help = "Example:\n  clump app barnes -n 4 --nodes 2 --picture bodies.png")]
+    Barnes {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: GlobalBarnesArgs,
+    },
     #[command(flatten)]
     Shared(SharedApp),
     /// Make records to sort
@@ -147,6 +156,7 @@ built-in applications (clump app NAME --help says more):
   em3d           let waves travel on an irregular graph over all ranks
   connect        find the connected components of a graph over all ranks
   fft3d          transform a cuboid of complex numbers over all ranks
+  barnes         move bodies that attract each other, by an octree in global memory
   jacobi         relax a square grid in shared virtual memory
   matmul         multiply two matrices in shared virtual memory
   gauss          solve linear equations in shared virtual memory, with rows announced by flags
@@ -185,6 +195,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
         Some(App::Em3d { ranks, args }) => ranks.job(|| em3d::command::run(args)),
         Some(App::Connect { ranks, args }) => ranks.job(|| connect::command::run(args)),
         Some(App::Fft3d { ranks, args }) => ranks.job(|| fft3d::command::run(args)),
+        Some(App::Barnes { ranks, args }) => ranks.job(|| barnes::command::run(args)),
         Some(App::Shared(app)) => app.run(),
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),

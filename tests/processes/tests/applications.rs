@@ -114,3 +114,38 @@ fn fourier_transforms_of_any_sides() {
     verified("fft3d --sides 2");
     verified("fft3d --sides 1 3 1");
 }
+
+#[test]
+fn bodies_that_attract_each_other() {
+    let reports = verified("barnes --bodies 300 --steps 2");
+    let same = |name| assert_eq!(count(&reports[0], name), count(&reports[1], name), "{name}");
+    same("cells of the last tree");
+    same("levels of the last tree");
+    same("interactions of the last forces");
+    // Less room than one walk needs, and walks one by one.
+    verified("barnes --bodies 200 --steps 1 --cache 1 --window 3");
+    verified("barnes --bodies 200 --steps 1 --cache 0 --window 1");
+    verified("barnes --bodies 2 --steps 1");
+    for locks in ["spin", "naive"] {
+        for report in verified(&format!("barnes --bodies 200 --steps 1 --locks {locks}")) {
+            assert!(count(&report, "locks acquired") > 0, "{report}");
+        }
+    }
+}
+
+#[test]
+fn bodies_of_files() {
+    let folder = Folder::new();
+    let [first, last, picture] = ["first", "last", "bodies.png"].map(|it| folder.path().join(it));
+    verified(&format!("barnes --bodies 100 --steps 1 --output {}", first.display()));
+    let line = format!("barnes --steps 1 --input {} --output {}", first.display(), last.display());
+    for report in verified(&format!("{line} --picture {}", picture.display())) {
+        assert_eq!(count(&report, "bodies"), 100);
+    }
+    assert_eq!(std::fs::read_to_string(&last).unwrap().lines().count(), 101);
+    assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+    std::fs::write(&first, "1 0 0 0 0 0 0\n1 1 0 0 0 0\n").unwrap();
+    let wrong = Job::command(&format!("app barnes -n 2 --input {}", first.display())).finish();
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(wrong.err.contains("line 2: give a mass above 0"), "{}", wrong.err);
+}

@@ -35,3 +35,23 @@ fn who_waits_in_the_queue_of_a_lock_keeps_nobody_from_going_on() {
         run("queue", MANY, knobs).expect_clean();
     }
 }
+
+/// Runs Barnes, whose ranks all begin at the root of the tree.
+fn run_barnes(locks: &str, ranks: usize, knobs: &str) -> Finished {
+    let app = format!("app barnes --bodies 60 --steps 1 --locks {locks} --lock-limit 300 --json");
+    let job = Job::command(&format!("{app} -n {ranks} --nodes 2"));
+    job.with(|command| {
+        command.env("CLUMP_EMU", knobs);
+    })
+    .finish()
+}
+
+#[test]
+fn barnes_ends_with_queues_and_not_with_naive_locks() {
+    run_barnes("naive", FEW, "").expect_clean();
+    run_barnes("queue", MANY, OVERHEAD).expect_clean();
+    let stopped =
+        (0..3).map(|_| run_barnes("naive", MANY, OVERHEAD)).find(|ended| ended.code != 0).unwrap();
+    assert_eq!(stopped.code, 1, "{}{}", stopped.out, stopped.err);
+    assert!(stopped.err.contains("livelock: "), "{}", stopped.err);
+}

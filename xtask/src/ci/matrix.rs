@@ -13,7 +13,7 @@ const NET_FAULTS: &str = "loss=1%";
 const PROTOCOLS: [&str; 4] = ["base", "dw", "rf", "dd"];
 
 /// Applications on global memory, with the ways in which they run.
-const GLOBAL: [(&str, &[&str]); 11] = [
+const GLOBAL: [(&str, &[&str]); 13] = [
     ("gups", &[]),
     ("histo", &[]),
     ("indexgather", &[]),
@@ -25,6 +25,8 @@ const GLOBAL: [(&str, &[&str]); 11] = [
     ("em3d", &["--layout", "naive"]),
     ("connect", &[]),
     ("fft3d", &[]),
+    ("barnes", &[]),
+    ("barnes", &["--bodies", "512", "--locks", "naive"]),
 ];
 
 /// Applications on shared virtual memory.

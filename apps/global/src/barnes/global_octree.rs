@@ -1,0 +1,266 @@
+//! The tree in global memory, and its sums.
+
+use crate::barnes::body_store::BodyStore;
+use crate::traffic::Traffic;
+use anyhow::{Result, ensure};
+use clump::pgas::{
+    CacheClass, CacheCounts, CacheRequests, GlobalError, GlobalResult, Layout, LockArray, LockKind,
+    ObjectCache, Pgas, Spread,
+};
+use clump_app_frame::barnes::body::PlacedMass;
+use clump_app_frame::barnes::moments::{self, CellMoments};
+use clump_app_frame::barnes::walk::{OctantChild, OctantWord, PartialOctree};
+use std::cell::RefCell;
+
+/// Most locks of a rank; cells that share one are inserted into one after the other.
+const MAX_LOCKS: usize = 4096;
+/// Cells that are summed up together.
+const SUMMED: usize = 2048;
+
+/// Parts of a cell, by octant.
+pub type Octants = [OctantWord; 8];
+
+/// The tree of all ranks. Each makes cells in a part of the arrays of its own.
+#[derive(Debug)]
+pub struct GlobalOctree {
+    gas: Pgas,
+    bodies: BodyStore,
+    octants: Spread<Octants>,
+    moments: Spread<CellMoments>,
+    locks: LockArray,
+    cache: ObjectCache,
+    octant_class: CacheClass<Octants>,
+    moment_class: CacheClass<CellMoments>,
+    /// Cells that a rank can make.
+    per_rank: usize,
+    /// Cells that this rank has made, with their levels.
+    made: RefCell<Vec<(usize, usize)>>,
+    traffic: RefCell<Traffic>,
+}
+
+impl GlobalOctree {
+    /// Allocates a tree of so many bodies, with a cache of so many bytes. A collective.
+    ///
+    /// # Errors
+    /// Fails if memory has run out, or if a rank is lost.
+    pub fn allocate(
+        gas: &Pgas,
+        bodies: usize,
+        kind: LockKind,
+        (cache_bytes, traffic): (usize, Traffic),
+    ) -> Result<Self> {
+        let cache = ObjectCache::new(gas, cache_bytes);
+        let bodies = BodyStore::allocate(gas, &cache, bodies)?;
+        let per_rank = bodies.per_rank() + 1024;
+        let cells = per_rank * gas.nranks();
+        Ok(Self {
+            gas: gas.clone(),
+            octants: gas.spread(cells, Layout::Block)?,
+            moments: gas.spread(cells, Layout::Block)?,
+            locks: LockArray::create(gas, per_rank.min(MAX_LOCKS) * gas.nranks(), kind)?,
+            octant_class: cache.class(),
+            moment_class: cache.class(),
+            cache,
+            bodies,
+            per_rank,
+            made: RefCell::default(),
+            traffic: RefCell::new(traffic),
+        })
+    }
+
+    /// Returns the bodies.
+    pub fn bodies(&self) -> &BodyStore {
+        &self.bodies
+    }
+
+    /// Returns the bodies, to change them.
+    pub fn bodies_mut(&mut self) -> &mut BodyStore {
+        &mut self.bodies
+    }
+
+    /// Returns the cache of cells and bodies.
+    pub fn cache(&self) -> &ObjectCache {
+        &self.cache
+    }
+
+    /// Returns the locks of cells.
+    pub fn locks(&self) -> &LockArray {
+        &self.locks
+    }
+
+    /// Returns messages so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.borrow().clone()
+    }
+
+    /// Returns lookups of the parts of cells, of their sums, and of bodies; and requests for them.
+    pub fn lookups(&self) -> ([CacheCounts; 3], CacheRequests) {
+        let bodies = self.bodies.leaf_class().counts();
+        let counts = [self.octant_class.counts(), self.moment_class.counts(), bodies];
+        (counts, self.cache.requests())
+    }
+
+    /// Forgets all cells of this rank, and all copies of others.
+    pub fn clear(&mut self) {
+        self.made.borrow_mut().clear();
+        self.cache.invalidate();
+    }
+
+    /// Returns the number of cells that this rank has made.
+    pub fn made(&self) -> usize {
+        self.made.borrow().len()
+    }
+
+    /// Returns the largest level of a cell that this rank has made.
+    pub fn deepest(&self) -> usize {
+        self.made.borrow().iter().map(|(_, level)| *level).max().unwrap_or(0)
+    }
+
+    /// Makes a cell of this rank, at `level`, with the parts `octants`.
+    ///
+    /// # Errors
+    /// Fails if this rank has made as many as it can.
+    pub fn make(&self, level: usize, octants: &Octants) -> Result<usize> {
+        let mut made = self.made.borrow_mut();
+        ensure!(made.len() < self.per_rank, "a rank needs more than {} cells", self.per_rank);
+        self.octants.local().set(made.len(), *octants)?;
+        let cell = self.gas.rank() * self.per_rank + made.len();
+        made.push((cell, level));
+        Ok(cell)
+    }
+
+    fn owner(&self, cell: usize) -> usize {
+        cell / self.per_rank
+    }
+
+    /// Returns the lock of a cell, at the rank that has made it. Counts its messages: to acquire
+    /// it, and to give it back.
+    pub fn lock_of(&self, cell: usize) -> usize {
+        let (owner, each) = (self.owner(cell), self.per_rank.min(MAX_LOCKS));
+        let mut traffic = self.traffic.borrow_mut();
+        traffic.reads(owner, 1, 8);
+        traffic.writes(owner, 1, 8);
+        owner * each + cell % self.per_rank % each
+    }
+
+    /// Reads the parts of a cell from where it is, for a rank that holds its lock.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn locked_octants(&self, cell: usize) -> GlobalResult<Octants> {
+        self.traffic.borrow_mut().reads(self.owner(cell), 1, size_of::<Octants>() as u64);
+        self.octants.at(cell).read()
+    }
+
+    /// Begins to set one part of a cell, for a rank that holds its lock.
+    ///
+    /// # Errors
+    /// Fails if there is no such cell.
+    pub fn set_octant(&self, cell: usize, octant: usize, child: OctantChild) -> Result<()> {
+        debug_assert!(octant < 8, "a cell has eight parts");
+        self.traffic.borrow_mut().writes(self.owner(cell), 1, 8);
+        let Some(begin) = self.octants.ptr(cell) else { return Ok(()) };
+        let word = begin.cast::<OctantWord>().offset_by(octant as isize);
+        Ok(self.gas.at(word)?.put(child.word())?)
+    }
+
+    /// Returns place, mass and cost of a body.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn leaf(&self, body: usize) -> Result<PlacedMass> {
+        let [x, y, z, mass, _] = self.bodies.leaf_class().get(self.bodies.leaves(), body)?;
+        Ok([x, y, z, mass])
+    }
+
+    /// Returns the parts of cells.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn octants_of(&self, cells: &[usize]) -> Result<Vec<Octants>> {
+        Ok(self.octant_class.get_many(&self.octants, cells)?)
+    }
+
+    /// Returns the sums of parts of cells.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn moments_of(&self, children: &[OctantChild]) -> Result<Vec<CellMoments>> {
+        let (mut bodies, mut cells) = (Vec::new(), Vec::new());
+        for child in children {
+            match *child {
+                OctantChild::Body(body) => bodies.push(body),
+                OctantChild::Cell(cell) => cells.push(cell),
+            }
+        }
+        let leaves = self.bodies.leaf_class().get_many(self.bodies.leaves(), &bodies)?;
+        let sums = self.moment_class.get_many(&self.moments, &cells)?;
+        let (mut leaves, mut sums) = (leaves.into_iter(), sums.into_iter());
+        let each = children.iter().filter_map(|child| match child {
+            OctantChild::Body(_) => {
+                leaves.next().map(|[x, y, z, mass, cost]| moments::of_body(&[x, y, z, mass], cost))
+            }
+            OctantChild::Cell(_) => sums.next(),
+        });
+        Ok(each.collect())
+    }
+
+    /// Sums the cells of this rank up, level by level, the deepest first; each level ends with a
+    /// barrier. A collective: all ranks pass the deepest level of all.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn sum_up(&self, deepest: usize) -> Result<()> {
+        let first = self.gas.rank() * self.per_rank;
+        for level in (0..=deepest).rev() {
+            let made = self.made.borrow();
+            let here = made.iter().filter(|(_, of)| *of == level);
+            let here: Vec<usize> = here.map(|(cell, _)| *cell).collect();
+            for cells in here.chunks(SUMMED) {
+                let octants = self.octants_of(cells)?;
+                let parts = |octants: &Octants| octants.map(OctantChild::of).into_iter().flatten();
+                let children: Vec<OctantChild> = octants.iter().flat_map(parts).collect();
+                let sums = self.moments_of(&children)?;
+                let mut rest = &sums[..];
+                for (cell, octants) in cells.iter().zip(&octants) {
+                    let (these, behind) = rest.split_at(parts(octants).count());
+                    self.moments.local().set(cell - first, moments::of_parts(these))?;
+                    rest = behind;
+                }
+            }
+            self.gas.barrier()?;
+        }
+        Ok(())
+    }
+
+    /// Counts an object that is fetched from a rank.
+    fn fetched<T>(&self, owner: usize, found: Option<T>) -> Option<T> {
+        if found.is_none() {
+            self.traffic.borrow_mut().reads(owner, 1, size_of::<T>() as u64);
+        }
+        found
+    }
+}
+
+impl PartialOctree for GlobalOctree {
+    type Error = GlobalError;
+
+    #[inline]
+    fn try_octants(&self, cell: usize) -> GlobalResult<Option<Octants>> {
+        let found = self.octant_class.find(self.octants.at(cell))?;
+        Ok(self.fetched(self.owner(cell), found))
+    }
+
+    #[inline]
+    fn try_moments(&self, cell: usize) -> GlobalResult<Option<CellMoments>> {
+        let found = self.moment_class.find(self.moments.at(cell))?;
+        Ok(self.fetched(self.owner(cell), found))
+    }
+
+    #[inline]
+    fn try_placed(&self, body: usize) -> GlobalResult<Option<PlacedMass>> {
+        let found = self.bodies.leaf_class().find(self.bodies.leaves().at(body))?;
+        let leaf = self.fetched(body / self.bodies.per_rank(), found);
+        Ok(leaf.map(|[x, y, z, mass, _]| [x, y, z, mass]))
+    }
+}
