@@ -6,6 +6,7 @@
 
 mod applications;
 mod beside_threads;
+mod distance;
 mod instrument;
 mod laboratory;
 mod page;
@@ -50,7 +51,8 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
                 let settings = instrument.settings.iter();
                 let settings: String =
                     settings.map(|(key, value)| format!("{key}={value} ")).collect();
-                let program = if instrument.parmacs().is_some() { "" } else { "clump " };
+                let is_other = instrument.parmacs().is_some() || distance::is_soak(&instrument);
+                let program = if is_other { "" } else { "clump " };
                 let words = instrument.words.join(" ");
                 println!("{:<28} {settings}{program}{words}", instrument.name);
             }
@@ -62,10 +64,12 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     };
     let mut tables = ResultTable::load_all(root)?;
     if !wanted.is_empty() {
-        let args = ["build", "--release", "--package", "clump-cli"];
-        let built = command::run(&mut cargo(root, &args), LIMIT)?;
-        if !built.success {
-            bail!("building clump: {}", built.why);
+        if wanted.iter().any(|one| !distance::is_soak(one)) {
+            let args = ["build", "--release", "--package", "clump-cli"];
+            let built = command::run(&mut cargo(root, &args), LIMIT)?;
+            if !built.success {
+                bail!("building clump: {}", built.why);
+            }
         }
         if wanted.iter().any(|one| one.parmacs().is_some()) {
             beside_threads::prepare(root)?;
@@ -103,7 +107,8 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 /// Returns all instruments.
 fn all() -> Vec<Instrument> {
     let own = LABORATORY.iter().chain(SHARED_MEMORY).cloned();
-    own.chain(applications::all()).chain(beside_threads::all()).collect()
+    let own = own.chain(applications::all()).chain(beside_threads::all());
+    own.chain([distance::instrument()]).collect()
 }
 
 /// Returns the instruments with these names, and those of the tables with these names.
@@ -124,6 +129,7 @@ fn named(names: &str) -> Result<Vec<Instrument>> {
 fn measure(root: &Path, instrument: &Instrument, tables: &mut [ResultTable]) -> Result<()> {
     let report = match instrument.parmacs() {
         Some(program) => beside_threads::report(root, program)?,
+        None if distance::is_soak(instrument) => distance::report(root)?,
         None => report_of_clump(root, instrument)?,
     };
     let run = Run {

@@ -38,7 +38,7 @@ pub struct PathRound {
 
 /// The whole comparison.
 #[derive(Debug, Serialize)]
-pub struct PathReport {
+pub struct RelayReport {
     /// The path.
     pub shape: PathShape,
     /// Time of a stream, ns.
@@ -109,7 +109,7 @@ type PartOf = fn(&PathGoodput) -> f64;
 /// Stream of a round.
 type FlowOf = fn(&PathRound) -> &PathGoodput;
 
-impl PathReport {
+impl RelayReport {
     /// Returns the report in the form that all instruments have.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ mod tests {
             trip_ns: 2.1e6,
             tcp_trip_ns: 2.2e6,
         };
-        let report = PathReport {
+        let report = RelayReport {
             shape: shape(),
             span_ns: 3_000_000_000,
             tcp_control: "cubic".into(),
@@ -217,6 +217,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("8 KiB: 300 packets, 9 of them again"), "{text}");
-        assert!(PathReport { rounds: Vec::new(), ..report }.report().is_err());
+        assert!(RelayReport { rounds: Vec::new(), ..report }.report().is_err());
     }
 }

@@ -1,6 +1,9 @@
 //! Networks and paths to measure on.
 
-use crate::kernel::{LinkFaults, Port, Time};
+use crate::kernel::{LinkFaults, OVERHEAD, Port, Time};
+
+/// Bytes of a datagram that are no payload: headers of packets and messages.
+const HEADERS: u64 = 80;
 
 /// Network to measure on.
 #[derive(Debug, Clone)]
@@ -64,4 +67,10 @@ pub struct PathChange {
     pub rate: Option<u64>,
     /// Delay of each link from then on.
     pub delay: Option<Time>,
+}
+
+/// Returns the part of a link's bytes that is payload, in full datagrams.
+pub(crate) fn payload_share(mtu: usize) -> f64 {
+    let datagram = mtu as u64;
+    (datagram - HEADERS) as f64 / (datagram + OVERHEAD) as f64
 }

@@ -13,6 +13,7 @@ mod station;
 mod tcp;
 
 use crate::kernel::{MILLISECOND, SECOND, Time};
+use crate::network::payload_share;
 pub use crate::network::{Network, PathPlan};
 use crate::plan_file::{NamedPlan, PlanError, WorldPlan};
 use bench::Bench;
@@ -53,6 +54,8 @@ fn networks_of(name: &str, text: &str) -> Result<Vec<Network>, PlanError> {
 pub struct ThroughputReport {
     /// Name of the network.
     pub network: String,
+    /// Payload that its links carry: bytes per second.
+    pub capacity_bytes_per_s: f64,
     /// One sender of medium messages, no loss: bytes of payload per second.
     pub goodput_bytes_per_s: f64,
     /// One sender of long messages, no loss: bytes of payload per second.
@@ -111,6 +114,7 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
     let counts = incast.kernel.network().1;
     Ok(ThroughputReport {
         network: network.name.clone(),
+        capacity_bytes_per_s: network.port.rate as f64 * payload_share(network.port.mtu),
         goodput_bytes_per_s: lossless,
         long_bytes_per_s: long,
         start_round_trips: started,

@@ -3,10 +3,10 @@
 use crate::compare::process::Guard;
 use crate::launch::{self, JobShape};
 use crate::path::amount::{self, QueueLength};
-use crate::path::pump::{self, PathPlan, RunningPath};
+use crate::path::pump::{self, RelayPlan, RunningPath};
 use crate::path::relay::{PathShape, bytes_in};
 use crate::path::workload::{self, PathWorkload};
-use crate::path::{PathReport, PathRound};
+use crate::path::{PathRound, RelayReport};
 use crate::progress::JobProgress;
 use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Result};
@@ -95,7 +95,7 @@ pub struct PathArgs {
     pub json: bool,
     /// The plan of the process that is the path.
     #[arg(long, hide = true)]
-    pub relay: Option<PathPlan>,
+    pub relay: Option<RelayPlan>,
     /// Workload of the ranks of a job.
     #[arg(long, hide = true, value_enum)]
     pub workload: Option<PathWorkload>,
@@ -105,7 +105,7 @@ pub struct PathArgs {
 }
 
 impl PathArgs {
-    fn plan(&self) -> PathPlan {
+    fn plan(&self) -> RelayPlan {
         let queue_bytes = match (self.queue, self.rate) {
             (Some(QueueLength::Bytes(bytes)), _) => bytes,
             (Some(QueueLength::Time(ns)), Some(rate)) => bytes_in(ns, rate),
@@ -122,7 +122,7 @@ impl PathArgs {
             pause: self.pause,
             mtu: self.mtu,
         };
-        PathPlan { shape, nodes: self.nodes, seed: self.seed }
+        RelayPlan { shape, nodes: self.nodes, seed: self.seed }
     }
 
     fn span_ns(&self) -> u64 {
@@ -187,7 +187,7 @@ fn on_path(args: &PathArgs, path: &mut RunningPath) -> Result<u8> {
     }
 }
 
-fn compare(args: &PathArgs, plan: &PathPlan, path: &mut RunningPath) -> Result<u8> {
+fn compare(args: &PathArgs, plan: &RelayPlan, path: &mut RunningPath) -> Result<u8> {
     let mut progress = JobProgress::new("path", args.rounds * JOBS);
     let mut round = || -> Result<PathRound> {
         Ok(PathRound {
@@ -200,7 +200,7 @@ fn compare(args: &PathArgs, plan: &PathPlan, path: &mut RunningPath) -> Result<u
     };
     let rounds = (0..args.rounds).map(|_| round()).collect::<Result<Vec<_>>>()?;
     let control = text_file::read("/proc/sys/net/ipv4/tcp_congestion_control".as_ref(), 1 << 10);
-    let report = PathReport {
+    let report = RelayReport {
         shape: plan.shape,
         span_ns: args.span_ns(),
         tcp_control: control.map_or_else(|_| "unknown".into(), |text| text.trim().to_owned()),

@@ -27,7 +27,7 @@ const HEAD: usize = 20;
 
 /// Everything that the process is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathPlan {
+pub struct RelayPlan {
     /// The path.
     pub shape: PathShape,
     /// Nodes that it joins.
@@ -36,7 +36,7 @@ pub struct PathPlan {
     pub seed: u64,
 }
 
-impl std::str::FromStr for PathPlan {
+impl std::str::FromStr for RelayPlan {
     type Err = serde_json::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -48,7 +48,7 @@ impl std::str::FromStr for PathPlan {
 ///
 /// # Errors
 /// Fails if the kernel allows no namespaces or TUN devices, or if one of these fails.
-pub fn run(plan: &PathPlan) -> Result<()> {
+pub fn run(plan: &RelayPlan) -> Result<()> {
     let (networks, tuns) = netns::create_tunnels(plan.nodes, plan.shape.mtu).context(
         "no path can be made between nodes on this machine: it takes root, or user namespaces and \
          a /dev/net/tun that this user may open (`clump doctor` looks for both)",
@@ -146,7 +146,7 @@ pub struct RunningPath {
 }
 
 impl RunningPath {
-    /// Starts `command`, whose words have the [`PathPlan`], and waits until the path is there.
+    /// Starts `command`, whose words have the [`RelayPlan`], and waits until the path is there.
     ///
     /// # Errors
     /// Fails if it cannot be; the process has then written the reason to the error stream.
@@ -220,7 +220,7 @@ mod tests {
             pause: Some((7, 8)),
             mtu: 1500,
         };
-        let plan = PathPlan { shape, nodes: 2, seed: u64::MAX };
-        assert_eq!(serde_json::to_string(&plan).unwrap().parse::<PathPlan>().unwrap(), plan);
+        let plan = RelayPlan { shape, nodes: 2, seed: u64::MAX };
+        assert_eq!(serde_json::to_string(&plan).unwrap().parse::<RelayPlan>().unwrap(), plan);
     }
 }

@@ -4,13 +4,10 @@
 use super::bench::Bench;
 use super::station::Role;
 use super::{COUNTED_TRIPS, MIN_COUNTED, MIN_WARM, WARM_TRIPS, least_and_most};
-use crate::kernel::{OVERHEAD, SECOND, Time};
-use crate::network::PathPlan;
+use crate::kernel::{SECOND, Time};
+use crate::network::{PathPlan, payload_share};
 use clump_wire::frame::FrameKind;
 use serde::Serialize;
-
-/// Bytes of a datagram that are no payload: headers of packets and messages.
-const HEADERS: u64 = 80;
 
 /// Results on one path.
 #[derive(Debug, Clone, Serialize)]
@@ -81,8 +78,7 @@ fn capacity(plan: &PathPlan, warm: Time, span: Time, paused: Time) -> f64 {
         bytes += counted as f64 / SECOND as f64 * rate.min(policed) as f64;
         (since, rate) = (at, next);
     }
-    let datagram = plan.port.mtu as u64;
-    let payload = (datagram - HEADERS) as f64 / (datagram + OVERHEAD) as f64;
+    let payload = payload_share(plan.port.mtu);
     let arrives = 1.0 - f64::from(plan.link.loss) / 1e6;
     let awake = 1.0 - paused as f64 / span as f64;
     bytes * payload * arrives * awake * SECOND as f64 / span as f64
