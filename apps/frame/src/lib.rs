@@ -20,5 +20,6 @@ pub mod keys;
 pub mod picture;
 pub mod random;
 mod report;
+pub mod size;
 
 pub use report::{AppReport, InputSize, Lap};

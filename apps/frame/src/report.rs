@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use clump_os::printable::counted;
 use clump_os::{clock, console};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::process::ExitCode;
@@ -50,20 +51,23 @@ pub struct AppReport {
     /// Parameters and counts, by name.
     counts: BTreeMap<&'static str, u64>,
     /// Choices, by name.
-    choices: BTreeMap<&'static str, &'static str>,
+    choices: BTreeMap<&'static str, Cow<'static, str>>,
     /// Seconds of the slowest rank, by phase, in their order.
     phases: Vec<(&'static str, f64)>,
     /// Rates and ratios, by name.
     figures: BTreeMap<&'static str, f64>,
+    /// Lines of text that the run ends with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    text: Vec<String>,
     verified: bool,
 }
 
 impl AppReport {
     /// Creates the report of an application that has not been verified.
     pub fn of(app: &'static str, size: InputSize, (ranks, nodes): (usize, usize)) -> Self {
-        let (counts, choices, phases, figures) = Default::default();
+        let (counts, choices, phases, figures, text) = Default::default();
         let size = size.name();
-        Self { app, size, ranks, nodes, counts, choices, phases, figures, verified: false }
+        Self { app, size, ranks, nodes, counts, choices, phases, figures, text, verified: false }
     }
 
     /// Adds a parameter or a count.
@@ -72,8 +76,8 @@ impl AppReport {
     }
 
     /// Adds a choice.
-    pub fn choice(&mut self, name: &'static str, choice: &'static str) {
-        self.choices.insert(name, choice);
+    pub fn choice(&mut self, name: &'static str, choice: impl Into<Cow<'static, str>>) {
+        self.choices.insert(name, choice.into());
     }
 
     /// Adds the seconds of a phase.
@@ -84,6 +88,11 @@ impl AppReport {
     /// Adds a rate or a ratio.
     pub fn figure(&mut self, name: &'static str, value: f64) {
         self.figures.insert(name, value);
+    }
+
+    /// Adds a line of text.
+    pub fn line(&mut self, text: String) {
+        self.text.push(text);
     }
 
     /// Records if the check has passed on all ranks.
@@ -122,6 +131,9 @@ impl fmt::Display for AppReport {
         }
         for (name, value) in &self.figures {
             writeln!(f, "  {name:<34}{value:>16.3}")?;
+        }
+        for line in &self.text {
+            writeln!(f, "{line}")?;
         }
         write!(f, "verified: {}", if self.verified { "yes" } else { "no" })
     }

@@ -20,6 +20,7 @@ pub mod fft3d;
 pub mod gups;
 pub mod histo;
 pub mod indexgather;
+pub mod murphi;
 pub mod radix;
 pub mod random_access;
 pub mod run;

@@ -3,9 +3,9 @@
 use crate::generate::{Generator, Keys};
 use crate::output::shown;
 use crate::record::{MAX_RECORDS, RECORD, RecordSum};
-use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clump_app_frame::size::show_bytes;
 use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};

@@ -75,7 +75,6 @@ pub mod record;
 pub mod report;
 pub mod room;
 pub mod sample;
-pub mod size;
 pub mod sized_run;
 mod spec;
 pub mod threads;

@@ -5,8 +5,8 @@ use crate::collect::Half;
 use crate::lanes::Lanes;
 use crate::record::RECORD;
 use crate::sample::{MAX_BLOCKS, PER_BLOCK};
-use crate::size::show_bytes;
 use anyhow::{Result, bail};
+use clump_app_frame::size::show_bytes;
 use clump_os::file::BLOCK;
 use clump_os::memory::{HUGE, HUGE_FROM};
 

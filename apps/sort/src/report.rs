@@ -6,8 +6,8 @@ use crate::measure::Disk;
 use crate::output::part_name;
 use crate::plan::SortPlan;
 use crate::record::{RECORD, RecordSum};
-use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
+use clump_app_frame::size::show_bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! Checks of a sort's folders and disk space before it starts.
 
 use crate::output::shown;
-use crate::size::show_bytes;
 use anyhow::{Result, bail};
+use clump_app_frame::size::show_bytes;
 use clump_os::OsError;
 use clump_os::file::{device_of, free_bytes, is_full};
 use std::path::{Path, PathBuf};

@@ -12,9 +12,12 @@ use clump_global_apps::fft3d::command::Fft3dArgs;
 use clump_global_apps::gups::command::GupsArgs;
 use clump_global_apps::histo::command::HistoArgs;
 use clump_global_apps::indexgather::command::IndexgatherArgs;
+use clump_global_apps::murphi::command::MurphiArgs;
 use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
 use clump_global_apps::sample::command::SampleArgs;
-use clump_global_apps::{barnes, connect, em3d, fft3d, gups, histo, indexgather, radix, sample};
+use clump_global_apps::{
+    barnes, connect, em3d, fft3d, gups, histo, indexgather, murphi, radix, sample,
+};
 use clump_os::console;
 use clump_os::printable::printable_lines;
 use clump_sort::command::SortArgs;
@@ -134,6 +137,18 @@ enum App {
         #[command(flatten)]
         args: GlobalBarnesArgs,
     },
+    /// Check all states of a model in the Murphi language over all ranks
+    #[command(after_help = "Examples:\n  \
+        clump app murphi model.m -n 4\n  \
+        clump app murphi german -n 4 --nodes 2 --set Nodes=4 --symmetry exact\n\n\
+        Exit codes: 0 no error, 1 the model has an error, 2 its text is wrong, 3 not all states \
+        were searched.")]
+    Murphi {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: MurphiArgs,
+    },
     #[command(flatten)]
     Shared(SharedApp),
     /// Make records to sort
@@ -157,6 +172,7 @@ built-in applications (clump app NAME --help says more):
   connect        find the connected components of a graph over all ranks
   fft3d          transform a cuboid of complex numbers over all ranks
   barnes         move bodies that attract each other, by an octree in global memory
+  murphi         check all states of a model in the Murphi language over all ranks
   jacobi         relax a square grid in shared virtual memory
   matmul         multiply two matrices in shared virtual memory
   gauss          solve linear equations in shared virtual memory, with rows announced by flags
@@ -196,6 +212,10 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
         Some(App::Connect { ranks, args }) => ranks.job(|| connect::command::run(args)),
         Some(App::Fft3d { ranks, args }) => ranks.job(|| fft3d::command::run(args)),
         Some(App::Barnes { ranks, args }) => ranks.job(|| barnes::command::run(args)),
+        Some(App::Murphi { ranks, args }) => match murphi::command::prepare(args) {
+            Ok(model) => ranks.job(|| murphi::command::run(args, model)),
+            Err(code) => Ok(code),
+        },
         Some(App::Shared(app)) => app.run(),
         Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
         Some(App::Valsort(args)) => as_rank(valsort::run(args)),

@@ -82,6 +82,21 @@ fn em3d_by_stores_and_by_reads() {
 }
 
 #[test]
+fn states_of_models() {
+    for report in verified("murphi german") {
+        assert_eq!(count(&report, "states"), 1461, "{report}");
+        assert_eq!(count(&report, "rules fired"), 3864, "{report}");
+    }
+    for report in verified("murphi german --symmetry exact") {
+        assert_eq!(count(&report, "states"), 735, "{report}");
+    }
+    for report in verified("murphi list --set Processors=3 --symmetry normal --check") {
+        assert_eq!(count(&report, "bits of a state"), 38, "{report}");
+    }
+    verified("murphi hanoi --compact --check");
+}
+
+#[test]
 fn components_of_lattices_and_lists() {
     verified("connect --side 14");
     verified("connect --dims 2 --side 60 --density 45 --manner single");

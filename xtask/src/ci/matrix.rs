@@ -13,7 +13,7 @@ const NET_FAULTS: &str = "loss=1%";
 const PROTOCOLS: [&str; 4] = ["base", "dw", "rf", "dd"];
 
 /// Applications on global memory, with the ways in which they run.
-const GLOBAL: [(&str, &[&str]); 13] = [
+const GLOBAL: [(&str, &[&str]); 16] = [
     ("gups", &[]),
     ("histo", &[]),
     ("indexgather", &[]),
@@ -27,6 +27,9 @@ const GLOBAL: [(&str, &[&str]); 13] = [
     ("fft3d", &[]),
     ("barnes", &[]),
     ("barnes", &["--bodies", "512", "--locks", "naive"]),
+    ("murphi", &[]),
+    ("murphi", &["msi", "--symmetry", "exact"]),
+    ("murphi", &["hanoi", "--compact"]),
 ];
 
 /// Applications on shared virtual memory.

@@ -7,6 +7,7 @@ use super::tier::Tier;
 use crate::command::{self, Counts};
 use crate::host;
 use anyhow::{Context, Result};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -130,6 +131,40 @@ pub fn replay(site: &Site) -> Result<StepOutcome> {
 pub fn mesh(site: &Site) -> Result<StepOutcome> {
     let points = if site.tier == Tier::Night { "30000" } else { "2800" };
     examine(site, ("clump-shared-apps", "mesh", [points, "1"]), "oracles/check_mesh.py")
+}
+
+/// Has an independent explorer count the states of each built-in model, and compares: on three
+/// ranks and two nodes.
+///
+/// # Errors
+/// Fails if a program cannot be started, or if a report cannot be read.
+pub fn models(site: &Site) -> Result<StepOutcome> {
+    let Some(python) = host::program("python3") else {
+        return Ok(StepOutcome::Skipped(
+            "there is no python3 (Debian: apt-get install python3)".into(),
+        ));
+    };
+    let models = files(&site.root.join("apps/global/models"), "", ".m");
+    for model in &models {
+        let path = model.to_string_lossy();
+        let mut explorer = Command::new(&python);
+        explorer.args(["-B", "oracles/murphi.py", &path]).current_dir(&site.root);
+        let counted = command::run_quiet(&mut explorer, RUN)?;
+        let run = ["app", "murphi", &path, "-n", "3", "--nodes", "2", "--json"];
+        let ended = apps::clump(site, &run)?;
+        if !counted.success || !ended.success {
+            let why = if counted.success { ended.why } else { counted.why };
+            return Ok(plain(false, &format!("{path}: {why}")));
+        }
+        let report: Value = serde_json::from_str(&ended.stdout).context("reading its report")?;
+        let counts = &report["counts"];
+        let found = format!("{} {}", counts["states"], counts["rules fired"]);
+        if found != counted.stdout.trim() {
+            let why = format!("{path}: {found}, and the explorer counts {}", counted.stdout);
+            return Ok(plain(false, &why));
+        }
+    }
+    Ok(plain(models.len() > 8, "there are fewer models"))
 }
 
 /// Has a relay between two namespaces be as slow as knobs let the network seem, and compares.

@@ -132,6 +132,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::mesh,
     },
     Step {
+        name: "models",
+        what: "an independent explorer counts the same states of models",
+        tiers: FROM_MERGE,
+        run: oracles::models,
+    },
+    Step {
         name: "logp",
         what: "clump lab logp measures, and says so in JSON",
         tiers: FROM_MERGE,

@@ -1,0 +1,42 @@
+//! Cells of the interpreter: a state, and frames behind it.
+
+use crate::murphi::tree::SetLayout;
+use crate::murphi::types::UNDEFINED;
+
+/// Cells of a state and of frames.
+#[derive(Debug, Clone, Default)]
+pub struct PlainCells(pub Vec<i64>);
+
+impl PlainCells {
+    /// Stores a scalar.
+    pub fn set(&mut self, address: usize, value: i64) {
+        debug_assert!(address < self.0.len(), "a cell of the state or of a frame");
+        if let Some(cell) = self.0.get_mut(address) {
+            *cell = value;
+        }
+    }
+
+    /// Copies cells, which may overlap.
+    pub fn move_cells(&mut self, from: usize, to: usize, cells: usize) {
+        let source = self.0.get(from..from + cells).unwrap_or_default().to_vec();
+        if let Some(to) = self.0.get_mut(to..to + source.len()) {
+            to.copy_from_slice(&source);
+        }
+    }
+
+    /// Returns the first slot of a multiset that has no element.
+    pub fn free_slot(&self, address: usize, set: SetLayout) -> Option<usize> {
+        let stride = set.stride as usize;
+        let mut slots = (0..set.capacity as usize).map(|slot| address + slot * stride);
+        slots.find(|slot| self.0.get(*slot) != Some(&1))
+    }
+
+    /// Removes the element of a slot.
+    pub fn empty(&mut self, slot: usize, set: SetLayout) {
+        debug_assert_eq!(self.0.get(slot), Some(&1), "a slot with an element");
+        self.set(slot, 0);
+        for at in slot + 1..slot + set.stride as usize {
+            self.set(at, UNDEFINED);
+        }
+    }
+}
