@@ -4,7 +4,8 @@ use crate::murphi::code::{ByteCode, Instruction as I, ParameterSlot, RoutineCode
 use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::tree::{
     BinaryOperation, CallArgument, CellPlace, CheckedModel, ItemSource, LoopRange, LoopValues,
-    MurphiExpr, MurphiStatement, PlaceRoot, PlaceStep, RoutineCall, RuleDefinition, SetLayout,
+    MurphiExpr, MurphiStatement, NO_RESULT, PlaceRoot, PlaceStep, RoutineCall, RuleDefinition,
+    SetLayout,
 };
 use crate::murphi::types::{BOOLEAN, TypeId, TypeTable, UNDEFINED};
 
@@ -37,7 +38,8 @@ pub fn compile(model: &CheckedModel) -> ByteCode {
         builder.code.routines.push(made);
         builder.statements(&routine.body);
         if routine.result.is_some() {
-            builder.fail("the function ends without a result");
+            builder.at = routine.at;
+            builder.fail(NO_RESULT);
         }
         builder.emit(I::Return);
     }

@@ -8,8 +8,8 @@ use crate::murphi::machine::{MAX_CALLS, MAX_TURNS, ModelFailure};
 use crate::murphi::packing::order_multisets;
 use crate::murphi::tree::{
     BinaryOperation as Op, CallArgument, CellPlace, CheckedModel, ItemSource, LoopRange,
-    LoopValues, MurphiExpr, MurphiStatement, PlaceRoot, PlaceStep, RoutineCall, RuleDefinition,
-    SetLayout,
+    LoopValues, MurphiExpr, MurphiStatement, NO_RESULT, PlaceRoot, PlaceStep, RoutineCall,
+    RuleDefinition, SetLayout,
 };
 use crate::murphi::types::{TypeId, UNDEFINED, index_in};
 
@@ -332,8 +332,8 @@ impl<'a> TreeInterpreter<'a> {
         self.calls -= 1;
         match flow {
             StatementFlow::Ended(value) => Ok(value),
-            _ if routine.result.is_some() => self.failure("the function ends without a result"),
-            _ => Ok(0),
+            _ if routine.result.is_none() => Ok(0),
+            _ => Err(ModelFailure { at: routine.at, what: NO_RESULT.into() }),
         }
     }
 

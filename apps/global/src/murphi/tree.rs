@@ -3,6 +3,9 @@
 use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::types::{TypeId, TypeTable};
 
+/// Failure of a function that comes to its end without `return`.
+pub const NO_RESULT: &str = "the function ends without a result";
+
 /// Beginning of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceRoot {
@@ -228,6 +231,8 @@ pub struct MurphiRoutine {
     pub name: String,
     /// Parameters.
     pub parameters: Vec<RoutineParameter>,
+    /// Place of its name.
+    pub at: SourcePosition,
     /// Type of the result of a function.
     pub result: Option<TypeId>,
     /// Cells of the frame.

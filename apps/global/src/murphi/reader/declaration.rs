@@ -132,7 +132,7 @@ fn routine(r: &mut ModelReader) -> Checked<()> {
     r.checker.open();
     (r.checker.frame, r.checker.changes_state, r.checker.has_set_loops) = (0, false, false);
     let parameters = parameters(r)?;
-    let mut made = MurphiRoutine { name, parameters, ..MurphiRoutine::default() };
+    let mut made = MurphiRoutine { name, parameters, at, ..MurphiRoutine::default() };
     if word == "function" {
         r.need(":")?;
         let at = r.at();
