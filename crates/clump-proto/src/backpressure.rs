@@ -11,6 +11,10 @@ use crate::Nanos;
 const PAUSE: Nanos = 10_000;
 /// Doublings of that while the driver takes nothing: to 1.3 ms, 800 calls a second.
 const MAX_DOUBLINGS: u32 = 7;
+/// Time for which a unit is offered again before it counts as sent and lost: longer than any card
+/// or socket buffer stays full. Some drivers refuse what is too long without saying why, and only
+/// losses lead to shorter packets.
+const GIVE_UP: Nanos = 50_000_000;
 
 /// State of a channel whose driver takes no more.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub(crate) struct Backpressure {
     in_vain: u32,
     /// Time of the first packet that was not taken since all were; 0: all were.
     since: Nanos,
+    /// First unit that was refused, and since when.
+    first: Option<(u64, Nanos)>,
 }
 
 impl Backpressure {
@@ -36,10 +42,24 @@ impl Backpressure {
         debug_assert!(self.holds(now), "not at once");
     }
 
-    /// Notes that the driver has taken all packets of a call.
+    /// Notes the first unit that was refused. Returns true if it has been offered for so long that
+    /// it counts as lost.
+    #[cold]
+    pub(crate) fn is_hopeless(&mut self, now: Nanos, unit: u64) -> bool {
+        match self.first {
+            Some((first, since)) if first == unit => now.saturating_sub(since) >= GIVE_UP,
+            _ => {
+                self.first = Some((unit, now));
+                false
+            }
+        }
+    }
+
+    /// Notes that the driver has taken all packets of a call. Those may have been acknowledgements,
+    /// and the first unit may be refused all the same.
     #[inline]
     pub(crate) fn on_taken(&mut self) {
-        *self = Self::default();
+        *self = Self { first: self.first, ..Self::default() };
     }
 
     /// Returns true if nothing should be offered to the driver now.

@@ -246,11 +246,14 @@ impl<U> Channel<U> {
         &mut self,
         now: Nanos,
         some: bool,
-        units: impl DoubleEndedIterator<Item = u64>,
+        mut units: impl DoubleEndedIterator<Item = u64>,
     ) {
-        for unit in units.rev() {
-            debug_assert!(unit < self.send.next_unit(), "only what was launched is refused");
-            self.send.take_back(unit);
+        let first = units.next();
+        if !first.is_some_and(|first| self.backpressure.is_hopeless(now, first)) {
+            for unit in first.into_iter().chain(units).rev() {
+                debug_assert!(unit < self.send.next_unit(), "only what was launched is refused");
+                self.send.take_back(unit);
+            }
         }
         self.ask = true;
         if self.echo.any() {

@@ -31,12 +31,12 @@ fn a_card_that_takes_nothing_is_tried_rarely_and_no_window_shrinks() {
     let before = pair.ends[0].channel.stats();
     pair.ends[0].card = Some(Card::new(1 << 20, 0));
     pair.offer(0, 10);
-    pair.pass(SEC);
+    pair.pass(40 * MS);
     let end = &pair.ends[0];
     let tries = end.card.as_ref().unwrap().refusals;
-    assert!((500..1000).contains(&tries), "{tries} in a second");
+    assert!((20..50).contains(&tries), "{tries} in 40 ms");
     let unanswered = end.channel.unanswered_for(pair.now);
-    assert!(unanswered > Some(SEC - 10 * MS), "it shows: {unanswered:?}");
+    assert!(unanswered > Some(30 * MS), "it shows: {unanswered:?}");
     let stats = end.channel.stats();
     assert_eq!((stats.losses, stats.timeouts), (before.losses, before.timeouts), "nothing is lost");
     assert_eq!(stats.window, before.window);
@@ -44,6 +44,18 @@ fn a_card_that_takes_nothing_is_tried_rarely_and_no_window_shrinks() {
     assert!(pair.run(10 * MS, |pair| pair.ends[0].acked == 210), "once it takes some again");
     assert_eq!(pair.ends[0].channel.stats().retransmits, before.retransmits);
     assert_eq!(pair.ends[0].channel.unanswered_for(pair.now), None);
+}
+
+#[test]
+fn a_unit_that_no_driver_ever_takes_counts_as_lost_in_the_end() {
+    let mut pair = Pair::new(&Config::default(), 4);
+    pair.ends[0].card = Some(Card::new(1 << 20, 0));
+    pair.offer(0, 3);
+    pair.pass(SEC);
+    let stats = pair.ends[0].channel.stats();
+    assert!(stats.timeouts > 0, "as on a path that swallows it: {stats:?}");
+    pair.ends[0].card.as_mut().unwrap().rate = RATE;
+    assert!(pair.run(10 * SEC, |pair| pair.ends[0].acked == 3), "and it arrives: {pair:?}");
 }
 
 #[test]
