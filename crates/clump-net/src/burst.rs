@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 128 << 10;
 /// A packet that was loaded.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
-    /// The unit that it carries, all of it or a fragment.
+    /// The unit of which it carries all.
     unit: Option<u64>,
     place: PacketPlace,
     bytes: usize,
@@ -118,7 +118,10 @@ impl Burst {
         let bytes = copies.len() - begin;
         debug_assert!(bytes >= HEADER_BYTES + body.len(), "all of it is there");
         let place = PacketPlace::Copy(begin, copies.len());
-        packets.push(Loaded { unit: carries.then_some(header.unit), place, bytes });
+        // A fragment that is refused is lost: taken back, its unit would begin again with the first
+        // fragment before the driver has room for the last.
+        let whole = header.kind == PacketKind::Data;
+        packets.push(Loaded { unit: whole.then_some(header.unit), place, bytes });
         self.bytes += bytes;
     }
 
