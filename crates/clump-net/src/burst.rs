@@ -22,7 +22,7 @@ struct Loaded {
     bytes: usize,
 }
 
-/// PacketPlace of a packet.
+/// Place of a packet.
 #[derive(Debug, Clone, Copy)]
 enum PacketPlace {
     /// Among the copies: from, to.

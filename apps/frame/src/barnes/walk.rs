@@ -1,8 +1,9 @@
 //! Trees of cells in any memory, and the walk through one that finds the force on a body.
 
 use crate::barnes::body::PlacedMass;
-use crate::barnes::key::{CubeKey, key_of, octant};
+use crate::barnes::key::{CubeKey, MAX_LEVELS, key_of, octant};
 use crate::barnes::moments::{Attraction, CellMoments};
+use anyhow::{Result, ensure};
 use clump_bug::bug;
 use std::convert::Infallible;
 
@@ -39,7 +40,7 @@ impl OctantChild {
 }
 
 /// Returns the parts of a cell at `level` that has two bodies; `None` if both are in one part.
-pub fn octants_of_two(
+fn octants_of_two(
     one: (usize, CubeKey),
     other: (usize, CubeKey),
     level: usize,
@@ -49,6 +50,30 @@ pub fn octants_of_two(
     octants[at] = OctantChild::Body(one.0).word();
     octants[other_at] = OctantChild::Body(other.0).word();
     (at != other_at).then_some(octants)
+}
+
+/// Makes a cell at `level` of two bodies, and smaller ones until they are in different parts, by
+/// `make`: a cell at a level, of these parts. Returns the cell's number.
+///
+/// # Errors
+/// Fails if the bodies are in one part at every level, or as `make` does.
+pub fn part_bodies(
+    make: &mut impl FnMut(usize, &[OctantWord; 8]) -> Result<usize>,
+    one: (usize, CubeKey),
+    other: (usize, CubeKey),
+    level: usize,
+) -> Result<usize> {
+    ensure!(level < MAX_LEVELS, "bodies {} and {} are too close", one.0, other.0);
+    let octants = match octants_of_two(one, other, level) {
+        Some(octants) => octants,
+        None => {
+            let mut octants = [0; 8];
+            let part = part_bodies(make, one, other, level + 1)?;
+            octants[octant(&one.1, level)] = OctantChild::Cell(part).word();
+            octants
+        }
+    };
+    make(level, &octants)
 }
 
 /// A tree of cells, in any memory; cell 0 is the root.

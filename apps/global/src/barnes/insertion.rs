@@ -1,9 +1,9 @@
 //! Building of the tree by all ranks at once, body by body, under the locks of cells of any rank.
 
 use crate::barnes::global_octree::{GlobalOctree, Octants};
-use anyhow::{Result, ensure};
-use clump_app_frame::barnes::key::{CubeKey, MAX_LEVELS, key_of, octant};
-use clump_app_frame::barnes::walk::{OctantChild, octants_of_two};
+use anyhow::Result;
+use clump_app_frame::barnes::key::{key_of, octant};
+use clump_app_frame::barnes::walk::{OctantChild, part_bodies};
 use std::collections::HashMap;
 
 /// Cells as this rank last saw them under their locks: it takes no lock to go down to a part that
@@ -38,7 +38,12 @@ fn insert(tree: &GlobalOctree, seen: &mut SeenCells, (body, side): (usize, f64))
                 None => OctantChild::Body(body),
                 Some(OctantChild::Body(other)) => {
                     let other = (other, key_of(&tree.leaf(other)?, side));
-                    OctantChild::Cell(part_them(tree, (body, key), other, level + 1)?)
+                    OctantChild::Cell(part_bodies(
+                        &mut |level, octants| tree.make(level, octants),
+                        (body, key),
+                        other,
+                        level + 1,
+                    )?)
                 }
             };
             tree.locks().serve()?;
@@ -51,24 +56,4 @@ fn insert(tree: &GlobalOctree, seen: &mut SeenCells, (body, side): (usize, f64))
             return Ok(());
         }
     }
-}
-
-/// Makes a cell at `level` of two bodies, and smaller ones until they are in different parts.
-fn part_them(
-    tree: &GlobalOctree,
-    one: (usize, CubeKey),
-    other: (usize, CubeKey),
-    level: usize,
-) -> Result<usize> {
-    ensure!(level < MAX_LEVELS, "bodies {} and {} are too close", one.0, other.0);
-    let octants = match octants_of_two(one, other, level) {
-        Some(octants) => octants,
-        None => {
-            let mut octants = [0; 8];
-            let part = part_them(tree, one, other, level + 1)?;
-            octants[octant(&one.1, level)] = OctantChild::Cell(part).word();
-            octants
-        }
-    };
-    tree.make(level, &octants)
 }

@@ -2,10 +2,10 @@
 //! Barnes-original).
 
 use crate::barnes_svm::shared_octree::SharedOctree;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clump::svm::SharedLocks;
-use clump_app_frame::barnes::key::{CubeKey, MAX_LEVELS, key_of, octant};
-use clump_app_frame::barnes::walk::{OctantChild, OctantWord, Octree, octants_of_two};
+use clump_app_frame::barnes::key::{key_of, octant};
+use clump_app_frame::barnes::walk::{OctantChild, OctantWord, Octree, part_bodies};
 use std::collections::HashMap;
 
 /// Cells as this rank last saw them under their locks. A part that is a cell stays one, so that a
@@ -43,7 +43,12 @@ fn insert(
             None => Some(OctantChild::Body(body)),
             Some(OctantChild::Body(other)) => {
                 let other = (other, key_of(&tree.placed(other), side));
-                Some(OctantChild::Cell(part_them(tree, (body, key), other, level + 1)?))
+                Some(OctantChild::Cell(part_bodies(
+                    &mut |level, octants| tree.make(level, octants),
+                    (body, key),
+                    other,
+                    level + 1,
+                )?))
             }
         };
         if let Some(child) = put {
@@ -56,24 +61,4 @@ fn insert(
             return Ok(());
         }
     }
-}
-
-/// Makes a cell at `level` of two bodies, and smaller ones until they are in different parts.
-fn part_them(
-    tree: &mut SharedOctree,
-    one: (usize, CubeKey),
-    other: (usize, CubeKey),
-    level: usize,
-) -> Result<usize> {
-    ensure!(level < MAX_LEVELS, "bodies {} and {} are too close", one.0, other.0);
-    let octants = match octants_of_two(one, other, level) {
-        Some(octants) => octants,
-        None => {
-            let mut octants = [0; 8];
-            let part = part_them(tree, one, other, level + 1)?;
-            octants[octant(&one.1, level)] = OctantChild::Cell(part).word();
-            octants
-        }
-    };
-    tree.make(level, &octants)
 }

@@ -82,16 +82,21 @@ fn constant(r: &mut ModelReader, name: &str) -> Checked<NamedItem> {
     Ok(NamedItem::Value(value, type_id))
 }
 
+/// Reads names with their places, and the type that follows them.
+fn names_of_type(r: &mut ModelReader) -> Checked<(Vec<(String, SourcePosition)>, TypeId)> {
+    let mut names = vec![r.name()?];
+    while r.skip(",") {
+        names.push(r.name()?);
+    }
+    r.need(":")?;
+    Ok((names, type_of(r, known_number)?))
+}
+
 /// Reads variables: of the state, or of a frame.
 fn variables(r: &mut ModelReader, in_frame: bool) -> Checked<()> {
     r.take();
     while matches!(r.peek(), MurphiToken::Name(_)) {
-        let mut names = vec![r.name()?];
-        while r.skip(",") {
-            names.push(r.name()?);
-        }
-        r.need(":")?;
-        let type_id = type_of(r, known_number)?;
+        let (names, type_id) = names_of_type(r)?;
         for (name, at) in names {
             let root = if in_frame {
                 let cells = r.checker.model.types.entry(type_id).cells;
@@ -174,12 +179,7 @@ fn parameters(r: &mut ModelReader) -> Checked<Vec<RoutineParameter>> {
     let mut all = Vec::new();
     while !r.is(")") {
         let by_reference = r.skip("var");
-        let mut names = vec![r.name()?];
-        while r.skip(",") {
-            names.push(r.name()?);
-        }
-        r.need(":")?;
-        let type_id = type_of(r, known_number)?;
+        let (names, type_id) = names_of_type(r)?;
         for (name, at) in names {
             let cells = if by_reference { 1 } else { r.checker.model.types.entry(type_id).cells };
             let local = r.checker.local(cells, at)?;
