@@ -11,9 +11,9 @@ use crate::Nanos;
 const PAUSE: Nanos = 10_000;
 /// Doublings of that while the driver takes nothing: to 1.3 ms, 800 calls a second.
 const MAX_DOUBLINGS: u32 = 7;
-/// Time for which a unit is offered again before it counts as sent and lost: longer than a card or a
-/// socket buffer stays full. Linux reports `ENOBUFS` for a full card, and also where a virtual cable
-/// drops what is too long for its other end; there only losses lead to shorter packets.
+/// Time for which a unit is offered again before it counts as sent and lost: longer than a card or
+/// a socket buffer stays full. Linux reports `ENOBUFS` for a full card, and also where a virtual
+/// cable drops what is too long for its other end; there only losses lead to shorter packets.
 const GIVE_UP: Nanos = 50_000_000;
 
 /// State of a channel whose driver takes no more.

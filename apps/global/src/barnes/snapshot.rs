@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use clump_app_frame::barnes::body::COST;
 use clump_app_frame::barnes::shape::Bodies;
 use clump_app_frame::picture::{Channels, write_picture};
+use clump_os::text_file;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -11,6 +12,8 @@ use std::path::Path;
 const NUMBERS: usize = 7;
 /// Most bodies of a file.
 const MAX_BODIES: usize = 1 << 24;
+/// Bytes of such a file, at most.
+const MAX_BYTES: u64 = 1 << 30;
 /// Pixels of a side of a picture, and the side that it shows.
 const PICTURE: (usize, f64) = (512, 6.0);
 
@@ -21,7 +24,7 @@ const PICTURE: (usize, f64) = (512, 6.0);
 /// if there are fewer than two bodies.
 pub fn read(path: &Path) -> Result<Bodies> {
     let name = || path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", name()))?;
+    let text = text_file::read(path, MAX_BYTES).with_context(|| format!("reading {}", name()))?;
     let (mut placed, mut motions) = (Vec::new(), Vec::new());
     let is_body = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_body(line)) {

@@ -4,6 +4,7 @@ use crate::murphi::diagnostic::Diagnostic;
 use crate::murphi::engine::StepEngine;
 use crate::murphi::exchange::StateExchange;
 use crate::murphi::explorer::{DeadlockMode, ModelSearch, SearchResult};
+use crate::murphi::lexer::MAX_TEXT;
 use crate::murphi::models;
 use crate::murphi::packing::StatePacking;
 use crate::murphi::reader::read;
@@ -17,7 +18,8 @@ use clap::Args;
 use clump::Clump;
 use clump_app_frame::InputSize;
 use clump_app_frame::size::parse_bytes;
-use clump_os::{available, console};
+use clump_os::{available, console, text_file};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -97,11 +99,13 @@ pub fn prepare(args: &MurphiArgs) -> Result<PreparedModel, ExitCode> {
     let is_own = own.is_some();
     let (text, mut constants) = match own {
         Some((text, constants)) => (text.to_owned(), constants),
-        None => match std::fs::read(&args.model) {
-            Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), Vec::new()),
+        None => match text_file::read(Path::new(&args.model), MAX_TEXT as u64) {
+            Ok(text) => (text, Vec::new()),
             Err(error) => {
                 let known = models::names().join(", ");
-                return Err(wrong(&format!("{}: {error}; built-in models: {known}", args.model)));
+                let name = &args.model;
+                let text = format!("clump: the model {name} cannot be read: {error}");
+                return Err(wrong(&format!("{text}; models without a file: {known}")));
             }
         },
     };
