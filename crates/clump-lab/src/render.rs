@@ -14,6 +14,9 @@ pub fn text(report: &InstrumentReport) -> String {
     if !report.machine.optimized {
         out += "this program was built without optimization: the figures say nothing\n";
     }
+    for finding in &report.findings {
+        out += &format!("{finding}\n");
+    }
     for table in &report.tables {
         out += &format!("\n{}", table_text(table));
     }

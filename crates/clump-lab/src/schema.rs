@@ -13,6 +13,9 @@ pub struct InstrumentReport {
     pub instrument: String,
     /// One line that says what was measured.
     pub title: String,
+    /// Results in words, where there are some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// Settings of the run.
     pub parameters: Vec<Parameter>,
     /// The machine.
@@ -140,6 +143,7 @@ impl InstrumentReport {
         Ok(Self {
             instrument: instrument.into(),
             title,
+            findings: Vec::new(),
             parameters: Vec::new(),
             machine: Machine::this(),
             tables: Vec::new(),

@@ -292,7 +292,7 @@ impl SweepJournal {
     /// Returns a sentence that says what its times are of.
     pub fn time_note(&self) -> &'static str {
         match self.is_of_phases() {
-            true => "times are those of the program's phases",
+            true => "times are those of the program's phases, without its serial version",
             false => "times are those of whole jobs, their start included",
         }
     }

@@ -2,49 +2,35 @@
 
 use crate::command::calibrate;
 use crate::command::sweep;
+use crate::study::application::{APPLICATIONS, StudyApplication};
+use crate::study::input::MAX_BYTES;
+use crate::study::points::workload;
+use crate::study::study_plan::{self, MAX_PILOTS, PlannedProgram, StudyPlan};
 use crate::study::{Study, tables};
+use crate::sweep::RunEnd;
 use crate::wrong_command::WrongCommand;
 use crate::{csv, launch, page, render};
 use anyhow::{Context, Result};
-use clump_os::console;
+use clump_loggp::KnobScope;
+use clump_os::{clock, console, text_file};
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
-
-/// Applications of paper 001 that clump has: the name here, and the command behind `clump app`.
-const APPLICATIONS: [(&str, &[&str]); 6] = [
-    ("radix", &["radix", "--manner", "single"]),
-    ("radb", &["radb"]),
-    ("sample", &["sample"]),
-    ("em3d-write", &["em3d", "--manner", "write"]),
-    ("em3d-read", &["em3d", "--manner", "read"]),
-    ("connect", &["connect"]),
-];
-/// Settings of the knobs: those of paper 001 reach to a hundred times the base, these to less,
-/// because jobs are small.
-const KNOBS: [&str; 4] = [
-    "o=+1us,+5us,+20us,+50us",
-    "g=5us,10us,25us,50us",
-    "L=+5us,+20us,+50us,+100us",
-    "G=1ns/B,5ns/B,20ns/B,100ns/B",
-];
 
 /// Options of `clump lab study`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Calibrates the machine, sweeps o, g, L and G for each application of paper 001 that there is, and writes\n\
+    after_help = "Calibrates the machine, sweeps o, g, L and G for each application of paper 001 that there is, with small\n\
+    operations collected and without, and writes\n\
     report.html, report.csv, report.json and figures. An interrupted study goes on where it ended.\n\n\
     Examples:\n  \
-    clump lab study --out study                       every application, at the smallest size\n  \
-    clump lab study --out study --size measure --rounds 11\n  \
-    clump lab study --out quick --only radix,connect --rounds 3 --budget 60"
+    clump lab study --out study                       every application: about an hour\n  \
+    clump lab study --out study --hours 3 --rounds 11\n  \
+    clump lab study --out quick --only radix,radix-collected --hours 0.05"
 )]
 pub struct StudyArgs {
     /// The folder for everything that is measured and written
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Size of the applications' inputs: ci, measure or paper
-    #[arg(long, default_value = "ci")]
-    pub size: String,
     /// Ranks, each on a node of its own
     #[arg(short = 'n', long, default_value = "2",
           value_parser = clap::value_parser!(u32).range(2..=64))]
@@ -56,9 +42,10 @@ pub struct StudyArgs {
     #[arg(long, default_value = "5",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub rounds: usize,
-    /// Time for the sweeps of one application, in seconds [default: none]
-    #[arg(long, value_name = "SECONDS")]
-    pub budget: Option<u64>,
+    /// Time for all of it: fewer runs and settings then, and less of what takes longest [default:
+    /// as long as it takes]
+    #[arg(long, value_name = "HOURS", value_parser = hours)]
+    pub hours: Option<f64>,
     /// Time after which a run is stopped, and has not finished
     #[arg(long, value_name = "SECONDS", default_value = "300")]
     pub limit: u64,
@@ -85,11 +72,17 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
             return Err(WrongCommand::new(format!("the calibration was {why}")).into());
         }
     }
+    let begun = clock::now_ns();
+    let planned = args.out.join("plan.json");
+    let Some(plan) = plan(args, &planned, &chosen)? else { return Ok(130) };
     let mut files: Vec<PathBuf> = machine.is_file().then_some(machine).into_iter().collect();
-    for (name, words) in chosen {
-        let journal = args.out.join(format!("{name}.jsonl"));
-        console::err(&format!("study: {name}"));
-        if sweep::fill(&sweep_of(args, &journal, words)?)?.is_none() {
+    files.push(planned);
+    for (at, program) in plan.programs.iter().enumerate() {
+        let journal = args.out.join(format!("{}.jsonl", program.name));
+        console::err(&format!("study: {}, {} of {}", program.name, at + 1, plan.programs.len()));
+        let passed_s = seconds_since(begun);
+        let budget_s = plan.limit_s.and_then(|limit_s| plan.budget_s(at, limit_s - passed_s));
+        if sweep::fill(&sweep_of(args, &plan, program, (&journal, budget_s))?)?.is_none() {
             return Ok(130);
         }
         files.push(journal);
@@ -98,44 +91,140 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// Reads a time in hours.
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text.parse().ok().filter(|hours| (0.01..=1000.0).contains(hours));
+    hours.ok_or_else(|| "a number of hours, from 0.01 to 1000".into())
+}
+
+fn seconds_since(begun_ns: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a study is far below 2^53 ns")]
+    let ns = (clock::now_ns() - begun_ns) as f64;
+    ns / 1e9
+}
+
 /// Returns the applications of these names, all if none is given.
-fn chosen(only: &[String]) -> Result<Vec<(&'static str, &'static [&'static str])>> {
+fn chosen(only: &[String]) -> Result<Vec<StudyApplication>> {
     for name in only {
-        let known = APPLICATIONS.map(|(known, _)| known);
+        let known = APPLICATIONS.map(|known| known.name);
         if !known.contains(&name.as_str()) {
             let why = format!("no application {name} (--only); there are {}", known.join(", "));
             return Err(WrongCommand::new(why).into());
         }
     }
     let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
-    Ok(APPLICATIONS.into_iter().filter(|(name, _)| wanted(name)).collect())
+    Ok(APPLICATIONS.into_iter().filter(|one| wanted(one.name)).collect())
 }
 
-fn sweep_of(args: &StudyArgs, journal: &Path, words: &[&str]) -> Result<sweep::SweepArgs> {
+/// Reads the plan in `file`, or makes one from a few runs of each application; `None` if the user
+/// interrupts.
+fn plan(args: &StudyArgs, file: &Path, chosen: &[StudyApplication]) -> Result<Option<StudyPlan>> {
+    if file.is_file() {
+        let text = text_file::read(file, MAX_BYTES)?;
+        let plan: StudyPlan = serde_json::from_str(&text).context("the plan is damaged")?;
+        let programs = plan.programs.iter().map(|one| one.name.as_str());
+        let same = (plan.ranks, plan.rounds <= args.rounds) == (args.ranks, true)
+            && programs.eq(chosen.iter().map(|one| one.name));
+        if !same || plan.clump_study != study_plan::FORMAT {
+            let why = format!("{} has another study; name another folder", args.out.display());
+            return Err(WrongCommand::new(why).into());
+        }
+        return Ok(Some(plan));
+    }
+    let limit_s = args.hours.map(|hours| hours * 3600.0);
+    let (ranks, rounds) = (args.ranks, args.rounds.max(3));
+    let mut plan = StudyPlan {
+        clump_study: study_plan::FORMAT,
+        ranks,
+        rounds,
+        limit_s,
+        ..StudyPlan::default()
+    };
+    for (at, application) in chosen.iter().enumerate() {
+        console::err(&format!(
+            "study: planning {}, {} of {}",
+            application.name,
+            at + 1,
+            chosen.len()
+        ));
+        let Some(planned) = pilot(args, application)? else { return Ok(None) };
+        plan.programs.push(planned);
+    }
+    if !plan.fit() {
+        console::err("study: the time is too short for all of it; the report has what is done");
+    }
+    for line in plan.lines() {
+        console::err(&format!("study: {line}"));
+    }
+    std::fs::write(file, serde_json::to_string(&plan)? + "\n")
+        .with_context(|| format!("{}", file.display()))?;
+    Ok(Some(plan))
+}
+
+/// Runs an application at no setting until its work is as much as is wanted, or as there can be;
+/// `None` if the user interrupts.
+fn pilot(args: &StudyArgs, application: &StudyApplication) -> Result<Option<PlannedProgram>> {
     let program = launch::own_program()?.to_string_lossy().into_owned();
-    let ranks = args.ranks.to_string();
-    let run = ["-n", &ranks, "--nodes", &ranks, "--", &program, "app"];
-    let size = ["--size", args.size.as_str()];
-    let command = run.iter().chain(words).chain(&size);
+    let beside = args.out.join("pilot");
+    let mut amount = application.first;
+    let mut tries = 1;
+    loop {
+        let command = application.command(&program, args.ranks, amount);
+        let measured = sweep::measured(&command, "", args.limit, &beside)?;
+        let Some((run, profile)) = measured else { return Ok(None) };
+        let RunEnd::Took(wall_s) = run.end else {
+            anyhow::bail!(
+                "{} does not end cleanly: clump run {}",
+                application.name,
+                command.join(" ")
+            )
+        };
+        let profile = profile.context("a run has left no profile")?;
+        let base_ns = run.phases_s.unwrap_or(wall_s) * 1e9;
+        let work = workload(&profile, KnobScope::Net, base_ns);
+        let planned = PlannedProgram::new(application.name, amount, wall_s, work);
+        let next = application.scaled(amount, planned.wanted().clamp(1.0 / 64.0, 64.0));
+        if planned.is_right() || next == amount || tries == MAX_PILOTS {
+            return Ok(Some(planned));
+        }
+        (amount, tries) = (next, tries + 1);
+    }
+}
+
+fn sweep_of(
+    args: &StudyArgs,
+    plan: &StudyPlan,
+    planned: &PlannedProgram,
+    (journal, budget_s): (&Path, Option<f64>),
+) -> Result<sweep::SweepArgs> {
+    let program = launch::own_program()?.to_string_lossy().into_owned();
+    let application = APPLICATIONS.into_iter().find(|one| one.name == planned.name);
+    let application = application.with_context(|| format!("the plan has {}", planned.name))?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "hours, as seconds"
+    )]
+    let budget = budget_s.map(|seconds| seconds.ceil() as u64);
     Ok(sweep::SweepArgs {
-        knob: KNOBS.map(String::from).to_vec(),
+        knob: planned.knobs(),
         with: Some("scope=net".into()),
         out: journal.to_owned(),
-        rounds: args.rounds,
+        rounds: plan.rounds,
         precision: 2.0,
-        budget: args.budget,
+        budget,
         limit: args.limit,
         seed: 1,
         json: false,
-        command: command.map(|word| (*word).to_owned()).collect(),
+        command: application.command(&program, args.ranks, planned.amount),
     })
 }
 
 fn write_all(args: &StudyArgs, files: &[PathBuf]) -> Result<()> {
     let (mut report, figures) = tables::report(&Study::read(files)?)?;
     report.title = format!(
-        "Sensitivity to overhead, gap, latency and bandwidth: {} ranks on as many nodes, size {}",
-        args.ranks, args.size
+        "Sensitivity to overhead, gap, latency and bandwidth: {} ranks on as many nodes",
+        args.ranks
     );
     let cores = clump_os::topology::usable_cores();
     if args.ranks as usize > cores
@@ -170,12 +259,43 @@ mod tests {
     fn a_study_sweeps_what_it_is_told_to_between_nodes() {
         let words = ["lab", "study", "--out", "o", "--only", "radb,em3d-read", "-n", "4"];
         let Command::Study(args) = parse(&words) else { panic!("another command") };
-        let names: Vec<_> = chosen(&args.only).unwrap().iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = chosen(&args.only).unwrap().iter().map(|one| one.name).collect();
         assert_eq!(names, ["radb", "em3d-read"]);
-        let sweep = sweep_of(&args, Path::new("o/radb.jsonl"), &["radb"]).unwrap();
+        let planned = PlannedProgram::new("radb", 5000, 1.0, clump_loggp::Workload::default());
+        let plan = StudyPlan { rounds: 5, ..StudyPlan::default() };
+        let to = (Path::new("o/radb.jsonl"), Some(1.2));
+        let sweep = sweep_of(&args, &plan, &planned, to).unwrap();
         let command = sweep.command.join(" ");
         assert!(command.starts_with("-n 4 --nodes 4 -- "), "{command}");
-        assert!(command.ends_with(" app radb --size ci"), "{command}");
-        assert!(chosen(&["barnes".into()]).unwrap_err().to_string().contains("radix, radb"));
+        assert!(command.ends_with(" app radb --keys 5000 --json"), "{command}");
+        assert_eq!((sweep.rounds, sweep.budget, sweep.knob.len()), (5, Some(2), 4));
+        assert!(chosen(&["barnes".into()]).unwrap_err().to_string().contains("radix, radix-c"));
+    }
+
+    #[test]
+    fn hours_are_a_number_of_some() {
+        assert_eq!((hours("0.5"), hours("12")), (Ok(0.5), Ok(12.0)));
+        for wrong in ["", "-1", "0", "NaN", "inf", "an hour"] {
+            assert!(hours(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_another_study_is_refused() {
+        let folder = clump_os::scratch::Scratch::new(&std::env::temp_dir(), "study").unwrap();
+        let out = folder.path().to_string_lossy().into_owned();
+        let Command::Study(args) = parse(&["lab", "study", "--out", &out, "--only", "radb"]) else {
+            panic!("another command")
+        };
+        let radb = chosen(&args.only).unwrap();
+        let programs = vec![PlannedProgram::new("radb", 5, 1.0, clump_loggp::Workload::default())];
+        let ranks = 2;
+        let known = StudyPlan { clump_study: 1, ranks, rounds: 4, limit_s: None, programs };
+        let file = folder.path().join("plan.json");
+        std::fs::write(&file, serde_json::to_string(&known).unwrap()).unwrap();
+        assert_eq!(plan(&args, &file, &radb).unwrap().as_ref(), Some(&known));
+        let all = chosen(&[]).unwrap();
+        let why = plan(&args, &file, &all).unwrap_err().to_string();
+        assert!(why.contains("another study"), "{why}");
     }
 }

@@ -108,40 +108,57 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
 /// stays beside the journal.
 fn one(args: &SweepArgs, (turn, setting): (usize, usize), knobs: &str) -> Result<Option<SweepRun>> {
     let kept = profile_beside(&args.out);
-    let (part, output) = (kept.with_extension("part"), kept.with_extension("out"));
-    let job = SweepJob {
-        command: &args.command,
-        knobs,
-        limit_s: args.limit,
-        profile: Some(&part),
-        output: Some(&output),
-        trace: None,
+    let Some((run, profile)) = measured(&args.command, knobs, args.limit, &kept)? else {
+        return Ok(None);
     };
+    // Only a run that ended cleanly leaves its profile: others say too little.
+    if setting == 0 && matches!(run.end, RunEnd::Took(_)) {
+        let profile = profile.context("a run has left no profile")?;
+        std::fs::write(&kept, serde_json::to_string(&profile)?)
+            .with_context(|| format!("the profile {}", kept.display()))?;
+    }
+    Ok(Some(SweepRun { turn, setting, ..run }))
+}
+
+/// Makes a run of a command with these knobs, and returns it with its profile; `None` if the user
+/// interrupts. Files that are there meanwhile have names that begin like `beside`.
+///
+/// # Errors
+/// It cannot be started.
+pub fn measured(
+    command: &[String],
+    knobs: &str,
+    limit_s: u64,
+    beside: &Path,
+) -> Result<Option<(SweepRun, Option<Profile>)>> {
+    let (part, output) = (beside.with_extension("part"), beside.with_extension("out"));
+    let (profile, printed) = (Some(part.as_path()), Some(output.as_path()));
+    let job = SweepJob { command, knobs, limit_s, profile, output: printed, trace: None };
     let end = job.run()?;
     let text = text_file::read(&part, MAX_BYTES).ok();
     let profile = text.and_then(|text| serde_json::from_str::<Profile>(&text).ok());
     let printed = text_file::read(&output, MAX_BYTES).unwrap_or_default();
-    let _ = std::fs::remove_file(&output);
-    // Only a run that ended cleanly leaves its profile: others say too little.
-    if setting == 0 && matches!(end, Some(RunEnd::Took(_))) {
-        std::fs::rename(&part, &kept).with_context(|| format!("the profile {}", kept.display()))?;
-    } else {
-        let _ = std::fs::remove_file(&part);
-    }
-    Ok(end.map(|end| SweepRun {
+    let _ = (std::fs::remove_file(&output), std::fs::remove_file(&part));
+    let run = |end| SweepRun {
         locks: profile.as_ref().map(LockCounts::of),
         phases_s: phases_s(&printed),
         waited_s: profile.as_ref().and_then(waited_s),
-        ..SweepRun::of((turn, setting), end)
-    }))
+        ..SweepRun::of((0, 0), end)
+    };
+    let run = end.map(run);
+    Ok(run.map(|run| (run, profile)))
 }
 
+/// Phase of clump's applications that is no part of the parallel program, and sends nothing.
+const SERIAL: &str = "serial version";
+
 /// Returns the sum of the phases that a program has printed last, as applications of clump do with
-/// `--json`: an object with `phases`, a list of names and seconds.
+/// `--json`: an object with `phases`, a list of names and seconds. The serial version is left out.
 fn phases_s(printed: &str) -> Option<f64> {
     let last = printed.lines().rev().find(|line| line.starts_with('{'))?;
     let report: serde_json::Value = serde_json::from_str(last).ok()?;
     let phases = report.get("phases")?.as_array()?.iter();
+    let phases = phases.filter(|phase| phase.get(0).and_then(|name| name.as_str()) != Some(SERIAL));
     phases.map(|phase| phase.get(1)?.as_f64()).sum()
 }
 
@@ -253,8 +270,9 @@ mod tests {
 
     #[test]
     fn phases_are_those_that_the_program_has_printed_last() {
-        let printed = "a line\n{\"phases\":[[\"sort\",0.25],[\"check\",0.5]],\"app\":\"x\"}\nend\n";
-        assert_eq!(super::phases_s(printed), Some(0.75));
+        let phases = "[[\"sort\",0.25],[\"serial version\",9.0],[\"check\",0.5]]";
+        let printed = format!("a line\n{{\"phases\":{phases},\"app\":\"x\"}}\nend\n");
+        assert_eq!(super::phases_s(&printed), Some(0.75), "the serial version is no part of it");
         for other in ["", "{}", "no object", "{\"phases\": 3}", "{\"phases\": [[\"sort\"]]}"] {
             assert_eq!(super::phases_s(other), None, "{other}");
         }

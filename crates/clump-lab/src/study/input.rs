@@ -2,6 +2,7 @@
 
 use crate::study::instrument::InstrumentResults;
 use crate::study::replays::{self, SweepReplay, replay_beside};
+use crate::study::study_plan::{self, StudyPlan};
 use crate::sweep::{SweepJournal, SweepPlan};
 use anyhow::{Context, Result, bail, ensure};
 use clump_boot::machine::{FORMAT, MachineFile};
@@ -34,6 +35,8 @@ pub struct Study {
     pub programs: Vec<StudiedProgram>,
     /// Results of other instruments.
     pub results: InstrumentResults,
+    /// The plan of the sweeps, where one command made all of them.
+    pub plan: Option<StudyPlan>,
 }
 
 impl Study {
@@ -83,6 +86,10 @@ impl Study {
             let replay: SweepReplay = serde_json::from_value(value).context("a damaged replay")?;
             ensure!(replay.clump_replay == replays::FORMAT, "a replay of another version");
             self.program(name).replays.push(replay);
+        } else if value.get("clump_study").is_some() {
+            let plan: StudyPlan = serde_json::from_value(value).context("a damaged plan")?;
+            ensure!(plan.clump_study == study_plan::FORMAT, "a plan of another version");
+            self.plan = Some(plan);
         } else if value.get("processor").is_some() && value.get("shm").is_some() {
             let machine: MachineFile =
                 serde_json::from_value(value).context("a damaged machine file")?;

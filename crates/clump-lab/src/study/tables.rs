@@ -4,6 +4,7 @@ use crate::figure::{Curve, LabFigure, MeasuredPoint, SlowdownChart, balance};
 use crate::negative;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::study::communication;
+use crate::study::findings::{collecting, findings};
 use crate::study::input::{StudiedProgram, Study};
 use crate::study::points::{Knob, SweepPoint, lock_notes, not_run, points, unclean};
 use crate::study::replay_table::replay_table;
@@ -31,6 +32,8 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
     let all: Vec<_> = study.programs.iter().map(|program| points(study, program)).collect();
     let measured: Vec<_> = all.iter().flatten().map(|p| (&p.text, p.slowdown)).collect();
     let mut report = InstrumentReport::new("report", title, &measured)?;
+    report.findings = findings(study, &all);
+    report.tables.extend(collecting(study, &all));
     report.tables.extend(calibration(study));
     for programs in study.programs.chunks(BESIDE) {
         report.tables.extend(communication::tables(programs));
