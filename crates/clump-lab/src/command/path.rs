@@ -150,6 +150,7 @@ pub fn run(args: &PathArgs) -> Result<u8> {
     // Left pending: the user ends the command, which ends the relay and what runs on the path.
     let _signals = Signals::block(&signal::ENDS)?;
     let mut path = RunningPath::start(&mut relay)?;
+    path.leave_processor()?;
     if args.compare {
         return compare(args, &plan, &mut path);
     }

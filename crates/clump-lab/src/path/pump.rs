@@ -11,7 +11,7 @@ use clump_os::epoll::{Interest, Poller};
 use clump_os::netns;
 use clump_os::promptness::{self, Promptness};
 use clump_os::tun::Tun;
-use clump_os::{clock, console};
+use clump_os::{clock, console, topology};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
@@ -54,8 +54,9 @@ pub fn run(plan: &RelayPlan) -> Result<()> {
          a /dev/net/tun that this user may open (`clump doctor` looks for both)",
     )?;
     let relay = PathRelay::new(plan.shape, tuns.len(), plan.seed);
+    let processor = own_processor();
     let real_time = promptness::raise() == Promptness::RealTime;
-    let entry = PathEntry { namespaces: networks.handed_over(), real_time };
+    let entry = PathEntry { namespaces: networks.handed_over(), real_time, processor };
     console::out(&format!("{}\n", serde_json::to_string(&entry)?))?;
     Pump { relay, tuns, started_ns: clock::now_ns() }.run()
 }
@@ -68,6 +69,15 @@ pub struct PathEntry {
     /// True if the process runs before all others. Else ranks that poll keep it from running for
     /// up to some milliseconds where they have all processors, which the path then shows.
     pub real_time: bool,
+    /// Processor of the process, which commands on the path leave to it: a rank that the kernel
+    /// wakes there would wait until the relay sleeps. None on a machine of one processor.
+    pub processor: Option<usize>,
+}
+
+/// Confines this process to the last of its processors, if it has several.
+fn own_processor() -> Option<usize> {
+    let [.., _, last] = topology::affinity().ok()?[..] else { return None };
+    topology::set_affinity(&[last]).ok().map(|()| last)
 }
 
 struct Pump {
@@ -159,6 +169,18 @@ impl RunningPath {
             Self { process, input, output: BufReader::new(output), entry: PathEntry::default() };
         path.entry = serde_json::from_str(&path.line()?)?;
         Ok(path)
+    }
+
+    /// Confines this thread, and commands that it starts from now on, to processors that the relay
+    /// does not have.
+    ///
+    /// # Errors
+    /// Fails if a filter refuses the call.
+    pub fn leave_processor(&self) -> Result<()> {
+        let Some(own) = self.entry.processor else { return Ok(()) };
+        let mut others = topology::affinity()?;
+        others.retain(|&one| one != own);
+        if others.is_empty() { Ok(()) } else { Ok(topology::set_affinity(&others)?) }
     }
 
     /// Returns how commands use the path.

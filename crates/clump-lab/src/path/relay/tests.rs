@@ -26,7 +26,6 @@ fn arrivals(shape: PathShape, sent: impl IntoIterator<Item = u64>) -> (Vec<u64>,
         relay.accept(now, 1, &PACKET);
     }
     while let Some(at) = relay.next_due_ns() {
-        assert!(relay.take_due(at - 1).is_none(), "nothing comes early");
         let (to, packet) = relay.take_due(at).unwrap();
         assert_eq!((to, packet.len()), (1, PACKET.len()));
         all.push(at);
@@ -40,6 +39,25 @@ fn a_packet_takes_its_time_on_the_line_and_half_a_round_trip() {
     let (all, counts) = arrivals(line(), [7]);
     assert_eq!(all, [7 + PACKET_NS + MS]);
     assert_eq!((counts.packets, counts.bytes, counts.dropped), (1, 1250, 0));
+}
+
+#[test]
+fn packets_close_behind_one_that_is_due_come_with_it() {
+    let mut relay = PathRelay::new(line(), 2, 1);
+    (0..20).for_each(|_| relay.accept(0, 1, &PACKET));
+    let first = PACKET_NS + MS;
+    assert_eq!(relay.next_due_ns(), Some(first));
+    assert!(relay.take_due(first - 1).is_none(), "nothing comes early by itself");
+    let together = 1 + MAX_TOGETHER_NS / PACKET_NS;
+    for n in 0..together {
+        assert!(relay.take_due(first).is_some(), "packet {n}");
+    }
+    assert!(relay.take_due(first).is_none(), "one that is due much later");
+    assert_eq!(relay.counts().late_ns, 0);
+    // A path without a length has no packets to hold together.
+    let mut relay = PathRelay::new(PathShape { rtt_ns: 0, ..line() }, 2, 1);
+    (0..2).for_each(|_| relay.accept(0, 1, &PACKET));
+    assert!(relay.take_due(PACKET_NS).is_some() && relay.take_due(PACKET_NS).is_none());
 }
 
 #[test]
