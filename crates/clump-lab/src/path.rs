@@ -16,7 +16,7 @@ use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::{Context, Result};
 use relay::{PathCounts, PathShape};
 use serde::Serialize;
-use workload::{LARGE, PathGoodput, SMALL};
+use workload::{GET, LARGE, PathGoodput, SMALL};
 
 /// Required share of TCP's goodput.
 const GOAL: f64 = 0.9;
@@ -28,6 +28,8 @@ pub struct PathRound {
     pub small: PathGoodput,
     /// Messages of 1 MiB.
     pub large: PathGoodput,
+    /// Gets of 16 MiB, one after the other.
+    pub gets: PathGoodput,
     /// TCP.
     pub tcp: PathGoodput,
     /// Mean round trip of clump, ns.
@@ -149,6 +151,9 @@ impl RelayReport {
                     .goal(format!(">= {GOAL}"), met);
             }
         }
+        // A round trip of each is part of it, so no goal is set.
+        let gets = contrast(&|round| (round.gets.whole, round.tcp.whole))?;
+        table.row(format!("gets of {} MiB", GET >> 20), ("MB/s", 2), figures_of(&gets, 1e-6));
         let trips = contrast(&|round| (round.trip_ns, round.tcp_trip_ns))?;
         table.row("round trip, mean", ("us", 1), figures_of(&trips, 1e-3));
         for (bytes, flow) in messages {
@@ -198,6 +203,7 @@ mod tests {
         let round = PathRound {
             small: flow(95e6),
             large: flow(80e6),
+            gets: flow(85e6),
             tcp: flow(100e6),
             trip_ns: 2.1e6,
             tcp_trip_ns: 2.2e6,

@@ -29,6 +29,7 @@
 
 mod barrier;
 mod error;
+mod get_window;
 mod lock;
 mod node_region;
 mod phase;

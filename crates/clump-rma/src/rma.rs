@@ -1,12 +1,14 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
 use crate::error::{ErrorKind, Refusal, Result, refused};
+use crate::get_window::{GetWindow, MAX_AHEAD, MIN_AHEAD};
 use crate::request_payload::RequestPayload;
 use clump_am::{
     AsContext, Dest, Endpoint, Handler, RankContext, RequestNote, SendAttempt, Tag, WaitFor,
 };
 use clump_onesided::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
 use clump_onesided::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
+use clump_os::clock;
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -48,6 +50,8 @@ pub(crate) struct Inner {
     successors: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
     /// Number of those grants.
     passed: Cell<u64>,
+    /// Windows of gets, by node.
+    get_windows: Vec<Cell<GetWindow>>,
 }
 
 impl Rma {
@@ -77,8 +81,10 @@ impl Rma {
         equip(&endpoint, &books, context.node().interface_id(0))?;
         debug_assert!(context.node().node() < nodes, "this node is one of the job");
         let dests = (0..nodes).map(|_| Cell::new(None)).collect();
+        let get_windows = (0..nodes).map(|_| Cell::default()).collect();
         let (successors, passed) = Default::default();
-        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, dests, successors, passed }) })
+        let inner = Inner { endpoint, context, books, dests, successors, passed, get_windows };
+        Ok(Self { inner: Rc::new(inner) })
     }
 
     /// Orders operations: those that this thread begins after it on a target come after all that it
@@ -406,6 +412,27 @@ impl Inner {
                 Err(lost())
             }
         }
+    }
+
+    /// Returns the fragments of gets from a node that may be in flight.
+    pub(crate) fn fragments_ahead(&self, node: u32) -> usize {
+        let window = self.get_windows.get(node as usize);
+        window.map_or(MIN_AHEAD as usize, |window| window.get().ahead())
+    }
+
+    /// Notes that a fragment of a get has ended that was requested at `begun_ns`: its `first`, or a
+    /// later one.
+    pub(crate) fn note_fragment_end(
+        &self,
+        node: u32,
+        (begun_ns, first): (u64, bool),
+        others: usize,
+    ) {
+        debug_assert!(others < MAX_AHEAD as usize, "in flight with it");
+        let Some(cell) = self.get_windows.get(node as usize) else { return };
+        let mut window = cell.get();
+        window.on_end(clock::ticked_ns().saturating_sub(begun_ns), first, others);
+        cell.set(window);
     }
 
     /// Returns true if an operation has ended. Notices nodes that are lost.

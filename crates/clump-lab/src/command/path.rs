@@ -31,7 +31,7 @@ const SPAN_TRIPS: u64 = 100;
 /// Time that a job of the comparison has beyond its stream.
 const BESIDE: Duration = Duration::from_secs(30);
 /// Jobs of a round of the comparison.
-const JOBS: usize = 5;
+const JOBS: usize = 6;
 
 /// Options of `clump lab path`.
 #[derive(Debug, Clone, clap::Args)]
@@ -195,6 +195,7 @@ fn compare(args: &PathArgs, plan: &RelayPlan, path: &mut RunningPath) -> Result<
             small: job(args, path, &mut progress, PathWorkload::Small)?,
             tcp: job(args, path, &mut progress, PathWorkload::Tcp)?,
             large: job(args, path, &mut progress, PathWorkload::Large)?,
+            gets: job(args, path, &mut progress, PathWorkload::Gets)?,
             trip_ns: job(args, path, &mut progress, PathWorkload::Trips)?,
             tcp_trip_ns: job(args, path, &mut progress, PathWorkload::TcpTrips)?,
         })

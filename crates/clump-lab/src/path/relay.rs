@@ -157,7 +157,8 @@ impl PathRelay {
     pub fn take_due(&mut self, now_ns: u64) -> Option<(usize, Vec<u8>)> {
         let at_ns = self.next_due_ns()?;
         if at_ns <= now_ns {
-            self.together_until_ns = now_ns + (self.shape.rtt_ns / TOGETHER).min(MAX_TOGETHER_NS);
+            self.together_until_ns =
+                now_ns.saturating_add((self.shape.rtt_ns / TOGETHER).min(MAX_TOGETHER_NS));
         }
         if at_ns > self.together_until_ns {
             return None;

@@ -7,6 +7,7 @@ use crate::pair::meeting::address;
 use anyhow::{Context, Result, ensure};
 use clump::Clump;
 use clump::am::{Endpoint, Handler, Tag};
+use clump::rma::Rma;
 use clump_am::AsContext;
 use clump_os::clock;
 use clump_trace::Counter;
@@ -21,6 +22,8 @@ use std::rc::Rc;
 pub const SMALL: usize = 8 << 10;
 /// Payload of large ones.
 pub const LARGE: usize = 1 << 20;
+/// Bytes of a get: many round trips of most paths.
+pub const GET: usize = 16 << 20;
 /// Bytes of a call to TCP.
 const CALL: usize = 64 << 10;
 /// Time for which round trips are measured, at most [`MAX_TRIPS`] and at least [`MIN_TRIPS`].
@@ -42,6 +45,8 @@ pub enum PathWorkload {
     Small,
     /// A stream of messages of [`LARGE`] bytes.
     Large,
+    /// Gets of [`GET`] bytes, one after the other.
+    Gets,
     /// A stream of TCP.
     Tcp,
     /// Round trips of short messages.
@@ -75,6 +80,7 @@ pub fn play(workload: PathWorkload, span_ns: u64) -> Result<Option<String>> {
     let text = match workload {
         PathWorkload::Small => serde_json::to_string(&messages(&cl, SMALL, span_ns)?)?,
         PathWorkload::Large => serde_json::to_string(&messages(&cl, LARGE, span_ns)?)?,
+        PathWorkload::Gets => serde_json::to_string(&gets(&cl, span_ns)?)?,
         PathWorkload::Tcp => serde_json::to_string(&by_tcp(&cl, |tcp| stream(&cl, tcp, span_ns))?)?,
         PathWorkload::Trips => serde_json::to_string(&trips(&cl)?)?,
         PathWorkload::TcpTrips => serde_json::to_string(&by_tcp(&cl, |tcp| tcp_trips(&cl, tcp))?)?,
@@ -170,6 +176,25 @@ fn messages(cl: &Clump, size: usize, span_ns: u64) -> Result<PathGoodput> {
     let sent = cl.all_gather([after[0] - before[0], after[1] - before[1]])?;
     let sent = *sent.get(1).context("counts of the sender")?;
     Ok(PathGoodput { sent, ..meter.borrow().goodput() })
+}
+
+/// Gets by rank 0 from memory of rank 1, whose interface answers.
+fn gets(cl: &Clump, span_ns: u64) -> Result<PathGoodput> {
+    let rma = Rma::open(cl)?;
+    let (_mine, all) = cl.allocate(&rma, GET as u64)?;
+    let source = all.get(1).context("memory of rank 1")?;
+    let mut meter = Meter::new(clock::now_ns(), span_ns);
+    let mut to = vec![0; GET];
+    cl.barrier()?;
+    if cl.rank() == 0 {
+        meter = Meter::new(clock::now_ns(), span_ns);
+        while !meter.is_over(clock::now_ns()) {
+            source.get_bytes(0, &mut to)?;
+            meter.add(clock::now_ns(), GET);
+        }
+    }
+    cl.barrier()?;
+    Ok(meter.goodput())
 }
 
 /// Returns the packets' worth of messages that this rank has sent, and sent again.

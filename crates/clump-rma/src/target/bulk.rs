@@ -2,9 +2,11 @@
 
 use super::{Pending, Target};
 use crate::error::{Refusal, Result, refused};
+use crate::get_window::MAX_AHEAD;
 use crate::request_payload::RequestPayload;
 use clump_onesided::protocol::{MAX_PIECE, ask, deposit_offset};
 use clump_onesided::{AnswerSink, AtomicOp, Word};
+use clump_os::clock;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use std::collections::VecDeque;
@@ -12,8 +14,6 @@ use std::ptr::NonNull;
 
 /// Bytes above which a put is deposited as it arrives, without a copy in between.
 const LONG_FROM: usize = 4 << 10;
-/// Fragments of a get that are requested before the first must have arrived.
-const PIECES_AHEAD: usize = 16;
 
 /// Blocks of equal length at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,11 +164,11 @@ impl Target {
             debug_assert!(read, "what may be accessed is mapped");
             return Ok(());
         }
-        let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
+        let mut message_fragments = GetFragments::of(self);
         let buffer = (NonNull::from(&mut *to).cast::<u8>(), to.len());
         for fragment in self.fragments(offset, buffer) {
             message_fragments.make_room()?;
-            message_fragments.under_way.push_back(self.request_fragment(fragment)?);
+            message_fragments.add(self.request_fragment(fragment)?);
         }
         message_fragments.finish()
     }
@@ -251,7 +251,7 @@ impl Target {
             }
             return Ok(());
         }
-        let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
+        let mut message_fragments = GetFragments::of(self);
         let whole = MAX_PIECE / from.block;
         debug_assert!(whole >= 1, "a message has whole blocks");
         for (chunk, at) in to.chunks_mut(whole * from.block).zip(from.starts(whole)) {
@@ -265,7 +265,7 @@ impl Target {
             self.inner.note_fragment(at != from.offset);
             let begun =
                 self.inner.begin(self.node, ask::GET_STRIDED, sink, words, RequestPayload::Nothing);
-            message_fragments.under_way.push_back(begun?);
+            message_fragments.add(begun?);
         }
         message_fragments.finish()
     }
@@ -295,21 +295,34 @@ impl Strides {
 #[derive(Debug)]
 struct GetFragments<'a> {
     target: &'a Target,
-    under_way: VecDeque<u64>,
+    /// Cookies, with the time of each request.
+    under_way: VecDeque<(u64, u64)>,
+    /// True once the first has ended.
+    begun: bool,
 }
 
-impl GetFragments<'_> {
+impl<'a> GetFragments<'a> {
+    fn of(target: &'a Target) -> Self {
+        Self { target, under_way: VecDeque::new(), begun: false }
+    }
+
     /// Waits until another fragment may be requested.
     fn make_room(&mut self) -> Result<()> {
-        debug_assert!(self.under_way.len() <= PIECES_AHEAD, "room is made before each request");
-        while self.under_way.len() >= PIECES_AHEAD {
+        let Target { inner, node, .. } = self.target;
+        while self.under_way.len() >= inner.fragments_ahead(*node) {
             self.end_first()?;
         }
+        debug_assert!(self.under_way.len() < MAX_AHEAD as usize, "there is room for another");
         Ok(())
     }
 
+    /// Adds a fragment that has just been requested.
+    fn add(&mut self, cookie: u64) {
+        self.under_way.push_back((cookie, clock::ticked_ns()));
+        debug_assert!(self.under_way.len() <= MAX_AHEAD as usize, "room was made before");
+    }
+
     fn finish(&mut self) -> Result<()> {
-        debug_assert!(self.under_way.len() <= PIECES_AHEAD, "room is made before each request");
         while !self.under_way.is_empty() {
             self.end_first()?;
         }
@@ -318,19 +331,23 @@ impl GetFragments<'_> {
     }
 
     fn end_first(&mut self) -> Result<()> {
-        let Some(first) = self.under_way.pop_front() else {
+        let Some((first, begun_ns)) = self.under_way.pop_front() else {
             clump_bug::bug!("fragments are in flight");
             return Ok(());
         };
+        let Target { inner, node, .. } = self.target;
         // Taken from the requester there, however it ends.
-        self.target.inner.await_one(first).map(drop)
+        inner.await_one(first)?;
+        let first = !std::mem::replace(&mut self.begun, true);
+        inner.note_fragment_end(*node, (begun_ns, first), self.under_way.len());
+        Ok(())
     }
 }
 
 impl Drop for GetFragments<'_> {
     fn drop(&mut self) {
         let mut books = self.target.inner.books.borrow_mut();
-        for cookie in self.under_way.drain(..) {
+        for (cookie, _) in self.under_way.drain(..) {
             let taken = books.take(cookie);
             debug_assert!(taken.is_some(), "a fragment in flight has an entry");
         }
